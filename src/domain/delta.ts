@@ -1,0 +1,34 @@
+/**
+ * One piece of an answer on its way to the client. Live engines send one per token; the simulated backend sends a few
+ * per answer, each with a count and the statistics of the gaps inside it, so that metrics, ledger and partial counts
+ * come out the same.
+ */
+export interface Delta {
+  /** Output tokens that this delta brings, over all choices. */
+  readonly tokens: number
+  /** Gaps between the tokens inside this delta, when it brings more than one. */
+  readonly innerGapUs?: number
+  /** What the client sees; absent in simulation. */
+  readonly choices?: readonly ChoiceDelta[]
+}
+
+/**
+ * One choice's share of a delta. `content` is plain text; whatever else an engine says about the choice (tool calls,
+ * log probabilities, reasoning) travels untouched in `extra`.
+ */
+export interface ChoiceDelta {
+  readonly index: number
+  readonly content: string
+  readonly finishReason: string | null
+  readonly extra?: Readonly<Record<string, unknown>>
+  readonly logprobs?: unknown
+}
+
+/** Measured work: what the engine says it did. */
+export interface Usage {
+  readonly promptTokens: number
+  readonly cachedTokens: number
+  readonly outputTokens: number
+}
+
+export const NO_USAGE: Usage = { promptTokens: 0, cachedTokens: 0, outputTokens: 0 }

@@ -1,0 +1,115 @@
+import type { Instant } from '../base/clock.ts'
+import type { Usage } from './delta.ts'
+import type { Outcome, Refusal } from './outcome.ts'
+import type { Band } from './tenant.ts'
+
+/**
+ * What happened, once, in order. The journal is the only source for metrics, logs, spans, ledger, audit and reports:
+ * whoever wants to know subscribes, and nobody measures beside it. Entries hold no prompt text and no secret.
+ */
+export type Entry =
+  | Arrived
+  | Admitted
+  | Granted
+  | AttemptEnded
+  | Settled
+  | ReplicaReported
+  | PlatformChanged
+  | FaultSeen
+
+interface Stamp {
+  readonly at: Instant
+}
+
+export interface Arrived extends Stamp {
+  readonly kind: 'arrived'
+  readonly ticketId: string
+  readonly tenantId: string
+  readonly keyId: string
+  readonly model: string
+  readonly band: Band
+  readonly promptTokens: number
+  readonly isStreamed: boolean
+}
+
+export interface Admitted extends Stamp {
+  readonly kind: 'admitted'
+  readonly ticketId: string
+  readonly tenantId: string
+  readonly poolId: string
+  readonly rung: string
+  readonly because: string
+}
+
+export interface Granted extends Stamp {
+  readonly kind: 'granted'
+  readonly ticketId: string
+  readonly replicaId: string
+  readonly attempt: number
+  readonly waitedUs: number
+}
+
+/** One try at one replica is over; a ticket may have more than one. */
+export interface AttemptEnded extends Stamp {
+  readonly kind: 'attempt-ended'
+  readonly ticketId: string
+  readonly replicaId: string
+  readonly attempt: number
+  readonly ending: 'finished' | 'refused' | 'lost' | 'cancelled'
+  readonly because: string
+}
+
+/** The one entry that tells a ticket's whole story in numbers. */
+export interface Settled extends Stamp {
+  readonly kind: 'settled'
+  readonly ticketId: string
+  readonly tenantId: string
+  readonly keyId: string
+  readonly model: string
+  /** The model that answered, when a rung put a smaller one in its place. */
+  readonly servedModel: string
+  readonly poolId: string | undefined
+  readonly replicaId: string | undefined
+  readonly band: Band
+  readonly rung: string
+  readonly outcome: Outcome
+  readonly because: string
+  readonly refusal: Refusal | undefined
+  readonly usage: Usage
+  readonly attempts: number
+  readonly arrivedAt: Instant
+  readonly admittedAt: Instant | undefined
+  readonly grantedAt: Instant | undefined
+  readonly firstTokenAt: Instant | undefined
+  readonly lastTokenAt: Instant | undefined
+  readonly deadlineAt: Instant
+  readonly gaps: GapView | undefined
+}
+
+/** Inter-token times of one answer: counts by bucket of GAP_BUCKETS_US, and their sum. */
+export interface GapView {
+  readonly counts: Uint32Array
+  readonly sumUs: number
+  readonly maxUs: number
+}
+
+export interface ReplicaReported extends Stamp {
+  readonly kind: 'replica-reported'
+  readonly replicaId: string
+  readonly isReady: boolean
+  readonly because: string
+}
+
+export interface PlatformChanged extends Stamp {
+  readonly kind: 'platform-changed'
+  readonly state: 'starting' | 'ready' | 'draining' | 'stopped'
+  readonly because: string
+}
+
+/** Something broke that no ticket could be blamed for, or that failed one: counted, and the process goes on. */
+export interface FaultSeen extends Stamp {
+  readonly kind: 'fault-seen'
+  readonly where: string
+  readonly because: string
+  readonly ticketId: string | undefined
+}

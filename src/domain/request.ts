@@ -1,0 +1,55 @@
+import type { Instant } from '../base/clock.ts'
+import type { Band, Key, Slo, Tenant } from './tenant.ts'
+
+/**
+ * What was asked, immutable. Text stays outside: planning, trimming and placing work on segments (a role, a number of
+ * tokens, block hashes), which the gateway makes from text and the simulator from a trace. The true length of the
+ * answer has no field here, so no policy can peek at it (law L10).
+ */
+
+/** One message, or one piece of a prompt, as policies see it. */
+export interface Segment {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool' | 'passage'
+  /** Estimated when made from text, exact when it comes from a trace. */
+  readonly tokens: number
+}
+
+export type RequestKind = 'chat' | 'completion'
+
+/**
+ * The handle through which a backend gets at the text: the client's body as it was parsed. Only `wire/` and
+ * `backends/` look inside.
+ */
+export interface RequestText {
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+export interface Request {
+  readonly id: string
+  readonly tenant: Tenant
+  readonly key: Key
+  readonly kind: RequestKind
+  /** The model's public name, aliases resolved. */
+  readonly model: string
+  readonly segments: readonly Segment[]
+  /** Names of the prompt's leading blocks, chained and salted with the tenant, for routing by prefix. */
+  readonly prefixHashes: readonly number[]
+  /** What the client will take at most, per choice; undefined when it did not say. */
+  readonly outputTokensMax: number | undefined
+  /** How many answers to the same prompt (`n`). */
+  readonly choiceCount: number
+  readonly isStreamed: boolean
+  readonly band: Band
+  readonly bid: number
+  readonly slo: Slo
+  readonly arrivedAt: Instant
+  /** After this instant the answer is worth nothing to the client. */
+  readonly deadlineAt: Instant
+  readonly text: RequestText | undefined
+}
+
+export function promptTokensOf(request: Request): number {
+  let tokens = 0
+  for (const segment of request.segments) tokens += segment.tokens
+  return tokens
+}

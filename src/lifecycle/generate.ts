@@ -12,20 +12,21 @@ export async function generate(platform: Platform, ticket: Ticket, lease: Lease,
   assert(plan !== undefined, 'a ticket that runs was admitted with a plan')
   ticket.phase = 'running'
   ticket.lease = lease
-  ticket.grantedAt = clock.now()
+  const grantedAt = clock.now()
+  ticket.grantedAt = grantedAt
   ticket.attempts++
   const { id: ticketId, attempts: attempt } = ticket
   const replicaId = lease.replica.id
   ticket.replicaId = replicaId
-  const waitedUs = ticket.grantedAt - (ticket.admittedAt ?? request.arrivedAt)
-  journal.record({ kind: 'granted', at: ticket.grantedAt, ticketId, replicaId, attempt, waitedUs })
+  const waitedUs = grantedAt - (ticket.admittedAt ?? request.arrivedAt)
+  journal.record({ kind: 'granted', at: grantedAt, ticketId, replicaId, attempt, waitedUs })
 
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
     ending = await backends.of(lease.replica).generate({ lease, request, plan, sink: relay, cancellation })
   } finally {
-    platform.turnstile.giveBack(ticket, lease, ending)
     ticket.lease = undefined
+    platform.turnstile.giveBack(lease)
     const because = becauseOf(ending)
     journal.record({ kind: 'attempt-ended', at: clock.now(), ticketId, replicaId, attempt, ending: ending.kind, because })
   }

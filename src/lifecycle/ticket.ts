@@ -4,6 +4,7 @@ import { Gaps } from '../domain/gaps.ts'
 import type { Lease } from '../domain/fleet.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
+import type { Offer } from '../policy/dispatch/dispatcher.ts'
 
 /**
  * Our record of serving one request, from its arrival to its one ending. Only `lifecycle/` mutates it.
@@ -19,6 +20,8 @@ export class Ticket {
   phase: Phase = 'arrived'
   plan: Plan | undefined
   poolId: string | undefined
+  /** What it offered the dispatcher: its claim to a place, kept for a second try. */
+  offer: Offer | undefined
   lease: Lease | undefined
   /** Where it ran last. */
   replicaId: string | undefined

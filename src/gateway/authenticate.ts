@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { Refusal } from '../domain/outcome.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 
 /**
@@ -26,4 +27,11 @@ export function authenticate(directory: KeyDirectory, authorization: string | un
 
 export function digestOf(token: string): string {
   return hash('sha256', token, 'hex')
+}
+
+export const NO_VALID_KEY: Refusal = {
+  code: 'invalid-api-key',
+  because: 'No valid API key was sent.',
+  blame: 'request',
+  retryAfterUs: undefined,
 }

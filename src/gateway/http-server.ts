@@ -8,8 +8,9 @@ import { Exchange } from './exchange.ts'
  */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Exact, or ending in `/*`: then the route gets what stands there. */
   readonly path: string
-  handle(exchange: Exchange): Promise<void> | void
+  handle(exchange: Exchange, rest: string): Promise<void> | void
 }
 
 export interface HttpServerOptions {
@@ -26,26 +27,20 @@ export interface HttpServerOptions {
 const SLOW_CLIENT_CHECK_MS = 500
 
 export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): Server {
-  const table = new Map<string, Route>()
-  const paths = new Set<string>()
-  for (const route of routes) {
-    table.set(`${route.method} ${options.basePath}${route.path}`, route)
-    paths.add(options.basePath + route.path)
-  }
+  const table = new RouteTable(routes, options.basePath)
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
     const exchange = new Exchange(req, res, options.makeRequestId())
     const path = pathOf(req.url ?? '/')
-    const method = req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET')
-    const route = table.get(`${method} ${path}`)
-    if (route === undefined) {
-      notFound(exchange, path, paths)
+    const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
+    if (found === undefined) {
+      notFound(exchange, path, table.has(path))
       return
     }
     try {
-      const pending = route.handle(exchange)
-      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, route, error))
+      const pending = found.route.handle(exchange, found.rest)
+      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, found.route, error))
     } catch (error) {
-      failed(exchange, route, error)
+      failed(exchange, found.route, error)
     }
   }
   const failed = (exchange: Exchange, route: Route, error: unknown): void => {
@@ -71,14 +66,52 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   return server
 }
 
+class RouteTable {
+  readonly #exact = new Map<string, Route>()
+  readonly #under: ReadonlyArray<{ prefix: string; route: Route }>
+  readonly #paths = new Set<string>()
+
+  constructor(routes: readonly Route[], basePath: string) {
+    for (const route of routes) {
+      this.#exact.set(`${route.method} ${basePath}${route.path}`, route)
+      this.#paths.add(basePath + route.path)
+    }
+    this.#under = routes
+      .filter((route) => route.path.endsWith('/*'))
+      .map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
+  }
+
+  has(path: string): boolean {
+    return this.#paths.has(path)
+  }
+
+  find(method: string, path: string): { route: Route; rest: string } | undefined {
+    const route = this.#exact.get(`${method} ${path}`)
+    if (route !== undefined) return { route, rest: '' }
+    for (const { prefix, route } of this.#under) {
+      if (route.method === method && path.startsWith(prefix)) return { route, rest: decode(path.slice(prefix.length)) }
+    }
+    return undefined
+  }
+}
+
+/** A percent sign that escapes nothing stays what it is. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
 function pathOf(url: string): string {
   const query = url.indexOf('?')
   const path = query < 0 ? url : url.slice(0, query)
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
 }
 
-function notFound(exchange: Exchange, path: string, paths: ReadonlySet<string>): void {
-  if (paths.has(path)) {
+function notFound(exchange: Exchange, path: string, isKnownPath: boolean): void {
+  if (isKnownPath) {
     const message = `Method ${exchange.req.method} is not allowed for ${path}.`
     exchange.sendFault(invalidRequest(message, null, 'method_not_allowed', 405))
   } else {

@@ -5,7 +5,7 @@ import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { readChat, readCompletion } from '../../wire/read-body.ts'
 import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
-import { authenticate, type KeyDirectory } from '../authenticate.ts'
+import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import { JsonSink, SseSink } from '../http-sinks.ts'
@@ -35,7 +35,7 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
 async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKind): Promise<void> {
   const caller = authenticate(deps.keys, exchange.req.headers.authorization)
   if (caller === undefined) {
-    exchange.sendRefusal(NO_KEY)
+    exchange.sendRefusal(NO_VALID_KEY)
     return
   }
   const body = await collectBody(exchange, deps.bodyBytesMax)
@@ -76,10 +76,3 @@ function makeSink(deps: GenerateDeps, exchange: Exchange, kind: RequestKind, bod
   }
   return body.stream === true ? new SseSink(options) : new JsonSink(options)
 }
-
-const NO_KEY = {
-  code: 'invalid-api-key',
-  because: 'No valid API key was sent.',
-  blame: 'request',
-  retryAfterUs: undefined,
-} as const

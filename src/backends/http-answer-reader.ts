@@ -49,7 +49,11 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     if (this.#hasEnded) controller.abort(new Error('cancelled'))
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Record<string, string | string[] | undefined>): void {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
     if (status < 200) return
     this.#status = status
     const retryAfter = Number(headers['retry-after'])

@@ -11,7 +11,8 @@ const BODY_BYTES_MAX = 4 << 20
 export async function probeOpenAi(pool: Pool, basePath: string, headers: readonly string[]): Promise<ReplicaReport> {
   const health = await get(pool, '/health', headers)
   if (health.status >= 200 && health.status < 300) return withGauges(pool, headers)
-  if (health.status !== 404 && health.status !== 405) return notReady(`/health answered ${health.status || health.text}`)
+  if (health.status !== 404 && health.status !== 405)
+    return notReady(`/health answered ${health.status || health.text}`)
   const models = await get(pool, `${basePath}/models`, headers)
   if (models.status >= 200 && models.status < 300) return { isReady: true, because: 'it lists its models' }
   return notReady(`${basePath}/models answered ${models.status || models.text}`)
@@ -25,7 +26,8 @@ async function withGauges(pool: Pool, headers: readonly string[]): Promise<Repli
   if (metrics.status !== 200) return report
   const runningCount = gauge(metrics.text, 'vllm:num_requests_running')
   const waitingCount = gauge(metrics.text, 'vllm:num_requests_waiting')
-  const kvUsageRatio = gauge(metrics.text, 'vllm:kv_cache_usage_perc') ?? gauge(metrics.text, 'vllm:gpu_cache_usage_perc')
+  const kvUsageRatio =
+    gauge(metrics.text, 'vllm:kv_cache_usage_perc') ?? gauge(metrics.text, 'vllm:gpu_cache_usage_perc')
   return {
     ...report,
     ...(runningCount === undefined ? {} : { runningCount }),
@@ -55,7 +57,12 @@ interface Got {
 async function get(pool: Pool, path: string, headers: readonly string[]): Promise<Got> {
   try {
     const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS)
-    const response = await pool.request({ path, method: 'GET', headers: [...headers], signal } as Dispatcher.RequestOptions)
+    const response = await pool.request({
+      path,
+      method: 'GET',
+      headers: [...headers],
+      signal,
+    } as Dispatcher.RequestOptions)
     let text = ''
     for await (const part of response.body) {
       text += String(part)

@@ -95,7 +95,10 @@ function lengthAt(quantile: number): number {
 /** Sentences by how many of the question's words they share, until about `tokens` tokens are said. */
 function say(segments: readonly SegmentText[], rng: Rng, tokens: number, asJson: boolean): { text: string } {
   const question = segments.findLast((segment) => segment.role === 'user')?.text ?? ''
-  const source = segments.map((segment) => segment.text).join('\n').slice(-SOURCE_CHARACTERS_MAX)
+  const source = segments
+    .map((segment) => segment.text)
+    .join('\n')
+    .slice(-SOURCE_CHARACTERS_MAX)
   const asked = new Set(wordsOf(question))
   const sentences = source.split(/(?<=[.!?])\s+|\n+/).filter((sentence) => sentence.trim() !== '')
   const scored = sentences

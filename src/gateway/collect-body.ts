@@ -29,7 +29,9 @@ export function collectBody(exchange: Exchange, bytesMax: number): Promise<Colle
       if (size > bytesMax) resolve(tooLarge())
       else parts.push(part)
     })
-    req.on('end', () => resolve({ kind: 'ok', bytes: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts) }))
+    req.on('end', () =>
+      resolve({ kind: 'ok', bytes: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts) }),
+    )
     req.on('close', () => resolve({ kind: 'gone' }))
   })
 }

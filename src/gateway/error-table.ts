@@ -12,17 +12,49 @@ interface Row {
 }
 
 export const ERROR_TABLE: Readonly<Record<string, Row>> = {
-  'invalid-api-key': { status: 401, type: 'invalid_request_error', advice: 'Send a valid key: Authorization: Bearer sk-…' },
+  'invalid-api-key': {
+    status: 401,
+    type: 'invalid_request_error',
+    advice: 'Send a valid key: Authorization: Bearer sk-…',
+  },
   'queue-full': { status: 503, type: 'server_error', advice: 'Come back after the time in Retry-After.' },
-  'tenant-queue-full': { status: 429, type: 'rate_limit_error', advice: 'Send less at once, or come back after the time in Retry-After.' },
-  'too-many-at-once': { status: 429, type: 'rate_limit_error', advice: 'Wait for one of your running requests to end.' },
+  'tenant-queue-full': {
+    status: 429,
+    type: 'rate_limit_error',
+    advice: 'Send less at once, or come back after the time in Retry-After.',
+  },
+  'too-many-at-once': {
+    status: 429,
+    type: 'rate_limit_error',
+    advice: 'Wait for one of your running requests to end.',
+  },
   'waited-too-long': { status: 503, type: 'server_error', advice: 'Come back after the time in Retry-After.' },
-  'no-replica': { status: 503, type: 'server_error', advice: 'No engine can take the request now; come back after the time in Retry-After.' },
-  'context-too-long': { status: 400, type: 'invalid_request_error', advice: 'Shorten the prompt or ask for fewer tokens.' },
-  'replica-refused': { status: 503, type: 'server_error', advice: 'The engines are full; come back after the time in Retry-After.' },
-  'replica-rejected-request': { status: 400, type: 'invalid_request_error', advice: 'Change the request as the message says.' },
+  'no-replica': {
+    status: 503,
+    type: 'server_error',
+    advice: 'No engine can take the request now; come back after the time in Retry-After.',
+  },
+  'context-too-long': {
+    status: 400,
+    type: 'invalid_request_error',
+    advice: 'Shorten the prompt or ask for fewer tokens.',
+  },
+  'replica-refused': {
+    status: 503,
+    type: 'server_error',
+    advice: 'The engines are full; come back after the time in Retry-After.',
+  },
+  'replica-rejected-request': {
+    status: 400,
+    type: 'invalid_request_error',
+    advice: 'Change the request as the message says.',
+  },
   'replica-lost': { status: 502, type: 'server_error', advice: 'The engine broke off; try again.' },
-  'shutting-down': { status: 503, type: 'server_error', advice: 'This server is going away; try again and reach another one.' },
+  'shutting-down': {
+    status: 503,
+    type: 'server_error',
+    advice: 'This server is going away; try again and reach another one.',
+  },
   'reader-stalled': { status: 503, type: 'server_error', advice: 'Read the stream faster.' },
   'internal-error': { status: 500, type: 'server_error', advice: 'This is our fault; it was counted. Try again.' },
 }

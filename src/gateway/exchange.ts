@@ -41,7 +41,12 @@ export class Exchange {
     this.res.end(body)
   }
 
-  sendError(status: number, error: OpenAiError, headers: readonly string[] = [], detail?: Readonly<Record<string, unknown>>): void {
+  sendError(
+    status: number,
+    error: OpenAiError,
+    headers: readonly string[] = [],
+    detail?: Readonly<Record<string, unknown>>,
+  ): void {
     this.sendJson(status, errorBody(error, detail), headers)
   }
 

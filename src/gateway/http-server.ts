@@ -116,6 +116,8 @@ function notFound(exchange: Exchange, path: string, isKnownPath: boolean): void 
     exchange.sendFault(invalidRequest(message, null, 'method_not_allowed', 405))
   } else {
     const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
-    exchange.sendFault(invalidRequest(`Unknown request URL: ${exchange.req.method} ${shown}.`, null, 'unknown_url', 404))
+    exchange.sendFault(
+      invalidRequest(`Unknown request URL: ${exchange.req.method} ${shown}.`, null, 'unknown_url', 404),
+    )
   }
 }

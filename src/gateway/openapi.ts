@@ -46,7 +46,12 @@ const ERROR = {
     error: {
       type: 'object',
       required: ['message', 'type', 'param', 'code'],
-      properties: { message: { type: 'string' }, type: { type: 'string' }, param: nullableString, code: nullableString },
+      properties: {
+        message: { type: 'string' },
+        type: { type: 'string' },
+        param: nullableString,
+        code: nullableString,
+      },
     },
   },
 }

@@ -27,7 +27,9 @@ export interface RequestRules {
   readonly estimateTokens: (text: string, model: string) => number
 }
 
-export type Read = { readonly kind: 'ok'; readonly request: Request } | { readonly kind: 'fault'; readonly fault: WireFault }
+export type Read =
+  | { readonly kind: 'ok'; readonly request: Request }
+  | { readonly kind: 'fault'; readonly fault: WireFault }
 
 const fault = (message: string, param: string, code: string, status = 400): Read => ({
   kind: 'fault',
@@ -41,12 +43,21 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
   const { body, caller } = asked
   const known = rules.models.resolve(body.model)
   if (known === undefined) {
-    return fault(`The model '${body.model}' does not exist or you do not have access to it.`, 'model', 'model_not_found', 404)
+    return fault(
+      `The model '${body.model}' does not exist or you do not have access to it.`,
+      'model',
+      'model_not_found',
+      404,
+    )
   }
   const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
   const choiceCount = (body.n ?? 1) * (asked.kind === 'completion' ? texts.length : 1)
   if (choiceCount > rules.choicesMax) {
-    return fault(`Invalid 'n': at most ${rules.choicesMax} choices are allowed, but ${choiceCount} were asked for.`, 'n', 'integer_above_max_value')
+    return fault(
+      `Invalid 'n': at most ${rules.choicesMax} choices are allowed, but ${choiceCount} were asked for.`,
+      'n',
+      'integer_above_max_value',
+    )
   }
   const unsupported = unsupportedFeature(body, known)
   if (unsupported !== undefined) return unsupported
@@ -86,12 +97,14 @@ function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel):
   const { features, model } = known
   const refuse = (param: string, what: string): Read =>
     fault(`Invalid '${param}': ${what} not supported by the model '${model.name}'.`, param, 'unsupported_parameter')
-  if (!features.logprobs && (body.logprobs === true || typeof body.logprobs === 'number')) return refuse('logprobs', 'log probabilities are')
+  if (!features.logprobs && (body.logprobs === true || typeof body.logprobs === 'number'))
+    return refuse('logprobs', 'log probabilities are')
   if (!('messages' in body)) return undefined
   if (!features.logprobs && (body.top_logprobs ?? 0) > 0) return refuse('top_logprobs', 'log probabilities are')
   const forcesTool = body.tool_choice === 'required' || typeof body.tool_choice === 'object'
   if (!features.tools && forcesTool && body.tool_choice !== null) return refuse('tool_choice', 'forced tool calls are')
-  if (!features.jsonSchema && body.response_format?.type === 'json_schema') return refuse('response_format', 'JSON schemas are')
+  if (!features.jsonSchema && body.response_format?.type === 'json_schema')
+    return refuse('response_format', 'JSON schemas are')
   return undefined
 }
 
@@ -109,12 +122,16 @@ function readWishes({ body, headers }: Asked): Wishes {
     deadlineMs: ours?.deadline_ms ?? positive(headers['x-spillway-deadline-ms']),
     ttftMs: ours?.ttft_ms ?? positive(headers['x-spillway-ttft-ms']) ?? positive(headers['x-slo-ttft-ms']),
     // vLLM's priority runs the other way: lower goes sooner.
-    bid: ours?.bid ?? finite(headers['x-spillway-bid']) ?? (typeof body.priority === 'number' ? -body.priority : undefined),
+    bid:
+      ours?.bid ??
+      finite(headers['x-spillway-bid']) ??
+      (typeof body.priority === 'number' ? -body.priority : undefined),
     band: ours?.band ?? text(headers['x-spillway-band']) ?? bandOfTier(body.service_tier ?? undefined),
   }
 }
 
-const text = (header: string | string[] | undefined): string | undefined => (typeof header === 'string' ? header : undefined)
+const text = (header: string | string[] | undefined): string | undefined =>
+  typeof header === 'string' ? header : undefined
 
 function finite(header: string | string[] | undefined): number | undefined {
   const number = Number(text(header) ?? Number.NaN)

@@ -54,7 +54,13 @@ export class ControlLoop {
     if (this.#ready.get(replica.id) === report.isReady) return
     this.#ready.set(replica.id, report.isReady)
     const { clock, journal } = this.#platform.world
-    journal.record({ kind: 'replica-reported', at: clock.now(), replicaId: replica.id, isReady: report.isReady, because: report.because })
+    journal.record({
+      kind: 'replica-reported',
+      at: clock.now(),
+      replicaId: replica.id,
+      isReady: report.isReady,
+      because: report.because,
+    })
     this.#platform.turnstile.replicaChanged(replica.id, report.isReady)
   }
 

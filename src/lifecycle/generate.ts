@@ -28,7 +28,15 @@ export async function generate(platform: Platform, ticket: Ticket, lease: Lease,
     ticket.lease = undefined
     platform.turnstile.giveBack(lease)
     const because = becauseOf(ending)
-    journal.record({ kind: 'attempt-ended', at: clock.now(), ticketId, replicaId, attempt, ending: ending.kind, because })
+    journal.record({
+      kind: 'attempt-ended',
+      at: clock.now(),
+      ticketId,
+      replicaId,
+      attempt,
+      ending: ending.kind,
+      because,
+    })
   }
   return ending
 }

@@ -1,7 +1,7 @@
 import { Cancellation } from '../base/cancellation.ts'
 import type { Instant } from '../base/clock.ts'
-import { Gaps } from '../domain/gaps.ts'
 import type { Lease } from '../domain/fleet.ts'
+import { Gaps } from '../domain/gaps.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { Offer } from '../policy/dispatch/dispatcher.ts'

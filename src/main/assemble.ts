@@ -19,7 +19,9 @@ export interface Parts {
 
 export function assemble(config: Config, parts: Parts): Platform {
   const setups = toPools(config)
-  const limits = new Map(setups.flatMap(({ pool, concurrencyMax }) => pool.replicas.map((one) => [one.id, concurrencyMax])))
+  const limits = new Map(
+    setups.flatMap(({ pool, concurrencyMax }) => pool.replicas.map((one) => [one.id, concurrencyMax])),
+  )
   // One gateway alone holds all the room there is.
   const capacity = { allowance: (replica: { id: string }) => limits.get(replica.id) ?? 0 }
   const pools = setups.map(({ pool }) => pool)

@@ -8,8 +8,8 @@ import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
 import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
-import { JsonSink, SseSink } from '../http-sinks.ts'
 import type { Route } from '../http-server.ts'
+import { JsonSink, SseSink } from '../http-sinks.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
@@ -60,7 +60,13 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
   await serveRequest(deps.platform, read.request, cancellation, sink)
 }
 
-function makeSink(deps: GenerateDeps, exchange: Exchange, kind: RequestKind, body: ChatBody | CompletionBody, cancellation: Cancellation): SseSink | JsonSink {
+function makeSink(
+  deps: GenerateDeps,
+  exchange: Exchange,
+  kind: RequestKind,
+  body: ChatBody | CompletionBody,
+  cancellation: Cancellation,
+): SseSink | JsonSink {
   const options = {
     exchange,
     identity: {

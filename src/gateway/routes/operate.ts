@@ -6,11 +6,10 @@ import type { Route } from '../http-server.ts'
  */
 export interface OperateDeps {
   readonly readiness: () => { readonly isReady: boolean; readonly because: string }
-  readonly metricsText: () => string
   readonly openApi: string
 }
 
-export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 export function operateRoutes(deps: OperateDeps): Route[] {
   return [
@@ -24,7 +23,11 @@ export function operateRoutes(deps: OperateDeps): Route[] {
         exchange.sendJson(isReady ? 200 : 503, body)
       },
     },
-    { method: 'GET', path: '/metrics', handle: (exchange) => exchange.send(200, METRICS_CONTENT_TYPE, deps.metricsText()) },
     { method: 'GET', path: '/openapi.json', handle: (exchange) => exchange.sendJson(200, deps.openApi) },
   ]
+}
+
+/** Apart, because it may have a listener of its own. */
+export function metricsRoute(text: () => string): Route {
+  return { method: 'GET', path: '/metrics', handle: (exchange) => exchange.send(200, METRICS_CONTENT_TYPE, text()) }
 }

@@ -111,7 +111,8 @@ export class Dispatcher {
     for (const pool of this.#pools.values()) {
       const kept = pool.waiting.filter((offer) => offer.expiresAt > now)
       for (const offer of pool.waiting) {
-        if (offer.expiresAt <= now) effects.push({ kind: 'expired', ticketId: offer.ticketId, refusal: WAITED_TOO_LONG })
+        if (offer.expiresAt <= now)
+          effects.push({ kind: 'expired', ticketId: offer.ticketId, refusal: WAITED_TOO_LONG })
       }
       this.#waitingCount -= pool.waiting.length - kept.length
       pool.waiting = kept

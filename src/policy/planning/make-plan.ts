@@ -8,7 +8,9 @@ import { promptTokensOf, type Request } from '../../domain/request.ts'
  *
  * Example: 900 prompt tokens and max_tokens 200 on a model of 1,024: there is room for 124 output tokens.
  */
-export type Planned = { readonly kind: 'planned'; readonly plan: Plan } | { readonly kind: 'refused'; readonly refusal: Refusal }
+export type Planned =
+  | { readonly kind: 'planned'; readonly plan: Plan }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
 
 /** An output token costs an engine about as much as four input tokens. */
 const OUTPUT_WEIGHT = 4
@@ -18,7 +20,10 @@ export function makePlan(request: Request, model: Model): Planned {
   const room = model.contextTokensMax - promptTokens
   if (room < 1) {
     const because = `The prompt has about ${promptTokens} tokens, but ${model.name} takes at most ${model.contextTokensMax} with the answer.`
-    return { kind: 'refused', refusal: { code: 'context-too-long', because, blame: 'request', retryAfterUs: undefined } }
+    return {
+      kind: 'refused',
+      refusal: { code: 'context-too-long', because, blame: 'request', retryAfterUs: undefined },
+    }
   }
   const outputTokensMax = Math.min(request.outputTokensMax ?? model.outputTokensDefault, room)
   const outputTokens = outputTokensMax * request.choiceCount

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
 import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
@@ -21,6 +20,7 @@ import { Metrics } from '../telemetry/metrics.ts'
 import { assemble } from './assemble.ts'
 import { closeServer, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
+import { makeRequestIds } from './live-ids.ts'
 import type { Io, Running } from './running.ts'
 import { welcome } from './welcome.ts'
 
@@ -55,7 +55,7 @@ export async function serve(config: Config, io: Io): Promise<Running> {
   const keys = keyDirectory(config)
   const httpOptions: HttpServerOptions = {
     ...config.server,
-    makeRequestId: () => `req_${randomBytes(12).toString('hex')}`,
+    makeRequestId: makeRequestIds(),
     onFault: (where, error) =>
       journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined }),
   }

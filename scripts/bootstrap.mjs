@@ -40,7 +40,8 @@ export function needsBootstrap(root) {
 /** npm's own record of what it installed says the same as the lockfile: somebody ran `npm ci` or `npm install`. */
 function isInstalledByHand(root) {
   const record = readOrUndefined(join(root, 'node_modules', '.package-lock.json'))
-  if (record === undefined) return false
+  // npm writes its record last and in one go; a half-written one would be ours to replace anyway.
+  if (record === undefined || !record.trimEnd().endsWith('}')) return false
   const installed = JSON.parse(record).packages
   const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages
   return Object.entries(wanted).every(([path, entry]) => {
@@ -115,6 +116,19 @@ function dropUnusableNode(root) {
   if (path !== undefined && spawnSync(path, ['--version']).status !== 0) rmSync(pinnedNodeLink(root), { force: true })
 }
 
+/** A fresh stamp, or what is there is what the lockfile says: then it gets its stamp, where one can be written. */
+function isReady(root, hash) {
+  if (readOrUndefined(stampPath(root)) === hash) return true
+  if (!isInstalledByHand(root) || nodeToUse(root) === undefined) return false
+  try {
+    dropUnusableNode(root)
+    writeStamp(root, hash)
+  } catch {
+    // A read-only tree: it is compared again next time.
+  }
+  return true
+}
+
 function writeStamp(root, hash) {
   const temporary = `${stampPath(root)}.${process.pid}`
   writeFileSync(temporary, hash)
@@ -126,11 +140,9 @@ async function install(root, hash) {
     onWait: () => process.stderr.write('spillway: another process is installing dependencies; waiting for it\n'),
   })
   try {
-    if (readOrUndefined(stampPath(root)) === hash) return
-    if (!isInstalledByHand(root)) {
-      process.stderr.write('spillway: installing dependencies from the lockfile (first run, about 20 s)\n')
-      await runNpm(root)
-    }
+    if (isReady(root, hash)) return
+    process.stderr.write('spillway: installing dependencies from the lockfile (first run, about 20 s)\n')
+    await runNpm(root)
     dropUnusableNode(root)
     writeStamp(root, hash)
   } finally {
@@ -144,7 +156,7 @@ export async function bootstrap(root) {
     if (hash === undefined) {
       throw new Sentence(`package-lock.json is missing in ${root}. Restore it with: git checkout package-lock.json`)
     }
-    if (readOrUndefined(stampPath(root)) !== hash) await install(root, hash)
+    if (!isReady(root, hash)) await install(root, hash)
     if (nodeToUse(root) !== undefined) return true
     process.stderr.write(`${noNodeMessage()}\n`)
   } catch (error) {

@@ -112,9 +112,10 @@ export async function serve(config: Config, io: Io): Promise<Running> {
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {
   if (platform.isDraining) return { isReady: false, because: 'shutting down' }
-  const { readyReplicas } = platform.turnstile.view()
-  if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyReplicas} replicas are ready` }
+  let readyCount = 0
+  for (const { id } of platform.pools) readyCount += platform.policies.dispatcher.poolFacts(id)?.readyReplicaCount ?? 0
+  if (readyCount === 0) return { isReady: false, because: 'no replica is ready' }
+  return { isReady: true, because: `${readyCount} replicas are ready` }
 }
 
 function keyDirectory(config: Config): KeyDirectory {

@@ -16,18 +16,19 @@ test('it behaves like a sorted array that gives from both ends', () => {
     fc.property(fc.array(step, { maxLength: 120 }), (steps: readonly Step[]) => {
       const heap = new IntervalHeap<number>((a, b) => a < b)
       let twin: number[] = []
-      for (const [kind, value] of steps) {
+      for (const [kind, value = 0] of steps) {
+        let taken: readonly unknown[] = []
         if (kind === 'push') {
-          heap.push(value as number)
-          twin.push(value as number)
+          heap.push(value)
+          twin.push(value)
           twin.sort((a, b) => a - b)
-        } else if (kind === 'takeFirst') expect(heap.takeFirst()).toBe(twin.shift())
-        else if (kind === 'takeLast') expect(heap.takeLast()).toBe(twin.pop())
+        } else if (kind === 'takeFirst') taken = [heap.takeFirst(), twin.shift()]
+        else if (kind === 'takeLast') taken = [heap.takeLast(), twin.pop()]
         else {
-          const divisor = value as number
-          heap.retain((item) => item % divisor !== 0)
-          twin = twin.filter((item) => item % divisor !== 0)
+          heap.retain((item) => item % value !== 0)
+          twin = twin.filter((item) => item % value !== 0)
         }
+        expect(taken[0]).toBe(taken[1])
         expect(heap.size).toBe(twin.length)
         expect(heap.first()).toBe(twin[0])
         expect(heap.last()).toBe(twin.at(-1))

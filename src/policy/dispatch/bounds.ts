@@ -36,7 +36,7 @@ export function whoYields(
     const because = `more than ${Math.round(engineUsMax / 1e6)} s of work of this key would be waiting`
     return { kind: 'refused', code: 'lane-work-full', because }
   }
-  const longest = book.buffer.isOver ? book.buffer.longest() : undefined
+  const longest = book.buffer.isOver ? book.buffer.longest(lane) : undefined
   if (longest === undefined) return undefined
   if (longest.tenantId !== lane.tenantId || longest.bandRank > lane.bandRank) return longest
   const because = `all ${options.queueDepthMax} places are taken, and this tenant has most per weight`

@@ -48,7 +48,7 @@ export function viewOf(pool: PoolState): PoolView {
     heldCost: pool.heldCost,
     owedCount: pool.foreground.owed.length + pool.leftover.owed.length,
     reservedReplicaId: pool.reservation?.room.replica.id,
-    tenants: [...pool.backlogs.values()].map((backlog) => ({ ...backlog })),
+    tenants: [...pool.backlogs.values()].map(copyOf),
     replicas: [...pool.rooms.values()].map((room) => ({
       id: room.replica.id,
       isReady: room.isReady,
@@ -61,4 +61,9 @@ export function viewOf(pool: PoolState): PoolView {
       limit: room.limit.view(),
     })),
   }
+}
+
+function copyOf(backlog: BacklogView): BacklogView {
+  const { tenantId, weight, queuedCount, queuedCost, queuedEngineUs, heldCount, heldCost } = backlog
+  return { tenantId, weight, queuedCount, queuedCost, queuedEngineUs, heldCount, heldCost }
 }

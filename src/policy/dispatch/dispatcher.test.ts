@@ -152,10 +152,12 @@ describe('bounds', () => {
     expect(offer('b1')).toEqual([])
     expect(offer('c1')).toEqual(['a3 evicted'])
     expect(offer('a5')).toEqual(['refused queue-full'])
-    expect(offer('b2')).toEqual(['a2 evicted'])
+    // With b2 both would have two: no promise is broken for that.
+    expect(offer('b2')).toEqual(['refused queue-full'])
     // Its own lower band yields before its interactive arrival is refused.
-    expect(offer('a6', { band: 'interactive' })).toEqual(['a1 evicted'])
-    expect(offer('a7', { band: 'interactive' })).toEqual(['refused queue-full'])
+    expect(offer('a6', { band: 'interactive' })).toEqual(['a2 evicted'])
+    expect(offer('a7', { band: 'interactive' })).toEqual(['a1 evicted'])
+    expect(offer('a8', { band: 'interactive' })).toEqual(['refused queue-full'])
   })
 
   test('a lane is bounded in predicted work too, but lets one in', () => {

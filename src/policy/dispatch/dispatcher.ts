@@ -140,7 +140,7 @@ export class Dispatcher {
     assert(candidate !== undefined, 'L2: a lease is returned once')
     const pool = this.#poolOf(candidate.lane)
     const room = this.#book.giveBack(now, pool, leaseId, measured)
-    return this.#roomChanged(now, pool, room)
+    return this.#roomChanged(now, room)
   }
 
   // ── replicas ──
@@ -158,7 +158,7 @@ export class Dispatcher {
     this.#rooms.set(id, room)
     pool.rooms.set(id, room)
     pool.recount()
-    return this.#roomChanged(now, pool, room)
+    return this.#roomChanged(now, room)
   }
 
   /** Nothing more goes there. Leases that are out come back through `release` as always. */
@@ -172,7 +172,7 @@ export class Dispatcher {
     pool.rooms.delete(replicaId)
     pool.recount()
     if (pool.reservation?.room === room) pool.endReservation()
-    return this.#roomChanged(now, pool, room)
+    return this.#roomChanged(now, room)
   }
 
   replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
@@ -183,7 +183,7 @@ export class Dispatcher {
     if (change.allowance !== undefined) room.allowance = change.allowance
     pool.recount()
     if ((!room.isReady || room.allowance < 1) && pool.reservation?.room === room) pool.endReservation()
-    return this.#roomChanged(now, pool, room)
+    return this.#roomChanged(now, room)
   }
 
   /** What the engine says about itself; it corrects the ledger until it lapses. */
@@ -193,7 +193,7 @@ export class Dispatcher {
     room.ledger.report(now, gauges)
     if (room.ledger.foreignUntil() === undefined) this.#reported.delete(room)
     else this.#reported.add(room)
-    return this.#roomChanged(now, this.#pools.get(room.replica.poolId) as PoolState, room)
+    return this.#roomChanged(now, room)
   }
 
   // ── weights ──
@@ -221,18 +221,18 @@ export class Dispatcher {
 
   onWakeup(now: number): readonly Effect[] {
     const effects: Effect[] = []
+    const changed = new Set<PoolState>()
     for (let due = this.#book.nextExpired(now); due !== undefined; due = this.#book.nextExpired(now)) {
       const pool = this.#poolOf(due.lane)
       this.#turns.expire(pool, due, effects)
-      this.#turns.give(now, pool, effects)
+      changed.add(pool)
     }
     for (const room of this.#reported) {
       if (!room.ledger.lapse(now)) continue
       this.#reported.delete(room)
-      for (const effect of this.#roomChanged(now, this.#pools.get(room.replica.poolId) as PoolState, room)) {
-        effects.push(effect)
-      }
+      changed.add(this.#growRoom(room))
     }
+    for (const pool of changed) this.#turns.give(now, pool, effects)
     return effects
   }
 
@@ -297,9 +297,16 @@ export class Dispatcher {
     if (evictTail(this.#book, pool, lane, code, effects)) this.#turns.give(now, pool, effects)
   }
 
-  #roomChanged(now: number, pool: PoolState, room: ReplicaRoom): readonly Effect[] {
+  /** Something about this replica changed that may have made room. */
+  #growRoom(room: ReplicaRoom): PoolState {
+    const pool = this.#pools.get(room.replica.poolId) as PoolState
     pool.refreshOpen(room)
     pool.roomGrowth++
+    return pool
+  }
+
+  #roomChanged(now: number, room: ReplicaRoom): readonly Effect[] {
+    const pool = this.#growRoom(room)
     if (pool.queuedCount === 0) return NO_EFFECTS
     const effects: Effect[] = []
     this.#turns.give(now, pool, effects)

@@ -15,10 +15,11 @@ import type { PoolLane } from './candidate.ts'
  *
  * Law L3. Worked example, room for 100: heavy (weight 1) has 90, light (weight 1) 5, gold (weight 10) 5. An arrival
  * of light or gold makes 101; heavy has most per weight, so heavy's last ticket is evicted. An arrival of heavy is
- * refused.
+ * refused; so is one of light once both have 48, because a promise is not broken for no gain in fairness.
  */
 interface BufferShare extends HeapItem {
   readonly tenantId: string
+  /** Among equals, whoever has had something queued for longer yields first. */
   readonly ordinal: number
   weight: number
   count: number
@@ -86,12 +87,13 @@ export class SharedBuffer {
     this.#byLength.update(share)
   }
 
-  /** The lane whose last ticket must go. */
-  longest(): PoolLane | undefined {
+  /** The lane whose last ticket must go; among tenants with equally much, the arriving one's, if one is arriving. */
+  longest(arriving?: PoolLane): PoolLane | undefined {
+    let top = this.#byLength.peek()
+    const own = arriving === undefined ? undefined : this.#tenants.get(arriving.tenantId)
+    if (top !== undefined && own !== undefined && own.count * top.weight >= top.count * own.weight) top = own
     let longest: PoolLane | undefined
-    for (const lane of this.#byLength.peek()?.lanes ?? []) {
-      if (longest === undefined || yieldsBefore(lane, longest)) longest = lane
-    }
+    for (const lane of top?.lanes ?? []) if (longest === undefined || yieldsBefore(lane, longest)) longest = lane
     return longest
   }
 

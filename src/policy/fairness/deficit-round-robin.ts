@@ -145,7 +145,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
       }
       const only = this.#only
       this.#only = undefined
-      this.#wheel = new Array<Share | undefined>(WHEEL_ROUNDS).fill(undefined)
+      this.#wheel = Array.from<Share | undefined>({ length: WHEEL_ROUNDS })
       this.#shelve(only)
     }
     this.#shelve(share)

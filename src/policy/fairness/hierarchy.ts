@@ -50,7 +50,7 @@ class OrgShare extends Share {
 
 class TenantShare extends Share {
   org: OrgShare
-  readonly bands: Array<Siblings<Lane> | undefined> = new Array<Siblings<Lane> | undefined>(BAND_COUNT).fill(undefined)
+  readonly bands: Array<Siblings<Lane> | undefined> = [undefined, undefined, undefined]
   readonly lanes: Lane[] = []
   activeCount = 0
 

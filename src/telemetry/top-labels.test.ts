@@ -62,6 +62,15 @@ describe('TopLabels', () => {
     expect(forgotten.filter((label) => label.startsWith('big'))).toEqual([])
   })
 
+  it('gives no name for a volume that was inherited', () => {
+    const top = new TopLabels({ namedMax: 1 })
+    for (let i = 0; i < 20_000; i++) {
+      if (i % 100 === 0) top.observe(i * 60_000, 'steady', 10)
+      top.observe(i * 60_000, `seen-once-${i}`, 100)
+    }
+    expect(top.labels()).toEqual(['steady'])
+  })
+
   it('never names a tenant `other`', () => {
     const top = new TopLabels({ namedMax: 3 })
     expect(top.observe(0, 'other', 1_000)).toBe('other')

@@ -41,8 +41,8 @@ const DWELL_US = 600_000_000
 const GRACE_US = 600_000_000
 /** With half the volume one is clearly smaller; two that are about equal would trade the name for ever. */
 const PROMOTE_RATIO = 2
-/** Slots for unnamed tenants, per name: space-saving finds every tenant with more than 1/slots of the volume. */
-const UNNAMED_PER_NAME = 3
+/** Slots for unnamed tenants: space-saving keeps every one with more than 1/200 of their volume. */
+const UNNAMED_MAX = 200
 
 interface Slot {
   readonly id: string
@@ -100,7 +100,7 @@ export class TopLabels {
     const slot: Slot = { id, volume: 0, inherited: 0, state: 'unnamed', changedAt: at, heapVolume: 0 }
     if (this.#namedCount < this.#namedMax) this.#name(at, slot)
     else {
-      if (this.#unnamedCount() >= this.#namedMax * UNNAMED_PER_NAME) {
+      if (this.#unnamedCount() >= UNNAMED_MAX) {
         slot.inherited = this.#evictSmallest()
         slot.volume = slot.inherited
       }

@@ -56,5 +56,5 @@ export const REGION = 'local'
 export const POOL_CONCURRENCY_MAX = 32
 export const UPSTREAM_TIMEOUT_MS = 120_000
 
-export const PROFILE_LARGE = 'h100_sxm/bfloat16/70B/tp4'
-export const PROFILE_SMALL = 'h100_sxm/bfloat16/8B/tp1'
+export const PROFILE_LARGE = 'h100-llama-70b-tp4'
+export const PROFILE_SMALL = 'h100-llama-8b'

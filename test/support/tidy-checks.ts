@@ -41,9 +41,8 @@ export function findCycles(tree: Tree): string[] {
   return found
 }
 
-export function hasHeader(text: string, linesMin: number): boolean {
-  const beforeCode = /^(?:import[^;'"]*['"][^'"]+['"]\n|\s*\n)*(\/\*\*[\s\S]*?\*\/)/.exec(text)
-  return (beforeCode?.[1] ?? '').split('\n').length >= linesMin
+export function hasHeader(text: string): boolean {
+  return /^(?:import[^;'"]*['"][^'"]+['"](?: with \{[^}]*\})?\n|\s*\n)*\/\*\*/.test(text)
 }
 
 export function matches(tree: Tree, paths: readonly string[], pattern: RegExp): string[] {

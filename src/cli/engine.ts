@@ -1,7 +1,8 @@
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { CONFIG_FLAG, type Command, type Io, textFlag, UsageError } from './command.ts'
-import { type Running, runUntilSignal } from './run-until-signal.ts'
+import type { Io, Running } from '../main/running.ts'
+import { CONFIG_FLAG, type Command, textFlag, UsageError } from './command.ts'
+import { runUntilSignal } from './run-until-signal.ts'
 
 /** Loaded when the command runs: help and version need none of the platform. */
 const MAIN: string = '../main/engine-server.ts'

@@ -1,12 +1,6 @@
-import type { Clock, Instant } from '../base/clock.ts'
-import { msToUs } from '../base/clock.ts'
+import { type Clock, type Instant, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
-
-/** Something that runs until it is told to stop. */
-export interface Running {
-  readonly address: string
-  close(): Promise<void>
-}
+import type { Running } from '../main/running.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 

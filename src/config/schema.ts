@@ -29,15 +29,19 @@ const ServerSchema = section(
     }),
     bodyBytesMax: count(defaults.BODY_BYTES_MAX, { description: 'Larger request bodies get 413.' }),
     headersTimeoutMs: durationMs(defaults.HEADERS_TIMEOUT_MS, {
+      minimum: 1,
       description: 'A client must have sent its headers within this time, or is closed.',
     }),
     requestTimeoutMs: durationMs(defaults.REQUEST_TIMEOUT_MS, {
+      minimum: 1,
       description: 'A client must have sent headers and body within this time, or is closed.',
     }),
     idleTimeoutMs: durationMs(defaults.IDLE_TIMEOUT_MS, {
+      minimum: 1,
       description: 'A kept-alive connection without a request is closed after this time.',
     }),
     stalledReaderMs: durationMs(defaults.STALLED_READER_MS, {
+      minimum: 1,
       description: 'A client that stops reading its answer is cut off after this time.',
     }),
     shutdownGraceMs: durationMs(defaults.SHUTDOWN_GRACE_MS, {

@@ -95,6 +95,6 @@ export class Platform {
 
   /** Calls off every live ticket. */
   cancelAll(because: string): void {
-    for (const ticket of [...this.#live.values()]) ticket.cancellation.cancel(because)
+    for (const ticket of this.#live.values()) ticket.cancellation.cancel(because)
   }
 }

@@ -1,5 +1,5 @@
 import type { EngineOptions } from '../engine/engine.ts'
-import { StepTime, TICKS_PER_US } from '../engine/step-time.ts'
+import { type StepLoad, StepTime, TICKS_PER_US } from '../engine/step-time.ts'
 import type { EngineSpeed } from '../policy/planning/cost.ts'
 import { makeConstantSpeed } from '../policy/planning/cost.ts'
 
@@ -15,6 +15,16 @@ export interface PoolSpeed {
   readonly kvTokensMax: number
 }
 
+const IDLE: StepLoad = {
+  decodeCount: 0,
+  decodeTokens: 0,
+  contextSum: 0,
+  contextMax: 0,
+  prefillTokens: 0,
+  chunkPairs: 0,
+  contextPairs: 0,
+}
+
 /** A busy engine for the prior: so many sequences, each halfway through a chat of ordinary length. */
 const TYPICAL = { sequences: 64, promptTokens: 1_000, outputTokens: 200 }
 
@@ -22,29 +32,19 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const { tokenBudget, blockCount, blockTokens, sequencesMax } = options.limits
   const stepTime = new StepTime(options.coefficients, tokenBudget)
   const pace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
-  const decodeUs = (sequences: number, contextTokens: number): number => {
-    const contextSum = sequences * contextTokens
-    stepTime.paceOf(
-      {
-        decodeCount: sequences,
-        decodeTokens: sequences,
-        contextSum,
-        contextMax: contextTokens,
-        prefillTokens: 0,
-        attentionPairs: 0,
-      },
-      pace,
-    )
+  const stepUs = (load: Partial<StepLoad>): number => {
+    stepTime.paceOf({ ...IDLE, ...load }, pace)
     return pace.ticks / TICKS_PER_US
   }
-  const chunkUs = (tokens: number, contextTokens: number): number => {
-    const attentionPairs = tokens * (contextTokens + tokens / 2)
-    stepTime.paceOf(
-      { decodeCount: 0, decodeTokens: 0, contextSum: 0, contextMax: 0, prefillTokens: tokens, attentionPairs },
-      pace,
-    )
-    return pace.ticks / TICKS_PER_US
-  }
+  const decodeUs = (sequences: number, contextTokens: number): number =>
+    stepUs({
+      decodeCount: sequences,
+      decodeTokens: sequences,
+      contextSum: sequences * contextTokens,
+      contextMax: contextTokens,
+    })
+  const chunkUs = (tokens: number, contextTokens: number): number =>
+    stepUs({ prefillTokens: tokens, chunkPairs: (tokens * tokens) / 2, contextPairs: tokens * contextTokens })
   const alone: EngineSpeed = {
     prefillUs(uncachedTokens, cachedTokens) {
       let us = 0

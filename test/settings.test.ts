@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { asNode } from '../src/config/explain.ts'
+import { parseConfigFile } from '../src/config/fs-config-file.ts'
+import { hashKey } from '../src/config/key-hash.ts'
+import { buildConfig } from '../src/config/load.ts'
 import { ConfigSchema } from '../src/config/schema.ts'
 import { settings } from '../src/config/settings.ts'
 
@@ -28,6 +31,18 @@ describe('the settings page and .env.example', () => {
   it('say what each is for', () => {
     const nodes = [...settings.map(({ node }) => node), ...Object.values(asNode(ConfigSchema).properties ?? {})]
     expect(nodes.filter((node) => !/^\S.*\.$/.test(node.description ?? ''))).toEqual([])
+  })
+})
+
+describe('the YAML in the documents', () => {
+  const documents = ['README.md', script.PAGE_PATH]
+  const examples = documents.flatMap((path) =>
+    [...read(path).matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => [path, match[1] ?? ''] as const),
+  )
+  it('is there', () => expect(examples.length).toBeGreaterThanOrEqual(2))
+  it.each(examples)('of %s is a good configuration', (path, yaml) => {
+    const text = yaml.replace('sha256:…', hashKey('sk-x'))
+    expect(buildConfig(parseConfigFile(path, text), { UPSTREAM_KEY: 'k' }).tenants.length).toBeGreaterThan(0)
   })
 })
 

@@ -56,15 +56,15 @@ export class SimulatedText implements Scripts {
     const body = (request.text?.body ?? {}) as ChatBody
     const source = segments.map((segment) => segment.text).join('\n')
     const rng = Rng.stream(seed + (body.seed ?? 0), `${fnv1a32(source)}/${choice}`)
-    const wanted = Math.min(lengthAt(rng.next()), plan.outputTokensMax)
-    const whole = cutAtStop(say(segments, rng, wanted, body.response_format?.type === 'json_object'), body.stop)
-    const answer = tokenizer.encode(whole.text)
-    const isCut = answer.length > plan.outputTokensMax
-    const ids = answer.length === 0 ? tokenizer.encode('.') : answer.slice(0, plan.outputTokensMax)
-    const pieces = piecesOf(tokenizer, ids)
+    const whole = say(segments, rng, lengthAt(rng.next()), body.response_format?.type === 'json_object')
+    const answer = tokenizer.encode(cutAtStop(whole, body.stop))
+    const ids = answer.slice(0, plan.outputTokensMax)
+    const isCut = ids.length < answer.length
+    // An answer that a stop sequence leaves without text still took the engine one token to find out.
+    const pieces = ids.length === 0 ? [''] : piecesOf(tokenizer, ids)
     return {
       promptTokens: Math.max(1, promptIds.length + otherTokens),
-      outputTokens: ids.length,
+      outputTokens: pieces.length,
       prefixHashes: blockHashes(promptIds, blockTokens),
       textBetween: (from, to) => pieces.slice(from, to).join(''),
       finishReason: isCut ? 'length' : 'stop',
@@ -76,7 +76,8 @@ function keptTexts(request: Request, plan: Plan, choice: number): SegmentText[] 
   const body = (request.text?.body ?? { messages: [] }) as ChatBody | CompletionBody
   if (!('messages' in body)) {
     const prompts = completionTexts(body.prompt)
-    const one = prompts[choice % prompts.length]
+    // As OpenAI orders them: all choices of the first prompt, then all of the second.
+    const one = prompts[Math.floor((choice * prompts.length) / request.choiceCount)]
     return one === undefined ? [] : [one]
   }
   const all = chatTexts(body)
@@ -93,7 +94,7 @@ function lengthAt(quantile: number): number {
 }
 
 /** Sentences by how many of the question's words they share, until about `tokens` tokens are said. */
-function say(segments: readonly SegmentText[], rng: Rng, tokens: number, asJson: boolean): { text: string } {
+function say(segments: readonly SegmentText[], rng: Rng, tokens: number, asJson: boolean): string {
   const question = segments.findLast((segment) => segment.role === 'user')?.text ?? ''
   const source = segments
     .map((segment) => segment.text)
@@ -113,33 +114,33 @@ function say(segments: readonly SegmentText[], rng: Rng, tokens: number, asJson:
     left -= pick.text.length + 1
   }
   const text = PREAMBLE + (said.join(' ') || '(your prompt has no text).')
-  if (asJson) return { text: JSON.stringify({ simulated: true, answer: text.slice(0, Math.max(8, tokens * 3)) }) }
-  return { text: text.slice(0, Math.max(8, tokens * 4)) }
+  if (asJson) return JSON.stringify({ simulated: true, answer: startOf(text, Math.max(8, tokens * 3)) })
+  return startOf(text, Math.max(8, tokens * 4))
 }
+
+/** Half of a surrogate pair is no character: what is cut in two is left out. */
+const startOf = (text: string, length: number): string => text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')
 
 const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []
 
-function cutAtStop(whole: { text: string }, stop: ChatBody['stop']): { text: string } {
-  let text = whole.text
+function cutAtStop(whole: string, stop: ChatBody['stop']): string {
+  let text = whole
   for (const mark of typeof stop === 'string' ? [stop] : (stop ?? [])) {
     const at = mark === '' ? -1 : text.indexOf(mark)
     if (at >= 0) text = text.slice(0, at)
   }
-  return { text }
+  return text
 }
 
-/** One string per token. A character that spans several tokens comes out with its last one. */
+/** One string per token. A character that spans several tokens comes out with its last one, or not at all. */
 function piecesOf(tokenizer: Tokenizer, ids: readonly number[]): string[] {
   const pieces: string[] = []
   let from = 0
   for (let to = 1; to <= ids.length; to++) {
     const piece = tokenizer.decode(ids.slice(from, to))
-    if (piece.includes('\uFFFD') && to < ids.length && to - from < 8) {
-      pieces.push('')
-      continue
-    }
-    pieces.push(piece)
-    from = to
+    const isBroken = piece.endsWith('\uFFFD') && to - from < 8
+    pieces.push(isBroken ? '' : piece)
+    if (!isBroken) from = to
   }
   return pieces
 }

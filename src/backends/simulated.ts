@@ -34,8 +34,8 @@ export class SimulatedBackend implements Backend {
   }
 
   generate(call: Call): Promise<Ending> {
-    return new Promise((resolve) => {
-      new SimulatedAnswer(this.#driver, call, resolve).begin(this.#scripts)
+    return new Promise((resolve, reject) => {
+      new SimulatedAnswer(this.#driver, call, resolve, reject).begin(this.#scripts)
     })
   }
 
@@ -54,14 +54,20 @@ interface Choice {
   isDone: boolean
 }
 
-/** One call's choices on their way through the engine. Ends once. */
+/**
+ * One call's choices on their way through the engine. Ends once. What its sink or its script throws fails this call
+ * and no other: the engine's events come from a timer, where an exception would end the process.
+ */
 class SimulatedAnswer {
   readonly #driver: EngineDriver
   readonly #call: Call
   readonly #resolve: (ending: Ending) => void
+  readonly #reject: (error: unknown) => void
   readonly #choices: Choice[] = []
   /** Tokens that the engine made while the reader was slow: a count per choice, never their text. */
   readonly #unsent: Array<{ choice: Choice; event: EngineEvent }> = []
+  /** A list of prompts is answered in one call; the usage counts each prompt once, however many choices it has. */
+  readonly #choicesPerPrompt: number
   #isBlocked = false
   #openChoices = 0
   #promptTokens = 0
@@ -69,14 +75,25 @@ class SimulatedAnswer {
   #outputTokens = 0
   #forget: (() => void) | undefined
 
-  constructor(driver: EngineDriver, call: Call, resolve: (ending: Ending) => void) {
+  constructor(driver: EngineDriver, call: Call, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
     this.#driver = driver
     this.#call = call
     this.#resolve = resolve
+    this.#reject = reject
+    const { kind, choiceCount, segments } = call.request
+    this.#choicesPerPrompt = kind === 'completion' ? choiceCount / Math.max(1, segments.length) : choiceCount
   }
 
   begin(scripts: Scripts): void {
+    this.#guarded(() => this.#submitAll(scripts))
+  }
+
+  #submitAll(scripts: Scripts): void {
     const { request, plan, lease, cancellation } = this.#call
+    if (cancellation.isCancelled) {
+      this.#end({ kind: 'cancelled' })
+      return
+    }
     for (let index = 0; index < request.choiceCount; index++) {
       const script = scripts.scriptFor(request, plan, index)
       const choice: Choice = { index, sequenceId: `${lease.id}.${index}`, script, written: 0, isDone: false }
@@ -100,20 +117,23 @@ class SimulatedAnswer {
       }
       this.#choices.push(choice)
       this.#openChoices++
-      this.#promptTokens = script.promptTokens
+      if (index % this.#choicesPerPrompt === 0) this.#promptTokens += script.promptTokens
     }
     this.#forget = cancellation.onCancel(() => this.#end({ kind: 'cancelled' }))
   }
 
   #onEvent(choice: Choice, event: EngineEvent): void {
     if (this.#isBlocked) this.#unsent.push({ choice, event })
-    else this.#relay(choice, event)
+    else this.#guarded(() => this.#relay(choice, event))
   }
 
   #relay(choice: Choice, event: EngineEvent): void {
     const tokens = event.kind === 'first-token' ? 1 : event.tokens
     const isLast = event.kind === 'finished'
-    if (event.kind === 'first-token') this.#cachedTokens = Math.max(this.#cachedTokens, event.cachedTokens)
+    // Later choices find the prompt that the first one has just computed: that is no cache hit of the client's.
+    if (event.kind === 'first-token' && choice.index % this.#choicesPerPrompt === 0) {
+      this.#cachedTokens += event.cachedTokens
+    }
     this.#outputTokens += tokens
     const wait = this.#call.sink.write({
       tokens,
@@ -131,14 +151,32 @@ class SimulatedAnswer {
 
   #block(wait: Promise<void>): void {
     this.#isBlocked = true
-    void wait.then(() => {
-      this.#isBlocked = false
-      while (!this.#isBlocked && this.#unsent.length > 0) {
-        const { choice, event } = this.#unsent.shift()!
-        this.#relay(choice, event)
-      }
-      if (!this.#isBlocked && this.#openChoices === 0) this.#end({ kind: 'finished', usage: this.#usage() })
-    })
+    wait.then(
+      () => this.#guarded(() => this.#unblock()),
+      (error: unknown) => this.#fail(error),
+    )
+  }
+
+  #unblock(): void {
+    this.#isBlocked = false
+    while (!this.#isBlocked && this.#unsent.length > 0) {
+      const { choice, event } = this.#unsent.shift()!
+      this.#relay(choice, event)
+    }
+    if (!this.#isBlocked && this.#openChoices === 0) this.#end({ kind: 'finished', usage: this.#usage() })
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#letGo()
+    this.#reject(error)
   }
 
   #usage(): Usage {
@@ -146,10 +184,14 @@ class SimulatedAnswer {
   }
 
   #end(ending: Ending): void {
+    this.#letGo()
+    this.#resolve(ending)
+  }
+
+  #letGo(): void {
     this.#forget?.()
     this.#unsent.length = 0
     for (const choice of this.#choices) if (!choice.isDone) this.#driver.abort(choice.sequenceId)
-    this.#resolve(ending)
   }
 }
 

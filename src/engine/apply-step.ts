@@ -20,7 +20,7 @@ export function applyStep(
 ): void {
   const { steps, events } = options
   state.counters.steps += steps
-  if (state.decodes.count > 0) applyDecodes(state, at, steps, events)
+  if (plan.decodeCount > 0) applyDecodes(state, at, steps, events)
   for (const sequence of plan.chunks) applyChunk(state, sequence, at, events)
   plan.chunks.length = 0
 }

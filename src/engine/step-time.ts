@@ -12,11 +12,12 @@ import type { ReferenceCoefficients, RooflineCoefficients, StepCoefficients } fr
  *
  *     T = max(floor, (W^p + (c·n)^p)^(1/p) + lm + host + AR0 + AR1·n
  *                    + [D > 0] (d0 + s·D + max(k·C, l·L))
- *                    + [prefill] (p0 + a·Σ q·(ctx + q/2)))
+ *                    + [prefill] (p0 + a·Σ q²/2 + b·Σ q·ctx))
  *
  *     W weights, c compute per token, p sharpness of the knee, lm the output layer, AR all-reduce, k reading keys and
- *     values, l one sequence's serial attention (it rules when the batch is too small to fill the chip), a attention
- *     per pair of tokens, floor what the host needs to launch the step.
+ *     values, l one sequence's serial attention (it rules when the batch is too small to fill the chip), a and b
+ *     attention per pair of tokens inside a chunk and from a chunk to its context (equal when one kernel does both),
+ *     floor what the host needs to launch the step.
  *
  * **Exact sums.** While only decodes run, C grows by D a step and everything else stays: step times form an arithmetic
  * progression, and a thousand of them are one multiplication. So that leaping and stepping give the same instants to
@@ -37,8 +38,9 @@ export interface StepLoad {
   contextSum: number
   contextMax: number
   prefillTokens: number
-  /** Σ q·(ctx + q/2) over the chunks. */
-  attentionPairs: number
+  /** Σ q²/2 and Σ q·ctx over the chunks. */
+  chunkPairs: number
+  contextPairs: number
 }
 
 /** A stretch of equal decode steps: the first takes `ticks`, each next one `ticksGrowth` more, for `stepsMax` steps. */
@@ -112,7 +114,9 @@ export class StepTime {
     const tokens = load.decodeTokens + load.prefillTokens
     let us = this.#kneeUs(c, tokens) + c.lmHeadUs + c.hostUs + c.allReduceBaseUs + c.allReduceUsPerToken * tokens
     if (load.decodeCount > 0) us += c.decodeBaseUs + c.decodeUsPerSequence * load.decodeCount
-    if (load.prefillTokens > 0) us += c.prefillBaseUs + c.attentionUsPerPair * load.attentionPairs
+    if (load.prefillTokens > 0) {
+      us += c.prefillBaseUs + c.attentionUsPerPair * load.chunkPairs + c.contextAttentionUsPerPair * load.contextPairs
+    }
     return us
   }
 

@@ -61,7 +61,7 @@ export class ControlLoop {
       isReady: report.isReady,
       because: report.because,
     })
-    this.#platform.turnstile.replicaChanged(replica.id, report.isReady)
+    this.#platform.turnstile.replicaChanged(replica.id, { isReady: report.isReady })
   }
 
   #again(): void {

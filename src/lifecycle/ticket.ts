@@ -4,7 +4,9 @@ import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
-import type { Offer } from '../policy/dispatch/dispatcher.ts'
+import type { Prediction } from '../policy/admission/feasibility.ts'
+import type { Reservation } from '../policy/budgets/budgets.ts'
+import type { Offer } from '../policy/dispatch/offer.ts'
 
 /**
  * Our record of serving one request, from its arrival to its one ending. Only `lifecycle/` mutates it.
@@ -22,6 +24,10 @@ export class Ticket {
   poolId: string | undefined
   /** What it offered the dispatcher: its claim to a place, kept for a second try. */
   offer: Offer | undefined
+  /** What admission predicted, to be held against what happens. */
+  predicted: Prediction | undefined
+  /** What its budgets hold for it, from admission to the end. */
+  reservation: Reservation | undefined
   lease: Lease | undefined
   /** Where it ran last. */
   replicaId: string | undefined
@@ -46,6 +52,11 @@ export class Ticket {
 
   get gaps(): Gaps | undefined {
     return this.#gaps
+  }
+
+  /** Fairness charged for the predicted length; from here on it charges as the tokens come. */
+  get isLongerThanPredicted(): boolean {
+    return this.plan !== undefined && this.outputTokens > this.plan.estimate.outputTokens
   }
 
   /** Takes note of a delta that is about to reach the client. */

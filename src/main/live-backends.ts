@@ -3,15 +3,13 @@ import { HTTP_OPENAI_DEFAULTS, HttpOpenAiBackend } from '../backends/http-openai
 import { SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedText, type Tokenizer } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
-import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import { type PoolSetup, toPools } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
-import { Engine, type EngineOptions } from '../engine/engine.ts'
-import { limitsOf } from '../engine/gpu-profile.ts'
-import { findGpuProfile, gpuProfileNames } from '../engine/gpu-profiles.ts'
+import { Engine } from '../engine/engine.ts'
 import type { ModelFeatures } from '../gateway/model-directory.ts'
 import type { Backend, Backends } from '../lifecycle/ports.ts'
+import { engineOptionsOf } from './engine-options.ts'
 
 /** The backends that a configuration names, one per replica, and what their models can do. */
 export interface LiveBackends extends Backends {
@@ -73,17 +71,6 @@ function makeBackend(
     driver,
     new SimulatedText({ tokenizer: tokenizer as Tokenizer, seed: config.seed, blockTokens }),
   )
-}
-
-export function engineOptionsOf(config: Config, profileName: string): EngineOptions {
-  const profile = findGpuProfile(profileName)
-  if (profile === undefined) {
-    throw new ConfigError([`no GPU profile is called "${profileName}". Known: ${gpuProfileNames().join(', ')}.`])
-  }
-  return {
-    coefficients: profile.coefficients,
-    limits: { ...limitsOf(profile), sequencesMax: config.engine.batchSizeMax },
-  }
 }
 
 export async function loadTokenizer(): Promise<Tokenizer> {

@@ -34,7 +34,13 @@ import { welcome } from './welcome.ts'
 /** How often replicas are looked at. A lost one is noticed sooner by the requests that it fails. */
 const TICK_US = 1_000_000
 
-export async function serve(config: Config, io: Io): Promise<Running> {
+/** A server that runs, and what can be seen of it from inside its process. */
+export interface Served extends Running {
+  readonly platform: Platform
+  readonly journal: LiveJournal
+}
+
+export async function serve(config: Config, io: Io): Promise<Served> {
   const clock = new LiveClock()
   const journal = new LiveJournal({ schedule: setImmediate })
   const metrics = new Metrics({
@@ -92,6 +98,8 @@ export async function serve(config: Config, io: Io): Promise<Running> {
 
   return {
     address,
+    platform,
+    journal,
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
       const drained = platform.drain()
@@ -112,9 +120,10 @@ export async function serve(config: Config, io: Io): Promise<Running> {
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {
   if (platform.isDraining) return { isReady: false, because: 'shutting down' }
-  const { readyReplicas } = platform.turnstile.view()
-  if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyReplicas} replicas are ready` }
+  let readyCount = 0
+  for (const { id } of platform.pools) readyCount += platform.policies.dispatcher.poolFacts(id)?.readyReplicaCount ?? 0
+  if (readyCount === 0) return { isReady: false, because: 'no replica is ready' }
+  return { isReady: true, because: `${readyCount} replicas are ready` }
 }
 
 function keyDirectory(config: Config): KeyDirectory {

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { invalidRequest } from '../wire/openai-error.ts'
-import { answerBrokenRequest } from './http-broken-request.ts'
 import { Exchange } from './exchange.ts'
+import { answerBrokenRequest } from './http-broken-request.ts'
 
 /**
  * HTTP in. A route is a method, a path and a function; what a route does not handle gets an answer in OpenAI's shape.

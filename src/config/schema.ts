@@ -1,4 +1,6 @@
 import Type from 'typebox'
+import { ADMISSION_DEFAULTS } from '../policy/admission/admission.ts'
+import { DISPATCHER_DEFAULTS } from '../policy/dispatch/dispatch-options.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
@@ -60,7 +62,7 @@ const ServerSchema = section(
 
 const QueueSchema = section(
   {
-    requestsMax: count(defaults.QUEUE_REQUESTS_MAX, {
+    requestsMax: count(DISPATCHER_DEFAULTS.queueDepthMax, {
       env: 'MAX_QUEUE_SIZE',
       description: 'Requests waiting for a turn, over all lanes. When it is full the longest lane (by weight) yields.',
     }),
@@ -74,7 +76,7 @@ const QueueSchema = section(
 const AdmissionSchema = section(
   {
     safetyMargin: Type.Number({
-      default: defaults.ADMISSION_SAFETY_MARGIN,
+      default: ADMISSION_DEFAULTS.safetyMarginRatio,
       minimum: 0,
       exclusiveMaximum: 1,
       env: 'ADMISSION_SAFETY_MARGIN',

@@ -27,8 +27,6 @@ export const QUEUE_WAIT_MS_MAX = 30_000
 
 /** OpenAI's own limit is 128; one client asking for so many answers is a burst by itself. */
 export const CHOICES_MAX = 8
-/** OpenAI's limit. */
-export const STOP_SEQUENCES_MAX = 4
 
 /** Retrieval later than this would eat the time to first token that tenants are promised. */
 export const RETRIEVAL_BUDGET_MS = 150

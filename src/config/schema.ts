@@ -93,7 +93,6 @@ const AdmissionSchema = section(
 const LimitsSchema = section(
   {
     choicesMax: count(defaults.CHOICES_MAX, { description: 'Largest `n` in a request.' }),
-    stopSequencesMax: count(defaults.STOP_SEQUENCES_MAX, { description: 'Most `stop` sequences in a request.' }),
     promptTokensMax: Type.Optional(
       Type.Integer({
         minimum: 1,
@@ -109,14 +108,16 @@ const RetrievalSchema = section(
   {
     budgetMs: durationMs(defaults.RETRIEVAL_BUDGET_MS, {
       env: 'RETRIEVAL_BUDGET_MS',
-      description: 'Retrieval that takes longer is done without.',
+      description:
+        'Retrieval that takes longer is done without. Takes effect with retrieval, which is not in this version.',
     }),
     cacheTtlS: Type.Integer({
       default: defaults.CACHE_TTL_S,
       minimum: 0,
       maximum: 31_536_000,
       env: 'CACHE_TTL_S',
-      description: 'Retrieved passages are kept this many seconds; 0 keeps none.',
+      description:
+        'Seconds that retrieved passages are kept. Takes effect with retrieval, which is not in this version.',
     }),
   },
   'Finding passages for a prompt.',
@@ -137,7 +138,8 @@ const EngineSchema = section(
     }),
     batchTimeoutMs: durationMs(defaults.BATCH_TIMEOUT_MS, {
       env: 'BATCH_TIMEOUT_MS',
-      description: 'How long dynamic batching (vision and ranking models) waits to fill a batch.',
+      description:
+        'How long dynamic batching waits to fill a batch. Takes effect with vision models, which are not in this version.',
     }),
   },
   'The simulated engine.',

@@ -53,7 +53,7 @@ export class QuantileSketch {
     const bucket = bucketOf(Math.min(this.#valueMax, Math.max(0, Math.round(value))))
     this.#counts[bucket] = (this.#counts[bucket] as number) + SAMPLE_WEIGHT
     this.#weight += SAMPLE_WEIGHT
-    if (this.#weight >= this.#weightMax) this.#halve()
+    if (this.#weight >= this.#weightMax) this.fade()
   }
 
   /** The value below which this share of the samples lies; undefined while there are none. */
@@ -70,6 +70,18 @@ export class QuantileSketch {
     return above === 0 ? undefined : this.#fromRank(below + Math.max(1, ratio * above))
   }
 
+  /** Halves what every sample so far weighs: for owners whose memory is a time. */
+  fade(): void {
+    const counts = this.#counts
+    let weight = 0
+    for (let i = 0; i < counts.length; i++) {
+      const count = (counts[i] as number) >>> 1
+      counts[i] = count
+      weight += count
+    }
+    this.#weight = weight
+  }
+
   #fromRank(rank: number): number | undefined {
     if (this.#weight === 0) return undefined
     const counts = this.#counts
@@ -81,17 +93,6 @@ export class QuantileSketch {
       if (seen >= rank) return bucketMiddle(i)
     }
     return bucketMiddle(counts.length - 1)
-  }
-
-  #halve(): void {
-    const counts = this.#counts
-    let weight = 0
-    for (let i = 0; i < counts.length; i++) {
-      const count = (counts[i] as number) >>> 1
-      counts[i] = count
-      weight += count
-    }
-    this.#weight = weight
   }
 }
 

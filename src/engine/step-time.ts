@@ -84,7 +84,9 @@ export class StepTime {
 
   /** Three lines over the number of steps: reading all contexts, the longest context, the floor. The highest counts. */
   #rooflinePace(c: RooflineCoefficients, load: StepLoad, pace: StepPace): void {
-    const base = Math.round(this.#fixedUs(c, load) * TICKS_PER_US)
+    const base = Math.round(
+      (this.#kneeUs(c, load.decodeTokens + load.prefillTokens) + besidesKneeUs(c, load)) * TICKS_PER_US,
+    )
     const sumTicks = base + this.#kvReadTicks * load.contextSum
     const sumGrowth = this.#kvReadTicks * load.decodeTokens
     const longestTicks = base + this.#contextTicks * load.contextMax
@@ -110,25 +112,37 @@ export class StepTime {
     }
   }
 
-  #fixedUs(c: RooflineCoefficients, load: StepLoad): number {
-    const tokens = load.decodeTokens + load.prefillTokens
-    let us = this.#kneeUs(c, tokens) + c.lmHeadUs + c.hostUs + c.allReduceBaseUs + c.allReduceUsPerToken * tokens
-    if (load.decodeCount > 0) us += c.decodeBaseUs + c.decodeUsPerSequence * load.decodeCount
-    if (load.prefillTokens > 0) {
-      us += c.prefillBaseUs + c.attentionUsPerPair * load.chunkPairs + c.contextAttentionUsPerPair * load.contextPairs
-    }
-    return us
-  }
-
   #kneeUs(c: RooflineCoefficients, tokens: number): number {
     const known = this.#knee[tokens]
     if (known !== undefined && !Number.isNaN(known)) return known
-    const us = Math.round(
-      (c.weightsUs ** c.kneeSharpness + (c.computeUsPerToken * tokens) ** c.kneeSharpness) ** (1 / c.kneeSharpness),
-    )
+    const us = Math.round(kneeUs(c, tokens))
     this.#knee[tokens] = us
     return us
   }
+}
+
+/** The formula as it stands, without rounding: for fitting and for predictions, not for the timeline. */
+export function stepUs(c: StepCoefficients, load: StepLoad): number {
+  if (c.kind === 'reference') return referenceUs(c, load)
+  const fixedUs = kneeUs(c, load.decodeTokens + load.prefillTokens) + besidesKneeUs(c, load)
+  const attentionUs = Math.max(c.kvReadUsPerToken * load.contextSum, c.contextUsPerToken * load.contextMax)
+  return Math.max(load.prefillTokens > 0 ? c.prefillFloorUs : c.decodeFloorUs, fixedUs + attentionUs)
+}
+
+function kneeUs(c: RooflineCoefficients, tokens: number): number {
+  const p = c.kneeSharpness
+  return (c.weightsUs ** p + (c.computeUsPerToken * tokens) ** p) ** (1 / p)
+}
+
+/** All that does not grow while a set decodes, the knee excepted. */
+function besidesKneeUs(c: RooflineCoefficients, load: StepLoad): number {
+  const tokens = load.decodeTokens + load.prefillTokens
+  let us = c.lmHeadUs + c.hostUs + c.allReduceBaseUs + c.allReduceUsPerToken * tokens
+  if (load.decodeCount > 0) us += c.decodeBaseUs + c.decodeUsPerSequence * load.decodeCount
+  if (load.prefillTokens > 0) {
+    us += c.prefillBaseUs + c.attentionUsPerPair * load.chunkPairs + c.contextAttentionUsPerPair * load.contextPairs
+  }
+  return us
 }
 
 function referenceUs(c: ReferenceCoefficients, load: StepLoad): number {

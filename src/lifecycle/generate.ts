@@ -7,9 +7,12 @@ import type { Relay } from './relay.ts'
 import type { Ticket } from './ticket.ts'
 import type { NoPlace, Turn } from './turnstile.ts'
 
+/**
+ * One turn on one replica, and whether there is a second. Whatever happens in between, the lease goes back, and what the
+ * attempt taught is learned. A second try goes elsewhere, only while the client has seen nothing.
+ */
 type GrantedTurn = Extract<Turn, { kind: 'granted' }>
 
-/** One turn on one replica. Whatever happens in between, the lease goes back. */
 export async function generate(platform: Platform, ticket: Ticket, turn: GrantedTurn, relay: Relay): Promise<Ending> {
   const { lease } = turn
   const { clock, journal, backends } = platform.world

@@ -15,8 +15,12 @@ export interface LiveLog extends LogDestination {
 /** Twenty seconds of lines at 100 requests a second: a reader that pauses longer has stopped. */
 const WAITING_CHARS_MAX = 1_000_000
 
-/** Pause before trying again, be it a full pipe or a full disk. */
-const RETRY_MS = 50
+/**
+ * Pause before trying again, be it a full pipe or a full disk; it doubles while nothing moves. A pipe holds 64 kB, so
+ * the shortest allows 6 MB a second to a reader that keeps up, and the longest costs next to nothing without one.
+ */
+const RETRY_MS_MIN = 10
+const RETRY_MS_MAX = 320
 
 const CLOSE_MS_MAX = 1_000
 
@@ -45,6 +49,7 @@ class FileDescriptorLog implements LiveLog {
   #gathered = ''
   /** What the write under way has still to bring out. */
   #sending: Buffer | undefined
+  #retryMs = RETRY_MS_MIN
   #onEmpty: (() => void) | undefined
 
   constructor(fileDescriptor: number) {
@@ -81,9 +86,11 @@ class FileDescriptorLog implements LiveLog {
   #send(bytes: Buffer): void {
     write(this.#fileDescriptor, bytes, (error, count) => {
       if (error !== null) {
-        setTimeout(() => this.#send(bytes), RETRY_MS).unref()
+        setTimeout(() => this.#send(bytes), this.#retryMs).unref()
+        this.#retryMs = Math.min(RETRY_MS_MAX, this.#retryMs * 2)
         return
       }
+      this.#retryMs = RETRY_MS_MIN
       this.#sending = count < bytes.length ? bytes.subarray(count) : undefined
       if (this.#sending === undefined) this.flush()
       else this.#send(this.#sending)

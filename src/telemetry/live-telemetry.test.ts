@@ -79,7 +79,7 @@ describe.runIf(process.platform === 'linux')('a log that nobody reads', () => {
     let text = ''
     const closed = telemetry.close()
     const isComplete = () => text.split('\n').length - 1 === count - lost
-    for (let i = 0; i < 100 && !isComplete(); i++) {
+    for (let i = 0; i < 1_000 && !isComplete(); i++) {
       text += pipe.read()
       await new Promise((resolve) => setTimeout(resolve, 10))
     }

@@ -1,8 +1,8 @@
 import { type Logger, pino } from 'pino'
 import type { Entry, FaultSeen, Settled } from '../domain/entry.ts'
 import type { Subscriber } from './journal.ts'
+import { type LogLine, prettyLine } from './log-line.ts'
 import { maskFreeText } from './mask-free-text.ts'
-import { prettyLine } from './pretty-line.ts'
 
 /**
  * What would a person want to read afterwards? One line for each settled request, one for each fault, one when the
@@ -25,18 +25,6 @@ export interface LogDestination {
   write(line: string): void
   /** Called when a batch is over: what was gathered goes out now. */
   flush?(): void
-}
-
-export type LogLevel = 'info' | 'warn' | 'error'
-
-export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>
-
-/** One line before it is spelled. */
-export interface LogLine {
-  readonly level: LogLevel
-  readonly at: number
-  readonly message: string
-  readonly fields: LogFields
 }
 
 /** Replicas whose state is remembered, to tell a change from a repetition. Fleets are smaller. */

@@ -1,4 +1,11 @@
-import type { LogLine } from './log.ts'
+/** One line before it is spelled. */
+export interface LogLine {
+  readonly level: 'info' | 'warn' | 'error'
+  readonly at: number
+  readonly message: string
+  /** Undefined ones are left out. */
+  readonly fields: Readonly<Record<string, string | number | boolean | undefined>>
+}
 
 /**
  * The same line for a person: time of day, level unless it is ordinary, message, then fields as `name=value`.

@@ -79,7 +79,8 @@ const NPM_ARGS = [
 function runNpm(root) {
   const { file, args, shell } = npmCommand()
   return new Promise((resolve, reject) => {
-    const child = spawn(file, [...args, ...NPM_ARGS], { cwd: root, stdio: ['ignore', 'inherit', 'pipe'], shell })
+    // npm's own report goes to stderr: stdout may be somebody's JSON.
+    const child = spawn(file, [...args, ...NPM_ARGS], { cwd: root, stdio: ['ignore', process.stderr, 'pipe'], shell })
     let said = ''
     child.stderr.on('data', (bytes) => {
       said += bytes

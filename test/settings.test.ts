@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { asNode } from '../src/config/explain.ts'
 import { parseConfigFile } from '../src/config/fs-config-file.ts'
@@ -6,6 +7,7 @@ import { hashKey } from '../src/config/key-hash.ts'
 import { buildConfig } from '../src/config/load.ts'
 import { ConfigSchema } from '../src/config/schema.ts'
 import { settings } from '../src/config/settings.ts'
+import { readTree } from './support/tidy-tree.ts'
 
 interface SettingsScript {
   readonly PAGE_PATH: string
@@ -43,6 +45,28 @@ describe('the YAML in the documents', () => {
   it.each(examples)('of %s is a good configuration', (path, yaml) => {
     const text = yaml.replace('sha256:…', hashKey('sk-x'))
     expect(buildConfig(parseConfigFile(path, text), { UPSTREAM_KEY: 'k' }).tenants.length).toBeGreaterThan(0)
+  })
+})
+
+describe('every setting has a reader', () => {
+  /** Exactly these have none yet: a setting that does nothing must not go unnoticed. */
+  const UNREAD = [
+    'admission.safetyMargin',
+    'engine.batchTimeoutMs',
+    'limits.promptTokensMax',
+    'logging.format',
+    'logging.level',
+    'retrieval.budgetMs',
+    'retrieval.cacheTtlS',
+  ]
+  it('outside of config', () => {
+    const tree = readTree(fileURLToPath(new URL('..', import.meta.url)))
+    const readers = tree.paths.filter((path) => /^src\/(?!config\/).*(?<!\.test)\.ts$/.test(path))
+    const code = readers.map((path) => tree.text(path)).join('\n')
+    const isRead = (path: readonly string[]) =>
+      path.length === 1 || path.slice(-2).every((word) => new RegExp(`\\b${word}\\b`).test(code))
+    const unread = settings.filter(({ path, env }) => env !== undefined && !isRead(path))
+    expect(unread.map(({ path }) => path.join('.')).sort()).toEqual(UNREAD)
   })
 })
 

@@ -166,6 +166,11 @@ describe('a problem is one line: where, what, what to do', () => {
       's.yaml:2: models[0].aliases[0] is "m", which is a model or alias already. Give each its own.',
     ],
     [
+      'unknown profile',
+      pool('    backend: { kind: simulated, profile: h100-lama-8b }'),
+      's.yaml:5: pools[0].backend.profile is "h100-lama-8b", but there is no such GPU profile. Did you mean "h100-llama-8b"?',
+    ],
+    [
       'unknown SLO',
       'tenants: [{ id: a, slo: stedy }]',
       's.yaml:1: tenants[0].slo is "stedy", but there is no such SLO. Did you mean "steady"?',

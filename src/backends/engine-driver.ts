@@ -36,6 +36,11 @@ export class EngineDriver {
     this.#arm()
   }
 
+  /** The engine is gone: nobody hears of its sequences again. */
+  abortAll(): void {
+    for (const id of [...this.#listeners.keys()]) this.abort(id)
+  }
+
   view(): EngineView {
     return this.#engine.view(this.#clock.now())
   }

@@ -234,7 +234,8 @@ describe('an engine on random work', () => {
         op.kind === 'submit' ? { ...op, spec: { ...op.spec, salt: `own-${count++}` } } : op,
       )
       const { events } = runEngine({ ...scenario, operations }, 'punctual')
-      for (const event of events) if (event.kind === 'finished') expect(event.usage.cachedTokens).toBe(0)
+      const cached = events.map((event) => (event.kind === 'finished' ? event.usage.cachedTokens : 0))
+      expect(cached.every((tokens) => tokens === 0)).toBe(true)
     })
   })
 })

@@ -39,7 +39,7 @@ export interface TimeSlicing {
 /** Neighbours always busy is the case to plan for; a twentieth per switch is a round guess, not a measurement. */
 const BUSY_NEIGHBOURS = { neighboursBusyRatio: 1, switchRatio: 0.05 }
 
-export function sliceProfile(profile: GpuProfile, name: keyof typeof MIG_SLICES & string): GpuProfile | undefined {
+export function sliceProfile(profile: GpuProfile, name: string): GpuProfile | undefined {
   const slice = MIG_SLICES[name]
   // Tensor parallelism spans whole GPUs.
   if (slice === undefined || profile.gpuCount > 1) return undefined

@@ -1,0 +1,123 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { invalidRequest } from '../wire/openai-error.ts'
+import { Exchange } from './exchange.ts'
+
+/**
+ * HTTP in. A route is a method, a path and a function; what a route does not handle gets an answer in OpenAI's shape.
+ * A route that throws is our fault: the client gets a 500, the fault is counted, the process goes on.
+ */
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Exact, or ending in `/*`: then the route gets what stands there. */
+  readonly path: string
+  handle(exchange: Exchange, rest: string): Promise<void> | void
+}
+
+export interface HttpServerOptions {
+  readonly basePath: string
+  readonly headersTimeoutMs: number
+  readonly requestTimeoutMs: number
+  readonly idleTimeoutMs: number
+  readonly connectionsMax: number
+  readonly makeRequestId: () => string
+  readonly onFault: (where: string, error: unknown) => void
+}
+
+/** How often Node looks for clients that are too slow with their headers. */
+const SLOW_CLIENT_CHECK_MS = 500
+
+export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): Server {
+  const table = new RouteTable(routes, options.basePath)
+  const answer = (req: IncomingMessage, res: ServerResponse): void => {
+    const exchange = new Exchange(req, res, options.makeRequestId())
+    const path = pathOf(req.url ?? '/')
+    const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
+    if (found === undefined) {
+      notFound(exchange, path, table.has(path))
+      return
+    }
+    try {
+      const pending = found.route.handle(exchange, found.rest)
+      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, found.route, error))
+    } catch (error) {
+      failed(exchange, found.route, error)
+    }
+  }
+  const failed = (exchange: Exchange, route: Route, error: unknown): void => {
+    options.onFault(`route ${route.path}`, error)
+    exchange.sendRefusal({
+      code: 'internal-error',
+      because: 'Something broke while answering.',
+      blame: 'platform',
+      retryAfterUs: 1_000_000,
+    })
+  }
+  const server = createServer(
+    {
+      noDelay: true,
+      headersTimeout: options.headersTimeoutMs,
+      requestTimeout: options.requestTimeoutMs,
+      keepAliveTimeout: options.idleTimeoutMs,
+      connectionsCheckingInterval: Math.min(SLOW_CLIENT_CHECK_MS, options.headersTimeoutMs),
+    },
+    answer,
+  )
+  server.maxConnections = options.connectionsMax
+  return server
+}
+
+class RouteTable {
+  readonly #exact = new Map<string, Route>()
+  readonly #under: ReadonlyArray<{ prefix: string; route: Route }>
+  readonly #paths = new Set<string>()
+
+  constructor(routes: readonly Route[], basePath: string) {
+    for (const route of routes) {
+      this.#exact.set(`${route.method} ${basePath}${route.path}`, route)
+      this.#paths.add(basePath + route.path)
+    }
+    this.#under = routes
+      .filter((route) => route.path.endsWith('/*'))
+      .map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
+  }
+
+  has(path: string): boolean {
+    return this.#paths.has(path)
+  }
+
+  find(method: string, path: string): { route: Route; rest: string } | undefined {
+    const route = this.#exact.get(`${method} ${path}`)
+    if (route !== undefined) return { route, rest: '' }
+    for (const { prefix, route } of this.#under) {
+      if (route.method === method && path.startsWith(prefix)) return { route, rest: decode(path.slice(prefix.length)) }
+    }
+    return undefined
+  }
+}
+
+/** A percent sign that escapes nothing stays what it is. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function pathOf(url: string): string {
+  const query = url.indexOf('?')
+  const path = query < 0 ? url : url.slice(0, query)
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+}
+
+function notFound(exchange: Exchange, path: string, isKnownPath: boolean): void {
+  if (isKnownPath) {
+    const message = `Method ${exchange.req.method} is not allowed for ${path}.`
+    exchange.sendFault(invalidRequest(message, null, 'method_not_allowed', 405))
+  } else {
+    const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
+    exchange.sendFault(
+      invalidRequest(`Unknown request URL: ${exchange.req.method} ${shown}.`, null, 'unknown_url', 404),
+    )
+  }
+}

@@ -64,12 +64,12 @@ describe('a share of a GPU', () => {
   })
 
   it('by time slicing takes turns with busy neighbours, and pays for switching', () => {
-    expect(decodeUs('a100-llama-1b+shared-2') / decodeUs('a100-llama-1b')).toBeCloseTo(2 * 1.05, 9)
+    expect(decodeUs('a100-llama-1b+shared-2') / decodeUs('a100-llama-1b')).toBeCloseTo(2 * 1.3, 9)
     expect(decodeUs('a100-llama-1b+shared-1')).toBe(decodeUs('a100-llama-1b'))
   })
 
   it('keeps what a serving engine adds', () => {
-    expect(profile('h200-llama-8b+shared-2').serving?.prefillFloorUs).toBeCloseTo(2.1 * 23_420)
+    expect(profile('h200-llama-8b+shared-2').serving?.prefillFloorUs).toBeCloseTo(2.6 * 23_420)
     expect(profile('h200-llama-8b+mig-7g').serving).toEqual(profile('h200-llama-8b').serving)
   })
 

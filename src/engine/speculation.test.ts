@@ -4,6 +4,7 @@ import type { EngineEvent } from './engine-event.ts'
 import type { GpuProfile } from './gpu-profile.ts'
 import { findGpuProfile } from './gpu-profiles.ts'
 import { acceptedTokens, constantAcceptance, type Speculation } from './speculation.ts'
+import { findSpeculation, speculationNames } from './speculation-profiles.ts'
 
 const { coefficients } = findGpuProfile('h100-llama-8b') as GpuProfile
 const limits = { sequencesMax: 64, tokenBudget: 2_048, blockCount: 10_000, blockTokens: 16 }
@@ -21,6 +22,23 @@ function run(options: { speculation?: Speculation; seed?: number }): { events: E
   for (let at = engine.nextEventAt(); at !== undefined; at = engine.nextEventAt()) events.push(...engine.advance(at))
   return { events, engine }
 }
+
+describe('measured drafters', () => {
+  it('bring as many tokens a step as was measured', () => {
+    const tokensPerStep = (name: string): number =>
+      1 + (findSpeculation(name, coefficients)?.acceptance.reduce((sum, chance) => sum + chance, 0) as number)
+    expect(speculationNames().map((name) => tokensPerStep(name).toFixed(2))).toEqual(['2.46', '3.53', '2.96'])
+    expect(findSpeculation('crystal-ball', coefficients)).toBeUndefined()
+  })
+
+  it('are worth it for few sequences and cost something', () => {
+    for (const name of speculationNames()) {
+      const drafted = run({ speculation: findSpeculation(name, coefficients) as Speculation })
+      const lastAt = (events: readonly EngineEvent[]): number => events.at(-1)?.at as number
+      expect(lastAt(drafted.events)).toBeLessThan(lastAt(run({}).events))
+    }
+  })
+})
 
 describe('speculation', () => {
   it('accepts as often as its profile says, position by position', () => {

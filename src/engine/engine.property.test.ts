@@ -49,6 +49,7 @@ const coefficients = fc.record({
   allReduceUsPerToken: fc.double({ min: 0, max: 1, noNaN: true }),
   hostUs: fc.double({ min: 0, max: 20, noNaN: true }),
   prefillFloorUs: fc.oneof(fc.constant(0), fc.double({ min: 0, max: 800, noNaN: true })),
+  prefillFloorSharpness: fc.constantFrom(1, 4),
   decodeFloorUs: fc.oneof(fc.constant(0), fc.double({ min: 0, max: 800, noNaN: true })),
 }) satisfies fc.Arbitrary<RooflineCoefficients>
 

@@ -23,6 +23,7 @@ const PLAIN: RooflineCoefficients = {
   allReduceUsPerToken: 0,
   hostUs: 1_000,
   prefillFloorUs: 0,
+  prefillFloorSharpness: 4,
   decodeFloorUs: 0,
 }
 

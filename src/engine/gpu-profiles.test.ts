@@ -69,7 +69,7 @@ describe('a share of a GPU', () => {
   })
 
   it('keeps what a serving engine adds', () => {
-    expect(profile('h200-llama-8b+shared-2').serving?.prefillFloorUs).toBeCloseTo(2.6 * 23_420)
+    expect(profile('h200-llama-8b+shared-2').serving?.prefillFloorUs).toBeCloseTo(2.6 * 22_910)
     expect(profile('h200-llama-8b+mig-7g').serving).toEqual(profile('h200-llama-8b').serving)
   })
 

@@ -120,10 +120,10 @@ function slowed(c: StepCoefficients, slowdown: number): StepCoefficients {
   return { ...c, ...scaledTerms(c, slowdown) }
 }
 
-/** Every duration, longer; the sharpness of the knee is not one. */
+/** Every duration, longer; how sharp a knee is is not one. */
 function scaledTerms(terms: NonNullable<GpuProfile['serving']>, factor: number): typeof terms {
   const scaled = Object.entries(terms)
-    .filter(([name, value]) => name !== 'kneeSharpness' && typeof value === 'number')
+    .filter(([name, value]) => !name.endsWith('Sharpness') && typeof value === 'number')
     .map(([name, value]) => [name, (value as number) * factor])
   return { ...terms, ...(Object.fromEntries(scaled) as Partial<RooflineCoefficients>) }
 }

@@ -68,11 +68,20 @@ describe('step time', () => {
     expect(stepUs(h200, prefill) / 52_307).toBeCloseTo(1, 1)
   })
 
-  it('never falls below the floor', () => {
-    const floored = { ...h200, prefillFloorUs: 20_000 }
-    const prefill = { ...decodeLoad(0, 0, 0), prefillTokens: 16, chunkPairs: 128 }
-    expect(stepUs(floored, prefill)).toBe(20_000)
-    expect(paceOf(floored, prefill).ticks).toBe(20_000 * TICKS_PER_US)
+  it('has a floor under prefills, softly, and none under decodes', () => {
+    const floored = { ...h200, prefillFloorUs: 20_000, prefillFloorSharpness: 4 }
+    const prefill = (tokens: number): StepLoad => ({
+      ...decodeLoad(0, 0, 0),
+      prefillTokens: tokens,
+      chunkPairs: tokens ** 2 / 2,
+    })
+    const over = (tokens: number): number => stepUs(floored, prefill(tokens)) / stepUs(h200, prefill(tokens))
+    expect(stepUs(floored, prefill(16)) / 20_000).toBeCloseTo(1, 2)
+    expect(over(2_048)).toBeLessThan(1.01)
+    expect(over(700)).toBeGreaterThan(1.15)
+    expect(paceOf(floored, prefill(16)).ticks).toBe(Math.round(stepUs(floored, prefill(16))) * TICKS_PER_US)
+    expect(stepUs(floored, decodeLoad(1, 100, 100))).toBe(stepUs(h200, decodeLoad(1, 100, 100)))
+    expect(stepUs({ ...h200, decodeFloorUs: 9_000 }, decodeLoad(1, 100, 100))).toBe(9_000)
   })
 
   it('follows the reference documents where asked: 16 sequences decode 2.8 times as fast as one', () => {

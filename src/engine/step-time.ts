@@ -53,6 +53,17 @@ export interface StepPace {
   stepsMax: number
 }
 
+/** A longer stretch is taken in parts: more would save nothing. */
+const STRETCH_STEPS_MAX = 4_096
+/** Whole numbers are exact up to 2^53. */
+const STRETCH_TICKS_MAX = 2 ** 52
+
+/** How many steps of this pace can be summed up exactly. */
+export function exactStepsMax(pace: StepPace): number {
+  const ticksMax = pace.ticks + pace.ticksGrowth * STRETCH_STEPS_MAX
+  return Math.max(1, Math.min(pace.stepsMax, STRETCH_STEPS_MAX, Math.floor(STRETCH_TICKS_MAX / ticksMax)))
+}
+
 export class StepTime {
   readonly #coefficients: StepCoefficients
   /** The knee by token count; it is asked for the same few counts again and again. NaN: not asked yet. */

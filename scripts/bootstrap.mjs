@@ -37,18 +37,18 @@ export function needsBootstrap(root) {
   return stamp !== undefined && hash !== undefined && stamp !== hash
 }
 
-/** npm's own record of what it installed says the same as the lockfile: somebody ran `npm ci` or `npm install`. */
+/**
+ * Everything is there in the lockfile's version: somebody ran `npm ci` or `npm install`. npm writes its record last,
+ * so without one an install broke off; but what the record says may be out of date, so we look for ourselves.
+ */
 function isInstalledByHand(root) {
-  const record = readOrUndefined(join(root, 'node_modules', '.package-lock.json'))
-  // npm writes its record last and in one go; a half-written one would be ours to replace anyway.
-  if (record === undefined || !record.trimEnd().endsWith('}')) return false
-  const installed = JSON.parse(record).packages
+  if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) return false
   const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages
   return Object.entries(wanted).every(([path, entry]) => {
-    if (path === '') return true
-    const there = installed[path]
-    if (there === undefined) return entry.optional === true || entry.devOptional === true
-    return there.version === entry.version && there.integrity === entry.integrity
+    if (path === '' || entry.link) return true
+    const manifest = readOrUndefined(join(root, path, 'package.json'))
+    if (manifest === undefined) return entry.optional === true || entry.devOptional === true
+    return JSON.parse(manifest).version === entry.version
   })
 }
 
@@ -79,7 +79,8 @@ const NPM_ARGS = [
 function runNpm(root) {
   const { file, args, shell } = npmCommand()
   return new Promise((resolve, reject) => {
-    const child = spawn(file, [...args, ...NPM_ARGS], { cwd: root, stdio: ['ignore', 'inherit', 'pipe'], shell })
+    // npm's own report goes to stderr: stdout may be somebody's JSON.
+    const child = spawn(file, [...args, ...NPM_ARGS], { cwd: root, stdio: ['ignore', process.stderr, 'pipe'], shell })
     let said = ''
     child.stderr.on('data', (bytes) => {
       said += bytes

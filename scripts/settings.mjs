@@ -69,9 +69,7 @@ function defaultOf({ node, isRequired, within }) {
   if (node.const !== undefined) return `choose \`${node.const}\``
   if (isRequired) return within === undefined ? 'required' : `required in \`${within}\``
   if (node.default === undefined) return 'none'
-  return node.default === ''
-    ? 'empty'
-    : `\`${typeof node.default === 'string' ? node.default : JSON.stringify(node.default)}\``
+  return node.default === '' ? 'empty' : `\`${plain(node.default)}\``
 }
 
 function boundsOf(node) {
@@ -83,12 +81,14 @@ function boundsOf(node) {
   return `${low} ${high}`.replace(/^./, (letter) => letter.toUpperCase())
 }
 
+const plain = (value) => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value))
+
 const grouped = (number) => number.toLocaleString('en-US')
 
 export function envExample() {
   const entries = settings
     .filter((setting) => setting.env !== undefined)
-    .map(({ env, node }) => `# ${node.description ?? ''}\n# ${env}=${node.default ?? ''}\n`)
+    .map(({ env, node }) => `# ${node.description}\n# ${env}=${plain(node.default)}\n`)
   return `# Copy to .env and take away the "#" where you want another value; the real environment wins over this file.
 # Made from src/config/schema.ts by "npm run settings". Models, pools and tenants are written in the YAML file.
 

@@ -88,18 +88,7 @@ const OUTSIDE_EXCEPTIONS: readonly (readonly [string, string, string])[] = [
 
 // ── Names and sizes ────────────────────────────────────────────────────────────────────────────────────────────────
 /** Such files collect everything: a name must say what is inside. */
-const FORBIDDEN_WORDS = [
-  'util',
-  'utils',
-  'helper',
-  'helpers',
-  'common',
-  'manager',
-  'service',
-  'misc',
-  'shared',
-  'index',
-]
+const FORBIDDEN_WORDS = ['util', 'utils', 'helper', 'helpers', 'common', 'manager', 'service', 'misc', 'index']
 /** Aim for 300 and 60: these are where it fails. */
 const FILE_LINES_MAX = 400
 const FUNCTION_LINES_MAX = 80

@@ -37,22 +37,27 @@ const LENGTHS: ReadonlyArray<readonly [quantile: number, tokens: number]> = [
 /** Longest source text that is searched for sentences: beyond it the search would be felt by other requests. */
 const SOURCE_CHARACTERS_MAX = 20_000
 
+/** A prompt as the engine takes it: its tokens counted, its full blocks named. */
+interface Prompt {
+  readonly plan: Plan
+  readonly number: number
+  readonly segments: readonly SegmentText[]
+  readonly tokens: number
+  readonly prefixHashes: readonly number[]
+}
+
 export class SimulatedText implements Scripts {
   readonly #options: SimulatedTextOptions
+  /** The choices of one prompt are scripted one after the other, and encoding it costs more than all the rest. */
+  #lastPrompt: Prompt | undefined
 
   constructor(options: SimulatedTextOptions) {
     this.#options = options
   }
 
   scriptFor(request: Request, plan: Plan, choice: number): Script {
-    const { tokenizer, seed, blockTokens } = this.#options
-    const segments = keptTexts(request, plan, choice)
-    const promptIds: number[] = []
-    let otherTokens = 0
-    for (const segment of segments) {
-      for (const id of tokenizer.encode(`<|${segment.role}|>${segment.text}`)) promptIds.push(id)
-      otherTokens += segment.otherTokens
-    }
+    const { tokenizer, seed } = this.#options
+    const { segments, tokens, prefixHashes } = this.#promptOf(request, plan, choice)
     const body = (request.text?.body ?? {}) as ChatBody
     const source = segments.map((segment) => segment.text).join('\n')
     const rng = Rng.stream(seed + (body.seed ?? 0), `${fnv1a32(source)}/${choice}`)
@@ -63,23 +68,41 @@ export class SimulatedText implements Scripts {
     // An answer that a stop sequence leaves without text still took the engine one token to find out.
     const pieces = ids.length === 0 ? [''] : piecesOf(tokenizer, ids)
     return {
-      promptTokens: Math.max(1, promptIds.length + otherTokens),
+      promptTokens: tokens,
       outputTokens: pieces.length,
-      prefixHashes: blockHashes(promptIds, blockTokens),
+      prefixHashes,
       textBetween: (from, to) => pieces.slice(from, to).join(''),
       finishReason: isCut ? 'length' : 'stop',
     }
   }
+
+  #promptOf(request: Request, plan: Plan, choice: number): Prompt {
+    const number = promptNumber(request, choice)
+    const last = this.#lastPrompt
+    if (last?.plan === plan && last.number === number) return last
+    const { tokenizer, blockTokens } = this.#options
+    const segments = keptTexts(request, plan, number)
+    const ids: number[] = []
+    let otherTokens = 0
+    for (const segment of segments) {
+      for (const id of tokenizer.encode(`<|${segment.role}|>${segment.text}`)) ids.push(id)
+      otherTokens += segment.otherTokens
+    }
+    const tokens = Math.max(1, ids.length + otherTokens)
+    this.#lastPrompt = { plan, number, segments, tokens, prefixHashes: blockHashes(ids, blockTokens) }
+    return this.#lastPrompt
+  }
 }
 
-function keptTexts(request: Request, plan: Plan, choice: number): SegmentText[] {
+/** Of a list of prompts, as OpenAI orders them: all choices of the first prompt, then all of the second. */
+function promptNumber(request: Request, choice: number): number {
+  if (request.kind === 'chat') return 0
+  return Math.floor((choice * request.segments.length) / request.choiceCount)
+}
+
+function keptTexts(request: Request, plan: Plan, number: number): SegmentText[] {
   const body = (request.text?.body ?? { messages: [] }) as ChatBody | CompletionBody
-  if (!('messages' in body)) {
-    const prompts = completionTexts(body.prompt)
-    // As OpenAI orders them: all choices of the first prompt, then all of the second.
-    const one = prompts[Math.floor((choice * prompts.length) / request.choiceCount)]
-    return one === undefined ? [] : [one]
-  }
+  if (!('messages' in body)) return completionTexts(body.prompt).slice(number, number + 1)
   const all = chatTexts(body)
   return plan.keptSegments.flatMap((index) => all[index] ?? [])
 }

@@ -36,6 +36,6 @@ export const engine: Command = {
       throw new UsageError(`no model "${model}" is configured. Known: ${names.join(', ')}.`)
     }
     const { serveEngine } = (await import(MAIN)) as { serveEngine: StartEngine }
-    return runUntilSignal(await serveEngine(config, io, { model }))
+    return runUntilSignal(() => serveEngine(config, io, { model }))
   },
 }

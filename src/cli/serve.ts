@@ -24,6 +24,6 @@ export const serve: Command = {
     if (problem !== undefined) throw new ConfigError([`${problem}.`])
     // Loaded only now: help, version and a broken configuration need none of the platform.
     const { serve: start } = await import('../main/serve.ts')
-    return runUntilSignal(await start(config, io))
+    return runUntilSignal(() => start(config, io))
   },
 }

@@ -145,7 +145,7 @@ function lineFor(problem: Problem, file: ConfigFile | undefined, origins: Readon
   const stop = /[.?]$/.test(problem.text) ? '' : '.'
   if (origin !== undefined) return `${origin} (${name}) ${problem.text}${stop}`
   if (file === undefined) return `${name || 'the configuration'} ${problem.text}${stop}`
-  const line = file.lineOf(problem)
+  const line = name === '' ? undefined : file.lineOf(problem)
   return `${file.path}${line === undefined ? '' : `:${line}`}: ${name || 'the file'} ${problem.text}${stop}`
 }
 

@@ -14,9 +14,8 @@ import { metricsRoute, operateRoutes } from '../gateway/routes/operate.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
-import { LiveJournal } from '../telemetry/journal.ts'
-import { makeProcessSampler } from '../telemetry/live-process.ts'
-import { Metrics } from '../telemetry/metrics.ts'
+import type { LiveJournal } from '../telemetry/journal.ts'
+import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
 import { closeServer, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
@@ -42,14 +41,12 @@ export interface Served extends Running {
 
 export async function serve(config: Config, io: Io): Promise<Served> {
   const clock = new LiveClock()
-  const journal = new LiveJournal({ schedule: setImmediate })
-  const metrics = new Metrics({
+  const telemetry = makeLiveTelemetry({
     version: packageJson.version,
-    nodeVersion: process.versions.node,
-    journal,
-    sampleProcess: makeProcessSampler(),
+    level: logLevel(config.logging.level),
+    format: logFormat(config.logging.format),
   })
-  journal.subscribe(metrics)
+  const { journal, metrics } = telemetry
   const backends = await makeLiveBackends(config, clock)
   const platform = assemble(config, { clock, journal, backends })
   const loop = new ControlLoop(platform, TICK_US)
@@ -113,9 +110,18 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await closed
       await backends.close()
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
-      journal.drain()
+      await telemetry.close()
     },
   }
+}
+
+/** There is nothing finer than `info` to say. */
+function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' | 'silent' {
+  return level === 'trace' || level === 'debug' ? 'info' : level
+}
+
+function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
+  return format === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : format
 }
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {

@@ -7,8 +7,8 @@ import type { Request, Segment } from '../domain/request.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 import type { Sink } from '../lifecycle/ports.ts'
 import { drawExponential, drawTokens, drawUnitGap, factorAt } from './draw.ts'
-import type { ClientScripts } from './scripts.ts'
 import type { StreamSpec } from './scenario.ts'
+import type { ClientScripts } from './scripts.ts'
 
 /**
  * One stream of simulated clients: sends requests as its scenario says, waits or not when it is refused, leaves when
@@ -74,7 +74,8 @@ export class Client {
     if (arrivals.kind === 'closed') return
     const factor = factorAt(spec.phases, usToSeconds(from))
     // A pause is looked at again soon; a gap that began in it would miss what follows.
-    const gapUs = factor === 0 ? PAUSE_US : secondsToUs(drawUnitGap(arrivals, this.#arrivals) / (arrivals.ratePerS * factor))
+    const gapUs =
+      factor === 0 ? PAUSE_US : secondsToUs(drawUnitGap(arrivals, this.#arrivals) / (arrivals.ratePerS * factor))
     const at = from + Math.max(1, gapUs)
     if (at >= this.#endAt) return
     clock.at(at, () => {
@@ -138,7 +139,8 @@ export class Client {
       kind: 'chat',
       model: spec.model,
       segments: segmentsOf(promptTokens, prefix?.tokens),
-      prefixHashes: prefix === undefined ? [] : prefixHashes(prefix.tokens, this.#habits.below(prefix.groups), promptTokens),
+      prefixHashes:
+        prefix === undefined ? [] : prefixHashes(prefix.tokens, this.#habits.below(prefix.groups), promptTokens),
       outputTokensMax: typeof spec.maxTokens === 'number' ? spec.maxTokens : undefined,
       choiceCount: 1,
       isStreamed: true,

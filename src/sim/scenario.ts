@@ -75,9 +75,7 @@ export const StreamSchema = Type.Object(
     tenant: Type.String({ description: 'A tenant, or a group: then each of its tenants sends a stream like this.' }),
     model: Type.String(),
     band: Type.Optional(Type.Enum(['interactive', 'standard', 'offline'])),
-    bids: Type.Optional(
-      Type.Array(Type.Number(), { minItems: 1, description: 'Each request draws one of these.' }),
-    ),
+    bids: Type.Optional(Type.Array(Type.Number(), { minItems: 1, description: 'Each request draws one of these.' })),
     arrivals: ArrivalsSchema,
     fromS: Type.Optional(seconds('The stream starts here.')),
     toS: Type.Optional(seconds('And ends here.')),
@@ -111,7 +109,11 @@ export const StreamSchema = Type.Object(
     ),
     leaveAfterMs: Type.Optional(
       Type.Object(
-        { min: Type.Number({ minimum: 0 }), max: Type.Number({ minimum: 0 }), ratio: Type.Number({ minimum: 0, maximum: 1 }) },
+        {
+          min: Type.Number({ minimum: 0 }),
+          max: Type.Number({ minimum: 0 }),
+          ratio: Type.Number({ minimum: 0, maximum: 1 }),
+        },
         { additionalProperties: false, description: 'Clients that disconnect: how many, and when.' },
       ),
     ),
@@ -133,12 +135,18 @@ export const FaultSchema = Type.Object(
 export const ExpectationSchema = Type.Object(
   {
     what: Type.String({ description: 'A sentence: what should hold.' }),
-    path: Type.String({ description: 'Where in the report: `tenants.light.latency.ttft.p95`; `*` stands for every name.' }),
+    path: Type.String({
+      description: 'Where in the report: `tenants.light.latency.ttft.p95`; `*` stands for every name.',
+    }),
     atLeast: Type.Optional(Type.Number()),
     atMost: Type.Optional(Type.Number()),
     /** Compare with the same path in a variant: value ≤ factor × that. */
-    atMostTimes: Type.Optional(Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false })),
-    atLeastTimes: Type.Optional(Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false })),
+    atMostTimes: Type.Optional(
+      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
+    ),
+    atLeastTimes: Type.Optional(
+      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
+    ),
     except: Type.Optional(Type.Array(Type.String(), { description: 'Names that `*` leaves out.' })),
   },
   { additionalProperties: false },
@@ -148,7 +156,10 @@ export const TenantGroupSchema = Type.Object(
   {
     name: Type.String(),
     count: Type.Integer({ minimum: 1, maximum: 100_000 }),
-    like: Type.Object({}, { additionalProperties: true, description: 'A tenant as in the configuration, without an id.' }),
+    like: Type.Object(
+      {},
+      { additionalProperties: true, description: 'A tenant as in the configuration, without an id.' },
+    ),
   },
   { additionalProperties: false },
 )
@@ -159,7 +170,9 @@ export const ScenarioSchema = Type.Object(
     about: Type.String(),
     durationS: Type.Number({ exclusiveMinimum: 0 }),
     warmupS: Type.Optional(seconds('Left out of the report.')),
-    windowS: Type.Optional(Type.Number({ exclusiveMinimum: 0, description: 'Width of the windows in the report; 5 s.' })),
+    windowS: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, description: 'Width of the windows in the report; 5 s.' }),
+    ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     groups: Type.Optional(Type.Array(TenantGroupSchema)),
     workload: Type.Array(StreamSchema, { minItems: 1 }),

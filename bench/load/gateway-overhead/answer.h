@@ -19,7 +19,7 @@ typedef struct {
   bool chunked, close_after, is_stream;
   long left;                // bytes left of the body, or of the current HTTP chunk
   int trailer_line;         // bytes of the current trailer line; an empty one ends the answer
-  int frames;               // content frames seen, which is also the number that the next one must have
+  int frames, next;         // content frames seen; the least number that the next one may have
   int disordered, unframed; // frames out of order or twice; data lines after [DONE]
   bool done;                // [DONE] was seen
   int head_len, line_len;
@@ -44,7 +44,10 @@ static void check_line(Answer *a, OnFrame on_frame, void *owner) {
   }
   char *mark = strchr(a->line, '@'), *colon = mark ? strchr(mark, ':') : NULL;
   if (!colon) return; // the frames with the finish reason and the usage carry no mark
-  if (atoi(mark + 1) != a->frames) a->disordered++;
+  // After a gap the frames that follow are in order again: the gap itself shows in the count.
+  int number = atoi(mark + 1);
+  if (number < a->next) a->disordered++;
+  else a->next = number + 1;
   a->frames++;
   on_frame(owner, atoll(colon + 1));
 }

@@ -32,7 +32,7 @@ static char *request;
 static size_t request_len;
 static int ep, busy, held, held_max;
 static Samples latency, first_frame, lag;
-static long ok, bad, errors, frames, lost, disordered, undone, unfinished;
+static long ok, bad, errors, frames, lost, disordered, undone, unopened, unfinished;
 static int bad_status;
 static char bad_body[LINE_BYTES_MAX];
 static long long last_end_at, received_at;
@@ -51,9 +51,11 @@ static int ascending(const void *a, const void *b) {
 
 static double quantile(Samples *s, double q) { return s->len ? s->at[(size_t)(q * (s->len - 1))] : 0; }
 
-// The connection has nothing in flight any more; what its stream still owed is lost.
+// The connection has nothing in flight any more; what a stream that had been opened still owed is lost. A stream that was refused,
+// or whose connection the target never accepted, owed nothing: it counts as unopened.
 static void release(Conn *c) {
-  if (opt.is_stream) {
+  if (opt.is_stream && (c->answer.phase == IN_HEAD || c->answer.status != 200)) unopened++;
+  else if (opt.is_stream) {
     if (c->answer.frames < opt.chunks) lost += opt.chunks - c->answer.frames;
     disordered += c->answer.disordered + c->answer.unframed;
     if (!c->answer.done) undone++;
@@ -243,14 +245,10 @@ int main(int argc, char **argv) {
   }
   long long begun_at = last_end_at = now_ns();
   drive(begun_at);
-  for (int i = 0; i < opt.connections; i++)
-    if (conns[i].busy) {
-      unfinished++;
-      release(&conns[i]);
-    }
+  for (int i = 0; i < opt.connections; i++) unfinished += conns[i].busy; // late, which is not lost
   printf("{\"seconds\":%.4f,\"ok\":%ld,\"bad\":%ld,\"errors\":%ld,\"unfinished\":%ld,\"frames\":%ld,\"lost\":%ld,\"disordered\":%ld,"
-         "\"undone\":%ld,\"heldMax\":%d,\"badStatus\":%d,\"badBody\":",
-         (last_end_at - begun_at) / 1e9, ok, bad, errors, unfinished, frames, lost, disordered, undone, held_max, bad_status);
+         "\"undone\":%ld,\"unopened\":%ld,\"heldMax\":%d,\"badStatus\":%d,\"badBody\":",
+         (last_end_at - begun_at) / 1e9, ok, bad, errors, unfinished, frames, lost, disordered, undone, unopened, held_max, bad_status);
   print_text(bad_body);
   print_quantiles("latencyUs", &latency);
   print_quantiles("firstFrameUs", &first_frame);

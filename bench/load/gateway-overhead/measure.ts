@@ -24,10 +24,13 @@ export interface ClientResult {
   /** Still open when the time was over. */
   readonly unfinished: number
   readonly frames: number
+  /** Frames that an opened stream owed and that never came. */
   readonly lost: number
   readonly disordered: number
-  /** Streams without a final [DONE]. */
+  /** Opened streams without a final [DONE]. */
   readonly undone: number
+  /** Streams that were refused or not even accepted. */
+  readonly unopened: number
   /** Most streams that were open at once, each with its first frame received. */
   readonly heldMax: number
   readonly badStatus: number

@@ -105,7 +105,7 @@ export const METRICS: readonly Metric[] = [
   },
   {
     id: 'sse-held.lost',
-    label: 'frames lost or out of order',
+    label: 'frames lost or disordered',
     unit: '',
     slice: 'sse-held',
     better: 'less',

@@ -13,7 +13,7 @@ const frame = (number: number): string => `data: {"choices":[{"delta":{"content"
 const DONE = 'data: [DONE]\n\n'
 const ORDER = [0, 1, 2, 3]
 
-type Expected = Partial<Pick<ClientResult, 'ok' | 'bad' | 'errors' | 'lost' | 'disordered' | 'undone'>>
+type Expected = Partial<Pick<ClientResult, 'ok' | 'bad' | 'errors' | 'lost' | 'disordered' | 'undone' | 'unopened'>>
 
 interface Case {
   readonly name: string
@@ -27,15 +27,17 @@ const intact = ORDER.map(frame).join('') + DONE
 const CASES: readonly Case[] = [
   { name: 'intact', pieces: [intact], expected: { ok: 1, lost: 0, disordered: 0, undone: 0 } },
   { name: 'torn into bytes', pieces: intact.split(''), expected: { ok: 1, lost: 0, disordered: 0, undone: 0 } },
-  { name: 'a frame missing', pieces: [frame(0), frame(1), frame(3), DONE], expected: { lost: 1, disordered: 1 } },
-  { name: 'two frames swapped', pieces: [0, 2, 1, 3].map(frame).concat(DONE), expected: { lost: 0, disordered: 2 } },
+  { name: 'a frame missing', pieces: [frame(0), frame(1), frame(3), DONE], expected: { lost: 1, disordered: 0 } },
+  { name: 'two frames swapped', pieces: [0, 2, 1, 3].map(frame).concat(DONE), expected: { lost: 0, disordered: 1 } },
+  { name: 'a frame twice', pieces: [0, 1, 1, 2, 3].map(frame).concat(DONE), expected: { lost: 0, disordered: 1 } },
   { name: 'no [DONE]', pieces: ORDER.map(frame), expected: { ok: 0, bad: 1, lost: 0, undone: 1 } },
   { name: 'cut', pieces: [frame(0)], isCut: true, expected: { errors: 1, lost: 3, undone: 1 } },
-  { name: 'refused', pieces: ['{}'], status: 429, expected: { ok: 0, bad: 1, lost: FRAMES } },
+  { name: 'refused', pieces: ['{}'], status: 429, expected: { bad: 1, lost: 0, unopened: 1 } },
+  { name: 'closed before any answer', pieces: [], isCut: true, expected: { errors: 1, lost: 0, unopened: 1 } },
 ]
 
 async function answer(response: ServerResponse, test: Case): Promise<void> {
-  response.writeHead(test.status ?? 200, { 'content-type': 'text/event-stream' })
+  if (test.pieces.length > 0) response.writeHead(test.status ?? 200, { 'content-type': 'text/event-stream' })
   for (const piece of test.pieces) response.write(piece)
   await sleep(5)
   if (test.isCut) response.destroy()

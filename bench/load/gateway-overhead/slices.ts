@@ -44,7 +44,7 @@ function heldSlice(streams: number): Slice {
     about: `${streams} streams open at once, 2 chunks a second each, opened at ${HELD_OPENED_PER_SECOND} a second`,
     isStream: true,
     args: [
-      ...words(`-c ${streams} -n ${streams} -r ${HELD_OPENED_PER_SECOND} -t ${opening + 20} -g ${lasting + 20}`),
+      ...words(`-c ${streams} -n ${streams} -r ${HELD_OPENED_PER_SECOND} -t ${opening + 20} -g ${lasting + 30}`),
       ...stream(chunks, HELD_INTERVAL_MS),
     ],
     secondsExpected: opening + lasting,

@@ -93,6 +93,7 @@ export function findFaults(samples: readonly Sample[]): readonly Fault[] {
     if (client.bad > 0)
       parts.push(`${client.bad} bad answers (first: ${client.badStatus} ${client.badBody.slice(0, 120)})`)
     if (client.errors > 0) parts.push(`${client.errors} connections broken`)
+    if (client.unopened > 0) parts.push(`${client.unopened} streams not opened`)
     if (client.unfinished > 0) parts.push(`${client.unfinished} unfinished`)
     if (client.lost > 0) parts.push(`${client.lost} frames lost`)
     if (client.disordered > 0) parts.push(`${client.disordered} frames out of order`)

@@ -2,6 +2,7 @@ import type { Band } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
 import type { Offer } from './offer.ts'
 import type { ReplicaRoom } from './replica-room.ts'
+import type { BufferShare } from './shared-buffer.ts'
 
 /** What one tenant has waiting and running at one pool: what admission asks about. Amounts in predicted cost. */
 export interface BacklogView {
@@ -33,6 +34,8 @@ export class Backlog implements BacklogView {
 export class PoolLane extends Lane {
   readonly backlog: Backlog
   heldCount = 0
+  /** Its tenant's part of the shared buffer, while anything waits here. */
+  bufferShare: BufferShare | undefined = undefined
   /** Its head had its turn and fitted nowhere: it is owed the turn and stands outside the order until it fits. */
   isOwed = false
   /** Turns that the pool had granted when it was first skipped. */

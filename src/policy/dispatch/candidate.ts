@@ -1,6 +1,7 @@
 import type { Band } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
 import type { Offer } from './offer.ts'
+import type { PoolState } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { BufferShare } from './shared-buffer.ts'
 
@@ -32,6 +33,7 @@ export class Backlog implements BacklogView {
 
 /** A lane as the dispatcher sees it: with its tenant's backlog and its place in the rule for big heads. */
 export class PoolLane extends Lane {
+  readonly pool: PoolState
   readonly backlog: Backlog
   heldCount = 0
   /** Its tenant's part of the shared buffer, while anything waits here. */
@@ -43,8 +45,9 @@ export class PoolLane extends Lane {
   /** The head for which the turn is owed. */
   owedHead: Waiter | undefined = undefined
 
-  constructor(name: LaneName, backlog: Backlog) {
+  constructor(name: LaneName, pool: PoolState, backlog: Backlog) {
     super(name)
+    this.pool = pool
     this.backlog = backlog
   }
 }

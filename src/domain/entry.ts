@@ -38,6 +38,10 @@ export interface Admitted extends Stamp {
   readonly tenantId: string
   readonly poolId: string
   readonly rung: string
+  /** Durations from `at`, as predicted when it was admitted. */
+  readonly predictedWaitUs: number
+  readonly predictedTtftUs: number
+  readonly predictedFinishUs: number
   readonly because: string
 }
 
@@ -47,6 +51,7 @@ export interface Granted extends Stamp {
   readonly replicaId: string
   readonly attempt: number
   readonly waitedUs: number
+  readonly because: string
 }
 
 /** One try at one replica is over; a ticket may have more than one. */

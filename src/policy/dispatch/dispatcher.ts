@@ -1,0 +1,315 @@
+import { assert } from '../../base/assert.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import { BANDS, type Band } from '../../domain/tenant.ts'
+import type { FairnessName, WeightChange } from '../fairness/fairness.ts'
+import type { Gauges } from '../limits/ledger.ts'
+import { Book } from './book.ts'
+import { evictTail, refusalOf, whoYields } from './bounds.ts'
+import { type BacklogObserver, type BacklogView, Candidate, PoolLane } from './candidate.ts'
+import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
+import { type DispatcherView, viewOf } from './dispatcher-view.ts'
+import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
+import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered } from './offer.ts'
+import { LeastLoaded, type Placer } from './placer.ts'
+import { type PoolFacts, PoolState } from './pool-state.ts'
+import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
+
+/**
+ * Now: who goes, and where?
+ *
+ * The machine between admission and the replicas. Tickets are offered to a pool's lanes; whenever a ticket, a slot or
+ * a piece of news arrives, turns are given until nothing that waits fits anywhere: fairness says whose turn it is, the
+ * rooms say where it fits, the placer says which. Everything that happens comes back as effects, in order.
+ *
+ *     offer ─▶ lane ──(its turn, and room)──▶ granted: a lease ──▶ release
+ *                └──▶ expired · evicted · withdrawn
+ *
+ * Big heads: a head that fits nowhere at the moment leaves the order and is *owed* its turn (it goes before the order
+ * as soon as it fits); after `skipsMax` turns of others, one replica is kept free for it while the rest backfill. Idea
+ * from EASY backfilling (Lifka, 1995). Buffer fairness is in `shared-buffer.ts`, ageing in `lane.ts`.
+ *
+ * Deliberately not: no clock, no promises, no retries of its own, no admission: what is offered is wanted.
+ *
+ * Laws: L2 every lease is granted once and returned once, and none is granted beyond limit, allowance or KV room;
+ * L3 lanes and the whole queue within bounds; L6 no ready head waits while a room outside the one reservation fits it
+ * (as far as `lookAheadMax` heads that did not fit); L7 by the order chosen. `assertInvariants` checks them.
+ *
+ * Worked example: two slots. a offers three tickets, b one, all of cost 100: a₁ and a₂ go at once; when a₁ comes back,
+ * b's is granted (a owes two quanta, b none), then a₃.
+ */
+export interface DispatcherParts {
+  readonly options?: Partial<DispatcherOptions>
+  readonly placer?: Placer
+  readonly onBacklogChange?: BacklogObserver
+}
+
+/** What may change about a replica while it serves. */
+export interface ReplicaChange {
+  readonly isReady?: boolean
+  /** Slots that this gateway may use; Infinity when it has the replica to itself. */
+  readonly allowance?: number
+}
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions
+  readonly #book: Book
+  readonly #turns: TurnGiver
+  readonly #pools = new Map<string, PoolState>()
+  readonly #rooms = new Map<string, ReplicaRoom>()
+  /** Rooms with reported foreign load, which lapses. */
+  readonly #reported = new Set<ReplicaRoom>()
+  #sequence = 0
+  #roomCount = 0
+
+  constructor(parts: DispatcherParts = {}) {
+    this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
+    this.#book = new Book(this.#options, parts.onBacklogChange)
+    this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded())
+  }
+
+  // ── tickets ──
+
+  /** Queued: exactly one effect will end the wait, now or later, unless `withdraw` comes first. */
+  offer(now: number, offer: Offer): Offered {
+    const pool = this.#pools.get(offer.poolId)
+    const refusal = refusalOf(now, pool, offer)
+    if (pool === undefined || refusal !== undefined) return refusal as Offered
+    const effects: Effect[] = []
+    const candidate = this.#enqueue(pool, offer, false)
+    this.#turns.give(now, pool, effects)
+    if (candidate.state === 'held') return { kind: 'queued', effects }
+    const yields = whoYields(this.#book, this.#options, candidate)
+    if (yields === undefined) return { kind: 'queued', effects }
+    if (yields instanceof PoolLane) {
+      this.#evict(now, yields, 'queue-full', effects)
+      return { kind: 'queued', effects }
+    }
+    this.#leave(now, candidate, effects)
+    return { ...yields, effects }
+  }
+
+  /**
+   * A ticket whose attempt came to nothing goes to the head of its lane, with its first `arrivedAt`. Its lease has been
+   * released with a measured cost of 0, so nothing is charged twice. It is not refused for want of a place: the last of
+   * its own lane, or of the longest, yields.
+   */
+  offerAgain(now: number, offer: Offer): Offered {
+    const pool = this.#pools.get(offer.poolId)
+    const refusal = refusalOf(now, pool, offer)
+    if (pool === undefined || refusal !== undefined) return refusal as Offered
+    const effects: Effect[] = []
+    const { lane } = this.#enqueue(pool, offer, true)
+    this.#turns.give(now, pool, effects)
+    while (!lane.isWithin(this.#options.lanes)) this.#evict(now, lane, 'lane-full', effects)
+    const longest = this.#book.buffer.isOver ? this.#book.buffer.longest() : undefined
+    if (longest !== undefined) this.#evict(now, longest, 'queue-full', effects)
+    return { kind: 'queued', effects }
+  }
+
+  /** Retrieval and screening are done: the ticket may have its turn, with what it is now known to need. */
+  ready(now: number, ticketId: string, estimate?: Estimate): readonly Effect[] {
+    const candidate = this.#book.waiting(ticketId)
+    if (candidate === undefined || candidate.state !== 'unready') return NO_EFFECTS
+    const pool = this.#poolOf(candidate.lane)
+    const effects: Effect[] = []
+    this.#book.markReady(pool, candidate, estimate ?? candidate.estimate)
+    pool.sync(candidate.lane)
+    this.#turns.give(now, pool, effects)
+    return effects
+  }
+
+  /** The ticket no longer wants a turn. One that already has its lease gives that back through `release`. */
+  withdraw(now: number, ticketId: string): readonly Effect[] {
+    const candidate = this.#book.waiting(ticketId)
+    if (candidate === undefined) return NO_EFFECTS
+    const effects: Effect[] = []
+    this.#leave(now, candidate, effects)
+    return effects
+  }
+
+  /** Output so far: what goes beyond the prediction is charged as it comes. */
+  progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
+    const candidate = this.#book.held(leaseId)
+    if (candidate !== undefined) this.#book.chargeOn(this.#poolOf(candidate.lane), candidate, outputTokens)
+    return NO_EFFECTS
+  }
+
+  /** The lease goes back, once, with what the attempt turned out to be. */
+  release(now: number, leaseId: number, measured: Measured): readonly Effect[] {
+    const candidate = this.#book.held(leaseId)
+    assert(candidate !== undefined, 'L2: a lease is returned once')
+    const pool = this.#poolOf(candidate.lane)
+    const room = this.#book.giveBack(now, pool, leaseId, measured)
+    return this.#roomChanged(now, room)
+  }
+
+  // ── replicas ──
+
+  addPool(poolId: string, fairness: FairnessName = this.#options.fairness): void {
+    if (!this.#pools.has(poolId)) this.#pools.set(poolId, new PoolState(poolId, fairness))
+  }
+
+  addReplica(now: number, facts: ReplicaFacts): readonly Effect[] {
+    const { id, poolId } = facts.replica
+    assert(!this.#rooms.has(id), 'a replica is added once')
+    this.addPool(poolId)
+    const pool = this.#pools.get(poolId) as PoolState
+    const room = new ReplicaRoom(facts, this.#roomCount++)
+    this.#rooms.set(id, room)
+    pool.rooms.set(id, room)
+    pool.recount()
+    return this.#roomChanged(now, room)
+  }
+
+  /** Nothing more goes there. Leases that are out come back through `release` as always. */
+  removeReplica(now: number, replicaId: string): readonly Effect[] {
+    const room = this.#rooms.get(replicaId)
+    if (room === undefined) return NO_EFFECTS
+    const pool = this.#pools.get(room.replica.poolId) as PoolState
+    this.#rooms.delete(replicaId)
+    this.#reported.delete(room)
+    room.isReady = false
+    pool.rooms.delete(replicaId)
+    pool.recount()
+    if (pool.reservation?.room === room) pool.endReservation()
+    return this.#roomChanged(now, room)
+  }
+
+  replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
+    const room = this.#rooms.get(replicaId)
+    if (room === undefined) return NO_EFFECTS
+    const pool = this.#pools.get(room.replica.poolId) as PoolState
+    if (change.isReady !== undefined) room.isReady = change.isReady
+    if (change.allowance !== undefined) room.allowance = change.allowance
+    pool.recount()
+    if ((!room.isReady || room.allowance < 1) && pool.reservation?.room === room) pool.endReservation()
+    return this.#roomChanged(now, room)
+  }
+
+  /** What the engine says about itself; it corrects the ledger until it lapses. */
+  report(now: number, replicaId: string, gauges: Gauges): readonly Effect[] {
+    const room = this.#rooms.get(replicaId)
+    if (room === undefined) return NO_EFFECTS
+    room.ledger.report(now, gauges)
+    if (room.ledger.foreignUntil() === undefined) this.#reported.delete(room)
+    else this.#reported.add(room)
+    return this.#roomChanged(now, room)
+  }
+
+  // ── weights ──
+
+  /** A weight changed, or a tenant moved to another org: from the next turn on, for what is queued too. */
+  reweigh(change: WeightChange): void {
+    for (const pool of this.#pools.values()) {
+      pool.foreground.fairness.reweigh(change)
+      pool.leftover.fairness.reweigh(change)
+    }
+    if (change.kind === 'tenant') this.#book.reweighTenant(this.#pools.values(), change.tenantId, change.weight)
+  }
+
+  // ── time ──
+
+  /** When `onWakeup` should be called at the latest. */
+  nextWakeupAt(): number | undefined {
+    let at = this.#book.nextExpiryAt()
+    for (const room of this.#reported) {
+      const until = room.ledger.foreignUntil()
+      if (until !== undefined && (at === undefined || until < at)) at = until
+    }
+    return at
+  }
+
+  onWakeup(now: number): readonly Effect[] {
+    const effects: Effect[] = []
+    const changed = new Set<PoolState>()
+    for (let due = this.#book.nextExpired(now); due !== undefined; due = this.#book.nextExpired(now)) {
+      const pool = this.#poolOf(due.lane)
+      this.#turns.expire(pool, due, effects)
+      changed.add(pool)
+    }
+    for (const room of this.#reported) {
+      if (!room.ledger.lapse(now)) continue
+      this.#reported.delete(room)
+      changed.add(this.#growRoom(room))
+    }
+    for (const pool of changed) this.#turns.give(now, pool, effects)
+    return effects
+  }
+
+  // ── what others may know ──
+
+  /** Live facts, not a copy. */
+  poolFacts(poolId: string): PoolFacts | undefined {
+    return this.#pools.get(poolId)
+  }
+
+  /** Live facts, not a copy; undefined when the tenant has had nothing here lately. */
+  backlogOf(poolId: string, tenantId: string): BacklogView | undefined {
+    return this.#pools.get(poolId)?.backlogs.get(tenantId)
+  }
+
+  hasIdleReplica(poolId: string, estimate: Estimate): boolean {
+    return this.#pools.get(poolId)?.hasIdleReplica(estimate) ?? false
+  }
+
+  /** What waits in one key's lane. */
+  laneOf(poolId: string, keyId: string, band: Band): Pick<PoolLane, 'count' | 'cost' | 'engineUs'> | undefined {
+    return this.#pools.get(poolId)?.laneOf(keyId, BANDS.indexOf(band))
+  }
+
+  view(): DispatcherView {
+    const pools = [...this.#pools.values()].map((pool) => viewOf(pool))
+    return { queuedCount: this.#book.buffer.count, queueDepthMax: this.#options.queueDepthMax, pools }
+  }
+
+  assertInvariants(): void {
+    this.#book.assertInvariants(this.#pools.values())
+    for (const pool of this.#pools.values()) {
+      pool.assertInvariants(this.#options.lanes)
+      assertNoIdleRoom(pool, this.#options.lookAheadMax)
+    }
+  }
+
+  #poolOf(lane: PoolLane): PoolState {
+    return this.#pools.get(lane.poolId) as PoolState
+  }
+
+  #enqueue(pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
+    const lane = pool.laneFor(offer.tenant, offer.key, offer.band, BANDS.indexOf(offer.band))
+    const { agingUsPerBid } = this.#options.lanes
+    const candidate = new Candidate(offer, { lane, isAgain, sequence: this.#sequence++, agingUsPerBid })
+    this.#book.enqueue(pool, candidate)
+    pool.sync(lane)
+    return candidate
+  }
+
+  #leave(now: number, candidate: Candidate, effects: Effect[]): void {
+    const pool = this.#poolOf(candidate.lane)
+    const wasHead = candidate.lane.head() === candidate
+    this.#book.dismiss(pool, candidate)
+    pool.sync(candidate.lane)
+    // A smaller head may stand behind a big one that went.
+    if (wasHead) this.#turns.give(now, pool, effects)
+  }
+
+  #evict(now: number, lane: PoolLane, code: 'queue-full' | 'lane-full', effects: Effect[]): void {
+    const pool = this.#poolOf(lane)
+    if (evictTail(this.#book, pool, lane, code, effects)) this.#turns.give(now, pool, effects)
+  }
+
+  /** Something about this replica changed that may have made room. */
+  #growRoom(room: ReplicaRoom): PoolState {
+    const pool = this.#pools.get(room.replica.poolId) as PoolState
+    pool.refreshOpen(room)
+    pool.roomGrowth++
+    return pool
+  }
+
+  #roomChanged(now: number, room: ReplicaRoom): readonly Effect[] {
+    const pool = this.#growRoom(room)
+    if (pool.queuedCount === 0) return NO_EFFECTS
+    const effects: Effect[] = []
+    this.#turns.give(now, pool, effects)
+    return effects
+  }
+}

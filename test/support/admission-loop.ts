@@ -126,14 +126,14 @@ class AdmissionLoop {
       trueCost,
       startBy: now + patienceUs,
       onStart: (at) => {
-        this.#wait.leave(at, ticket)
+        this.#wait.granted(at, ticket)
         learn(at, at - now)
         this.#workInTime += trueCost
       },
       onEnd: (at) => this.#wait.completed(at, { cost, replicaCount: 1 }),
       onExpire: (at) => {
         this.#late++
-        this.#wait.leave(at, ticket)
+        this.#wait.withdrawn(ticket)
         learn(at, Number.POSITIVE_INFINITY)
       },
     })

@@ -32,6 +32,15 @@ const beside = (all: readonly Sibling[], own: { id: string; weight: number }, wo
     0,
   )
 
+/** Its own, or that of its tenants with backlog. */
+function orgWeight(twins: readonly Twin[], share: Share): number {
+  const active = new Map<string, number>()
+  for (const twin of twins) {
+    if (twin.share.org.id === share.org.id) active.set(twin.share.tenant.id, twin.share.tenant.weight)
+  }
+  return share.org.weight ?? [...active.values()].reduce((sum, weight) => sum + weight, 0)
+}
+
 /** The formula, written down as it stands: Σ_j min(B_j, (w_j ÷ w_i) · work), level by level. */
 function naiveAhead(twins: readonly Twin[], share: Share, band: Band, cost: number): number {
   const ofOrg = twins.filter((twin) => twin.share.org.id === share.org.id)
@@ -50,17 +59,15 @@ function naiveAhead(twins: readonly Twin[], share: Share, band: Band, cost: numb
     share.tenant,
     work,
   )
-  work += beside(
-    siblings(twins, (s) => s.org),
-    share.org,
-    work,
-  )
+  const orgs = siblings(twins, (s) => ({ id: s.org.id, weight: orgWeight(twins, s) }))
+  const ownWeight = orgWeight([...twins, { share, band, backlog: cost }], share)
+  work += beside(orgs, { id: share.org.id, weight: ownWeight }, work)
   return work - cost
 }
 
 function shareOf(org: number, tenant: number, key: number): Share {
   return {
-    org: { id: `org-${org}`, weight: 1 + (org % 3) / 2 },
+    org: { id: `org-${org}`, weight: org % 2 === 0 ? 1 + org / 4 : undefined },
     tenant: { id: `tenant-${org}-${tenant}`, weight: [0.5, 1, 1.3, 4][(org + tenant) % 4] as number },
     key: { id: `key-${org}-${tenant}-${key}`, weight: 1 + key },
   }
@@ -109,7 +116,7 @@ describe('backlog', () => {
             if (amount === 0) continue
             twin.backlog += amount
             if (amount > 0) backlog.join(0, { share, band, cost: amount })
-            else backlog.leave(0, { share, band, cost: -amount })
+            else backlog.leave({ share, band, cost: -amount }, 0)
           }
           const all = [...twins.values()].filter((twin) => twin.backlog > 0)
           expect(backlog.total).toBe(all.reduce((sum, twin) => sum + twin.backlog, 0))
@@ -132,7 +139,7 @@ describe('backlog', () => {
     for (let i = 0; i < 3_000; i++) {
       const ticket = { share: shareOf(i, 0, 0), band: 'standard' as const, cost: 10 }
       backlog.join(i * 100_000, ticket)
-      backlog.leave(i * 100_000, ticket)
+      backlog.leave(ticket, i * 100_000)
     }
     expect(backlog.orgCount).toBeLessThan(700)
     expect(backlog.total).toBe(0)

@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
 import type { Band } from '../../domain/tenant.ts'
 import { type Member, NO_OTHERS, type Others, ShareLevel } from './share-level.ts'
@@ -29,7 +30,8 @@ export interface ShareNode {
 
 /** Where a ticket stands in the tree. It keeps the share it joined with until it leaves, whatever is reconfigured. */
 export interface Share {
-  readonly org: ShareNode
+  /** An org without a weight of its own weighs as much as its tenants that have something waiting. */
+  readonly org: { readonly id: string; readonly weight: number | undefined }
   readonly tenant: ShareNode
   readonly key: ShareNode
 }
@@ -49,7 +51,7 @@ interface OrgMember extends Member {
   readonly tenants: ShareLevel<TenantMember>
 }
 
-const makeKey = (slot: number): Member => ({ slot, weight: 1, backlog: 0, flow: 0, leftAt: 0 })
+const makeKey = (slot: number): Member => ({ slot, weight: 1, backlog: 0, flow: 0, flowedAt: 0 })
 
 const makeTenant = (slot: number): TenantMember => ({
   ...makeKey(slot),
@@ -77,22 +79,26 @@ export class Backlog {
   }
 
   join(now: Instant, { share, band, cost }: Newcomer): void {
-    this.#orgs.join(now, share.org.id, { cost, weight: share.org.weight })
-    const { tenants } = this.#orgs.getOrMake(share.org.id)
-    tenants.join(now, share.tenant.id, { cost, weight: share.tenant.weight })
-    const tenant = tenants.getOrMake(share.tenant.id)
+    const { tenants } = this.#orgs.getOrMake(now, share.org.id)
+    const tenant = tenants.getOrMake(now, share.tenant.id)
     const keys = band === 'interactive' ? tenant.interactive : tenant.others
     keys.join(now, share.key.id, { cost, weight: share.key.weight })
+    tenants.join(now, share.tenant.id, { cost, weight: share.tenant.weight })
+    this.#orgs.join(now, share.org.id, { cost, weight: share.org.weight ?? tenants.activeWeight })
   }
 
-  /** With the share, band and cost that it joined with. */
-  leave(now: Instant, { share, band, cost }: Newcomer): void {
-    this.#orgs.leave(now, share.org.id, cost)
-    const tenants = this.#orgs.getOrMake(share.org.id).tenants
-    tenants.leave(now, share.tenant.id, cost)
-    const tenant = tenants.getOrMake(share.tenant.id)
+  /** With the share, band and cost that it joined with; `grantedAt` when it left because it got its turn. */
+  leave({ share, band, cost }: Newcomer, grantedAt: Instant | undefined): void {
+    const org = this.#orgs.get(share.org.id)
+    const tenant = org?.tenants.get(share.tenant.id)
+    assert(org !== undefined && tenant !== undefined, 'only who joined leaves')
     const keys = band === 'interactive' ? tenant.interactive : tenant.others
-    keys.leave(now, share.key.id, cost)
+    keys.leave(share.key.id, cost, grantedAt)
+    org.tenants.leave(share.tenant.id, cost, grantedAt)
+    this.#orgs.leave(share.org.id, cost, grantedAt)
+    if (share.org.weight === undefined && org.tenants.activeWeight > 0) {
+      this.#orgs.reweigh(share.org.id, org.tenants.activeWeight)
+    }
   }
 
   /** The work that waits now and goes before a newcomer, itself not counted. */
@@ -137,9 +143,17 @@ export class Backlog {
       if (band !== 'interactive') work += tenant.interactive.backlog
     }
     pass(org?.tenants, share.tenant)
-    const beside = othersAt(now, this.#orgs, share.org, work, cost)
+    const beside = othersAt(now, this.#orgs, { id: share.org.id, weight: orgWeightOf(share, org) }, work, cost)
     return { work: work + beside.waiting, beside, hasInflowBelow }
   }
+}
+
+/** As it would be with the newcomer waiting. */
+function orgWeightOf(share: Share, org: OrgMember | undefined): number {
+  if (share.org.weight !== undefined) return share.org.weight
+  const active = org?.tenants.activeWeight ?? 0
+  const isActive = (org?.tenants.get(share.tenant.id)?.backlog ?? 0) > 0
+  return isActive ? active : active + share.tenant.weight
 }
 
 function othersAt(

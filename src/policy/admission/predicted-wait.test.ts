@@ -57,7 +57,8 @@ describe('predicted wait', () => {
   it('counts nobody who left', () => {
     const wait = new PredictedWait(0.015)
     for (let i = 0; i < 50; i++) wait.join(i, ticketOf(`t${i}`, 10))
-    for (let i = 0; i < 50; i++) wait.leave(100, ticketOf(`t${i}`, 10))
+    for (let i = 0; i < 50; i++)
+      i % 2 === 0 ? wait.granted(100, ticketOf(`t${i}`, 10)) : wait.withdrawn(ticketOf(`t${i}`, 10))
     expect(wait.backlogCost).toBe(0)
     expect(ask(wait, 100, ticketOf('x', 10))).toBe(0)
   })
@@ -114,7 +115,7 @@ describe('retry after', () => {
             cost,
             trueCost: cost,
             startBy: Number.POSITIVE_INFINITY,
-            onStart: (at) => wait.leave(at, ticket),
+            onStart: (at) => wait.granted(at, ticket),
             onEnd: (at) => wait.completed(at, { cost, replicaCount: 1 }),
             onExpire: () => {},
           })

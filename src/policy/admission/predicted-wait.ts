@@ -47,9 +47,14 @@ export class PredictedWait {
     this.#backlogOf(ticket.band).join(now, ticket)
   }
 
-  /** Granted, expired, evicted or cancelled: with the share, band and cost that it joined with. */
-  leave(now: Instant, ticket: Newcomer): void {
-    this.#backlogOf(ticket.band).leave(now, ticket)
+  /** It got its turn: with the share, band and cost that it joined with. */
+  granted(now: Instant, ticket: Newcomer): void {
+    this.#backlogOf(ticket.band).leave(ticket, now)
+  }
+
+  /** It left without a turn: expired, evicted, cancelled, or refused after all. */
+  withdrawn(ticket: Newcomer): void {
+    this.#backlogOf(ticket.band).leave(ticket, undefined)
   }
 
   /** A ticket (or a part of it) was completed, at its predicted cost. */

@@ -30,7 +30,8 @@ export interface Member {
   backlog: number
   /** Cost that went through its lane, in the level's fading scale. */
   flow: number
-  leftAt: Instant
+  /** When it last joined or had a turn. */
+  flowedAt: Instant
 }
 
 /** What the others are served meanwhile: of what waits now, and of what may still come. */
@@ -52,6 +53,8 @@ export class ShareLevel<M extends Member> {
   readonly #scale = new FadingScale()
   #hand: MapIterator<[string, M]> = this.#members.entries()
   #slotCount = 0
+  #activeCount = 0
+  #activeWeight = 0
 
   constructor(makeMember: (slot: number) => M) {
     this.#makeMember = makeMember
@@ -66,14 +69,21 @@ export class ShareLevel<M extends Member> {
     return this.#members.size
   }
 
+  /** The weights of all members with backlog. */
+  get activeWeight(): number {
+    return this.#activeWeight
+  }
+
   get(id: string): M | undefined {
     return this.#members.get(id)
   }
 
-  getOrMake(id: string): M {
+  /** A new member counts as seen now: the hand must not forget it before its first ticket. */
+  getOrMake(now: Instant, id: string): M {
     let member = this.#members.get(id)
     if (member === undefined) {
       member = this.#makeMember(this.#freeSlots.pop() ?? this.#slotCount++)
+      member.flowedAt = now
       this.#members.set(id, member)
     }
     return member
@@ -82,19 +92,34 @@ export class ShareLevel<M extends Member> {
   join(now: Instant, id: string, ticket: { readonly cost: number; readonly weight: number }): void {
     assert(ticket.weight > 0, 'a weight is above zero')
     this.#sweep(now)
-    const member = this.getOrMake(id)
+    const member = this.getOrMake(now, id)
+    if (member.backlog === 0) this.#activeCount++
+    this.#activeWeight += member.backlog === 0 ? ticket.weight : ticket.weight - member.weight
     member.backlog += ticket.cost
     member.weight = ticket.weight
+    member.flowedAt = now
     this.#put(member)
   }
 
-  leave(now: Instant, id: string, cost: number): void {
+  /** A ticket left its lane; when it got its turn, `grantedAt` says when, and it counts as flow. */
+  leave(id: string, cost: number, grantedAt: Instant | undefined): void {
     const member = this.#members.get(id)
     assert(member !== undefined && member.backlog >= cost, 'no more leaves a lane than joined it')
-    this.#refresh(now)
     member.backlog -= cost
-    member.flow += cost * this.#scale.now
-    member.leftAt = now
+    if (member.backlog === 0) this.#deactivate(member.weight)
+    if (grantedAt !== undefined) {
+      this.#refresh(grantedAt)
+      member.flow += cost * this.#scale.now
+      member.flowedAt = grantedAt
+    }
+    this.#put(member)
+  }
+
+  reweigh(id: string, weight: number): void {
+    const member = this.#members.get(id)
+    if (member === undefined || member.weight === weight) return
+    if (member.backlog > 0) this.#activeWeight += weight - member.weight
+    member.weight = weight
     this.#put(member)
   }
 
@@ -124,6 +149,12 @@ export class ShareLevel<M extends Member> {
     }
   }
 
+  #deactivate(weight: number): void {
+    this.#activeCount--
+    // Starting over at zero, fractions that were added and taken away leave no trace for long.
+    this.#activeWeight = this.#activeCount === 0 ? 0 : this.#activeWeight - weight
+  }
+
   #put(member: M): void {
     const { backlog, weight, flow } = member
     this.#tree.set(member.slot, backlog / weight, { first: backlog, second: weight, third: flow })
@@ -147,7 +178,7 @@ export class ShareLevel<M extends Member> {
         return
       }
       const [id, member] = next.value
-      if (member.backlog > 0 || now - member.leftAt < SHARE_LEVEL_DEFAULTS.forgetAfterUs) continue
+      if (member.backlog > 0 || now - member.flowedAt < SHARE_LEVEL_DEFAULTS.forgetAfterUs) continue
       this.#tree.remove(member.slot)
       this.#members.delete(id)
       this.#freeSlots.push(member.slot)

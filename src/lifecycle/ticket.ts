@@ -4,7 +4,7 @@ import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
-import type { Prediction } from '../policy/admission/feasibility.ts'
+import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
 
@@ -26,6 +26,7 @@ export class Ticket {
   offer: Offer | undefined
   /** What admission predicted, to be held against what happens. */
   predicted: Prediction | undefined
+  patience: Patience | undefined
   /** What its budgets hold for it, from admission to the end. */
   reservation: Reservation | undefined
   lease: Lease | undefined

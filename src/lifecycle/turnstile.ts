@@ -123,7 +123,7 @@ export class Turnstile {
     const offered = ask()
     this.#apply(offered.effects)
     if (offered.kind === 'refused') {
-      this.#waitOf(offer.poolId)?.leave(backlog)
+      this.#waitOf(offer.poolId)?.withdrawn(backlog)
       this.#forget(ticket.id, place)
       return offered
     }
@@ -143,7 +143,7 @@ export class Turnstile {
   }
 
   #withdraw(ticketId: string, place: Place): void {
-    this.#waitOf(place.poolId)?.leave(place.backlog)
+    this.#waitOf(place.poolId)?.withdrawn(place.backlog)
     this.#apply(this.#dispatcher.withdraw(this.#clock.now(), ticketId))
   }
 
@@ -151,7 +151,9 @@ export class Turnstile {
     for (const effect of effects) {
       const place = this.#places.get(effect.ticketId)
       assert(place !== undefined && place.turn === undefined, 'the dispatcher speaks only of tickets that wait')
-      this.#waitOf(place.poolId)?.leave(place.backlog)
+      const wait = this.#waitOf(place.poolId)
+      if (effect.kind === 'granted') wait?.granted(this.#clock.now(), place.backlog)
+      else wait?.withdrawn(place.backlog)
       place.turn = effect
       place.resolve?.(effect)
     }

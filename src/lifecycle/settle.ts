@@ -49,14 +49,19 @@ export function notGranted(turn: Exclude<Turn, { kind: 'granted' }>): Ended {
   }
 }
 
-/** The last attempt's ending becomes the ticket's: there is no further try. */
+/**
+ * The last attempt's ending becomes the ticket's: there is no further try. A client that has gone is told nothing, and
+ * what its replica did wrong meanwhile is no failure of its ticket.
+ */
 export function endedBy(ticket: Ticket, ending: Ending): Ended {
-  const seen = usageSeen(ticket)
+  const seen = usageSeen(ticket, ending.kind === 'cancelled' ? ending.unreportedTokens : 0)
+  const { because: calledOffBecause } = ticket.cancellation
+  if (calledOffBecause !== undefined && ending.kind !== 'finished') return calledOff(calledOffBecause, seen)
   switch (ending.kind) {
     case 'finished':
       return { outcome: 'completed', because: 'finished', refusal: undefined, usage: ending.usage ?? seen }
     case 'cancelled':
-      return calledOff(ticket.cancellation.because ?? 'cancelled', seen)
+      return calledOff('cancelled', seen)
     case 'refused':
       return { outcome: 'failed', because: ending.refusal.because, refusal: ending.refusal, usage: NO_USAGE }
     case 'lost': {
@@ -101,9 +106,10 @@ function calledOff(because: string, usage: Usage): Ended {
 }
 
 /** When the engine did not tell: the prompt as we estimated it, and the tokens that went through our hands. */
-function usageSeen(ticket: Ticket): Usage {
+function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
   if (ticket.attempts === 0) return NO_USAGE
-  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens: ticket.outputTokens }
+  const outputTokens = ticket.outputTokens + unreportedTokens
+  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }
 }
 
 function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {

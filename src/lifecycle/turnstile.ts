@@ -40,6 +40,8 @@ export class Turnstile {
   join(ticket: Ticket, offer: Offer): Refusal | undefined {
     ticket.offer = offer
     const place = this.#place(ticket, offer)
+    // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.
+    if (place.turn !== undefined) return undefined
     const joined = this.#dispatcher.offer(this.#clock.now(), offer)
     if ('refusal' in joined) {
       this.#forget(ticket.id, place)
@@ -53,8 +55,8 @@ export class Turnstile {
   rejoin(ticket: Ticket): void {
     const offer = ticket.offer
     assert(offer !== undefined, 'a ticket that is tried again was offered before')
-    this.#place(ticket, offer)
-    this.#apply(this.#dispatcher.offerAgain(this.#clock.now(), offer))
+    const place = this.#place(ticket, offer)
+    if (place.turn === undefined) this.#apply(this.#dispatcher.offerAgain(this.#clock.now(), offer))
   }
 
   takeTurn(ticket: Ticket): Turn | Promise<Turn> {

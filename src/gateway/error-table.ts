@@ -67,8 +67,8 @@ export function statusOf(refusal: Refusal): number {
 
 export function toOpenAiError(refusal: Refusal): OpenAiError {
   const row = ERROR_TABLE[refusal.code] ?? UNKNOWN
-  const message = `${refusal.because} ${row.advice}`
-  return { message, type: row.type, param: null, code: refusal.code.replaceAll('-', '_') }
+  const message = [refusal.because, refusal.said, row.advice].filter(Boolean).join(' ')
+  return { message, type: row.type, param: refusal.param ?? null, code: refusal.code.replaceAll('-', '_') }
 }
 
 /** SDKs sleep as long as they are told; longer than this they would rather be told not to come back. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { finished, type Turnout } from '../../test/support/scripted-backend.ts'
 import { VirtualWorld } from '../../test/support/virtual-world.ts'
 import { ControlLoop } from './control-loop.ts'
-import type { Backend } from './ports.ts'
+import type { ReplicaReport } from './ports.ts'
 
 const hangs: Turnout = { deltas: 2, ending: 'hangs' }
 
@@ -78,7 +78,7 @@ describe('the control loop', () => {
     const { world, backend } = await VirtualWorld.scripted([finished(1)])
     let open = 0
     let most = 0
-    const slowly: Backend['probe'] = async () => {
+    const slowly = async (): Promise<ReplicaReport> => {
       most = Math.max(most, ++open)
       await world.clock.sleep(5_000_000)
       open--

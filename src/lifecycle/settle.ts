@@ -112,6 +112,13 @@ function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
   return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }
 }
 
+/** Without what an engine said: that is between it and the client. */
+function journalled(refusal: Refusal | undefined): Refusal | undefined {
+  if (refusal?.said === undefined) return refusal
+  const { said: _said, ...rest } = refusal
+  return rest
+}
+
 function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
   const { request } = ticket
   return {
@@ -128,7 +135,7 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     rung: ticket.plan?.rung.name ?? 'full',
     outcome: ended.outcome,
     because: ended.because,
-    refusal: ended.refusal,
+    refusal: journalled(ended.refusal),
     usage: ended.usage,
     attempts: ticket.attempts,
     arrivedAt: request.arrivedAt,

@@ -1,4 +1,5 @@
 import type { Clock } from '../../src/base/clock.ts'
+import type { Replica } from '../../src/domain/fleet.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../../src/lifecycle/ports.ts'
 
 /**
@@ -42,7 +43,7 @@ export class ScriptedBackend implements Backend {
     this.#turnouts = [...turnouts]
   }
 
-  probe(): Promise<ReplicaReport> {
+  probe(_replica?: Replica): Promise<ReplicaReport> {
     return Promise.resolve({ isReady: true, because: 'the test says so' })
   }
 

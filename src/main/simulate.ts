@@ -1,9 +1,9 @@
-import { VirtualClock } from '../base/virtual-clock.ts'
 import { secondsToUs } from '../base/clock.ts'
+import { VirtualClock } from '../base/virtual-clock.ts'
+import { hashKey } from '../config/key-hash.ts'
 import { buildConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { toKeys, toPools, toTenants } from '../config/to-domain.ts'
-import { hashKey } from '../config/key-hash.ts'
 import type { Entry } from '../domain/entry.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
@@ -53,7 +53,11 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   const platform = assemble(config, { clock, journal, backends: fleet })
   const wallMs = options.wallMs ?? (() => 0)
   const startedMs = wallMs()
-  const callers = toKeys(config).map(({ key }) => ({ tenant: tenants.get(key.tenantId)!, key, group: groupOf.get(key.tenantId) }))
+  const callers = toKeys(config).map(({ key }) => ({
+    tenant: tenants.get(key.tenantId)!,
+    key,
+    group: groupOf.get(key.tenantId),
+  }))
   const end = await runScenario({
     scenario,
     seed: options.seed,
@@ -81,7 +85,8 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
 function configOf(scenario: Scenario, seed: number): { config: Config; groupOf: ReadonlyMap<string, string> } {
   const groupOf = new Map<string, string>()
   const tenants: Array<Record<string, unknown>> = []
-  for (const tenant of (scenario.platform as { tenants?: Array<Record<string, unknown>> }).tenants ?? []) tenants.push(tenant)
+  for (const tenant of (scenario.platform as { tenants?: Array<Record<string, unknown>> }).tenants ?? [])
+    tenants.push(tenant)
   for (const group of scenario.groups ?? []) {
     for (let i = 1; i <= group.count; i++) {
       const id = `${group.name}-${String(i).padStart(String(group.count).length, '0')}`

@@ -35,8 +35,10 @@ function check(expectation: Expectation, report: Report, variants: Readonly<Reco
     const bounds = boundsFor(expectation, path, variants)
     if (typeof bounds === 'string') return { what, holds: false, because: bounds }
     if (Number.isNaN(number)) return { what, holds: false, because: `${where} has no value` }
-    if (number < bounds.min) return { what, holds: false, because: `${where} is ${show(number)}, below ${show(bounds.min)}` }
-    if (number > bounds.max) return { what, holds: false, because: `${where} is ${show(number)}, above ${show(bounds.max)}` }
+    if (number < bounds.min)
+      return { what, holds: false, because: `${where} is ${show(number)}, below ${show(bounds.min)}` }
+    if (number > bounds.max)
+      return { what, holds: false, because: `${where} is ${show(number)}, above ${show(bounds.max)}` }
   }
   return { what, holds: true, because: summary(expectation, found) }
 }

@@ -6,7 +6,9 @@ import type { SimulatedFleet, SimulatedReplica } from './world.ts'
 export function scheduleFaults(clock: Clock, fleet: SimulatedFleet, faults: readonly Fault[]): void {
   const startAt = clock.now()
   for (const fault of faults) {
-    const targets = [...fleet.all()].filter(({ replica }) => replica.id === fault.target || replica.poolId === fault.target)
+    const targets = [...fleet.all()].filter(
+      ({ replica }) => replica.id === fault.target || replica.poolId === fault.target,
+    )
     if (targets.length === 0) throw new Error(`a fault names ${fault.target}, but no replica or pool is called that`)
     clock.at(startAt + secondsToUs(fault.atS), () => {
       for (const target of targets) strike(fault, target)

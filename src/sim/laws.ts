@@ -61,10 +61,12 @@ export class LawChecker {
     }
     this.#settled++
     this.#live.delete(ticketId)
-    if (ticket.granted !== ticket.ended) this.#broken('L2', ticketId, `granted ${ticket.granted}, returned ${ticket.ended}`)
+    if (ticket.granted !== ticket.ended)
+      this.#broken('L2', ticketId, `granted ${ticket.granted}, returned ${ticket.ended}`)
     const stamps = [arrivedAt, admittedAt, grantedAt, firstTokenAt, at].filter((stamp) => stamp !== undefined)
     for (let i = 1; i < stamps.length; i++) {
-      if ((stamps[i] as number) < (stamps[i - 1] as number)) this.#broken('L5', ticketId, `stamps ${stamps.join(' > ')}`)
+      if ((stamps[i] as number) < (stamps[i - 1] as number))
+        this.#broken('L5', ticketId, `stamps ${stamps.join(' > ')}`)
     }
   }
 

@@ -25,7 +25,11 @@ export interface Report extends StatsView {
     readonly rightReject: number
   }
   readonly ladder: { readonly timeOnRungS: Readonly<Record<string, number>>; readonly changes: number }
-  readonly cost: { readonly perHour: number; readonly perMillionTokens: number | undefined; readonly perTenant: Readonly<Record<string, number>> }
+  readonly cost: {
+    readonly perHour: number
+    readonly perMillionTokens: number | undefined
+    readonly perTenant: Readonly<Record<string, number>>
+  }
   readonly queuedMax: number
   readonly faults: number
   readonly windows: readonly WindowView[]
@@ -99,7 +103,10 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
       perHour: facts.usdPerHour,
       perMillionTokens: tokens === 0 ? undefined : (usd / tokens) * 1_000_000,
       perTenant: Object.fromEntries(
-        Object.entries(byTenant).map(([id, stats]) => [id, everybody.served === 0 ? 0 : (usd * stats.served) / everybody.served]),
+        Object.entries(byTenant).map(([id, stats]) => [
+          id,
+          everybody.served === 0 ? 0 : (usd * stats.served) / everybody.served,
+        ]),
       ),
     },
     queuedMax: collector.queuedMax,
@@ -117,7 +124,12 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
 function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; backloggedRatio: number }>): FairnessView {
   const pressed = tenants.filter((tenant) => tenant.backloggedRatio >= BACKLOGGED_RATIO)
   if (pressed.length < 2) {
-    return { jain: undefined, backloggedTenants: pressed.length, shareErrorMax: undefined, maxServiceDifference: undefined }
+    return {
+      jain: undefined,
+      backloggedTenants: pressed.length,
+      shareErrorMax: undefined,
+      maxServiceDifference: undefined,
+    }
   }
   const rates = pressed.map(({ served, weight }) => served / weight)
   const sum = rates.reduce((total, rate) => total + rate, 0)
@@ -134,7 +146,12 @@ function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; bac
 }
 
 /** What the engines did between two looks at them. */
-export function engineUse(before: readonly EngineView[], after: readonly EngineView[], durationUs: number, replicas: number): EngineUse {
+export function engineUse(
+  before: readonly EngineView[],
+  after: readonly EngineView[],
+  durationUs: number,
+  replicas: number,
+): EngineUse {
   const sum = (views: readonly EngineView[], of: (view: EngineView) => number): number =>
     views.reduce((total, view) => total + of(view), 0)
   const grown = (of: (view: EngineView) => number): number => sum(after, of) - sum(before, of)

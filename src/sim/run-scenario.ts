@@ -109,4 +109,3 @@ function watchEngines(run: Run): { views: readonly EngineView[]; at: number } {
 function viewsOf(fleet: SimulatedFleet): readonly EngineView[] {
   return [...fleet.all()].flatMap((replica) => replica.views())
 }
-

@@ -137,7 +137,8 @@ function observeGaps(itl: Histogram, gaps: NonNullable<Settled['gaps']>): void {
 }
 
 export function latencyOf(histogram: Histogram): Latency {
-  const ms = (value: number | undefined): number | undefined => (value === undefined ? undefined : (value * UNIT_US) / 1_000)
+  const ms = (value: number | undefined): number | undefined =>
+    value === undefined ? undefined : (value * UNIT_US) / 1_000
   return {
     mean: ms(histogram.mean),
     p50: ms(histogram.quantile(0.5)),

@@ -167,4 +167,3 @@ class StretchedClock implements Clock {
     })
   }
 }
-

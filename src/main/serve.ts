@@ -69,7 +69,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       platform,
       clock,
       keys,
-      rules: { models, choicesMax: config.limits.choicesMax, estimateTokens },
+      rules: { models, ...config.limits, promptTokensMax: config.limits.promptTokensMax, estimateTokens },
       bodyBytesMax: config.server.bodyBytesMax,
       stalledReaderUs: msToUs(config.server.stalledReaderMs),
     }),

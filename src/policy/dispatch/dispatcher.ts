@@ -120,7 +120,7 @@ export class Dispatcher {
   /** Output so far: what goes beyond the prediction is charged as it comes. */
   progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
-    if (candidate !== undefined) this.#book.chargeOn(candidate.lane.pool, candidate, outputTokens)
+    if (candidate !== undefined) this.#book.progress(candidate.lane.pool, candidate, outputTokens)
     return NO_EFFECTS
   }
 

@@ -13,12 +13,12 @@ export interface Delta {
 }
 
 /**
- * One choice's share of a delta. `content` is plain text; whatever else an engine says about the choice (tool calls,
+ * One choice's share of a delta. `content` is plain text, null when there is none; whatever else an engine says about the choice (tool calls,
  * log probabilities, reasoning) travels untouched in `extra`.
  */
 export interface ChoiceDelta {
   readonly index: number
-  readonly content: string
+  readonly content: string | null
   readonly finishReason: string | null
   readonly extra?: Readonly<Record<string, unknown>>
   readonly logprobs?: unknown

@@ -1,0 +1,52 @@
+/**
+ * A queue that cannot grow: when it is full, the oldest item gives way to the newest.
+ *
+ *   slots   [ e  f  c  d ]     capacity 4, head 2, size 4: shift gives c; push(g) takes c's slot
+ *                  ^head
+ *
+ * Whoever must not lose anything asks `push`, which says whether something fell out.
+ */
+export class Ring<T> {
+  readonly #slots: Array<T | undefined>
+  #head = 0
+  #size = 0
+
+  constructor(capacity: number) {
+    this.#slots = Array.from({ length: Math.max(1, Math.trunc(capacity)) }, () => undefined)
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  get capacity(): number {
+    return this.#slots.length
+  }
+
+  /** Adds the newest; true when the oldest had to go for it. */
+  push(item: T): boolean {
+    const slots = this.#slots
+    const capacity = slots.length
+    let tail = this.#head + this.#size
+    if (tail >= capacity) tail -= capacity
+    slots[tail] = item
+    if (this.#size < capacity) {
+      this.#size++
+      return false
+    }
+    this.#head = this.#head + 1 === capacity ? 0 : this.#head + 1
+    return true
+  }
+
+  /** Takes the oldest. */
+  shift(): T | undefined {
+    if (this.#size === 0) return undefined
+    const slots = this.#slots
+    const item = slots[this.#head]
+    // The slot lets go at once: a ring that has been full must not keep that many items alive for ever.
+    slots[this.#head] = undefined
+    this.#head = this.#head + 1 === slots.length ? 0 : this.#head + 1
+    this.#size--
+    return item
+  }
+}

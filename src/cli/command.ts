@@ -1,0 +1,52 @@
+import type { ParseArgsConfig } from 'node:util'
+import type { Io } from '../main/running.ts'
+
+export type FlagValues = Readonly<Record<string, string | boolean | undefined>>
+
+export interface Flag {
+  readonly type: 'string' | 'boolean'
+  readonly short?: string
+  /** The word that stands for the value in the help, as in `--port NUMBER`. */
+  readonly value?: string
+  readonly meaning: string
+}
+
+/** One command: one file that exports one of these, and one row in `commands.ts`. */
+export interface Command {
+  /** As typed, words separated by one space. */
+  readonly name: string
+  /** One line for the list of commands. */
+  readonly summary: string
+  /** A paragraph for the command's own help. */
+  readonly about: string
+  readonly flags: Readonly<Record<string, Flag>>
+  readonly examples: readonly string[]
+  /** Returns the exit code. Throws `UsageError` and `ConfigError` freely: they become one clear line each. */
+  run(flags: FlagValues, io: Io): number | Promise<number>
+}
+
+/** The person typed something that cannot be meant: one line, exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+export const CONFIG_FLAG: Flag = {
+  type: 'string',
+  short: 'c',
+  value: 'FILE',
+  meaning: 'YAML file with the settings (or set SPILLWAY_CONFIG)',
+}
+
+export const JSON_FLAG: Flag = { type: 'boolean', meaning: 'print JSON for machines' }
+
+export const HELP_FLAG: Flag = { type: 'boolean', short: 'h', meaning: 'show this help' }
+
+export function parseArgsOptions(command: Command): NonNullable<ParseArgsConfig['options']> {
+  const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
+  return Object.fromEntries(flags.map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]))
+}
+
+export const textFlag = (flags: FlagValues, name: string): string | undefined => {
+  const value = flags[name]
+  return typeof value === 'string' ? value : undefined
+}

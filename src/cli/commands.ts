@@ -1,0 +1,9 @@
+import type { Command } from './command.ts'
+import { configCheck } from './config-check.ts'
+import { configPrint } from './config-print.ts'
+import { engine } from './engine.ts'
+import { keysCreate } from './keys-create.ts'
+import { serve } from './serve.ts'
+
+/** Every command, in the order in which the help lists them. */
+export const commands: readonly Command[] = [serve, engine, configCheck, configPrint, keysCreate]

@@ -1,0 +1,90 @@
+import { parseArgs } from 'node:util'
+import packageJson from '../../package.json' with { type: 'json' }
+import { nearest } from '../config/nearest.ts'
+import type { Io } from '../main/running.ts'
+import { type Command, type FlagValues, parseArgsOptions, UsageError } from './command.ts'
+import { commands } from './commands.ts'
+import { explainFailure } from './explain-failure.ts'
+import { helpFor, helpForCommand } from './help.ts'
+
+/** Words in, exit code out. Everything that goes wrong becomes one clear line on `err`. */
+export async function runCli(words: readonly string[], io: Io): Promise<number> {
+  try {
+    return await dispatch(words, io)
+  } catch (error) {
+    const { lines, exitCode } = explainFailure(error)
+    for (const line of lines) io.err(line.includes('\n') ? line : `spillway: ${line}`)
+    return exitCode
+  }
+}
+
+async function dispatch(words: readonly string[], io: Io): Promise<number> {
+  const [first] = words
+  if (first === undefined || first === '--help' || first === '-h') {
+    io.out(helpFor(commands))
+    return first === undefined ? 2 : 0
+  }
+  if (first === '--version' || first === '-v') {
+    io.out(versionText(words.includes('--json')))
+    return 0
+  }
+  if (first === 'help') return dispatch([...words.slice(1), '--help'], io)
+  const { command, rest } = findCommand(words)
+  const flags = parseFlags(command, rest)
+  if (flags['help'] === true) {
+    io.out(helpForCommand(command))
+    return 0
+  }
+  return command.run(flags, io)
+}
+
+function versionText(isJson: boolean): string {
+  const { version } = packageJson
+  const node = process.versions.node
+  return isJson ? JSON.stringify({ version, node }) : `spillway ${version} (Node ${node})`
+}
+
+/** The longest name that the words begin with. */
+function findCommand(words: readonly string[]): { command: Command; rest: readonly string[] } {
+  for (let count = Math.min(2, words.length); count > 0; count--) {
+    const name = words.slice(0, count).join(' ')
+    const command = commands.find((candidate) => candidate.name === name)
+    if (command !== undefined) return { command, rest: words.slice(count) }
+  }
+  throw new UsageError(unknownCommand(words.filter((word) => !word.startsWith('-')).slice(0, 2)))
+}
+
+function unknownCommand(words: readonly string[]): string {
+  const group = commands.filter((command) => command.name.startsWith(`${words[0]} `))
+  if (group.length > 0 && words.length === 1) {
+    return `"${words[0]}" needs one more word. Try: ${group.map((command) => `spillway ${command.name}`).join(', ')}.`
+  }
+  const names = commands.map((command) => command.name)
+  const typed = words.join(' ')
+  const guess = nearest(typed, names) ?? nearest(words[0] ?? '', names)
+  const advice = guess === undefined ? 'See: spillway --help' : `Did you mean "spillway ${guess}"?`
+  return typed === '' ? 'a flag alone is no command. See: spillway --help' : `"${typed}" is not a command. ${advice}`
+}
+
+function parseFlags(command: Command, words: readonly string[]): FlagValues {
+  try {
+    return parseArgs({ args: [...words], options: parseArgsOptions(command), allowPositionals: false })
+      .values as FlagValues
+  } catch (error) {
+    throw new UsageError(flagProblem(command, words, error as NodeJS.ErrnoException))
+  }
+}
+
+function flagProblem(command: Command, words: readonly string[], error: NodeJS.ErrnoException): string {
+  const see = `See: spillway ${command.name} --help`
+  if (error.code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
+    const typed = /'(-[^']*)'/.exec(error.message)?.[1] ?? words.find((word) => word.startsWith('-')) ?? ''
+    const guess = nearest(typed.replace(/^-+/, ''), Object.keys(command.flags))
+    return `${typed} is not a flag of "${command.name}". ${guess === undefined ? see : `Did you mean --${guess}?`}`
+  }
+  if (error.code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
+    const extra = /'([^']*)'/.exec(error.message)?.[1]
+    return `"${extra}" is one word too many for "${command.name}". ${see}`
+  }
+  return `${error.message.split('\n')[0]?.replace(/\.$/, '')}. ${see}`
+}

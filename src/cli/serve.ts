@@ -1,0 +1,29 @@
+import { ConfigError } from '../config/config-error.ts'
+import { demoBindProblem, loadConfig } from '../config/load.ts'
+import { CONFIG_FLAG, type Command, textFlag } from './command.ts'
+import { runUntilSignal } from './run-until-signal.ts'
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'run the platform: one OpenAI-compatible front door before your engines',
+  about:
+    'Without a configuration file it starts on loopback with two simulated models and three demo tenants, whose keys\n' +
+    'it prints. SIGTERM (or Ctrl-C) stops it gently; a second one ends it at once.',
+  flags: {
+    config: CONFIG_FLAG,
+    host: { type: 'string', value: 'ADDRESS', meaning: 'address to listen on (or set HOST)' },
+    port: { type: 'string', short: 'p', value: 'NUMBER', meaning: 'port to listen on (or set PORT)' },
+  },
+  examples: ['spillway serve', 'spillway serve --port 9000', 'spillway serve --config spillway.yaml'],
+  async run(flags, io) {
+    const config = loadConfig({
+      path: textFlag(flags, 'config'),
+      flags: { 'server.host': textFlag(flags, 'host'), 'server.port': textFlag(flags, 'port') },
+    })
+    const problem = demoBindProblem(config)
+    if (problem !== undefined) throw new ConfigError([`${problem}.`])
+    // Loaded only now: help, version and a broken configuration need none of the platform.
+    const { serve: start } = await import('../main/serve.ts')
+    return runUntilSignal(() => start(config, io))
+  },
+}

@@ -1,0 +1,130 @@
+import { gpuProfileNames } from '../engine/gpu-profiles.ts'
+import type { Path, Problem } from './explain.ts'
+import { nearest } from './nearest.ts'
+import type { PoolConfig, Settings } from './schema.ts'
+
+/** What no single value shows: names that point nowhere, names used twice, settings that exclude each other. */
+export function crossCheck(settings: Settings): Problem[] {
+  return [...checkModels(settings), ...checkPools(settings), ...checkTenants(settings)]
+}
+
+function checkModels({ models, pools }: Settings): Problem[] {
+  const names = models.map((model) => model.name)
+  const problems = models.flatMap((model, i): Problem[] => {
+    const found: Problem[] = []
+    if (model.fallback !== undefined) found.push(...pointsAt('model', model.fallback, names, ['models', i, 'fallback']))
+    if (leadsBack(model.name, models)) {
+      found.push({ path: ['models', i, 'fallback'], text: 'leads back to the model itself. Point it at a smaller one' })
+    }
+    if (!pools.some((pool) => pool.model === model.name)) {
+      found.push({
+        path: ['models', i],
+        text: `is "${model.name}", which no pool serves. Add a pool for it, or remove it`,
+      })
+    }
+    return found
+  })
+  const used = models.flatMap((model, i) => [
+    { name: model.name, path: ['models', i, 'name'] },
+    ...model.aliases.map((alias, j) => ({ name: alias, path: ['models', i, 'aliases', j] })),
+  ])
+  return [...problems, ...repeated('a model or alias', used)]
+}
+
+function leadsBack(name: string, models: Settings['models']): boolean {
+  const next = new Map(models.map((model) => [model.name, model.fallback]))
+  let at = next.get(name)
+  for (let steps = 0; at !== undefined && steps < models.length; steps++) {
+    if (at === name) return true
+    at = next.get(at)
+  }
+  return false
+}
+
+function checkPools({ models, pools }: Settings): Problem[] {
+  const names = models.map((model) => model.name)
+  const problems = pools.flatMap((pool, i) => [
+    ...pointsAt('model', pool.model, names, ['pools', i, 'model']),
+    ...checkAddresses(pool, ['pools', i]),
+    ...checkProfile(pool, ['pools', i, 'backend', 'profile']),
+  ])
+  const ids = pools.map((pool, i) => ({
+    name: poolIdOf(pool),
+    path: ['pools', i, ...(pool.id === undefined ? [] : ['id'])],
+  }))
+  return [...problems, ...repeated('a pool id', ids)]
+}
+
+export const poolIdOf = (pool: PoolConfig): string => pool.id ?? `${pool.model}-${pool.region}`
+
+function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
+  return backend.kind === 'simulated' ? pointsAt('GPU profile', backend.profile, gpuProfileNames(), path) : []
+}
+
+function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[] {
+  const at = [...path, 'replicas']
+  if (backend.kind === 'simulated') {
+    return typeof replicas === 'number'
+      ? []
+      : [{ path: at, text: 'is a list of addresses, but the backend is simulated. Set it to a number' }]
+  }
+  const problems: Problem[] = []
+  if (typeof replicas !== 'number' && backend.url !== undefined) {
+    problems.push({ path: at, text: 'and backend.url both give addresses. Keep one of them' })
+  }
+  if (typeof replicas === 'number' && backend.url === undefined) {
+    problems.push({ path, text: 'has no address. Set backend.url, or list the addresses under replicas' })
+  }
+  if (typeof replicas === 'number' && backend.url !== undefined && replicas > 1) {
+    problems.push({
+      path: at,
+      text: `is ${replicas}, but backend.url is one address. List the addresses under replicas`,
+    })
+  }
+  if (backend.apiKey !== undefined && backend.apiKeyEnv !== undefined) {
+    problems.push({ path: [...path, 'backend', 'apiKey'], text: 'and apiKeyEnv are both set. Keep apiKeyEnv' })
+  }
+  return problems
+}
+
+function checkTenants({ tenants, slos }: Settings): Problem[] {
+  const names = slos.map((slo) => slo.name)
+  const keys = tenants.flatMap((tenant, i) => tenant.keys.map((key, j) => ({ key, path: ['tenants', i, 'keys', j] })))
+  return [
+    ...tenants.flatMap((tenant, i) => pointsAt('SLO', tenant.slo, names, ['tenants', i, 'slo'])),
+    ...repeated(
+      'an SLO',
+      names.map((name, i) => ({ name, path: ['slos', i, 'name'] })),
+    ),
+    ...repeated(
+      'a tenant',
+      tenants.map((tenant, i) => ({ name: tenant.id, path: ['tenants', i, 'id'] })),
+    ),
+    ...repeated(
+      'a key id',
+      keys.map(({ key, path }) => ({ name: key.id, path: [...path, 'id'] })),
+    ),
+    ...repeated(
+      'a key\u2019s hash',
+      keys.map(({ key, path }) => ({ name: key.hash, path: [...path, 'hash'] })),
+    ),
+  ]
+}
+
+function pointsAt(what: string, name: string, known: readonly string[], path: Path): Problem[] {
+  if (known.includes(name)) return []
+  const guess = nearest(name, known)
+  const advice = guess === undefined ? `Known: ${known.join(', ')}` : `Did you mean "${guess}"?`
+  return [{ path, text: `is "${name}", but there is no such ${what}. ${advice}` }]
+}
+
+function repeated(what: string, used: readonly { name: string; path: Path }[]): Problem[] {
+  const seen = new Set<string>()
+  return used.flatMap(({ name, path }) => {
+    if (!seen.has(name)) {
+      seen.add(name)
+      return []
+    }
+    return [{ path, text: `is "${name}", which is ${what} already. Give each its own` }]
+  })
+}

@@ -1,0 +1,53 @@
+/**
+ * What holds when nobody says otherwise. Each number has its reason; a policy that has its own default exports it
+ * from its own file, and the schema takes it from there.
+ */
+
+/** Loopback only: a fresh start with published demo keys must not be reachable from outside. */
+export const HOST = '127.0.0.1'
+export const PORT = 8080
+
+/** Four mebibytes hold a prompt of a million tokens; larger bodies are mistakes or attacks. */
+export const BODY_BYTES_MAX = 4 * 1024 * 1024
+/** A healthy client sends its headers in one packet; ten seconds are for the worst mobile network. */
+export const HEADERS_TIMEOUT_MS = 10_000
+/** Headers and body together: four mebibytes at 140 kB/s. */
+export const REQUEST_TIMEOUT_MS = 30_000
+/** Longer than the 60 s after which most load balancers drop idle connections: so they close first, not we. */
+export const IDLE_TIMEOUT_MS = 65_000
+export const STALLED_READER_MS = 30_000
+/** Under the 30 s that Kubernetes waits between SIGTERM and SIGKILL. */
+export const SHUTDOWN_GRACE_MS = 20_000
+/** Twice the 5,000 open streams that one process is measured to hold. */
+export const CONNECTIONS_MAX = 10_000
+
+export const SEED = 1
+
+export const QUEUE_WAIT_MS_MAX = 30_000
+
+/** OpenAI's own limit is 128; one client asking for so many answers is a burst by itself. */
+export const CHOICES_MAX = 8
+
+/** Retrieval later than this would eat the time to first token that tenants are promised. */
+export const RETRIEVAL_BUDGET_MS = 150
+export const CACHE_TTL_S = 300
+
+/** vLLM's default for sequences in one batch. */
+export const BATCH_SIZE_MAX = 256
+/** Dynamic batching (vision, ranking) waits this long for company: far below what anybody notices. */
+export const BATCH_TIMEOUT_MS = 5
+/** vLLM's own port, which routers expect. */
+export const ENGINE_PORT = 8_000
+
+export const CONTEXT_TOKENS_MAX = 32_768
+export const OUTPUT_TOKENS_DEFAULT = 1_024
+/** 2026-01-01: what `/v1/models` says when a model's date is not configured; fixed, so that answers repeat. */
+export const MODEL_CREATED_AT_S = 1_767_225_600
+
+export const REGION = 'local'
+/** About where an 8B model on one large GPU stops gaining throughput without hurting time per token. */
+export const POOL_CONCURRENCY_MAX = 32
+export const UPSTREAM_TIMEOUT_MS = 120_000
+
+export const PROFILE_LARGE = 'h100-llama-70b-tp4'
+export const PROFILE_SMALL = 'h100-llama-8b'

@@ -1,0 +1,199 @@
+import type Type from 'typebox'
+import { nearest } from './nearest.ts'
+import { KEY_HASH_PATTERN } from './schema-tenants.ts'
+
+/**
+ * What exactly is wrong with this value? The validator decides whether a configuration is good; this file puts into
+ * words why it is not. It walks the part of JSON schema that our schema uses, and goes into the one branch of a union
+ * that `kind` names, where a validator would complain about all of them.
+ */
+
+/** Where a value stands: keys and indexes from the root. */
+export type Path = readonly (string | number)[]
+
+export interface Problem {
+  readonly path: Path
+  /** What is wrong, and what to do: without the place, which the caller knows how to name. */
+  readonly text: string
+  /** The setting itself should not be there: the place is its name, not its value. */
+  readonly isAboutKey?: boolean
+}
+
+/** The keywords that our schema uses. */
+export interface SchemaNode {
+  readonly type?: string
+  readonly const?: string
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly SchemaNode[]
+  readonly properties?: Readonly<Record<string, SchemaNode>>
+  readonly patternProperties?: Readonly<Record<string, SchemaNode>>
+  /** True: anything more is somebody else's to check. */
+  readonly additionalProperties?: boolean
+  readonly required?: readonly string[]
+  readonly items?: SchemaNode
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly uniqueItems?: boolean
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly exclusiveMinimum?: number
+  readonly exclusiveMaximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly default?: unknown
+  readonly description?: string
+  readonly env?: string
+}
+
+export const asNode = (schema: Type.TSchema): SchemaNode => schema as SchemaNode
+
+export function explain(node: SchemaNode, value: unknown, path: Path = []): Problem[] {
+  if (node.anyOf !== undefined) return explainUnion(node.anyOf, value, path)
+  if (node.enum !== undefined) return node.enum.includes(value) ? [] : [wrongChoice(node.enum, value, path)]
+  if (node.const !== undefined) return value === node.const ? [] : [wrongChoice([node.const], value, path)]
+  switch (node.type) {
+    case 'object':
+      return explainObject(node, value, path)
+    case 'array':
+      return explainArray(node, value, path)
+    case 'string':
+      return explainString(node, value, path)
+    case 'integer':
+    case 'number':
+      return explainNumber(node, value, path)
+    default:
+      return typeof value === node.type ? [] : [{ path, text: `is ${show(value)}. Set it to a ${node.type}` }]
+  }
+}
+
+function explainUnion(branches: readonly SchemaNode[], value: unknown, path: Path): Problem[] {
+  const kinds = branches.flatMap((branch) => branch.properties?.['kind']?.const ?? [])
+  if (kinds.length === branches.length) {
+    if (!isObject(value))
+      return [{ path, text: `is ${show(value)}. Set it to a block with "kind: ${kinds.join('" or "kind: ')}"` }]
+    const branch = branches[kinds.indexOf(value['kind'] as string)]
+    if (branch !== undefined) return explain(branch, value, path)
+    if (value['kind'] === undefined) return [{ path, text: `has no "kind". Add "kind: ${kinds.join('" or "kind: ')}"` }]
+    return [wrongChoice(kinds, value['kind'], [...path, 'kind'])]
+  }
+  const branch = branches.find((candidate) => (candidate.type === 'array') === Array.isArray(value))
+  return branch === undefined ? [{ path, text: `is ${show(value)}, which it cannot be` }] : explain(branch, value, path)
+}
+
+function explainObject(node: SchemaNode, value: unknown, path: Path): Problem[] {
+  if (!isObject(value))
+    return [{ path, text: `is ${show(value)}. Write it as a block of settings ("name: value" lines)` }]
+  const problems: Problem[] = []
+  const properties = node.properties ?? {}
+  const others = Object.values(node.patternProperties ?? {})[0]
+  for (const [key, child] of Object.entries(value)) {
+    const known = properties[key] ?? others
+    if (known === undefined) {
+      if (node.additionalProperties !== true) problems.push(unknownKey(key, properties, [...path, key]))
+    } else if (child !== undefined) problems.push(...explain(known, child, [...path, key]))
+  }
+  for (const key of node.required ?? []) {
+    // A default is filled in only where the rest is good: its absence is never the person's mistake.
+    if (value[key] !== undefined || properties[key]?.default !== undefined) continue
+    if (key === 'hash' && problems.some((problem) => problem.text === PLAIN_KEY)) continue
+    const meaning = properties[key]?.description
+    problems.push({ path, text: `lacks "${key}". Add it${meaning === undefined ? '' : ` (${lowerFirst(meaning)})`}` })
+  }
+  return problems
+}
+
+function unknownKey(key: string, properties: Readonly<Record<string, SchemaNode>>, path: Path): Problem {
+  if ('hash' in properties && /^(key|secret|token|value|apiKey)$/i.test(key))
+    return { path, text: PLAIN_KEY, isAboutKey: true }
+  const guess = nearest(key, Object.keys(properties))
+  const advice =
+    guess === undefined ? `Remove it; known here: ${Object.keys(properties).join(', ')}` : `Did you mean "${guess}"?`
+  return { path, text: `is not a setting. ${advice}`, isAboutKey: true }
+}
+
+function explainArray(node: SchemaNode, value: unknown, path: Path): Problem[] {
+  if (!Array.isArray(value)) return [{ path, text: `is ${show(value)}. Write it as a list ("- " lines)` }]
+  const problems: Problem[] = []
+  if (value.length < (node.minItems ?? 0)) problems.push({ path, text: `is too short. Give at least ${node.minItems}` })
+  if (value.length > (node.maxItems ?? Infinity))
+    problems.push({ path, text: `is too long. Give at most ${node.maxItems}` })
+  if (node.uniqueItems && new Set(value).size < value.length)
+    problems.push({ path, text: 'repeats itself. Give each once' })
+  value.forEach((child, index) => {
+    if (node.items === undefined) return
+    // `keys: [sk-…]`: somebody wrote the secret itself.
+    if (typeof child === 'string' && node.items.properties?.['hash'] !== undefined)
+      problems.push({ path: [...path, index], text: PLAIN_KEY })
+    else problems.push(...explain(node.items, child, [...path, index]))
+  })
+  return problems
+}
+
+/** Never shows what was written: it may be a secret. */
+const PLAIN_KEY =
+  'is a plain key. Keys are kept as hashes only: run "spillway keys create --tenant ID" and paste what it prints'
+
+function explainString(node: SchemaNode, value: unknown, path: Path): Problem[] {
+  if (node.pattern === KEY_HASH_PATTERN && (typeof value !== 'string' || !new RegExp(KEY_HASH_PATTERN).test(value))) {
+    return [{ path, text: PLAIN_KEY.replace('is a plain key', 'is not a hash ("sha256:" and 64 hexadecimal digits)') }]
+  }
+  if (typeof value !== 'string')
+    return [{ path, text: `is ${show(value)}. Set it to text; put it in quotes if it looks like a number` }]
+  if (value.length < (node.minLength ?? 0)) return [{ path, text: 'is empty. Set it, or remove it' }]
+  if (value.length > (node.maxLength ?? Infinity))
+    return [{ path, text: `is longer than ${node.maxLength} characters. Shorten it` }]
+  if (node.pattern !== undefined && !new RegExp(node.pattern).test(value)) {
+    return [{ path, text: `is ${show(value)}. ${patternAdvice(node.pattern)}` }]
+  }
+  return []
+}
+
+function patternAdvice(pattern: string): string {
+  if (pattern.startsWith('^https?')) return 'Set it to an address such as http://gpu-1:8000/v1'
+  if (pattern.startsWith('^(/')) return 'Set it to a path such as /llm: a slash in front, none at the end'
+  return 'Use letters, digits and . _ : / - only'
+}
+
+function explainNumber(node: SchemaNode, value: unknown, path: Path): Problem[] {
+  const isRightKind = node.type === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)
+  const isInside =
+    isRightKind &&
+    (value as number) >= (node.minimum ?? -Infinity) &&
+    (value as number) <= (node.maximum ?? Infinity) &&
+    (value as number) > (node.exclusiveMinimum ?? -Infinity) &&
+    (value as number) < (node.exclusiveMaximum ?? Infinity)
+  if (isInside) return []
+  return [
+    { path, text: `is ${show(value)}. Set it to a ${node.type === 'integer' ? 'whole ' : ''}number ${boundsOf(node)}` },
+  ]
+}
+
+function boundsOf(node: SchemaNode): string {
+  const low = node.exclusiveMinimum !== undefined ? `above ${node.exclusiveMinimum}` : `from ${node.minimum ?? 'any'}`
+  const high = node.exclusiveMaximum !== undefined ? `below ${node.exclusiveMaximum}` : `up to ${node.maximum ?? 'any'}`
+  return `${low} ${node.exclusiveMinimum !== undefined ? 'and ' : ''}${high}`
+}
+
+function wrongChoice(choices: readonly unknown[], value: unknown, path: Path): Problem {
+  const guess = typeof value === 'string' ? nearest(value, choices.map(String)) : undefined
+  const advice =
+    guess === undefined ? `Set it to ${choices.join(', ').replace(/, ([^,]*)$/, ' or $1')}` : `Did you mean "${guess}"?`
+  return { path, text: `is ${show(value)}. ${advice}` }
+}
+
+/** The value as a person wrote it, cut short. */
+export function show(value: unknown): string {
+  if (value === null || value === undefined) return 'empty'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object') return 'a block'
+  const text = JSON.stringify(value)
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+const lowerFirst = (text: string) =>
+  text.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase()).replace(/\.$/, '')

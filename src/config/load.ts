@@ -1,0 +1,158 @@
+import { Value } from 'typebox/value'
+import { ConfigError } from './config-error.ts'
+import { crossCheck } from './cross-check.ts'
+import { defaultSlos, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
+import { asNode, explain, type Problem, show } from './explain.ts'
+import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
+import { readEnvFile } from './fs-env-file.ts'
+import { editDistance, nearest } from './nearest.ts'
+import { type Config, ConfigSchema, type Settings } from './schema.ts'
+import { setIn, settings } from './settings.ts'
+
+/**
+ * What are the settings? This is the only place that reads the environment. A flag wins over the environment, the
+ * environment over the file, the file over the defaults. The result is complete, checked and frozen; everything that
+ * is wrong is said at once, one line each: what, where, and what to do.
+ */
+export interface LoadOptions {
+  /** As given with --config; SPILLWAY_CONFIG if absent. */
+  readonly path?: string | undefined
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Settings given as flags, by path: `{ 'server.port': '9000' }`. */
+  readonly flags?: Readonly<Record<string, string | undefined>>
+}
+
+export function loadConfig({ path, env = environment(), flags = {} }: LoadOptions = {}): Config {
+  const filePath = path ?? (env['SPILLWAY_CONFIG'] || undefined)
+  const file = filePath === undefined ? undefined : readConfigFile(filePath)
+  return buildConfig(file, env, flags)
+}
+
+const environment = () => ({ ...readEnvFile(), ...process.env })
+
+export function buildConfig(
+  file: ConfigFile | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>> = {},
+): Config {
+  const tree = withoutEmptySections(file?.tree ?? {})
+  const origins = new Map<string, string>()
+  layEnvironment(tree, env, origins)
+  layFlags(tree, flags, origins)
+  layDemo(tree, file !== undefined)
+  const filled: unknown = Value.Default(ConfigSchema, tree)
+
+  const problems = [...misspeltNames(env)]
+  const tell = (found: readonly Problem[]) => problems.push(...found.map((problem) => lineFor(problem, file, origins)))
+  if (Value.Check(ConfigSchema, filled)) {
+    const checked: Settings = filled
+    tell(crossCheck(checked))
+    const resolved = withUpstreamKeys(checked, env)
+    tell(resolved.problems)
+    if (problems.length === 0) return deepFreeze({ ...resolved.settings, file: file?.path })
+  } else {
+    const found = explain(asNode(ConfigSchema), filled)
+    tell(found.length > 0 ? found : [{ path: [], text: 'is not valid. Compare it with docs/operations/settings.md' }])
+  }
+  throw new ConfigError(problems)
+}
+
+/** Published keys open loopback only: the server refuses any other address with them. */
+export function demoBindProblem(config: Config): string | undefined {
+  if (config.file !== undefined || isLoopback(config.server.host)) return undefined
+  return (
+    `will not listen on ${config.server.host} with the demo keys, which everybody knows. ` +
+    'Write a configuration file with tenants of your own ("spillway keys create") and give it with --config, ' +
+    'or leave HOST at 127.0.0.1'
+  )
+}
+
+/** `server:` with everything under it commented out is empty, and means what its absence means. */
+function withoutEmptySections(tree: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return structuredClone(Object.fromEntries(Object.entries(tree).filter(([, value]) => value !== null)))
+}
+
+function layEnvironment(tree: Record<string, unknown>, env: LoadOptions['env'], origins: Map<string, string>): void {
+  for (const setting of settings) {
+    const text = setting.env === undefined ? undefined : env?.[setting.env]
+    // An empty variable is an unset one: that is what `PORT= npm start` and compose files mean by it.
+    if (text === undefined || text === '' || setting.env === undefined) continue
+    setIn(tree, setting.path, parseText(text, setting.node.type))
+    origins.set(setting.path.join('.'), setting.env)
+  }
+}
+
+function layFlags(tree: Record<string, unknown>, flags: LoadOptions['flags'], origins: Map<string, string>): void {
+  for (const [path, text] of Object.entries(flags ?? {})) {
+    if (text === undefined) continue
+    const setting = settings.find((candidate) => candidate.path.join('.') === path)
+    setIn(tree, path.split('.'), parseText(text, setting?.node.type))
+    origins.set(path, `--${path.split('.').at(-1)?.replace('listen', '').toLowerCase()}`)
+  }
+}
+
+function parseText(text: string, type: string | undefined): unknown {
+  const isNumber = type === 'integer' || type === 'number'
+  // What is no number stays text, so that the complaint can show it.
+  return isNumber && text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text
+}
+
+function layDemo(tree: Record<string, unknown>, hasFile: boolean): void {
+  tree['slos'] ??= defaultSlos()
+  if (tree['models'] === undefined && tree['pools'] === undefined) {
+    tree['models'] = demoModels()
+    tree['pools'] = demoPools()
+  }
+  if (!hasFile) tree['tenants'] ??= demoTenants()
+}
+
+function withUpstreamKeys(
+  settings: Settings,
+  env: Readonly<Record<string, string | undefined>>,
+): { settings: Settings; problems: Problem[] } {
+  const problems: Problem[] = []
+  const pools = settings.pools.map((pool, i) => {
+    const { backend } = pool
+    if (backend.kind !== 'http-openai' || backend.apiKeyEnv === undefined) return pool
+    const apiKey = env[backend.apiKeyEnv]
+    if (apiKey) return { ...pool, backend: { ...backend, apiKey } }
+    const text = `is ${show(backend.apiKeyEnv)}, but no such variable is set. Set it, or remove this line`
+    problems.push({ path: ['pools', i, 'backend', 'apiKeyEnv'], text })
+    return pool
+  })
+  return { settings: { ...settings, pools }, problems }
+}
+
+/**
+ * A name that is nearly one of ours is a typing mistake. Others are left alone: Kubernetes sets SPILLWAY_… names of
+ * its own beside a service called `spillway`.
+ */
+function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
+  const known = [...settings.flatMap((setting) => setting.env ?? []), 'SPILLWAY_CONFIG']
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SPILLWAY_') && !known.includes(name))
+    .flatMap((name) => {
+      const guess = nearest(name, known)
+      return guess !== undefined && editDistance(name, guess) <= 2
+        ? [`${name} (environment) is not a setting. Did you mean ${guess}?`]
+        : []
+    })
+}
+
+function lineFor(problem: Problem, file: ConfigFile | undefined, origins: ReadonlyMap<string, string>): string {
+  const name = problem.path.join('.').replace(/\.(\d+)/g, '[$1]')
+  const origin = origins.get(problem.path.join('.'))
+  const stop = /[.?]$/.test(problem.text) ? '' : '.'
+  if (origin !== undefined) return `${origin} (${name}) ${problem.text}${stop}`
+  if (file === undefined) return `${name || 'the configuration'} ${problem.text}${stop}`
+  const line = name === '' ? undefined : file.lineOf(problem)
+  return `${file.path}${line === undefined ? '' : `:${line}`}: ${name || 'the file'} ${problem.text}${stop}`
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const child of Object.values(value)) deepFreeze(child)
+  }
+  return value
+}

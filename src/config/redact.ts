@@ -1,0 +1,22 @@
+import { type Config, ConfigSchema } from './schema.ts'
+
+const HIDDEN = '(hidden)'
+
+/** The configuration as it may be printed: no upstream key, no header value, no hash that could be tried offline. */
+export function redacted(config: Config): unknown {
+  const inOrder = Object.fromEntries(
+    [...Object.keys(ConfigSchema.properties), 'file'].map((key) => [key, config[key as keyof Config]]),
+  )
+  return hide(inOrder, '')
+}
+
+function hide(value: unknown, key: string): unknown {
+  if (key === 'apiKey') return HIDDEN
+  if (key === 'hash' && typeof value === 'string') return `${value.slice(0, 'sha256:'.length + 8)}…`
+  if (typeof value === 'string') return value.replace(/^(https?:\/\/)[^@/]*@/, `$1${HIDDEN}@`)
+  if (Array.isArray(value)) return value.map((item) => hide(item, ''))
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).filter(([, child]) => child !== undefined)
+  if (key === 'headers') return Object.fromEntries(entries.map(([name]) => [name, HIDDEN]))
+  return Object.fromEntries(entries.map(([name, child]) => [name, hide(child, name)]))
+}

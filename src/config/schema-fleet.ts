@@ -1,0 +1,108 @@
+import Type from 'typebox'
+import * as defaults from './defaults.ts'
+import { count, durationMs, item, name } from './schema-fields.ts'
+
+/** What there is to run on: models (public names) and the pools of replicas that serve them. */
+
+export const ModelSchema = item(
+  {
+    name: name('Public name: what clients send as `model`.'),
+    aliases: Type.Array(name('One alias.'), { default: [], description: 'Other names for the same model.' }),
+    contextTokensMax: count(defaults.CONTEXT_TOKENS_MAX, {
+      description: 'Prompt and answer together may not be longer than this, in tokens.',
+    }),
+    outputTokensDefault: count(defaults.OUTPUT_TOKENS_DEFAULT, {
+      description: 'The longest answer for a client that sends no `max_tokens`.',
+    }),
+    fallback: Type.Optional(name('The smaller model that answers in its place when the ladder says so.')),
+    createdAtS: Type.Integer({
+      default: defaults.MODEL_CREATED_AT_S,
+      minimum: 0,
+      maximum: 100_000_000_000,
+      description: 'Date that `/v1/models` shows, in Unix seconds.',
+    }),
+  },
+  'A model that clients can ask for.',
+)
+
+const SimulatedBackendSchema = item(
+  {
+    kind: Type.Literal('simulated', { description: 'The built-in engine: real scheduling, simulated GPU.' }),
+    profile: Type.String({
+      default: defaults.PROFILE_SMALL,
+      minLength: 1,
+      description: 'The GPU and model size whose step times it follows.',
+    }),
+  },
+  'Simulated engines inside this process.',
+)
+
+const HttpOpenaiBackendSchema = item(
+  {
+    kind: Type.Literal('http-openai', { description: 'Any server that speaks the OpenAI API.' }),
+    url: Type.Optional(httpUrl('Address up to and including the version, as `http://gpu-1:8000/v1`.')),
+    apiKeyEnv: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+        description: 'Name of the environment variable that holds the upstream key.',
+      }),
+    ),
+    apiKey: Type.Optional(Type.String({ minLength: 1, description: 'The upstream key itself; prefer `apiKeyEnv`.' })),
+    headers: Type.Record(Type.String(), Type.String(), {
+      default: {},
+      description: 'Further headers for every upstream request.',
+    }),
+    upstreamModel: Type.Optional(
+      Type.String({ minLength: 1, description: 'The model name to send upstream, where it differs from ours.' }),
+    ),
+    timeoutMs: durationMs(defaults.UPSTREAM_TIMEOUT_MS, {
+      minimum: 1,
+      description: 'An upstream that sends nothing for this long is given up.',
+    }),
+  },
+  'Engines reached over HTTP.',
+)
+
+export const BackendSchema = Type.Union([SimulatedBackendSchema, HttpOpenaiBackendSchema], {
+  description: 'How to reach the pool\u2019s engines.',
+})
+
+export const LimitSchema = Type.Union(
+  [
+    item(
+      {
+        kind: Type.Literal('fixed', { description: 'Always the same number.' }),
+        concurrencyMax: count(defaults.POOL_CONCURRENCY_MAX, {
+          description: 'Answers that one replica generates at once.',
+        }),
+      },
+      'A fixed limit.',
+    ),
+  ],
+  {
+    default: { kind: 'fixed', concurrencyMax: defaults.POOL_CONCURRENCY_MAX },
+    description: 'How much may be in flight at one replica.',
+  },
+)
+
+export const PoolSchema = item(
+  {
+    id: Type.Optional(name('Name in metrics and logs; `MODEL-REGION` if absent.')),
+    model: name('The model that this pool serves.'),
+    region: Type.String({ ...name('Where it runs.'), default: defaults.REGION }),
+    backend: BackendSchema,
+    replicas: Type.Union(
+      [
+        Type.Integer({ minimum: 1, maximum: 1_000 }),
+        Type.Array(httpUrl('Address of one replica.'), { minItems: 1, maxItems: 1_000 }),
+      ],
+      { default: 1, description: 'How many simulated engines, or the addresses of the engines.' },
+    ),
+    limit: LimitSchema,
+  },
+  'Replicas of one model in one region.',
+)
+
+function httpUrl(description: string) {
+  return Type.String({ pattern: '^https?://[^\\s/]+(/.*)?$', description })
+}

@@ -1,0 +1,97 @@
+import { msToUs } from '../base/clock.ts'
+import type { Model, Pool, Replica } from '../domain/fleet.ts'
+import type { Allowance, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
+import { poolIdOf } from './cross-check.ts'
+import type { BackendConfig, Config, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
+
+/** Settings speak milliseconds and names; the domain speaks microseconds and things. */
+
+export function toModels(config: Config): Model[] {
+  return config.models.map((model) => ({ ...model, fallback: model.fallback }))
+}
+
+/** A pool with what is needed to reach it. */
+export interface PoolSetup {
+  readonly pool: Pool
+  readonly backend: BackendConfig
+  /** How many answers one replica generates at once. */
+  readonly concurrencyMax: number
+  /** Where each replica is, by its id; none for simulated ones. */
+  readonly urls: ReadonlyMap<string, string>
+}
+
+export function toPools(config: Config): PoolSetup[] {
+  return config.pools.map((setup) => {
+    const id = poolIdOf(setup)
+    const addresses = addressesOf(setup)
+    const replicas = addresses.map(
+      (_, i): Replica => ({ id: `${id}-${i}`, poolId: id, model: setup.model, region: setup.region }),
+    )
+    const urls = new Map(
+      replicas.flatMap((replica, i) => (addresses[i] === undefined ? [] : [[replica.id, addresses[i]]])),
+    )
+    return {
+      pool: { id, model: setup.model, region: setup.region, replicas },
+      backend: setup.backend,
+      concurrencyMax: setup.limit.concurrencyMax,
+      urls,
+    }
+  })
+}
+
+function addressesOf({ backend, replicas }: PoolConfig): readonly (string | undefined)[] {
+  if (typeof replicas !== 'number') return replicas
+  return Array.from({ length: replicas }, () => (backend.kind === 'http-openai' ? backend.url : undefined))
+}
+
+export function toTenants(config: Config): Tenant[] {
+  const slos = new Map(config.slos.map((slo) => [slo.name, toSlo(slo)]))
+  const orgWeights = new Map<string, number>()
+  for (const { org, id, weight } of config.tenants) {
+    orgWeights.set(org ?? id, (orgWeights.get(org ?? id) ?? 0) + weight)
+  }
+  return config.tenants.map((tenant) => ({
+    id: tenant.id,
+    orgId: tenant.org ?? tenant.id,
+    weight: tenant.weight,
+    orgWeight: orgWeights.get(tenant.org ?? tenant.id) ?? tenant.weight,
+    // The name was checked when the configuration was read.
+    slo: slos.get(tenant.slo)!,
+    bands: tenant.bands,
+    allowance: toAllowance(tenant.allowance),
+    bidMax: tenant.bidMax,
+    contract: tenant.contract,
+    queueUsMax: msToUs(tenant.waitMsMax ?? config.queue.waitMsMax),
+  }))
+}
+
+/** A key with the hash that its secret must have. */
+export interface KeySetup {
+  readonly key: Key
+  readonly hash: string
+}
+
+export function toKeys(config: Config): KeySetup[] {
+  return config.tenants.flatMap((tenant) =>
+    tenant.keys.map(({ id, weight, allowance, hash }) => ({
+      key: { id, tenantId: tenant.id, weight, allowance: toAllowance(allowance) },
+      hash,
+    })),
+  )
+}
+
+function toSlo({ name, ttftMs, interTokenMs, totalMs }: SloConfig): Slo {
+  return { name, ttftUs: msToUs(ttftMs), interTokenUs: msToUs(interTokenMs), totalUs: msToUs(totalMs) }
+}
+
+function toAllowance({ requests, tokens, concurrencyMax }: TenantConfig['allowance']): Allowance {
+  return {
+    ...(requests && { requests: toRate(requests) }),
+    ...(tokens && { tokens: toRate(tokens) }),
+    ...(concurrencyMax !== undefined && { concurrencyMax }),
+  }
+}
+
+function toRate({ perMinute, burst = perMinute }: { perMinute: number; burst?: number }): RateLimit {
+  return { perMinute, burst }
+}

@@ -1,0 +1,99 @@
+import { BlockPool } from './block-pool.ts'
+import type { DecodeSet } from './decode-set.ts'
+import { PrefixCache } from './prefix-cache.ts'
+import type { Sequence } from './sequence.ts'
+import { SequenceList } from './sequence-list.ts'
+
+/**
+ * Everything an engine remembers between steps. `plan-step.ts` and `apply-step.ts` move it; `engine.ts` owns it.
+ *
+ * All three places are ordered by arrival, and everyone in `decodes` arrived before everyone in `prefilling`, who
+ * arrived before everyone in `waiting`: admission takes the head of the queue, preemption puts the last back there.
+ */
+export interface EngineLimits {
+  readonly sequencesMax: number
+  /** Tokens computed in one step at most. */
+  readonly tokenBudget: number
+  readonly blockCount: number
+  readonly blockTokens: number
+  /** Sequences that may wait; the next is refused. */
+  readonly waitingMax?: number
+  /** Tokens that one prefix hash names: a multiple of `blockTokens`, which it is by default. */
+  readonly prefixUnitTokens?: number
+}
+
+export interface EngineState {
+  readonly limits: EngineLimits
+  readonly unitTokens: number
+  readonly cache: PrefixCache
+  readonly pool: BlockPool
+  readonly waiting: SequenceList
+  /** Between steps at most one: a second is admitted only when the first gets all it lacks. */
+  readonly prefilling: Sequence[]
+  readonly decodes: DecodeSet
+  readonly counters: EngineCounters
+  /** Room for the sequences that a step ends; empty between steps. */
+  readonly done: Sequence[]
+}
+
+/** Sums since the start, under the names that vLLM's metrics have. */
+export interface EngineCounters {
+  steps: number
+  preemptions: number
+  /** Tokens looked up in the prefix cache, and found there. */
+  prefixQueries: number
+  prefixHits: number
+  /** Prompt tokens computed (recomputation included), and output tokens made. */
+  promptTokens: number
+  generationTokens: number
+  finished: number
+  aborted: number
+}
+
+export function makeEngineState(limits: EngineLimits, makeDecodes: (unitBlocks: number) => DecodeSet): EngineState {
+  const unitTokens = limits.prefixUnitTokens ?? limits.blockTokens
+  const unitBlocks = unitTokens / limits.blockTokens
+  const cache = new PrefixCache()
+  return {
+    limits,
+    unitTokens,
+    cache,
+    pool: new BlockPool({ blockCount: limits.blockCount, unitBlocks, cache }),
+    waiting: new SequenceList(),
+    prefilling: [],
+    decodes: makeDecodes(unitBlocks),
+    counters: {
+      steps: 0,
+      preemptions: 0,
+      prefixQueries: 0,
+      prefixHits: 0,
+      promptTokens: 0,
+      generationTokens: 0,
+      finished: 0,
+      aborted: 0,
+    },
+    done: [],
+  }
+}
+
+/** Gives back all blocks of a sequence that is in no set. What has a name stays in the cache until it is evicted. */
+export function releaseBlocks(state: EngineState, sequence: Sequence): void {
+  nameComputedUnits(state, sequence)
+  state.pool.give(sequence.ownBlocks)
+  sequence.ownBlocks = 0
+  // Deepest first, so that a chain is evicted from its end.
+  for (let i = sequence.units.length - 1; i >= 0; i--) state.cache.release(sequence.units[i] as number)
+  sequence.units.length = 0
+}
+
+/** Gives names to the units that are full and computed, so that others may share them. */
+export function nameComputedUnits(state: EngineState, sequence: Sequence): void {
+  const unitsFull = Math.min(sequence.prefixHashes.length, Math.floor(sequence.computedTokens / state.unitTokens))
+  for (let i = sequence.units.length; i < unitsFull; i++) {
+    const hash = sequence.prefixHashes[i] as number
+    // Somebody computed the same at the same time: their copy has the name, ours stays our own (and later ones too).
+    if (state.cache.find(sequence.salt, hash) !== undefined) return
+    sequence.units.push(state.cache.name(sequence.salt, hash))
+    sequence.ownBlocks -= state.pool.unitBlocks
+  }
+}

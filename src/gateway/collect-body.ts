@@ -1,0 +1,48 @@
+import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import type { Exchange } from './exchange.ts'
+
+/**
+ * The whole body, or what is wrong with how it was sent. A body over the limit is refused as soon as that is known;
+ * the rest of it is not read, and the connection closes, because its next bytes are not a request.
+ */
+export type CollectedBody =
+  | { readonly kind: 'ok'; readonly bytes: Buffer }
+  | { readonly kind: 'fault'; readonly fault: WireFault }
+  | { readonly kind: 'gone' }
+
+export function collectBody(exchange: Exchange, bytesMax: number): Promise<CollectedBody> {
+  const { req, res } = exchange
+  const refusal = unsupported(req.headers['content-type'], req.headers['content-encoding'])
+  if (refusal !== undefined) return Promise.resolve({ kind: 'fault', fault: refusal })
+  const tooLarge = (): CollectedBody => {
+    res.shouldKeepAlive = false
+    req.pause()
+    const message = `The request body is over the limit of ${bytesMax} bytes.`
+    return { kind: 'fault', fault: invalidRequest(message, null, 'request_too_large', 413) }
+  }
+  if (Number(req.headers['content-length'] ?? 0) > bytesMax) return Promise.resolve(tooLarge())
+  return new Promise((resolve) => {
+    const parts: Buffer[] = []
+    let size = 0
+    req.on('data', (part: Buffer) => {
+      size += part.length
+      if (size > bytesMax) resolve(tooLarge())
+      else parts.push(part)
+    })
+    req.on('end', () =>
+      resolve({ kind: 'ok', bytes: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts) }),
+    )
+    req.on('close', () => resolve({ kind: 'gone' }))
+  })
+}
+
+function unsupported(contentType: string | undefined, encoding: string | undefined): WireFault | undefined {
+  if (encoding !== undefined && encoding !== 'identity') {
+    const message = `Content-Encoding '${encoding}' is not supported; send the body as it is.`
+    return invalidRequest(message, null, 'unsupported_content_encoding', 415)
+  }
+  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase()
+  if (type === 'application/json' || type?.endsWith('+json')) return undefined
+  const message = `Content-Type '${type ?? 'none'}' is not supported; send application/json.`
+  return invalidRequest(message, null, 'unsupported_content_type', 415)
+}

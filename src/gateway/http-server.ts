@@ -1,0 +1,134 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { invalidRequest } from '../wire/openai-error.ts'
+import { Exchange } from './exchange.ts'
+import { answerBrokenRequest } from './http-broken-request.ts'
+
+/**
+ * HTTP in. A route is a method, a path and a function; what a route does not handle gets an answer in OpenAI's shape.
+ * A route that throws is our fault: the client gets a 500, the fault is counted, the process goes on.
+ */
+const METHODS = ['GET', 'POST', 'DELETE'] as const
+
+export interface Route {
+  readonly method: (typeof METHODS)[number]
+  /** Exact, or ending in `/*`: then the route gets what stands there. */
+  readonly path: string
+  handle(exchange: Exchange, rest: string): Promise<void> | void
+}
+
+export interface HttpServerOptions {
+  readonly basePath: string
+  readonly headersTimeoutMs: number
+  readonly requestTimeoutMs: number
+  readonly idleTimeoutMs: number
+  readonly connectionsMax: number
+  readonly makeRequestId: () => string
+  readonly onFault: (where: string, error: unknown) => void
+}
+
+/** How often Node looks for clients that are too slow with their headers. */
+const SLOW_CLIENT_CHECK_MS = 500
+
+export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): Server {
+  const table = new RouteTable(routes, options.basePath)
+  /** The last response on each connection: whoever wants to write there must know whether one has begun. */
+  const responses = new WeakMap<Socket, ServerResponse>()
+  const answer = (req: IncomingMessage, res: ServerResponse): void => {
+    responses.set(req.socket, res)
+    const exchange = new Exchange(req, res, options.makeRequestId())
+    const path = pathOf(req.url ?? '/')
+    const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
+    if (found === undefined) {
+      notFound(exchange, path, table.methodsOf(path))
+      return
+    }
+    try {
+      const pending = found.route.handle(exchange, found.rest)
+      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, found.route, error))
+    } catch (error) {
+      failed(exchange, found.route, error)
+    }
+  }
+  const failed = (exchange: Exchange, route: Route, error: unknown): void => {
+    options.onFault(`route ${route.path}`, error)
+    exchange.sendRefusal({
+      code: 'internal-error',
+      because: 'Something broke while answering.',
+      blame: 'platform',
+      retryAfterUs: 1_000_000,
+    })
+  }
+  const server = createServer(
+    {
+      noDelay: true,
+      headersTimeout: options.headersTimeoutMs,
+      requestTimeout: options.requestTimeoutMs,
+      keepAliveTimeout: options.idleTimeoutMs,
+      connectionsCheckingInterval: Math.min(SLOW_CLIENT_CHECK_MS, options.headersTimeoutMs),
+    },
+    answer,
+  )
+  server.maxConnections = options.connectionsMax
+  server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
+    const socket = stream as Socket
+    answerBrokenRequest(error, socket, responses.get(socket), options.makeRequestId())
+  })
+  return server
+}
+
+class RouteTable {
+  readonly #exact = new Map<string, Route>()
+  readonly #under: ReadonlyArray<{ prefix: string; route: Route }>
+
+  constructor(routes: readonly Route[], basePath: string) {
+    const isUnder = (route: Route): boolean => route.path.endsWith('/*')
+    for (const route of routes) if (!isUnder(route)) this.#exact.set(`${route.method} ${basePath}${route.path}`, route)
+    this.#under = routes.filter(isUnder).map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
+  }
+
+  /** What could be done with this path; empty when nobody knows it. */
+  methodsOf(path: string): string[] {
+    return METHODS.filter((method) => this.find(method, path) !== undefined)
+  }
+
+  find(method: string, path: string): { route: Route; rest: string } | undefined {
+    const route = this.#exact.get(`${method} ${path}`)
+    if (route !== undefined) return { route, rest: '' }
+    for (const { prefix, route } of this.#under) {
+      if (route.method === method && path.startsWith(prefix)) return { route, rest: decode(path.slice(prefix.length)) }
+    }
+    return undefined
+  }
+}
+
+/** A percent sign that escapes nothing stays what it is. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function pathOf(url: string): string {
+  const query = url.indexOf('?')
+  const path = query < 0 ? url : url.slice(0, query)
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+}
+
+function notFound(exchange: Exchange, path: string, methods: readonly string[]): void {
+  const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
+  const { method } = exchange.req
+  if (methods.length === 0) {
+    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} ${shown}.`, null, 'unknown_url', 404))
+    return
+  }
+  const { status, error } = invalidRequest(
+    `Method ${method} is not allowed for ${shown}.`,
+    null,
+    'method_not_allowed',
+    405,
+  )
+  exchange.sendError(status, error, ['allow', methods.join(', ')])
+}

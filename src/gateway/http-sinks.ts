@@ -1,0 +1,124 @@
+import type { Cancellation } from '../base/cancellation.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Delta, Usage } from '../domain/delta.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
+import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
+import { errorBody } from '../wire/openai-error.ts'
+import { SSE_DONE } from '../wire/sse.ts'
+import { toOpenAiError } from './error-table.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Where an answer goes on HTTP: event by event, or as one document. */
+export interface SinkOptions {
+  readonly exchange: Exchange
+  readonly identity: Omit<AnswerIdentity, 'model'>
+  /** What the client called the model: an alias comes back as the alias. */
+  readonly askedModel: string
+  readonly clock: Clock
+  readonly cancellation: Cancellation
+  /** A reader that takes nothing for this long is cut off. */
+  readonly stalledReaderUs: number
+}
+
+function answerHeaders(exchange: Exchange, head: AnswerHead): string[] {
+  const headers = ['x-request-id', exchange.id, 'x-spillway-model', head.model]
+  if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
+  return headers
+}
+
+export class SseSink implements Sink {
+  readonly #options: SinkOptions
+  readonly #encoder: StreamEncoder
+
+  constructor(options: SinkOptions) {
+    this.#options = options
+    this.#encoder = new StreamEncoder({ ...options.identity, model: options.askedModel })
+  }
+
+  start(head: AnswerHead): void {
+    const { exchange } = this.#options
+    if (!exchange.isOpen) return
+    exchange.res.writeHead(200, [
+      'content-type',
+      'text/event-stream; charset=utf-8',
+      'cache-control',
+      'no-cache',
+      // Proxies in front of us (nginx) would otherwise hold tokens back.
+      'x-accel-buffering',
+      'no',
+      ...answerHeaders(exchange, head),
+    ])
+  }
+
+  write(delta: Delta): Promise<void> | undefined {
+    const { res } = this.#options.exchange
+    if (delta.choices === undefined || res.destroyed) return undefined
+    return res.write(this.#encoder.chunk(delta.choices)) ? undefined : this.#untilDrained()
+  }
+
+  finish(usage: Usage): void {
+    this.#options.exchange.res.end(this.#encoder.end(usage))
+  }
+
+  fail(refusal: Refusal): void {
+    const { exchange } = this.#options
+    if (exchange.isOpen) exchange.sendRefusal(refusal)
+    else if (!exchange.res.writableEnded) {
+      exchange.res.end(`data: ${errorBody(toOpenAiError(refusal), refusal.detail)}\n\n${SSE_DONE}`)
+    }
+  }
+
+  /** The socket is full. Resolves when the reader has caught up; a reader that stops altogether is cut off. */
+  #untilDrained(): Promise<void> {
+    const { exchange, clock, cancellation, stalledReaderUs } = this.#options
+    const { res } = exchange
+    return new Promise((resolve) => {
+      const done = (): void => {
+        forget()
+        res.off('drain', done)
+        res.off('close', done)
+        resolve()
+      }
+      const forget = clock.at(clock.now() + stalledReaderUs, () => {
+        cancellation.cancel('reader-stalled')
+        res.destroy()
+        done()
+      })
+      res.on('drain', done)
+      res.on('close', done)
+    })
+  }
+}
+
+export class JsonSink implements Sink {
+  readonly #options: SinkOptions
+  readonly #answer = new WholeAnswer()
+  #head: AnswerHead | undefined
+
+  constructor(options: SinkOptions) {
+    this.#options = options
+  }
+
+  start(head: AnswerHead): void {
+    this.#head = head
+  }
+
+  /** Bounded by the plan's `outputTokensMax`, so collecting the answer needs no backpressure. */
+  write(delta: Delta): undefined {
+    if (delta.choices !== undefined) this.#answer.add(delta.choices)
+    return undefined
+  }
+
+  finish(usage: Usage): void {
+    const { exchange, identity, askedModel } = this.#options
+    const head = this.#head ?? { model: askedModel, rung: 'full' }
+    const more = head.rung === 'full' ? {} : { spillway: { rung: head.rung, served_model: head.model } }
+    const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
+    exchange.sendJson(200, body, answerHeaders(exchange, head).slice(2))
+  }
+
+  fail(refusal: Refusal): void {
+    this.#options.exchange.sendRefusal(refusal)
+  }
+}

@@ -1,0 +1,100 @@
+import type { TSchema } from 'typebox'
+import { ChatBody, CompletionBody } from '../wire/schemas.ts'
+
+/**
+ * Our API, described from the schemas that validate it, so that the description cannot say one thing and the server
+ * do another.
+ */
+export function openApiDocument(options: { version: string; basePath: string }): string {
+  const document = {
+    openapi: '3.1.0',
+    info: {
+      title: 'Spillway',
+      version: options.version,
+      description: 'An OpenAI-compatible front door that admits only what it can finish in time.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: options.basePath === '' ? '/' : options.basePath }],
+    security: [{ key: [] }],
+    paths: {
+      '/v1/chat/completions': { post: generation('createChatCompletion', 'Answers a conversation.', ChatBody) },
+      '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
+      '/v1/models': { get: plain('listModels', 'Lists the models and their aliases.') },
+      '/v1/models/{model}': {
+        get: { ...plain('retrieveModel', 'Describes one model.'), parameters: [MODEL_PARAMETER] },
+      },
+      '/health': { get: open('health', 'The process is alive.') },
+      '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
+      '/metrics': { get: open('metrics', 'Prometheus metrics.') },
+    },
+    components: {
+      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'A key from `spillway keys create`.' } },
+      schemas: { Error: ERROR },
+    },
+  }
+  return JSON.stringify(document)
+}
+
+const MODEL_PARAMETER = { name: 'model', in: 'path', required: true, schema: { type: 'string' } }
+
+const nullableString = { type: ['string', 'null'] }
+
+const ERROR = {
+  type: 'object',
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      required: ['message', 'type', 'param', 'code'],
+      properties: {
+        message: { type: 'string' },
+        type: { type: 'string' },
+        param: nullableString,
+        code: nullableString,
+      },
+    },
+  },
+}
+
+const REFUSALS = {
+  400: 'The request is wrong; `error.param` says where.',
+  401: 'No valid key.',
+  404: 'No such model.',
+  413: 'The body is too large.',
+  415: 'The body is not JSON.',
+  429: 'You are over your share or limit; Retry-After says when to come back.',
+  503: 'The platform is over its capacity; Retry-After says when to come back.',
+}
+
+function refusals(): object {
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
+  return Object.fromEntries(Object.entries(REFUSALS).map(([status, description]) => [status, { description, content }]))
+}
+
+function generation(operationId: string, summary: string, body: TSchema): object {
+  return {
+    operationId,
+    summary,
+    requestBody: { required: true, content: { 'application/json': { schema: body } } },
+    responses: {
+      200: {
+        description: 'The answer: one JSON document, or server-sent events when `stream` is true.',
+        content: { 'application/json': {}, 'text/event-stream': {} },
+      },
+      ...refusals(),
+    },
+  }
+}
+
+const plain = (operationId: string, summary: string): object => ({
+  operationId,
+  summary,
+  responses: { 200: { description: 'OK' }, ...refusals() },
+})
+
+const open = (operationId: string, summary: string): object => ({
+  operationId,
+  summary,
+  security: [],
+  responses: { 200: { description: 'OK' }, 503: { description: 'Not now' } },
+})

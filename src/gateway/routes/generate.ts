@@ -1,0 +1,84 @@
+import { Cancellation } from '../../base/cancellation.ts'
+import { type Clock, usToSeconds } from '../../base/clock.ts'
+import type { RequestKind } from '../../domain/request.ts'
+import type { Platform } from '../../lifecycle/platform.ts'
+import { serveRequest } from '../../lifecycle/serve-request.ts'
+import { readChat, readCompletion } from '../../wire/read-body.ts'
+import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
+import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import { collectBody } from '../collect-body.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
+import { JsonSink, SseSink } from '../http-sinks.ts'
+import { type RequestRules, toRequest } from '../to-request.ts'
+
+/**
+ * Bytes → request → ticket: the first row of a request's walk. From `serveRequest` on, HTTP is forgotten; what comes
+ * back goes through the sink.
+ */
+export interface GenerateDeps {
+  readonly platform: Platform
+  readonly clock: Clock
+  readonly keys: KeyDirectory
+  readonly rules: RequestRules
+  readonly bodyBytesMax: number
+  readonly stalledReaderUs: number
+}
+
+export function generateRoutes(deps: GenerateDeps): Route[] {
+  return [
+    { method: 'POST', path: '/v1/chat/completions', handle: (exchange) => generate(deps, exchange, 'chat') },
+    { method: 'POST', path: '/v1/completions', handle: (exchange) => generate(deps, exchange, 'completion') },
+  ]
+}
+
+async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKind): Promise<void> {
+  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
+  if (caller === undefined) {
+    exchange.sendRefusal(NO_VALID_KEY)
+    return
+  }
+  const body = await collectBody(exchange, deps.bodyBytesMax)
+  if (body.kind === 'gone') return
+  const checked = body.kind === 'fault' ? body : kind === 'chat' ? readChat(body.bytes) : readCompletion(body.bytes)
+  if (checked.kind === 'fault') {
+    exchange.sendFault(checked.fault)
+    return
+  }
+  const { headers } = exchange.req
+  const now = deps.clock.now()
+  const read = toRequest({ id: exchange.id, kind, body: checked.value, headers, caller, now }, deps.rules)
+  if (read.kind === 'fault') {
+    exchange.sendFault(read.fault)
+    return
+  }
+  const cancellation = new Cancellation()
+  exchange.res.on('close', () => {
+    if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
+  })
+  const sink = makeSink(deps, exchange, kind, checked.value, cancellation)
+  await serveRequest(deps.platform, read.request, cancellation, sink)
+}
+
+function makeSink(
+  deps: GenerateDeps,
+  exchange: Exchange,
+  kind: RequestKind,
+  body: ChatBody | CompletionBody,
+  cancellation: Cancellation,
+): SseSink | JsonSink {
+  const options = {
+    exchange,
+    identity: {
+      kind,
+      id: `${kind === 'chat' ? 'chatcmpl' : 'cmpl'}-${exchange.id.slice(4)}`,
+      createdAtS: Math.floor(usToSeconds(deps.clock.now())),
+      includesUsage: body.stream_options?.include_usage === true,
+    },
+    askedModel: body.model,
+    clock: deps.clock,
+    cancellation,
+    stalledReaderUs: deps.stalledReaderUs,
+  }
+  return body.stream === true ? new SseSink(options) : new JsonSink(options)
+}

@@ -1,0 +1,38 @@
+import { invalidRequest } from '../../wire/openai-error.ts'
+import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
+import type { ModelDirectory } from '../model-directory.ts'
+
+/** GET /v1/models and /v1/models/NAME: what can be asked for, aliases included, in OpenAI's shapes. */
+export function modelRoutes(models: ModelDirectory, keys: KeyDirectory): Route[] {
+  const rows = models.list().flatMap(({ model }) => {
+    const row = (id: string) => ({ id, object: 'model', created: model.createdAtS, owned_by: 'spillway' })
+    return [row(model.name), ...model.aliases.map(row)]
+  })
+  const list = JSON.stringify({ object: 'list', data: rows })
+  const isAllowed = (exchange: Exchange): boolean => {
+    if (authenticate(keys, exchange.req.headers.authorization) !== undefined) return true
+    exchange.sendRefusal(NO_VALID_KEY)
+    return false
+  }
+  return [
+    {
+      method: 'GET',
+      path: '/v1/models',
+      handle(exchange) {
+        if (isAllowed(exchange)) exchange.sendJson(200, list)
+      },
+    },
+    {
+      method: 'GET',
+      path: '/v1/models/*',
+      handle(exchange, rest) {
+        if (!isAllowed(exchange)) return
+        const found = rows.find((row) => row.id === rest)
+        if (found !== undefined) exchange.sendJson(200, JSON.stringify(found))
+        else exchange.sendFault(invalidRequest(`The model '${rest}' does not exist.`, 'model', 'model_not_found', 404))
+      },
+    },
+  ]
+}

@@ -1,0 +1,163 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Instant, msToUs } from '../base/clock.ts'
+import type { Request, RequestKind, Segment } from '../domain/request.ts'
+import { BANDS, type Band, type Slo, type Tenant } from '../domain/tenant.ts'
+import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
+import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
+import type { Caller } from './authenticate.ts'
+import type { KnownModel, ModelDirectory } from './model-directory.ts'
+
+/**
+ * A checked body and its caller become a `Request`: text becomes segments, the client's wishes become a band, a bid,
+ * an SLO and a deadline, each clamped to what the tenant may ask for.
+ */
+export interface Asked {
+  readonly id: string
+  readonly kind: RequestKind
+  readonly body: ChatBody | CompletionBody
+  readonly headers: IncomingHttpHeaders
+  readonly caller: Caller
+  readonly now: Instant
+}
+
+export interface RequestRules {
+  readonly models: ModelDirectory
+  readonly choicesMax: number
+  readonly estimateTokens: (text: string, model: string) => number
+}
+
+export type Read =
+  | { readonly kind: 'ok'; readonly request: Request }
+  | { readonly kind: 'fault'; readonly fault: WireFault }
+
+const fault = (message: string, param: string, code: string, status = 400): Read => ({
+  kind: 'fault',
+  fault: invalidRequest(message, param, code, status),
+})
+
+/** A chat template puts about this many tokens around each message. */
+const TOKENS_PER_MESSAGE = 4
+
+export function toRequest(asked: Asked, rules: RequestRules): Read {
+  const { body, caller } = asked
+  const known = rules.models.resolve(body.model)
+  if (known === undefined) {
+    return fault(
+      `The model '${body.model}' does not exist or you do not have access to it.`,
+      'model',
+      'model_not_found',
+      404,
+    )
+  }
+  const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
+  const promptCount = asked.kind === 'completion' ? texts.length : 1
+  const choiceCount = (body.n ?? 1) * promptCount
+  if (choiceCount > rules.choicesMax) {
+    const param = promptCount > rules.choicesMax ? 'prompt' : 'n'
+    return fault(
+      `Invalid '${param}': at most ${rules.choicesMax} choices are allowed, but ${choiceCount} were asked for.`,
+      param,
+      'integer_above_max_value',
+    )
+  }
+  const unsupported = unsupportedFeature(body, known)
+  if (unsupported !== undefined) return unsupported
+  const wishes = readWishes(asked)
+  const slo = sloFor(caller.tenant, wishes.ttftMs)
+  const request: Request = {
+    id: asked.id,
+    tenant: caller.tenant,
+    key: caller.key,
+    kind: asked.kind,
+    model: known.model.name,
+    segments: texts.map((text) => toSegment(text, known.model.name, rules)),
+    prefixHashes: [],
+    outputTokensMax: outputBound(body),
+    choiceCount,
+    isStreamed: body.stream === true,
+    band: bandFor(caller.tenant, wishes.band),
+    bid: Math.min(Math.max(wishes.bid ?? 0, -caller.tenant.bidMax), caller.tenant.bidMax),
+    slo,
+    arrivedAt: asked.now,
+    deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
+    text: { body: body as Readonly<Record<string, unknown>> },
+  }
+  return { kind: 'ok', request }
+}
+
+function toSegment(text: SegmentText, model: string, rules: RequestRules): Segment {
+  return { role: text.role, tokens: rules.estimateTokens(text.text, model) + text.otherTokens + TOKENS_PER_MESSAGE }
+}
+
+function outputBound(body: ChatBody | CompletionBody): number | undefined {
+  const bound = ('max_completion_tokens' in body ? body.max_completion_tokens : undefined) ?? body.max_tokens
+  return bound ?? undefined
+}
+
+function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel): Read | undefined {
+  const { features, model } = known
+  const refuse = (param: string, what: string): Read =>
+    fault(`Invalid '${param}': ${what} not supported by the model '${model.name}'.`, param, 'unsupported_parameter')
+  if (!features.logprobs && (body.logprobs === true || typeof body.logprobs === 'number'))
+    return refuse('logprobs', 'log probabilities are')
+  if (!('messages' in body)) return undefined
+  if (!features.logprobs && (body.top_logprobs ?? 0) > 0) return refuse('top_logprobs', 'log probabilities are')
+  const forcesTool = body.tool_choice === 'required' || typeof body.tool_choice === 'object'
+  if (!features.tools && forcesTool && body.tool_choice !== null) return refuse('tool_choice', 'forced tool calls are')
+  if (!features.jsonSchema && body.response_format?.type === 'json_schema')
+    return refuse('response_format', 'JSON schemas are')
+  return undefined
+}
+
+interface Wishes {
+  readonly deadlineMs: number | undefined
+  readonly ttftMs: number | undefined
+  readonly bid: number | undefined
+  readonly band: string | undefined
+}
+
+/** The body's `spillway` object, then our headers, then what other systems' clients already send. */
+function readWishes({ body, headers }: Asked): Wishes {
+  const ours = body.spillway ?? undefined
+  return {
+    deadlineMs: ours?.deadline_ms ?? positive(headers['x-spillway-deadline-ms']),
+    ttftMs: ours?.ttft_ms ?? positive(headers['x-spillway-ttft-ms']) ?? positive(headers['x-slo-ttft-ms']),
+    // vLLM's priority runs the other way: lower goes sooner.
+    bid:
+      ours?.bid ??
+      finite(headers['x-spillway-bid']) ??
+      (typeof body.priority === 'number' ? -body.priority : undefined),
+    band: ours?.band ?? text(headers['x-spillway-band']) ?? bandOfTier(body.service_tier ?? undefined),
+  }
+}
+
+const text = (header: string | string[] | undefined): string | undefined =>
+  typeof header === 'string' ? header : undefined
+
+function finite(header: string | string[] | undefined): number | undefined {
+  const number = Number(text(header) ?? Number.NaN)
+  return Number.isFinite(number) ? number : undefined
+}
+
+function positive(header: string | string[] | undefined): number | undefined {
+  const number = finite(header)
+  return number !== undefined && number > 0 ? number : undefined
+}
+
+function bandOfTier(tier: string | undefined): string | undefined {
+  if (tier === 'flex') return 'offline'
+  return tier === 'priority' ? 'interactive' : undefined
+}
+
+/** A tenant's own best band when it asks for nothing or for more than it may have. */
+function bandFor(tenant: Tenant, wanted: string | undefined): Band {
+  const band = BANDS.find((known) => known === wanted && tenant.bands.includes(known))
+  return band ?? (tenant.bands.includes('standard') ? 'standard' : (tenant.bands[0] ?? 'standard'))
+}
+
+/** A client may ask for a looser promise than its tenant has, never for a tighter one than it was sold. */
+function sloFor(tenant: Tenant, ttftMs: number | undefined): Slo {
+  if (ttftMs === undefined) return tenant.slo
+  return { ...tenant.slo, ttftUs: Math.max(msToUs(ttftMs), tenant.slo.ttftUs) }
+}

@@ -1,0 +1,95 @@
+import type { Pool } from '../domain/fleet.ts'
+import { promptTokensOf } from '../domain/request.ts'
+import type { Policies } from './policies.ts'
+import type { World } from './ports.ts'
+import type { Ticket } from './ticket.ts'
+import type { Turnstile } from './turnstile.ts'
+
+/**
+ * Everything that serving a request needs, in one place: the world, the policies' machines, and the tickets that are
+ * alive. `main/assemble.ts` makes one from a configuration, live or simulated.
+ */
+export interface PlatformOptions {
+  readonly world: World
+  readonly turnstile: Turnstile
+  readonly policies: Policies
+  readonly pools: readonly Pool[]
+  /** How long any ticket may wait for a turn. */
+  readonly queueUsMax: number
+}
+
+export class Platform {
+  readonly world: World
+  readonly turnstile: Turnstile
+  readonly policies: Policies
+  readonly pools: readonly Pool[]
+  readonly queueUsMax: number
+  readonly #live = new Map<string, Ticket>()
+  #isDraining = false
+  #whenIdle: (() => void) | undefined
+
+  constructor(options: PlatformOptions) {
+    this.world = options.world
+    this.turnstile = options.turnstile
+    this.pools = options.pools
+    this.queueUsMax = options.queueUsMax
+    this.policies = options.policies
+  }
+
+  get liveCount(): number {
+    return this.#live.size
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  /** A ticket comes to life: from here it must end in `settle`. */
+  arrive(ticket: Ticket): void {
+    const { request } = ticket
+    this.#live.set(ticket.id, ticket)
+    this.world.journal.record({
+      kind: 'arrived',
+      at: request.arrivedAt,
+      ticketId: ticket.id,
+      tenantId: request.tenant.id,
+      keyId: request.key.id,
+      model: request.model,
+      band: request.band,
+      promptTokens: promptTokensOf(request),
+      isStreamed: request.isStreamed,
+    })
+  }
+
+  chargeOn(ticket: Ticket): void {
+    if (ticket.lease !== undefined) this.turnstile.progress(ticket.lease, ticket.outputTokens)
+  }
+
+  /** Gives back whatever an unexpected error left in a ticket's hands. */
+  release(ticket: Ticket): void {
+    this.turnstile.release(ticket)
+    if (ticket.lease !== undefined) {
+      this.turnstile.giveBack(ticket.lease, { cost: 0, ending: 'lost', firstTokenUs: undefined })
+      ticket.lease = undefined
+    }
+  }
+
+  depart(ticket: Ticket): void {
+    this.#live.delete(ticket.id)
+    if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
+  }
+
+  /** Takes no more requests; resolves when the last live ticket has ended. */
+  drain(): Promise<void> {
+    this.#isDraining = true
+    if (this.#live.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#whenIdle = resolve
+    })
+  }
+
+  /** Calls off every live ticket. */
+  cancelAll(because: string): void {
+    for (const ticket of this.#live.values()) ticket.cancellation.cancel(because)
+  }
+}

@@ -1,0 +1,101 @@
+import type { Cancellation } from '../base/cancellation.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Delta, Usage } from '../domain/delta.ts'
+import type { Entry } from '../domain/entry.ts'
+import type { Lease, Replica } from '../domain/fleet.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import type { Plan } from '../domain/plan.ts'
+import type { Request } from '../domain/request.ts'
+
+/**
+ * The world, as the request's story sees it. Whatever is plugged in here is the world: live sockets and real time in
+ * the server, simulated engines and virtual time in the simulator. The story is the same.
+ */
+export interface World {
+  readonly clock: Clock
+  readonly journal: Journal
+  readonly backends: Backends
+  readonly capacity: Capacity
+}
+
+/** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
+export interface Journal {
+  record(entry: Entry): void
+}
+
+/** Which adapter reaches this replica? */
+export interface Backends {
+  of(replica: Replica): Backend
+}
+
+/**
+ * How do we run a plan on one replica? One adapter per kind of engine.
+ *
+ * Obligations: every expected ending is a value, not an exception. Nothing is written to the sink after the promise
+ * has settled or the call was cancelled. After a cancellation the engine's sequence is freed at once, without waiting
+ * for the network.
+ */
+export interface Backend {
+  generate(call: Call): Promise<Ending>
+  /** Is the replica ready, and how busy does it say it is? */
+  probe(replica: Replica): Promise<ReplicaReport>
+}
+
+export interface Call {
+  readonly lease: Lease
+  readonly request: Request
+  readonly plan: Plan
+  readonly sink: DeltaSink
+  readonly cancellation: Cancellation
+}
+
+export interface DeltaSink {
+  /**
+   * Takes one delta. A returned promise means "the reader is slow: write nothing more until it resolves"; the
+   * backend then stops reading from its engine, which is how backpressure travels from end to end.
+   */
+  write(delta: Delta): Promise<void> | undefined
+}
+
+/**
+ * How one call ended. `refused`: the replica took nothing. `lost`: it broke off, perhaps in the middle. A backend that
+ * reports seldom says with `cancelled` how many tokens the client had got since its last delta.
+ */
+export type Ending =
+  | { readonly kind: 'finished'; readonly usage: Usage | undefined }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'lost'; readonly because: string }
+  | { readonly kind: 'cancelled'; readonly unreportedTokens?: number }
+
+/** What a replica says of itself; gauges are absent where the engine tells nothing. */
+export interface ReplicaReport {
+  readonly isReady: boolean
+  readonly because: string
+  readonly runningCount?: number
+  readonly waitingCount?: number
+  readonly kvUsageRatio?: number
+}
+
+/**
+ * How many turns may this process have in flight at a replica? One process alone may use all of it; several gateways
+ * lease the room between them. Leases themselves are the dispatcher's business: this port only says how many.
+ */
+export interface Capacity {
+  allowance(replica: Replica): number
+}
+
+/**
+ * Where the answer goes: an SSE stream, a buffer, a job's line, a simulated client. `start` is called once, before
+ * the first delta; exactly one of `finish` and `fail` ends it. A sink that has lost its client cancels the ticket.
+ */
+export interface Sink extends DeltaSink {
+  start(head: AnswerHead): void
+  finish(usage: Usage): void
+  fail(refusal: Refusal): void
+}
+
+/** What is known when an answer begins. */
+export interface AnswerHead {
+  readonly model: string
+  readonly rung: string
+}

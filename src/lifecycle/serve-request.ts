@@ -1,0 +1,49 @@
+import type { Cancellation } from '../base/cancellation.ts'
+import type { Settled } from '../domain/entry.ts'
+import type { Request } from '../domain/request.ts'
+import { admit } from './admit.ts'
+import { generate, mayTryAgain, tryAgain } from './generate.ts'
+import type { Platform } from './platform.ts'
+import type { Sink } from './ports.ts'
+import { Relay } from './relay.ts'
+import { endedBy, failed, notGranted, rejected, settle } from './settle.ts'
+import { Ticket } from './ticket.ts'
+
+/**
+ * START HERE. The story of one request, from its arrival to its one ending:
+ *
+ *   arrive ─▶ admit ─▶ take a turn ─▶ generate ─▶ settle
+ *                          ▲              │ refused or lost before the client saw anything:
+ *                          └── once more ─┘ elsewhere, at the head of its lane
+ *
+ * The live server, offline jobs and the simulator all call this function; the world is whatever is plugged into
+ * `ports.ts`. Decisions are `policy/`'s; this file only asks for them in order. Expected endings are values. Whatever
+ * happens, the ticket ends exactly once, in `settle` (law L1).
+ */
+export async function serveRequest(
+  platform: Platform,
+  request: Request,
+  cancellation: Cancellation,
+  sink: Sink,
+): Promise<Settled> {
+  const ticket = new Ticket(request, cancellation)
+  const relay = new Relay(platform.world.clock, ticket, sink, (longer) => platform.chargeOn(longer))
+  platform.arrive(ticket)
+  try {
+    const verdict = admit(platform, ticket)
+    if (verdict.kind === 'rejected') return settle(platform, ticket, relay, rejected(verdict.refusal))
+
+    for (;;) {
+      const turn = await platform.turnstile.takeTurn(ticket)
+      if (turn.kind !== 'granted') return settle(platform, ticket, relay, notGranted(platform, ticket, turn))
+
+      const ending = await generate(platform, ticket, turn, relay)
+      if (!mayTryAgain(ticket, ending, relay)) return settle(platform, ticket, relay, endedBy(ticket, ending))
+
+      const noPlace = tryAgain(platform, ticket)
+      if (noPlace !== undefined) return settle(platform, ticket, relay, endedBy(ticket, ending))
+    }
+  } catch (error) {
+    return settle(platform, ticket, relay, failed(platform, ticket, error))
+  }
+}

@@ -1,0 +1,152 @@
+import { assert, unreachable } from '../base/assert.ts'
+import { NO_USAGE, type Usage } from '../domain/delta.ts'
+import type { Settled } from '../domain/entry.ts'
+import type { Outcome, Refusal } from '../domain/outcome.ts'
+import { comeBackAfterUs } from './admit.ts'
+import { learnFromTicket, usageSeen } from './learn.ts'
+import type { Platform } from './platform.ts'
+import type { Ending } from './ports.ts'
+import type { Relay } from './relay.ts'
+import type { Ticket } from './ticket.ts'
+import type { Turn } from './turnstile.ts'
+
+/**
+ * The one place where a ticket ends: its budget trued up, its outcome told to the client and written to the journal,
+ * once (law L1). Everything that it held has gone back by the time this returns.
+ */
+export interface Ended {
+  readonly outcome: Outcome
+  readonly because: string
+  /** What the client is told, unless it got its answer or is gone. */
+  readonly refusal: Refusal | undefined
+  readonly usage: Usage
+}
+
+export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: Ended): Settled {
+  assert(ticket.phase !== 'settled', 'a ticket ends once')
+  assert(ticket.lease === undefined, 'a ticket that ends holds no lease')
+  ticket.phase = 'settled'
+  const settled = entryOf(platform, ticket, ended)
+  learnFromTicket(platform, ticket, settled)
+  platform.depart(ticket)
+  platform.world.journal.record(settled)
+  if (ended.outcome === 'completed') relay.finish(ended.usage)
+  else if (ended.refusal !== undefined) relay.fail(ended.refusal)
+  return settled
+}
+
+export function rejected(refusal: Refusal): Ended {
+  return { outcome: 'rejected', because: refusal.because, refusal, usage: NO_USAGE }
+}
+
+export function notGranted(platform: Platform, ticket: Ticket, turn: Exclude<Turn, { kind: 'granted' }>): Ended {
+  const { because } = turn
+  switch (turn.kind) {
+    case 'expired':
+    case 'evicted': {
+      const code = turn.kind === 'expired' ? 'waited-too-long' : 'evicted'
+      const refusal: Refusal = { code, because, blame: 'platform', retryAfterUs: comeBackAfterUs(platform, ticket) }
+      return { outcome: turn.kind, because, refusal, usage: NO_USAGE }
+    }
+    case 'cancelled':
+      return calledOff(turn.because, NO_USAGE)
+    default:
+      return unreachable(turn)
+  }
+}
+
+/**
+ * The last attempt's ending becomes the ticket's: there is no further try. A client that has gone is told nothing, and
+ * what its replica did wrong meanwhile is no failure of its ticket.
+ */
+export function endedBy(ticket: Ticket, ending: Ending): Ended {
+  const seen = usageSoFar(ticket, ending.kind === 'cancelled' ? ending.unreportedTokens : 0)
+  const { because: calledOffBecause } = ticket.cancellation
+  if (calledOffBecause !== undefined && ending.kind !== 'finished') return calledOff(calledOffBecause, seen)
+  switch (ending.kind) {
+    case 'finished':
+      return { outcome: 'completed', because: 'finished', refusal: undefined, usage: ending.usage ?? seen }
+    case 'cancelled':
+      return calledOff('cancelled', seen)
+    case 'refused':
+      return { outcome: 'failed', because: ending.refusal.because, refusal: ending.refusal, usage: NO_USAGE }
+    case 'lost': {
+      const because = `The answer broke off: ${ending.because}.`
+      const refusal: Refusal = { code: 'replica-lost', because, blame: 'platform', retryAfterUs: 1_000_000 }
+      return { outcome: 'failed', because, refusal, usage: seen }
+    }
+    default:
+      return unreachable(ending)
+  }
+}
+
+/** Something threw that should not have: the ticket fails, it is counted, the process goes on. */
+export function failed(platform: Platform, ticket: Ticket, error: unknown): Ended {
+  const because = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  platform.release(ticket)
+  platform.world.journal.record({
+    kind: 'fault-seen',
+    at: platform.world.clock.now(),
+    where: 'serve-request',
+    because,
+    ticketId: ticket.id,
+  })
+  const refusal: Refusal = {
+    code: 'internal-error',
+    because: 'Something broke while answering.',
+    blame: 'platform',
+    retryAfterUs: 1_000_000,
+  }
+  return { outcome: 'failed', because: 'internal error', refusal, usage: usageSoFar(ticket) }
+}
+
+function calledOff(because: string, usage: Usage): Ended {
+  if (because !== 'shutting-down') return { outcome: 'cancelled', because, refusal: undefined, usage }
+  const refusal: Refusal = {
+    code: 'shutting-down',
+    because: 'The server is shutting down.',
+    blame: 'platform',
+    retryAfterUs: 1_000_000,
+  }
+  return { outcome: 'failed', because, refusal, usage }
+}
+
+function usageSoFar(ticket: Ticket, unreportedTokens = 0): Usage {
+  return ticket.attempts === 0 ? NO_USAGE : usageSeen(ticket, unreportedTokens)
+}
+
+/** Without what an engine said: that is between it and the client. */
+function journalled(refusal: Refusal | undefined): Refusal | undefined {
+  if (refusal?.said === undefined) return refusal
+  const { said: _said, ...rest } = refusal
+  return rest
+}
+
+function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
+  const { request } = ticket
+  return {
+    kind: 'settled',
+    at: platform.world.clock.now(),
+    ticketId: ticket.id,
+    tenantId: request.tenant.id,
+    keyId: request.key.id,
+    model: request.model,
+    servedModel: ticket.plan?.model ?? request.model,
+    poolId: ticket.poolId,
+    replicaId: ticket.replicaId,
+    band: request.band,
+    rung: ticket.plan?.rung.name ?? 'full',
+    outcome: ended.outcome,
+    because: ended.because,
+    refusal: journalled(ended.refusal),
+    usage: ended.usage,
+    attempts: ticket.attempts,
+    arrivedAt: request.arrivedAt,
+    admittedAt: ticket.admittedAt,
+    grantedAt: ticket.grantedAt,
+    firstTokenAt: ticket.firstTokenAt,
+    lastTokenAt: ticket.lastTokenAt,
+    deadlineAt: request.deadlineAt,
+    gaps: ticket.gaps,
+  }
+}

@@ -1,0 +1,79 @@
+import { Cancellation } from '../base/cancellation.ts'
+import type { Instant } from '../base/clock.ts'
+import type { Lease } from '../domain/fleet.ts'
+import { Gaps } from '../domain/gaps.ts'
+import type { Plan } from '../domain/plan.ts'
+import type { Request } from '../domain/request.ts'
+import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
+import type { Reservation } from '../policy/budgets/budgets.ts'
+import type { Offer } from '../policy/dispatch/offer.ts'
+
+/**
+ * Our record of serving one request, from its arrival to its one ending. Only `lifecycle/` mutates it.
+ *
+ * Stamps are set once, in this order (law L5): arrivedAt ≤ admittedAt ≤ grantedAt ≤ firstTokenAt ≤ settledAt.
+ */
+export type Phase = 'arrived' | 'waiting' | 'running' | 'settled'
+
+export class Ticket {
+  readonly request: Request
+  /** Called off by the client, by a stalled reader, by a deadline, or by shutdown. */
+  readonly cancellation: Cancellation
+  phase: Phase = 'arrived'
+  plan: Plan | undefined
+  poolId: string | undefined
+  /** What it offered the dispatcher: its claim to a place, kept for a second try. */
+  offer: Offer | undefined
+  /** What admission predicted, to be held against what happens. */
+  predicted: Prediction | undefined
+  patience: Patience | undefined
+  /** What its budgets hold for it, from admission to the end. */
+  reservation: Reservation | undefined
+  lease: Lease | undefined
+  /** Where it ran last. */
+  replicaId: string | undefined
+  attempts = 0
+  admittedAt: Instant | undefined
+  /** Of the last turn: a ticket that was tried twice waited until its second one. */
+  grantedAt: Instant | undefined
+  firstTokenAt: Instant | undefined
+  lastTokenAt: Instant | undefined
+  /** Tokens that went to the client: what is counted when nobody tells us the usage. */
+  outputTokens = 0
+  #gaps: Gaps | undefined
+
+  constructor(request: Request, cancellation: Cancellation = new Cancellation()) {
+    this.request = request
+    this.cancellation = cancellation
+  }
+
+  get id(): string {
+    return this.request.id
+  }
+
+  get gaps(): Gaps | undefined {
+    return this.#gaps
+  }
+
+  /** Fairness charged for the predicted length; from here on it charges as the tokens come. */
+  get isLongerThanPredicted(): boolean {
+    return this.plan !== undefined && this.outputTokens > this.plan.estimate.outputTokens
+  }
+
+  /** Takes note of a delta that is about to reach the client. */
+  noteDelta(now: Instant, tokens: number, innerGapUs: number | undefined): void {
+    if (tokens === 0) return
+    const isFirst = this.firstTokenAt === undefined
+    if (isFirst) this.firstTokenAt = now
+    // A delta of many tokens says how far apart they came; else the time since the last one is the only gap known.
+    if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, isFirst ? tokens - 1 : tokens)
+    else if (!isFirst) this.#observeGap(now - (this.lastTokenAt ?? now), 1)
+    this.lastTokenAt = now
+    this.outputTokens += tokens
+  }
+
+  #observeGap(gapUs: number, count: number): void {
+    this.#gaps ??= new Gaps()
+    this.#gaps.observe(gapUs, count)
+  }
+}

@@ -1,0 +1,42 @@
+import { DEMO_KEYS } from '../config/demo.ts'
+import type { Config } from '../config/schema.ts'
+
+/** What a person sees when the platform is up: where it is, who may call it, and three commands to paste. */
+export function welcome(config: Config, address: string): string {
+  const base = `${address}${config.server.basePath}`
+  const lines = ['', `  Spillway is listening on ${base}`, '']
+  const models = config.models.map((model) => model.name)
+  lines.push(`  models    ${models.join(', ')}`)
+  if (config.file !== undefined) return [...lines, `  settings  ${config.file}`, ''].join('\n')
+
+  const width = Math.max(...config.tenants.map((tenant) => tenant.id.length))
+  config.tenants.forEach((tenant, index) => {
+    const secret = DEMO_KEYS.find((key) => key.tenantId === tenant.id)?.secret ?? ''
+    const label = index === 0 ? 'tenants ' : '        '
+    lines.push(
+      `  ${label}  ${tenant.id.padEnd(width)}  ${secret.padEnd(16)} weight ${tenant.weight}, SLO ${tenant.slo}`,
+    )
+  })
+  const key = DEMO_KEYS[0]?.secret ?? ''
+  const model = models[0] ?? ''
+  const body = (more: string): string =>
+    `'{"model":"${model}","messages":[{"role":"user","content":"What is a spillway for? It lets water pass a dam."}]${more}}'`
+  const curl = (flags: string, more: string): string =>
+    `  curl ${flags}${base}/v1/chat/completions -H 'authorization: Bearer ${key}' \\\n    -H 'content-type: application/json' -d ${body(more)}`
+  return [
+    ...lines,
+    '',
+    '  Try it:',
+    '',
+    curl('', ''),
+    '',
+    curl('-N ', ',"stream":true'),
+    '',
+    `  node --input-type=module -e "import OpenAI from 'openai'; const ai = new OpenAI({ baseURL: '${base}/v1', apiKey: '${key}' });`,
+    `    const s = await ai.chat.completions.create({ model: '${model}', stream: true, messages: [{ role: 'user', content: 'What is a weir? A weir holds water.' }] });`,
+    `    for await (const c of s) process.stdout.write(c.choices[0]?.delta?.content ?? '')"`,
+    '',
+    `  Metrics are at ${base}/metrics. Ctrl-C stops gently.`,
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,107 @@
+/**
+ * The numbers themselves: one cell per series. Hot paths write to them, a scrape asks them for their lines.
+ */
+import { formatNumber } from './exposition.ts'
+
+/** Only grows. */
+export class CounterCell {
+  readonly #prefix: string
+  value = 0
+
+  constructor(name: string, labels: string) {
+    this.#prefix = `${name}${inBraces(labels)} `
+  }
+
+  inc(by = 1): void {
+    if (by >= 0 && by < Number.POSITIVE_INFINITY) this.value += by
+  }
+
+  /** For a count that somebody else keeps: takes its present value, and never goes back. */
+  raiseTo(value: number): void {
+    if (value > this.value && value < Number.POSITIVE_INFINITY) this.value = value
+  }
+
+  write(): string {
+    return `${this.#prefix}${formatNumber(this.value)}\n`
+  }
+}
+
+/** Goes up and down. */
+export class GaugeCell {
+  readonly #prefix: string
+  value = 0
+
+  constructor(name: string, labels: string) {
+    this.#prefix = `${name}${inBraces(labels)} `
+  }
+
+  set(value: number): void {
+    if (!Number.isNaN(value)) this.value = value
+  }
+
+  write(): string {
+    return `${this.#prefix}${formatNumber(this.value)}\n`
+  }
+}
+
+export interface Scale {
+  readonly bounds: Float64Array
+  readonly boundTexts: readonly string[]
+  readonly perUnit: number
+}
+
+/**
+ * How often, by size. Counts are kept per bucket and summed up only when written; the sum is kept in the small unit,
+ * in which samples are whole numbers, so that it is exact whatever the order of the samples.
+ */
+export class HistogramCell {
+  readonly #scale: Scale
+  readonly #counts: Float64Array
+  readonly #bucketPrefixes: readonly string[]
+  readonly #sumPrefix: string
+  readonly #countPrefix: string
+  #sum = 0
+
+  constructor(name: string, labels: string, scale: Scale) {
+    this.#scale = scale
+    this.#counts = new Float64Array(scale.bounds.length + 1)
+    const before = labels === '' ? '' : `${labels},`
+    this.#bucketPrefixes = [...scale.boundTexts, '+Inf'].map((le) => `${name}_bucket{${before}le="${le}"} `)
+    this.#sumPrefix = `${name}_sum${inBraces(labels)} `
+    this.#countPrefix = `${name}_count${inBraces(labels)} `
+  }
+
+  /** A negative sample (a clock that was set back) counts as zero: the event did happen. */
+  observe(value: number): void {
+    if (!(value < Number.POSITIVE_INFINITY)) return
+    const sample = value > 0 ? value : 0
+    const bounds = this.#scale.bounds
+    let bucket = 0
+    while (bucket < bounds.length && sample > (bounds[bucket] as number)) bucket++
+    this.#counts[bucket] = (this.#counts[bucket] as number) + 1
+    this.#sum += sample
+  }
+
+  /** Many samples at once, already sorted into these same buckets (the last one is beyond the last bound). */
+  merge(counts: ArrayLike<number>, sum: number): void {
+    if (counts.length !== this.#counts.length || !(sum >= 0 && sum < Number.POSITIVE_INFINITY)) return
+    for (let i = 0; i < counts.length; i++) this.#counts[i] = (this.#counts[i] as number) + (counts[i] as number)
+    this.#sum += sum
+  }
+
+  write(): string {
+    const prefixes = this.#bucketPrefixes
+    const counts = this.#counts
+    let text = ''
+    let upTo = 0
+    for (let i = 0; i < counts.length; i++) {
+      upTo += counts[i] as number
+      text += `${prefixes[i] as string}${upTo}\n`
+    }
+    return `${text}${this.#sumPrefix}${formatNumber(this.#sum / this.#scale.perUnit)}\n${this.#countPrefix}${upTo}\n`
+  }
+}
+
+function inBraces(labels: string): string {
+  return labels === '' ? '' : `{${labels}}`
+}

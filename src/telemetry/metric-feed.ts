@@ -1,0 +1,20 @@
+import type { Arrived, Entry } from '../domain/entry.ts'
+import type { Registry } from './registry.ts'
+
+/**
+ * What a file that declares metrics may use: a place to declare them, entries to feed them with, and the memory of
+ * tickets still on their way, for entries that name a ticket but not its model.
+ *
+ * A metric is two statements and a row in docs/operations/metrics.md (a test compares the two):
+ *
+ *     const attempts = registry.counter({ name: 'spillway_attempts_total', help: '…', labels: ['replica', 'ending'] })
+ *     on('attempt-ended', (entry) => attempts.with(entry.replicaId, entry.ending).inc())
+ */
+export interface MetricFeed {
+  readonly registry: Registry
+  readonly on: <K extends Entry['kind']>(kind: K, feed: (entry: EntryOf<K>) => void) => void
+  /** Undefined when it has settled, or when the journal lost its arrival. */
+  readonly ticketOf: (ticketId: string) => Arrived | undefined
+}
+
+export type EntryOf<K extends Entry['kind']> = Extract<Entry, { kind: K }>

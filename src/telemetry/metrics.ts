@@ -1,0 +1,108 @@
+import { US_PER_S } from '../base/clock.ts'
+import type { Arrived, Entry } from '../domain/entry.ts'
+import { declareFleetMetrics } from './fleet-metrics.ts'
+import type { Subscriber, SubscriberView } from './journal.ts'
+import { declareLatencyMetrics } from './latency-metrics.ts'
+import type { EntryOf, MetricFeed } from './metric-feed.ts'
+import { declareProcessMetrics, type ProcessSample } from './process-metrics.ts'
+import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.ts'
+import { declareRequestMetrics } from './request-metrics.ts'
+import type { TopLabelsOptions } from './top-labels.ts'
+
+/**
+ * How is the platform doing, in numbers? Turns journal entries into metrics, and nothing else does: a request that
+ * is not in the journal is not in the metrics. The `…-metrics.ts` files declare them by topic; `metric-feed.ts` says
+ * how to add one.
+ *
+ * Labels are bounded: tenants by `TopLabels`, everything by the registry's `seriesMax`.
+ */
+export interface MetricsOptions {
+  readonly version: string
+  readonly nodeVersion: string
+  /** The journal's own losses. */
+  readonly journal?: { view(): readonly SubscriberView[] }
+  /** What the process says of itself, asked at every scrape (`live-process.ts`). Simulated runs have none. */
+  readonly sampleProcess?: () => ProcessSample
+  readonly tenants?: Omit<TopLabelsOptions, 'onForget'>
+}
+
+/**
+ * A ticket not heard of for this long has been lost by the journal, not by us: no deadline is that far. It keeps the
+ * in-flight gauge true in the long run.
+ */
+const TICKET_LIFE_US_MAX = 3_600 * US_PER_S
+
+/** The memory of live tickets is bounded even if nobody scrapes: ten times the streams that one process can hold. */
+const LIVE_TICKETS_MAX = 65_536
+
+export class Metrics implements Subscriber {
+  readonly name = 'metrics'
+  readonly contentType = EXPOSITION_CONTENT_TYPE
+  readonly #registry = new Registry()
+  readonly #handlers = new Map<string, Array<(entry: Entry) => void>>()
+  /** Tickets that have arrived and not settled, oldest first. */
+  readonly #live = new Map<string, Arrived>()
+  #newestAt = 0
+
+  constructor(options: MetricsOptions) {
+    const feed: MetricFeed = {
+      registry: this.#registry,
+      on: (kind, handler) => this.#on(kind, handler),
+      ticketOf: (ticketId) => this.#live.get(ticketId),
+    }
+    declareRequestMetrics(feed, options.tenants)
+    declareLatencyMetrics(feed)
+    declareFleetMetrics(feed)
+    declareProcessMetrics(feed, options)
+    this.#declareInFlight()
+  }
+
+  take(entry: Entry): void {
+    if (entry.at > this.#newestAt) this.#newestAt = entry.at
+    const handlers = this.#handlers.get(entry.kind)
+    if (handlers !== undefined) for (let i = 0; i < handlers.length; i++) handlers[i]?.(entry)
+    // Last, because a handler may ask whose ticket it was.
+    if (entry.kind === 'arrived') this.#remember(entry)
+    else if (entry.kind === 'settled') this.#live.delete(entry.ticketId)
+  }
+
+  /** The body of `/metrics`. */
+  text(): string {
+    return this.#registry.text()
+  }
+
+  families(): FamilyView[] {
+    return this.#registry.families()
+  }
+
+  #on<K extends Entry['kind']>(kind: K, handler: (entry: EntryOf<K>) => void): void {
+    const handlers = this.#handlers.get(kind) ?? []
+    handlers.push(handler as (entry: Entry) => void)
+    this.#handlers.set(kind, handlers)
+  }
+
+  #declareInFlight(): void {
+    const inFlight = this.#registry.gauge({
+      name: 'spillway_requests_in_flight',
+      help: 'Requests that have arrived and not settled.',
+    })
+    this.#registry.beforeScrape(() => {
+      this.#forgetLost(TICKET_LIFE_US_MAX)
+      inFlight.with().set(this.#live.size)
+    })
+  }
+
+  #remember(arrived: Arrived): void {
+    if (this.#live.size >= LIVE_TICKETS_MAX) this.#forgetLost(-1)
+    this.#live.set(arrived.ticketId, arrived)
+  }
+
+  /** Forgets the oldest while they are older than that; one at least when the age is negative. */
+  #forgetLost(ageUsMax: number): void {
+    for (const [ticketId, arrived] of this.#live) {
+      if (ageUsMax >= 0 && this.#newestAt - arrived.at <= ageUsMax) return
+      this.#live.delete(ticketId)
+      if (ageUsMax < 0) return
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import type { MetricFeed } from './metric-feed.ts'
+import { TopLabels, type TopLabelsOptions } from './top-labels.ts'
+
+/** A request counts as this many tokens of volume, so that a tenant that is refused all day still shows up. */
+const REQUEST_VOLUME = 100
+
+/** Tenants by models by outcomes by codes: the one family that is wide on purpose. A counter's line is 100 bytes. */
+const REQUEST_SERIES_MAX = 5_000
+
+/** How much was asked and answered, for whom? The only metrics with a tenant in them. */
+export function declareRequestMetrics({ registry, on }: MetricFeed, tenantOptions: TopLabelsOptions = {}): void {
+  const requests = registry.counter({
+    name: 'spillway_requests_total',
+    help: 'Requests settled, by how they ended; code is the refusal, or none.',
+    labels: ['tenant', 'model', 'outcome', 'code'],
+    seriesMax: REQUEST_SERIES_MAX,
+  })
+  const tokens = registry.counter({
+    name: 'spillway_tokens_total',
+    help: 'Tokens as the engine counted them; cached ones are part of the prompt.',
+    labels: ['tenant', 'model', 'kind'],
+  })
+  const tenants = new TopLabels({
+    ...tenantOptions,
+    onForget: (tenant) => {
+      requests.forget(tenant)
+      tokens.forget(tenant)
+    },
+  })
+  on('settled', (entry) => {
+    const { promptTokens, cachedTokens, outputTokens } = entry.usage
+    const tenant = tenants.observe(entry.at, entry.tenantId, REQUEST_VOLUME + promptTokens + outputTokens)
+    requests.with(tenant, entry.model, entry.outcome, entry.refusal?.code ?? 'none').inc()
+    if (promptTokens > 0) tokens.with(tenant, entry.servedModel, 'prompt').inc(promptTokens)
+    if (cachedTokens > 0) tokens.with(tenant, entry.servedModel, 'cached').inc(cachedTokens)
+    if (outputTokens > 0) tokens.with(tenant, entry.servedModel, 'output').inc(outputTokens)
+  })
+}

@@ -1,0 +1,128 @@
+import type { ChoiceDelta, Usage } from '../domain/delta.ts'
+import type { RequestKind } from '../domain/request.ts'
+import { SSE_DONE } from './sse.ts'
+
+/**
+ * Our answers in OpenAI's shapes: one id, one `created` and one model for all chunks of a stream; the first delta of
+ * each choice has the role; usage comes in one last chunk without choices, if it was asked for.
+ *
+ * What never changes within a stream is put into JSON once; a chunk is then two concatenations and one
+ * `JSON.stringify` of the new text.
+ */
+export interface AnswerIdentity {
+  readonly kind: RequestKind
+  readonly id: string
+  readonly createdAtS: number
+  readonly model: string
+  readonly includesUsage: boolean
+}
+
+const FINGERPRINT = 'fp_spillway'
+
+export class StreamEncoder {
+  readonly #kind: RequestKind
+  readonly #includesUsage: boolean
+  readonly #head: string
+  readonly #tail: string
+  /** By index: whose first delta, which has the role, has gone out. */
+  readonly #startedChoices: boolean[] = []
+
+  constructor(identity: AnswerIdentity) {
+    this.#kind = identity.kind
+    this.#includesUsage = identity.includesUsage
+    const object = identity.kind === 'chat' ? 'chat.completion.chunk' : 'text_completion'
+    this.#head = `data: {"id":${JSON.stringify(identity.id)},"object":"${object}","created":${identity.createdAtS},"model":${JSON.stringify(identity.model)},"system_fingerprint":"${FINGERPRINT}","choices":[`
+    this.#tail = identity.includesUsage ? '],"usage":null}\n\n' : ']}\n\n'
+  }
+
+  /** One frame per choice, as engines send them. */
+  chunk(choices: readonly ChoiceDelta[]): string {
+    let frames = ''
+    for (const choice of choices) {
+      frames += this.#head + (this.#kind === 'chat' ? this.#chatChoice(choice) : completionChoice(choice)) + this.#tail
+    }
+    return frames
+  }
+
+  end(usage: Usage): string {
+    if (!this.#includesUsage) return SSE_DONE
+    return `${this.#head}],"usage":${JSON.stringify(wireUsage(usage))}}\n\n${SSE_DONE}`
+  }
+
+  #chatChoice(choice: ChoiceDelta): string {
+    const { index, content, extra, finishReason, logprobs } = choice
+    const isFirst = this.#startedChoices[index] !== true
+    if (isFirst) this.#startedChoices[index] = true
+    let delta = isFirst ? '"role":"assistant"' : ''
+    if (content !== '' && content !== null) delta += `${delta === '' ? '' : ','}"content":${JSON.stringify(content)}`
+    else if (isFirst && extra === undefined) delta += ',"content":""'
+    if (extra !== undefined)
+      for (const key in extra) delta += `${delta === '' ? '' : ','}${JSON.stringify(key)}:${JSON.stringify(extra[key])}`
+    return `{"index":${index},"delta":{${delta}},"logprobs":${logprobs === undefined ? 'null' : JSON.stringify(logprobs)},"finish_reason":${finishReason === null ? 'null' : JSON.stringify(finishReason)}}`
+  }
+}
+
+function completionChoice(choice: ChoiceDelta): string {
+  const logprobs = choice.logprobs === undefined ? 'null' : JSON.stringify(choice.logprobs)
+  return `{"text":${JSON.stringify(choice.content ?? '')},"index":${choice.index},"logprobs":${logprobs},"finish_reason":${JSON.stringify(choice.finishReason)}}`
+}
+
+/** Collects an answer that is sent as one JSON document. */
+export class WholeAnswer {
+  readonly #choices: Array<{
+    content: string | null
+    finishReason: string | null
+    extra: Record<string, unknown>
+    logprobs: unknown
+  }> = []
+
+  add(choices: readonly ChoiceDelta[]): void {
+    for (const choice of choices) {
+      this.#choices[choice.index] ??= { content: null, finishReason: null, extra: {}, logprobs: null }
+      const whole = this.#choices[choice.index]!
+      if (choice.content !== null) whole.content = (whole.content ?? '') + choice.content
+      if (choice.finishReason !== null) whole.finishReason = choice.finishReason
+      if (choice.extra !== undefined) Object.assign(whole.extra, choice.extra)
+      if (choice.logprobs !== undefined) whole.logprobs = choice.logprobs
+    }
+  }
+
+  encode(identity: AnswerIdentity, usage: Usage, more: Readonly<Record<string, unknown>>): string {
+    const isChat = identity.kind === 'chat'
+    // An engine may have left one out: what is missing is left out here too, not null.
+    const choices = this.#choices.flatMap((choice, index) =>
+      isChat
+        ? {
+            index,
+            message: { role: 'assistant', content: choice.content, refusal: null, ...choice.extra },
+            logprobs: choice.logprobs,
+            finish_reason: choice.finishReason ?? 'stop',
+          }
+        : {
+            text: choice.content ?? '',
+            index,
+            logprobs: choice.logprobs,
+            finish_reason: choice.finishReason ?? 'stop',
+          },
+    )
+    return JSON.stringify({
+      id: identity.id,
+      object: isChat ? 'chat.completion' : 'text_completion',
+      created: identity.createdAtS,
+      model: identity.model,
+      system_fingerprint: FINGERPRINT,
+      choices,
+      usage: wireUsage(usage),
+      ...more,
+    })
+  }
+}
+
+export function wireUsage(usage: Usage): Record<string, unknown> {
+  return {
+    prompt_tokens: usage.promptTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.promptTokens + usage.outputTokens,
+    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
+  }
+}

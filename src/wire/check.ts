@@ -1,0 +1,91 @@
+import type { Static, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { invalidRequest, type WireFault } from './openai-error.ts'
+
+/**
+ * Does this body have the shape we need, and if not, which parameter is wrong? The happy path is one compiled check
+ * (about 30 ns); the search for the words of the refusal runs only when it fails.
+ */
+export type Checked<T> =
+  | { readonly kind: 'ok'; readonly value: T }
+  | { readonly kind: 'fault'; readonly fault: WireFault }
+
+interface Problem {
+  readonly keyword: string
+  readonly instancePath: string
+  readonly message: string
+  readonly params: object
+}
+
+export function makeCheck<S extends TSchema>(schema: S): (body: unknown) => Checked<Static<S>> {
+  const compiled = Compile(schema)
+  return (body) =>
+    compiled.Check(body)
+      ? { kind: 'ok', value: body as Static<S> }
+      : { kind: 'fault', fault: describe(body, compiled.Errors(body) as unknown as readonly Problem[]) }
+}
+
+function describe(body: unknown, problems: readonly Problem[]): WireFault {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    return invalidRequest('The request body must be a JSON object.', null)
+  }
+  const problem = furthest(problems)
+  if (problem === undefined) return invalidRequest('The request body is not valid.', null)
+  if (problem.keyword === 'required') {
+    const missing = (problem.params as { requiredProperties?: string[] }).requiredProperties?.[0] ?? ''
+    const param = paramOf(`${problem.instancePath}/${missing}`)
+    return invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
+  }
+  const param = paramOf(problem.instancePath)
+  if (problem.keyword === 'minItems') {
+    return invalidRequest(`Invalid '${param}': empty array. Expected at least one element.`, param, 'empty_array')
+  }
+  const wanted = alternatives(problems, problem.instancePath)
+  const code = wanted.length > 0 ? 'invalid_type' : 'invalid_value'
+  return invalidRequest(
+    `Invalid '${param}': it ${wanted.length > 0 ? `must be ${wanted.join(' or ')}` : problem.message}.`,
+    param,
+    code,
+  )
+}
+
+/**
+ * We speak of the first wrong parameter. A failed union reports every branch of it; the branch that got furthest into
+ * the value is the one that the client meant.
+ */
+function furthest(problems: readonly Problem[]): Problem | undefined {
+  let chosen: Problem | undefined
+  for (const problem of problems) {
+    if (problem.keyword === 'anyOf') continue
+    if (chosen === undefined) chosen = problem
+    else if (rootOf(problem.instancePath) === rootOf(chosen.instancePath) && depth(problem) > depth(chosen))
+      chosen = problem
+  }
+  return chosen
+}
+
+function alternatives(problems: readonly Problem[], path: string): string[] {
+  const wanted = new Set<string>()
+  for (const problem of problems) {
+    if (problem.instancePath !== path) continue
+    const params = problem.params as { type?: string; allowedValue?: unknown; allowedValues?: unknown[] }
+    if (problem.keyword === 'type' && params.type !== undefined && params.type !== 'null') wanted.add(aOf(params.type))
+    if (problem.keyword === 'const') wanted.add(JSON.stringify(params.allowedValue ?? params.allowedValues))
+  }
+  return [...wanted]
+}
+
+const aOf = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`)
+const depth = (problem: Problem): number =>
+  problem.instancePath.split('/').length + (problem.keyword === 'required' ? 1 : 0)
+const rootOf = (path: string): string => path.split('/')[1] ?? ''
+
+/** `/messages/0/role` → `messages[0].role`, the way OpenAI names parameters. */
+function paramOf(path: string): string {
+  let out = ''
+  for (const part of path.split('/').slice(1)) {
+    if (/^\d+$/.test(part)) out += `[${part}]`
+    else out += out === '' ? part : `.${part}`
+  }
+  return out
+}

@@ -1,0 +1,42 @@
+import { isUtf8 } from 'node:buffer'
+import { type Checked, makeCheck } from './check.ts'
+import { invalidRequest } from './openai-error.ts'
+import {
+  type ChatBody,
+  ChatBody as ChatSchema,
+  type CompletionBody,
+  CompletionBody as CompletionSchema,
+} from './schemas.ts'
+
+/** Bytes → a checked body. Everything a client can get wrong about a body is said here, in OpenAI's words. */
+
+export function readJson(bytes: Buffer): Checked<unknown> {
+  if (!isUtf8(bytes)) {
+    return { kind: 'fault', fault: invalidRequest('The request body is not valid UTF-8.', null, 'invalid_encoding') }
+  }
+  try {
+    return { kind: 'ok', value: JSON.parse(bytes.toString('utf8')) }
+  } catch (error) {
+    const where = positionOnly(error instanceof Error ? error.message : '')
+    return {
+      kind: 'fault',
+      fault: invalidRequest(`The request body is not valid JSON: ${where}.`, null, 'invalid_json'),
+    }
+  }
+}
+
+/** V8 quotes the text around a syntax error; the position helps, the quote could be a prompt in a log. */
+function positionOnly(message: string): string {
+  const position = /position \d+( \(line \d+ column \d+\))?/.exec(message)
+  return position === null ? 'it ends too early or has a stray character' : `unexpected text at ${position[0]}`
+}
+
+const checkChat = makeCheck(ChatSchema)
+const checkCompletion = makeCheck(CompletionSchema)
+
+export const readChat = (bytes: Buffer): Checked<ChatBody> => andThen(readJson(bytes), checkChat)
+export const readCompletion = (bytes: Buffer): Checked<CompletionBody> => andThen(readJson(bytes), checkCompletion)
+
+function andThen<A, B>(first: Checked<A>, next: (value: A) => Checked<B>): Checked<B> {
+  return first.kind === 'ok' ? next(first.value) : first
+}

@@ -1,0 +1,81 @@
+import { type Static, type TSchema, Type } from 'typebox'
+
+/**
+ * The bodies that clients send, as far as we look into them. These schemas validate at run time and are what
+ * `/openapi.json` serves, so the description cannot drift from the behaviour. Parameters that we do not name are
+ * accepted and passed on, as OpenAI does.
+ */
+
+const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const ContentPart = Type.Object({ type: Type.String() })
+
+export const Message = Type.Object({
+  role: Type.Union(
+    ['system', 'developer', 'user', 'assistant', 'tool', 'function'].map((role) => Type.Literal(role)),
+    { description: 'Who speaks.' },
+  ),
+  content: nullable(Type.Union([Type.String(), Type.Array(ContentPart)])),
+  name: Type.Optional(Type.String()),
+})
+
+export const SpillwayOptions = Type.Object(
+  {
+    deadline_ms: nullable(
+      Type.Number({ exclusiveMinimum: 0, description: 'The answer is worthless after this long.' }),
+    ),
+    ttft_ms: nullable(Type.Number({ exclusiveMinimum: 0, description: 'How soon the first token is wanted.' })),
+    bid: nullable(Type.Number({ description: 'Order inside your own lane: higher goes sooner. Clamped.' })),
+    band: nullable(
+      Type.Union(
+        ['interactive', 'standard', 'offline'].map((band) => Type.Literal(band)),
+        { description: 'Priority class; one that you may use.' },
+      ),
+    ),
+  },
+  { description: "Spillway's own knobs. Also taken as x-spillway-* headers." },
+)
+
+const generation = {
+  model: Type.String({ minLength: 1, description: 'A model of GET /v1/models, or one of its aliases.' }),
+  max_tokens: nullable(Type.Integer({ minimum: 1, description: 'Upper bound on output tokens of each choice.' })),
+  n: nullable(Type.Integer({ minimum: 1, description: 'How many answers to the same prompt.' })),
+  stream: nullable(Type.Boolean()),
+  stream_options: nullable(Type.Object({ include_usage: nullable(Type.Boolean()) })),
+  stop: nullable(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })])),
+  seed: nullable(Type.Integer()),
+  temperature: nullable(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
+  user: nullable(Type.String()),
+  service_tier: nullable(Type.String()),
+  priority: nullable(Type.Number({ description: "vLLM's priority: lower goes sooner." })),
+  spillway: nullable(SpillwayOptions),
+}
+
+export const ChatBody = Type.Object({
+  ...generation,
+  messages: Type.Array(Message, { minItems: 1 }),
+  max_completion_tokens: nullable(Type.Integer({ minimum: 1 })),
+  logprobs: nullable(Type.Boolean()),
+  top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  tools: nullable(Type.Array(Type.Object({ type: Type.String() }))),
+  tool_choice: nullable(Type.Union([Type.String(), Type.Object({ type: Type.String() })])),
+  response_format: nullable(Type.Object({ type: Type.String() })),
+})
+
+export const CompletionBody = Type.Object({
+  ...generation,
+  prompt: Type.Union([
+    Type.String(),
+    Type.Array(Type.String(), { minItems: 1 }),
+    Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 }),
+    Type.Array(Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 }), { minItems: 1 }),
+  ]),
+  logprobs: nullable(Type.Integer({ minimum: 0, maximum: 5 })),
+  echo: nullable(Type.Boolean()),
+  suffix: nullable(Type.String()),
+  best_of: nullable(Type.Integer({ minimum: 1 })),
+})
+
+export type ChatBody = Static<typeof ChatBody>
+export type CompletionBody = Static<typeof CompletionBody>

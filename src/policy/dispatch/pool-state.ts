@@ -110,7 +110,7 @@ export class PoolState implements PoolFacts {
       this.backlogs.set(tenant.id, backlog)
     }
     const name = { poolId: this.id, orgId: tenant.orgId, tenantId: tenant.id, keyId: key.id, keyWeight: key.weight }
-    const lane = new PoolLane({ ...name, tenantWeight: backlog.weight, band }, this, backlog)
+    const lane = new PoolLane({ ...name, tenantWeight: backlog.weight, band }, backlog)
     this.sideOf(lane).fairness.attach(lane)
     this.#laneCount++
     return lane

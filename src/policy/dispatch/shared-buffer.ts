@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
-import { type HeapItem, IndexedHeap } from '../../base/indexed-heap.ts'
-import type { PoolLane } from './candidate.ts'
+import { IndexedHeap } from '../../base/indexed-heap.ts'
+import type { BufferShare, PoolLane } from './candidate.ts'
 
 /**
  * Who must yield when the shared queue is full?
@@ -17,15 +17,6 @@ import type { PoolLane } from './candidate.ts'
  * of light or gold makes 101; heavy has most per weight, so heavy's last ticket is evicted. An arrival of heavy is
  * refused; so is one of light once both have 48, because a promise is not broken for no gain in fairness.
  */
-export interface BufferShare extends HeapItem {
-  readonly tenantId: string
-  /** Among equals, whoever has had something queued for longer yields first. */
-  ordinal: number
-  weight: number
-  count: number
-  readonly lanes: Set<PoolLane>
-}
-
 export class SharedBuffer {
   readonly depthMax: number
   readonly #tenants = new Map<string, BufferShare>()

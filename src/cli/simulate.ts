@@ -1,9 +1,9 @@
 import { styleText } from 'node:util'
 import { loadScenario, shippedScenarios } from '../main/fs-scenario.ts'
-import { runSimulation, type Simulation } from '../main/run-simulation.ts'
+import { runSimulation, type Simulation } from '../main/live-simulation.ts'
+import { reportTable } from '../main/report-table.ts'
 import { type Command, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
-import { ProgressLine } from './progress-line.ts'
-import { reportTable } from './report-table.ts'
+import { ProgressLine } from './live-progress-line.ts'
 
 export const simulate: Command = {
   name: 'simulate',

@@ -1,4 +1,3 @@
-import type { Server } from 'node:http'
 import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
@@ -32,6 +31,9 @@ import { welcome } from './welcome.ts'
 
 /** How often replicas are looked at. A lost one is noticed sooner by the requests that it fails. */
 const TICK_US = 1_000_000
+
+/** After the grace, error frames have this long to reach their readers. */
+const LAST_WORDS_US = 500_000
 
 /** A server that runs, and what can be seen of it from inside its process. */
 export interface Served extends Running {
@@ -80,8 +82,9 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     }),
     ...(hasOwnMetrics ? [] : [metricsPage]),
   ]
-  const servers: Server[] = [makeHttpServer(routes, httpOptions)]
-  const address = await listen(servers[0] as Server, config.server)
+  const server = makeHttpServer(routes, httpOptions)
+  const servers = [server]
+  const address = await listen(server, config.server)
   if (config.server.metricsPort !== undefined) {
     const metricsServer = makeHttpServer([metricsPage], { ...httpOptions, basePath: '' })
     servers.push(metricsServer)
@@ -99,15 +102,13 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     journal,
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
-      const drained = platform.drain()
-      const closed = Promise.all(servers.map((server) => closeServer(server)))
-      const forget = clock.at(clock.now() + msToUs(config.server.shutdownGraceMs), () =>
-        platform.cancelAll('shutting-down'),
-      )
-      await drained
-      forget()
+      const answersEnded = platform.drain()
+      const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
+      void graceOver.then(() => platform.cancelAll('shutting-down'))
+      const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
+      await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
+      await answersEnded
       loop.stop()
-      await closed
       await backends.close()
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
       await telemetry.close()

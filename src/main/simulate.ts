@@ -39,6 +39,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     warmUntil: secondsToUs(scenario.warmupS ?? 0),
     windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
     outputWeight: COST_DEFAULTS.outputWeight,
+    parts: partsOf(scenario),
   })
   const laws = new LawChecker()
   const journal = {
@@ -74,11 +75,21 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     scenario: scenario.name,
     seed: options.seed,
     endAt: end.endAt,
-    engine: end.engine,
+    engines: end.engines,
+    engineParts: end.engineParts,
     usdPerHour: usdPerHour(config),
     laws: laws.violations,
     wallSeconds: (wallMs() - startedMs) / 1_000,
   })
+}
+
+function partsOf({ parts = {} }: Scenario): ReadonlyMap<string, { fromAt: number; toAt: number }> {
+  return new Map(
+    Object.entries(parts).map(([name, { fromS, toS }]) => [
+      name,
+      { fromAt: secondsToUs(fromS), toAt: secondsToUs(toS) },
+    ]),
+  )
 }
 
 /** The scenario's platform as a configuration: groups become tenants, and everybody gets a key that nobody needs. */

@@ -27,7 +27,9 @@ interface Found {
 
 function check(expectation: Expectation, report: Report, variants: Readonly<Record<string, Report>>): Checked {
   const { what } = expectation
-  const found = valuesAt(report, expectation.path.split('.'), new Set(expectation.except ?? []))
+  const looked = expectation.of === undefined ? report : variants[expectation.of]
+  if (looked === undefined) return { what, holds: false, because: `there is no variant called ${expectation.of}` }
+  const found = valuesAt(looked, expectation.path.split('.'), new Set(expectation.except ?? []))
   if (found.length === 0) return { what, holds: false, because: `nothing is at ${expectation.path}` }
   for (const { path, value } of found) {
     const where = path.join('.')
@@ -54,8 +56,9 @@ function boundsFor(
   if (times !== undefined) {
     const variant = variants[times.variant]
     if (variant === undefined) return `there is no variant called ${times.variant}`
-    const other = Number(valuesAt(variant, path, new Set())[0]?.value ?? Number.NaN)
-    if (Number.isNaN(other)) return `${path.join('.')} has no value in the variant ${times.variant}`
+    const otherPath = times.path?.split('.') ?? path
+    const other = Number(valuesAt(variant, otherPath, new Set())[0]?.value ?? Number.NaN)
+    if (Number.isNaN(other)) return `${otherPath.join('.')} has no value in the variant ${times.variant}`
     if (expectation.atMostTimes !== undefined) max = Math.min(max, other * times.factor)
     else min = Math.max(min, other * times.factor)
   }

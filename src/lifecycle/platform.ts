@@ -61,7 +61,12 @@ export class Platform {
     })
   }
 
-  chargeOn(ticket: Ticket): void {
+  begun(ticket: Ticket): void {
+    if (ticket.lease !== undefined) this.turnstile.begin(ticket, ticket.lease)
+  }
+
+  /** It is longer than predicted: fairness charges as it comes. */
+  grown(ticket: Ticket): void {
     if (ticket.lease !== undefined) this.turnstile.progress(ticket.lease, ticket.outputTokens)
   }
 

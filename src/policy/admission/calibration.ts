@@ -103,11 +103,10 @@ export class Calibration {
   }
 
   termsFor(cell: CalibrationCell): { readonly ttft: Calibrated; readonly finish: Calibrated } {
-    const own = this.#cells.get(sizedName(cell))
     const parent = this.#cells.get(classNameOf(cell))
     return {
-      ttft: own?.ttft.terms() ?? parent?.ttft.terms() ?? this.#unknown(),
-      finish: own?.finish.terms() ?? parent?.finish.terms() ?? this.#unknown(),
+      ttft: parent?.ttft.terms() ?? this.#unknown(),
+      finish: parent?.finish.terms() ?? this.#unknown(),
     }
   }
 

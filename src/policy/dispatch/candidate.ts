@@ -66,6 +66,8 @@ export class Candidate extends Waiter {
   readonly avoidReplicaId: string | undefined
   room: ReplicaRoom | undefined = undefined
   grantedAt = 0
+  /** Its first token has come. */
+  hasBegun = false
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */

@@ -62,6 +62,10 @@ export interface FairnessView {
   readonly shareErrorMax: number | undefined
   /** Largest difference of served cost per unit of weight between two of them. */
   readonly maxServiceDifference: number | undefined
+  /** Most ÷ least served cost per weight, over all tenants that asked for anything, backlogged or not. */
+  readonly servedSpread: number | undefined
+  /** Completions of the backlogged tenant that has fewest: with few, a share says little. */
+  readonly completedMin: number | undefined
 }
 
 export interface EngineUse {
@@ -165,7 +169,8 @@ const NO_USE: EngineUse = {
   steps: 0,
 }
 
-function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; backloggedRatio: number }>): FairnessView {
+function fairnessOf(tenants: readonly TenantView[]): FairnessView {
+  const servedSpread = spreadOf(tenants)
   const pressed = tenants.filter((tenant) => tenant.backloggedRatio >= BACKLOGGED_RATIO)
   if (pressed.length < 2) {
     return {
@@ -173,6 +178,8 @@ function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; bac
       backloggedTenants: pressed.length,
       shareErrorMax: undefined,
       maxServiceDifference: undefined,
+      servedSpread,
+      completedMin: undefined,
     }
   }
   const rates = pressed.map(({ served, weight }) => served / weight)
@@ -186,7 +193,15 @@ function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; bac
     backloggedTenants: pressed.length,
     shareErrorMax: Math.max(...errors),
     maxServiceDifference: Math.max(...rates) - Math.min(...rates),
+    servedSpread,
+    completedMin: Math.min(...pressed.map(({ requests }) => requests.completed)),
   }
+}
+
+function spreadOf(tenants: readonly TenantView[]): number | undefined {
+  const rates = tenants.map(({ served, weight }) => served / weight)
+  const least = Math.min(...rates)
+  return least > 0 ? Math.max(...rates) / least : undefined
 }
 
 /** How the engines stood at one instant, by pool; those that crashed before included. */

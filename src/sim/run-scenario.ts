@@ -63,8 +63,25 @@ export async function runScenario(run: Run): Promise<RunEnd> {
   platform.policies.dispatcher.assertInvariants()
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
   laws.finish()
+  for (const what of leftBehind(run)) laws.broken('L2', what)
   run.onProgress(scenario.durationS)
   return { endAt, engines, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }
+}
+
+/** Nobody is left, so nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
+function leftBehind({ platform, scripts, fleet }: Run): string[] {
+  const { waiting, inFlight } = platform.turnstile.view()
+  const left: string[] = []
+  if (platform.liveCount > 0) left.push(`${platform.liveCount} tickets are still alive`)
+  if (waiting > 0 || inFlight > 0) left.push(`${waiting} still wait, ${inFlight} leases are still held`)
+  if (scripts.size > 0) left.push(`${scripts.size} clients' scripts are left`)
+  for (const { replica, engine } of fleet.all()) {
+    const { running, waiting: queued, kvUsageRatio } = engine
+    if (running + queued > 0 || kvUsageRatio > 0)
+      left.push(`${replica.id} still runs ${running} and holds ${kvUsageRatio}`)
+  }
+  platform.policies.dispatcher.assertInvariants()
+  return left
 }
 
 function startClients(run: Run, endAt: number): void {
@@ -79,7 +96,7 @@ function startClients(run: Run, endAt: number): void {
       const name = count === 1 ? caller.tenant.id : `${caller.tenant.id}.${count}`
       const serve = (...asked: Parameters<typeof serveRequest> extends [unknown, ...infer Rest] ? Rest : never) =>
         serveRequest(platform, ...asked)
-      new Client({ clock, scripts, serve, caller, spec, seed, name, endAt }).start()
+      new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scenario.load ?? 1 }).start()
     }
   }
 }

@@ -161,7 +161,9 @@ export const ExpectationSchema = Type.Object(
     atMostTimes: Type.Optional(TimesSchema),
     atLeastTimes: Type.Optional(TimesSchema),
     of: Type.Optional(
-      Type.String({ description: 'Look at the report of this variant, instead of the scenario\u2019s own.' }),
+      Type.String({
+        description: 'Look at the report of this variant, instead of the scenario\u2019s own; `*`: at all of them.',
+      }),
     ),
     except: Type.Optional(Type.Array(Type.String(), { description: 'Names that `*` leaves out.' })),
   },
@@ -188,6 +190,9 @@ export const ScenarioSchema = Type.Object(
     warmupS: Type.Optional(seconds('Left out of the report.')),
     windowS: Type.Optional(
       Type.Number({ exclusiveMinimum: 0, description: 'Width of the windows in the report; 5 s.' }),
+    ),
+    load: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, description: 'All arrival rates are multiplied by this; 1.' }),
     ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     groups: Type.Optional(Type.Array(TenantGroupSchema)),

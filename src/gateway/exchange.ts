@@ -54,7 +54,7 @@ export class Exchange {
     this.sendError(fault.status, fault.error)
   }
 
-  sendRefusal(refusal: Refusal): void {
-    this.sendError(statusOf(refusal), toOpenAiError(refusal), retryHeaders(refusal), refusal.detail)
+  sendRefusal(refusal: Refusal, headers: readonly string[] = []): void {
+    this.sendError(statusOf(refusal), toOpenAiError(refusal), [...retryHeaders(refusal), ...headers], refusal.detail)
   }
 }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { invalidRequest } from '../wire/openai-error.ts'
+import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
 
 /**
@@ -20,6 +21,8 @@ export interface HttpServerOptions {
   readonly idleTimeoutMs: number
   readonly connectionsMax: number
   readonly makeRequestId: () => string
+  /** OpenAI's if absent. */
+  readonly errors?: ErrorWords
   readonly onFault: (where: string, error: unknown) => void
 }
 
@@ -28,8 +31,9 @@ const SLOW_CLIENT_CHECK_MS = 500
 
 export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): Server {
   const table = new RouteTable(routes, options.basePath)
+  const errors = options.errors ?? OPENAI_ERRORS
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
-    const exchange = new Exchange(req, res, options.makeRequestId())
+    const exchange = new Exchange(req, res, options.makeRequestId(), errors)
     const path = pathOf(req.url ?? '/')
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
     if (found === undefined) {

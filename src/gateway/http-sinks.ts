@@ -4,9 +4,7 @@ import type { Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
-import { errorBody } from '../wire/openai-error.ts'
 import { SSE_DONE } from '../wire/sse.ts'
-import { toOpenAiError } from './error-table.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Where an answer goes on HTTP: event by event, or as one document. */
@@ -19,10 +17,12 @@ export interface SinkOptions {
   readonly cancellation: Cancellation
   /** A reader that takes nothing for this long is cut off. */
   readonly stalledReaderUs: number
+  /** What we tell of how it was served, beside the answer; ours if absent. */
+  readonly headersOf?: (head: AnswerHead) => string[]
 }
 
-function answerHeaders(exchange: Exchange, head: AnswerHead): string[] {
-  const headers = ['x-request-id', exchange.id, 'x-spillway-model', head.model]
+function spillwayHeaders(head: AnswerHead): string[] {
+  const headers = ['x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   return headers
 }
@@ -37,7 +37,7 @@ export class SseSink implements Sink {
   }
 
   start(head: AnswerHead): void {
-    const { exchange } = this.#options
+    const { exchange, headersOf = spillwayHeaders } = this.#options
     if (!exchange.isOpen) return
     exchange.res.writeHead(200, [
       'content-type',
@@ -47,7 +47,9 @@ export class SseSink implements Sink {
       // Proxies in front of us (nginx) would otherwise hold tokens back.
       'x-accel-buffering',
       'no',
-      ...answerHeaders(exchange, head),
+      'x-request-id',
+      exchange.id,
+      ...headersOf(head),
     ])
   }
 
@@ -65,7 +67,7 @@ export class SseSink implements Sink {
     const { exchange } = this.#options
     if (exchange.isOpen) exchange.sendRefusal(refusal)
     else if (!exchange.res.writableEnded) {
-      exchange.res.end(`data: ${errorBody(toOpenAiError(refusal), refusal.detail)}\n\n${SSE_DONE}`)
+      exchange.res.end(`data: ${exchange.errors.ofRefusal(refusal).body}\n\n${SSE_DONE}`)
     }
   }
 
@@ -111,11 +113,11 @@ export class JsonSink implements Sink {
   }
 
   finish(usage: Usage): void {
-    const { exchange, identity, askedModel } = this.#options
+    const { exchange, identity, askedModel, headersOf = spillwayHeaders } = this.#options
     const head = this.#head ?? { model: askedModel, rung: 'full' }
     const more = head.rung === 'full' ? {} : { spillway: { rung: head.rung, served_model: head.model } }
     const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
-    exchange.sendJson(200, body, answerHeaders(exchange, head).slice(2))
+    exchange.sendJson(200, body, headersOf(head))
   }
 
   fail(refusal: Refusal): void {

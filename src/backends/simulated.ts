@@ -17,7 +17,7 @@ import type { EngineDriver } from './engine-driver.ts'
 export interface Script {
   readonly promptTokens: number
   /** An earlier choice has the same prompt: the bill counts it once. */
-  readonly sharesPrompt: boolean
+  readonly sharesPrompt?: boolean
   readonly outputTokens: number
   readonly prefixHashes: readonly number[]
   /** The text of the output tokens [from, to) of this choice; absent in simulation. */
@@ -105,7 +105,7 @@ class SimulatedAnswer {
     this.#driver = driver
     this.#call = call
     this.#settle = settle
-    this.#forget = call.cancellation.onCancel(() => this.#end({ kind: 'cancelled' }))
+    this.#forget = call.cancellation.onCancel(() => this.#callOff())
   }
 
   begin(made: ScriptsMade, onTaken: (() => void) | undefined): void {
@@ -125,7 +125,9 @@ class SimulatedAnswer {
   }
 
   fail(error: unknown): void {
-    if (this.#letGo()) this.#settle.reject(error)
+    if (this.#hasEnded) return
+    this.#letGo()
+    this.#settle.reject(error)
   }
 
   #submit(index: number, script: Script): Refusal | undefined {
@@ -149,7 +151,7 @@ class SimulatedAnswer {
     }
     this.#choices.push(choice)
     this.#openChoices++
-    if (!script.sharesPrompt) this.#promptTokens += script.promptTokens
+    if (script.sharesPrompt !== true) this.#promptTokens += script.promptTokens
     return undefined
   }
 
@@ -163,7 +165,7 @@ class SimulatedAnswer {
   }
 
   #take(choice: Choice, event: EngineEvent): void {
-    if (event.kind === 'first-token' && !choice.script.sharesPrompt) this.#cachedTokens += event.cachedTokens
+    if (event.kind === 'first-token' && choice.script.sharesPrompt !== true) this.#cachedTokens += event.cachedTokens
     if (event.kind === 'finished') choice.isMade = true
     const tokens = event.kind === 'first-token' ? 1 : event.tokens
     if (!this.#isBlocked) {
@@ -218,16 +220,27 @@ class SimulatedAnswer {
   }
 
   #end(ending: Ending): void {
-    if (this.#letGo()) this.#settle.resolve(ending)
+    if (this.#hasEnded) return
+    this.#letGo()
+    this.#settle.resolve(ending)
   }
 
-  /** True the first time. */
-  #letGo(): boolean {
-    if (this.#hasEnded) return false
+  #callOff(): void {
+    if (this.#hasEnded) return
+    const unreportedTokens = this.#letGo()
+    this.#settle.resolve(unreportedTokens === 0 ? { kind: 'cancelled' } : { kind: 'cancelled', unreportedTokens })
+  }
+
+  /** Frees what is left, and gives the tokens that simulated clients had got without being told of each. */
+  #letGo(): number {
     this.#hasEnded = true
     this.#forget()
-    for (const choice of this.#choices) if (!choice.isMade) this.#driver.abort(choice.sequenceId)
-    return true
+    let unreportedTokens = 0
+    for (const { isMade, sequenceId, script } of this.#choices) {
+      const abortion = isMade ? undefined : this.#driver.abort(sequenceId)
+      if (script.textBetween === undefined) unreportedTokens += abortion?.tokens ?? 0
+    }
+    return unreportedTokens
   }
 }
 

@@ -1,10 +1,5 @@
 import type { ParseArgsConfig } from 'node:util'
-
-/** Where a command writes: results to `out`, everything said about them to `err`. Each call is whole lines. */
-export interface Io {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-}
+import type { Io } from '../main/running.ts'
 
 export type FlagValues = Readonly<Record<string, string | boolean | undefined>>
 

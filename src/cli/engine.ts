@@ -1,13 +1,7 @@
 import { loadConfig } from '../config/load.ts'
-import type { Config } from '../config/schema.ts'
 import type { EngineServerOptions } from '../main/engine-server.ts'
-import { CONFIG_FLAG, type Command, type FlagValues, type Io, numberFlag, textFlag } from './command.ts'
-import { type Running, runUntilSignal } from './run-until-signal.ts'
-
-/** Loaded when the command runs: help and version need none of the platform. */
-const MAIN: string = '../main/engine-server.ts'
-
-type StartEngine = (config: Config, io: Io, options: EngineServerOptions) => Promise<Running>
+import { CONFIG_FLAG, type Command, type FlagValues, numberFlag, textFlag } from './command.ts'
+import { runUntilSignal } from './run-until-signal.ts'
 
 export const engine: Command = {
   name: 'engine',
@@ -28,6 +22,7 @@ export const engine: Command = {
     profile: { type: 'string', value: 'NAME', meaning: 'GPU and model size to time steps by, as h100-llama-8b' },
     'api-key': { type: 'string', value: 'TEXT', meaning: 'ask callers of /v1 for this key (default: ask nobody)' },
     seed: { type: 'string', value: 'NUMBER', meaning: 'same seed, same answers and faults' },
+    speculation: { type: 'string', value: 'NAME', meaning: 'speculate with this drafter: eagle, eagle3 or ngram' },
     'max-model-len': { type: 'string', value: 'TOKENS', meaning: 'prompt and answer together' },
     'max-seqs': { type: 'string', value: 'NUMBER', meaning: 'sequences in one batch' },
     'token-budget': { type: 'string', value: 'TOKENS', meaning: 'tokens computed in one step' },
@@ -60,8 +55,9 @@ export const engine: Command = {
       flags: { 'engine.listenHost': textFlag(flags, 'host'), 'engine.listenPort': textFlag(flags, 'port') },
     })
     const options = optionsOf(flags)
-    const { serveEngine } = (await import(MAIN)) as { serveEngine: StartEngine }
-    return runUntilSignal(await serveEngine(config, io, options))
+    // Loaded only now: help, version and a broken configuration need none of the platform.
+    const { serveEngine } = await import('../main/engine-server.ts')
+    return runUntilSignal(() => serveEngine(config, io, options))
   },
 }
 
@@ -83,6 +79,7 @@ function optionsOf(flags: FlagValues): EngineServerOptions {
       blockCount: count('blocks'),
       blockTokens: numberFlag(flags, 'block-size', { min: 1, max: 4_096, isWhole: true }),
       waitingMax: count('max-waiting'),
+      speculation: textFlag(flags, 'speculation'),
       slowdown: numberFlag(flags, 'slowdown', { min: 0.001, max: 1_000 }),
     },
     loadSeconds: numberFlag(flags, 'load-seconds', { min: 0, max: 86_400 }),

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 import packageJson from '../../package.json' with { type: 'json' }
 import { nearest } from '../config/nearest.ts'
-import { type Command, type FlagValues, type Io, parseArgsOptions, UsageError } from './command.ts'
+import type { Io } from '../main/running.ts'
+import { type Command, type FlagValues, parseArgsOptions, UsageError } from './command.ts'
 import { commands } from './commands.ts'
 import { explainFailure } from './explain-failure.ts'
 import { helpFor, helpForCommand } from './help.ts'

@@ -1,13 +1,7 @@
 import { ConfigError } from '../config/config-error.ts'
 import { demoBindProblem, loadConfig } from '../config/load.ts'
-import type { Config } from '../config/schema.ts'
-import { CONFIG_FLAG, type Command, type Io, textFlag } from './command.ts'
-import { type Running, runUntilSignal } from './run-until-signal.ts'
-
-/** Loaded when the command runs: help and version need none of the platform. */
-const MAIN: string = '../main/serve.ts'
-
-type Start = (config: Config, io: Io) => Promise<Running>
+import { CONFIG_FLAG, type Command, textFlag } from './command.ts'
+import { runUntilSignal } from './run-until-signal.ts'
 
 export const serve: Command = {
   name: 'serve',
@@ -28,7 +22,8 @@ export const serve: Command = {
     })
     const problem = demoBindProblem(config)
     if (problem !== undefined) throw new ConfigError([`${problem}.`])
-    const { serve: start } = (await import(MAIN)) as { serve: Start }
-    return runUntilSignal(await start(config, io))
+    // Loaded only now: help, version and a broken configuration need none of the platform.
+    const { serve: start } = await import('../main/serve.ts')
+    return runUntilSignal(() => start(config, io))
   },
 }

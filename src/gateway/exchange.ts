@@ -43,9 +43,9 @@ export class Exchange {
     this.res.end(body)
   }
 
-  sendFault(fault: WireFault): void {
+  sendFault(fault: WireFault, more: readonly string[] = []): void {
     const { status, body, headers } = this.errors.ofFault(fault)
-    this.sendJson(status, body, headers)
+    this.sendJson(status, body, [...headers, ...more])
   }
 
   sendRefusal(refusal: Refusal): void {

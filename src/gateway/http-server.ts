@@ -1,14 +1,18 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { invalidRequest } from '../wire/openai-error.ts'
 import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
+import { answerBrokenRequest } from './http-broken-request.ts'
 
 /**
  * HTTP in. A route is a method, a path and a function; what a route does not handle gets an answer in OpenAI's shape.
  * A route that throws is our fault: the client gets a 500, the fault is counted, the process goes on.
  */
+const METHODS = ['GET', 'POST', 'DELETE'] as const
+
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: (typeof METHODS)[number]
   /** Exact, or ending in `/*`: then the route gets what stands there. */
   readonly path: string
   handle(exchange: Exchange, rest: string): Promise<void> | void
@@ -32,12 +36,15 @@ const SLOW_CLIENT_CHECK_MS = 500
 export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): Server {
   const table = new RouteTable(routes, options.basePath)
   const errors = options.errors ?? OPENAI_ERRORS
+  /** The last response on each connection: whoever wants to write there must know whether one has begun. */
+  const responses = new WeakMap<Socket, ServerResponse>()
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
+    responses.set(req.socket, res)
     const exchange = new Exchange(req, res, options.makeRequestId(), errors)
     const path = pathOf(req.url ?? '/')
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
     if (found === undefined) {
-      notFound(exchange, path, table.has(path))
+      notFound(exchange, path, table.methodsOf(path))
       return
     }
     try {
@@ -67,26 +74,26 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
     answer,
   )
   server.maxConnections = options.connectionsMax
+  server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
+    const socket = stream as Socket
+    answerBrokenRequest(error, socket, responses.get(socket), { requestId: options.makeRequestId(), errors })
+  })
   return server
 }
 
 class RouteTable {
   readonly #exact = new Map<string, Route>()
   readonly #under: ReadonlyArray<{ prefix: string; route: Route }>
-  readonly #paths = new Set<string>()
 
   constructor(routes: readonly Route[], basePath: string) {
-    for (const route of routes) {
-      this.#exact.set(`${route.method} ${basePath}${route.path}`, route)
-      this.#paths.add(basePath + route.path)
-    }
-    this.#under = routes
-      .filter((route) => route.path.endsWith('/*'))
-      .map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
+    const isUnder = (route: Route): boolean => route.path.endsWith('/*')
+    for (const route of routes) if (!isUnder(route)) this.#exact.set(`${route.method} ${basePath}${route.path}`, route)
+    this.#under = routes.filter(isUnder).map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
   }
 
-  has(path: string): boolean {
-    return this.#paths.has(path)
+  /** What could be done with this path; empty when nobody knows it. */
+  methodsOf(path: string): string[] {
+    return METHODS.filter((method) => this.find(method, path) !== undefined)
   }
 
   find(method: string, path: string): { route: Route; rest: string } | undefined {
@@ -114,14 +121,13 @@ function pathOf(url: string): string {
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
 }
 
-function notFound(exchange: Exchange, path: string, isKnownPath: boolean): void {
-  if (isKnownPath) {
-    const message = `Method ${exchange.req.method} is not allowed for ${path}.`
-    exchange.sendFault(invalidRequest(message, null, 'method_not_allowed', 405))
-  } else {
-    const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
-    exchange.sendFault(
-      invalidRequest(`Unknown request URL: ${exchange.req.method} ${shown}.`, null, 'unknown_url', 404),
-    )
+function notFound(exchange: Exchange, path: string, methods: readonly string[]): void {
+  const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
+  const { method } = exchange.req
+  if (methods.length === 0) {
+    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} ${shown}.`, null, 'unknown_url', 404))
+    return
   }
+  const fault = invalidRequest(`Method ${method} is not allowed for ${shown}.`, null, 'method_not_allowed', 405)
+  exchange.sendFault(fault, ['allow', methods.join(', ')])
 }

@@ -51,11 +51,13 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     )
   }
   const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
-  const choiceCount = (body.n ?? 1) * (asked.kind === 'completion' ? texts.length : 1)
+  const promptCount = asked.kind === 'completion' ? texts.length : 1
+  const choiceCount = (body.n ?? 1) * promptCount
   if (choiceCount > rules.choicesMax) {
+    const param = promptCount > rules.choicesMax ? 'prompt' : 'n'
     return fault(
-      `Invalid 'n': at most ${rules.choicesMax} choices are allowed, but ${choiceCount} were asked for.`,
-      'n',
+      `Invalid '${param}': at most ${rules.choicesMax} choices are allowed, but ${choiceCount} were asked for.`,
+      param,
       'integer_above_max_value',
     )
   }

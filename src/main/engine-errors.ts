@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http'
 import { retryHeaders, statusOf } from '../gateway/error-table.ts'
 import type { ErrorWords } from '../gateway/error-words.ts'
 import { vllmErrorBody } from '../wire/vllm.ts'
@@ -8,7 +7,7 @@ export const VLLM_ERRORS: ErrorWords = {
   ofFault({ status: given, error }) {
     // vLLM takes a wrong content type for a wrong body.
     const status = given === 415 ? 400 : given
-    const phrase = STATUS_CODES[status] ?? 'Error'
+    const phrase = PHRASES[status] ?? 'Error'
     const isUnknownRoute = error.code === 'unknown_url' || error.code === 'method_not_allowed'
     const type = error.type === 'invalid_request_error' ? phrase : error.type
     const message = isUnknownRoute ? phrase : error.message
@@ -19,6 +18,15 @@ export const VLLM_ERRORS: ErrorWords = {
     const body = vllmErrorBody({ message: refusal.because, type: TYPES[status] ?? 'Error', param: null, code: status })
     return { status, body, headers: refusal.retryAfterUs === undefined ? [] : retryHeaders(refusal) }
   },
+}
+
+/** HTTP's own words. */
+const PHRASES: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  413: 'Content Too Large',
+  431: 'Request Header Fields Too Large',
 }
 
 const TYPES: Readonly<Record<number, string>> = {

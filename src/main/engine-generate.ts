@@ -220,7 +220,7 @@ const counting = (engine: ServedEngine, sink: Sink): DeltaSink => ({
 
 function makeSink(engine: ServedEngine, exchange: Exchange, { kind, body, cancellation }: Asked): Sink {
   const given = exchange.req.headers['x-request-id']
-  const id = typeof given === 'string' ? given.slice(0, 128) : exchange.id
+  const id = typeof given === 'string' ? given.slice(0, 128) : exchange.id.slice(4)
   const options = {
     exchange,
     identity: {

@@ -2,8 +2,11 @@ import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import type { EngineLimits } from '../engine/engine-state.ts'
-import { limitsOf, type StepCoefficients } from '../engine/gpu-profile.ts'
+import { limitsOf, servingCoefficients } from '../engine/gpu-profile.ts'
 import { findGpuProfile, gpuProfileNames } from '../engine/gpu-profiles.ts'
+import { slowed } from '../engine/gpu-share.ts'
+import type { Speculation } from '../engine/speculation.ts'
+import { findSpeculation, speculationNames } from '../engine/speculation-profiles.ts'
 
 /** A profile's name and what is to be different from it become an engine; what cannot be is said in one line. */
 export interface EngineChanges {
@@ -12,6 +15,9 @@ export interface EngineChanges {
   readonly blockCount?: number | undefined
   readonly blockTokens?: number | undefined
   readonly waitingMax?: number | undefined
+  /** The name of a drafter that runs ahead. */
+  readonly speculation?: string | undefined
+  readonly seed?: number | undefined
   /** Every step takes this many times as long. */
   readonly slowdown?: number | undefined
 }
@@ -21,7 +27,7 @@ export function engineOptionsOf(config: Config, profileName: string, changes: En
   if (profile === undefined) {
     throw new ConfigError([`no GPU profile is called "${profileName}". Known: ${gpuProfileNames().join(', ')}.`])
   }
-  const { slowdown, blockTokens, waitingMax, ...given } = changes
+  const { slowdown = 1, blockTokens, waitingMax, ...given } = changes
   const usual = limitsOf(profile, blockTokens)
   const limits: EngineLimits = {
     sequencesMax: given.sequencesMax ?? config.engine.batchSizeMax,
@@ -30,25 +36,25 @@ export function engineOptionsOf(config: Config, profileName: string, changes: En
     blockTokens: usual.blockTokens,
     ...(waitingMax === undefined ? {} : { waitingMax }),
   }
-  const problem = problemOf(limits, profileName)
+  const coefficients = slowed(servingCoefficients(profile), slowdown)
+  const speculation = given.speculation === undefined ? undefined : findSpeculation(given.speculation, coefficients)
+  if (speculation === undefined && given.speculation !== undefined) {
+    throw new ConfigError([`no drafter is called "${given.speculation}". Known: ${speculationNames().join(', ')}.`])
+  }
+  const problem = problemOf(limits, profileName, speculation)
   if (problem !== undefined) throw new ConfigError([problem])
-  return { coefficients: slowed(profile.coefficients, slowdown ?? 1), limits }
+  return {
+    coefficients,
+    limits,
+    ...(speculation === undefined ? {} : { speculation, seed: given.seed ?? config.seed }),
+  }
 }
 
-function problemOf({ sequencesMax, tokenBudget, blockCount }: EngineLimits, profileName: string): string | undefined {
-  if (blockCount < 1)
-    return `the GPU of profile "${profileName}" has no memory left for a single block of keys and values.`
-  if (tokenBudget >= sequencesMax) return undefined
-  return `an engine that runs ${sequencesMax} sequences needs a token budget of at least as much, but it is ${tokenBudget}.`
-}
-
-/** By the naming rule of coefficients: what has `Us` in its name is a time, what ends in `PerSecond` is a rate. */
-function slowed(coefficients: StepCoefficients, factor: number): StepCoefficients {
-  if (factor === 1) return coefficients
-  const entries = Object.entries(coefficients).map(([name, value]) => {
-    if (typeof value !== 'number') return [name, value]
-    if (name.endsWith('PerSecond')) return [name, value / factor]
-    return [name, name.includes('Us') ? value * factor : value]
-  })
-  return Object.fromEntries(entries) as StepCoefficients
+function problemOf(limits: EngineLimits, profile: string, speculation: Speculation | undefined): string | undefined {
+  const { sequencesMax, tokenBudget, blockCount } = limits
+  if (blockCount < 1) return `the GPU of profile "${profile}" has no memory left for a single block of keys and values.`
+  const tokensEach = 1 + (speculation?.draftTokens ?? 0)
+  if (tokenBudget >= sequencesMax * tokensEach) return undefined
+  const draft = tokensEach > 1 ? ` of ${tokensEach} tokens each` : ''
+  return `${sequencesMax} sequences${draft} need a token budget of ${sequencesMax * tokensEach} a step, but it is ${tokenBudget}.`
 }

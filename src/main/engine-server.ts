@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import { EngineDriver } from '../backends/engine-driver.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
@@ -19,6 +19,7 @@ import { engineRoutes } from './engine-routes.ts'
 import type { ServedEngine } from './engine-served.ts'
 import { closeServer, listen } from './listen.ts'
 import { makePromptReader } from './live-backends.ts'
+import { makeRequestIds } from './live-ids.ts'
 import type { Io, Running } from './running.ts'
 
 /**
@@ -84,7 +85,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
   const server = makeHttpServer(routes, {
     ...config.server,
     basePath: '',
-    makeRequestId: () => randomBytes(16).toString('hex'),
+    makeRequestId: makeRequestIds(),
     errors: VLLM_ERRORS,
     onFault: (where, error) => io.err(`spillway engine: ${where}: ${String((error as Error)?.stack ?? error)}`),
   })

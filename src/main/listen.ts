@@ -16,6 +16,9 @@ export function listen(server: Server, where: { readonly host: string; readonly 
 /** Stops accepting, lets open exchanges end, and closes kept-alive connections that carry none. */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
+    // What becomes idle from now on, with the answer that it still waits for, is closed as well.
+    server.keepAliveTimeout = 1
+    server.keepAliveTimeoutBuffer = 0
     server.close(() => resolve())
     server.closeIdleConnections()
   })

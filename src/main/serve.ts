@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
 import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
@@ -15,12 +14,12 @@ import { metricsRoute, operateRoutes } from '../gateway/routes/operate.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
-import { LiveJournal } from '../telemetry/journal.ts'
-import { makeProcessSampler } from '../telemetry/live-process.ts'
-import { Metrics } from '../telemetry/metrics.ts'
+import type { LiveJournal } from '../telemetry/journal.ts'
+import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
 import { closeServer, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
+import { makeRequestIds } from './live-ids.ts'
 import type { Io, Running } from './running.ts'
 import { welcome } from './welcome.ts'
 
@@ -34,16 +33,20 @@ import { welcome } from './welcome.ts'
 /** How often replicas are looked at. A lost one is noticed sooner by the requests that it fails. */
 const TICK_US = 1_000_000
 
-export async function serve(config: Config, io: Io): Promise<Running> {
+/** A server that runs, and what can be seen of it from inside its process. */
+export interface Served extends Running {
+  readonly platform: Platform
+  readonly journal: LiveJournal
+}
+
+export async function serve(config: Config, io: Io): Promise<Served> {
   const clock = new LiveClock()
-  const journal = new LiveJournal({ schedule: setImmediate })
-  const metrics = new Metrics({
+  const telemetry = makeLiveTelemetry({
     version: packageJson.version,
-    nodeVersion: process.versions.node,
-    journal,
-    sampleProcess: makeProcessSampler(),
+    level: logLevel(config.logging.level),
+    format: logFormat(config.logging.format),
   })
-  journal.subscribe(metrics)
+  const { journal, metrics } = telemetry
   const backends = await makeLiveBackends(config, clock)
   const platform = assemble(config, { clock, journal, backends })
   const loop = new ControlLoop(platform, TICK_US)
@@ -55,7 +58,7 @@ export async function serve(config: Config, io: Io): Promise<Running> {
   const keys = keyDirectory(config)
   const httpOptions: HttpServerOptions = {
     ...config.server,
-    makeRequestId: () => `req_${randomBytes(12).toString('hex')}`,
+    makeRequestId: makeRequestIds(),
     onFault: (where, error) =>
       journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined }),
   }
@@ -92,6 +95,8 @@ export async function serve(config: Config, io: Io): Promise<Running> {
 
   return {
     address,
+    platform,
+    journal,
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
       const drained = platform.drain()
@@ -105,9 +110,18 @@ export async function serve(config: Config, io: Io): Promise<Running> {
       await closed
       await backends.close()
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
-      journal.drain()
+      await telemetry.close()
     },
   }
+}
+
+/** There is nothing finer than `info` to say. */
+function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' | 'silent' {
+  return level === 'trace' || level === 'debug' ? 'info' : level
+}
+
+function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
+  return format === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : format
 }
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {

@@ -1,14 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import OpenAI from 'openai'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildConfig } from '../../src/config/load.ts'
 import { Engine } from '../../src/engine/engine.ts'
-import { Faults, NO_FAULTS } from '../../src/main/engine-faults.ts'
 import { engineOptionsOf } from '../../src/main/engine-options.ts'
 import { framesOf, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
 import { parseExposition } from '../support/parse-exposition.ts'
@@ -20,32 +14,17 @@ const MODEL = 'meta-llama/Llama-3.1-8B-Instruct'
 const DOC = 'A spillway lets water pass a dam. It is sized for the largest flood. Most are made of concrete.'
 const MESSAGES = [{ role: 'user', content: DOC }]
 
-const started: SpillwayProcess[] = []
-const start = async (...words: string[]): Promise<SpillwayProcess> => {
-  const one = await SpillwayProcess.start('engine', '--profile', PROFILE, '--model', MODEL, ...words)
-  started.push(one)
-  return one
-}
-const stopAll = async (): Promise<void> => {
-  await Promise.all(started.splice(0).map((one) => one.stop()))
-}
-
 describe('an engine server', () => {
   let engine: SpillwayProcess
-  let shared: SpillwayProcess[]
   beforeAll(async () => {
-    engine = await start()
-    shared = started.splice(0)
+    engine = await SpillwayProcess.start('engine', '--profile', PROFILE, '--model', MODEL)
   })
-  afterAll(async () => {
-    await Promise.all(shared.map((one) => one.stop()))
-  })
-  afterEach(stopAll)
+  afterAll(() => engine.stop())
 
   const post = (path: string, body: unknown, init?: RequestInit) => postJson(engine.url + path, body, init)
   const chat = (body: object, init?: RequestInit) => post('/v1/chat/completions', { messages: MESSAGES, ...body }, init)
   const json = async (response: Response | Promise<Response>) =>
-    (await response).json() as Promise<Record<string, never>>
+    (await response).json() as Promise<Record<string, unknown>>
 
   it('says what it is and how it is', async () => {
     const health = await fetch(`${engine.url}/health`)
@@ -91,7 +70,7 @@ describe('an engine server', () => {
   })
 
   it('finds in its cache what it has computed before, within a salt', async () => {
-    const long = [{ role: 'user', content: `${DOC} `.repeat(20) }]
+    const long = [{ role: 'user', content: `Cached. ${DOC} `.repeat(20) }]
     const cached = async (cache_salt?: string) => {
       const answer = await json(chat({ messages: long, max_tokens: 2, cache_salt }))
       return (answer['usage'] as { prompt_tokens_details: { cached_tokens: number } }).prompt_tokens_details
@@ -304,168 +283,3 @@ function timesOf(promptTokens: number, outputTokens: number): { ttftS: number; d
   }
   return times
 }
-
-describe('an engine server in trouble', () => {
-  afterEach(stopAll)
-
-  const ask = (engine: SpillwayProcess, body: object = {}, init?: RequestInit) =>
-    postJson(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, max_tokens: 3, ...body }, init)
-
-  it('fails the share of requests that it was told to, the same for a seed', async () => {
-    const engine = await start('--fail-rate', '0.5', '--seed', '7')
-    const statuses: number[] = []
-    for (let i = 0; i < 12; i++) {
-      const response = await ask(engine)
-      statuses.push(response.status)
-      const body = (await response.json()) as { error?: object }
-      if (response.status === 500) expect(body.error).toMatchObject({ type: 'InternalServerError', code: 500 })
-    }
-    const faults = new Faults({ ...NO_FAULTS, failRatio: 0.5 }, 7)
-    expect(statuses).toEqual(statuses.map(() => (faults.nextFate() === 'fail' ? 500 : 200)))
-  })
-
-  it('hangs, healthy to look at, until the client gives up', async () => {
-    const engine = await start('--hang-after', '1')
-    expect((await ask(engine)).status).toBe(200)
-    const leaving = new AbortController()
-    const hanging = ask(engine, {}, { signal: leaving.signal })
-    const outcome = await Promise.race([hanging, new Promise((resolve) => setTimeout(resolve, 400, 'silence'))])
-    expect(outcome).toBe('silence')
-    expect((await fetch(`${engine.url}/health`)).status).toBe(200)
-    leaving.abort()
-    await expect(hanging).rejects.toThrow()
-    expect(await engine.stop('SIGTERM')).toBe(0)
-  })
-
-  it('crashes after so many requests, with a code that says so', async () => {
-    const engine = await start('--crash-after', '2')
-    expect((await ask(engine)).status).toBe(200)
-    expect((await ask(engine)).status).toBe(200)
-    await expect(ask(engine)).rejects.toThrow()
-    expect(await engine.ended).toBe(70)
-  })
-
-  it('is not ready while it loads its weights', async () => {
-    const engine = await start('--load-seconds', '1.5')
-    const health = await fetch(`${engine.url}/health`)
-    expect(health.status).toBe(503)
-    expect((await ask(engine)).status).toBe(503)
-    const from = performance.now()
-    while ((await fetch(`${engine.url}/health`)).status === 503) {
-      expect(performance.now() - from).toBeLessThan(10_000)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    expect((await ask(engine)).status).toBe(200)
-  })
-
-  it('queues inside, and refuses only when the queue it was given is full', async () => {
-    const engine = await start('--max-seqs', '1', '--token-budget', '512', '--max-waiting', '2', '--slowdown', '5')
-    const three = [1, 2, 3].map(() => ask(engine, { max_tokens: 20, ignore_eos: true }))
-    while (
-      ((await metricOf(engine.url, 'num_requests_running')) ?? 0) +
-        ((await metricOf(engine.url, 'num_requests_waiting')) ?? 0) <
-      3
-    )
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    const refused = await ask(engine)
-    expect(refused.status).toBe(503)
-    expect(refused.headers.get('retry-after')).toBe('1')
-    expect(await refused.json()).toMatchObject({ error: { code: 503, type: 'ServiceUnavailableError' } })
-    for (const response of await Promise.all(three)) expect(response.status).toBe(200)
-    expect(await metricOf(engine.url, 'request_queue_time_seconds_sum')).toBeGreaterThan(0.1)
-  })
-
-  it('asks for its key, if it has one, and only under /v1', async () => {
-    const engine = await start('--api-key', 'sk-secret')
-    const refused = await ask(engine)
-    expect([refused.status, await refused.json()]).toEqual([401, { error: 'Unauthorized' }])
-    expect((await ask(engine, {}, { headers: { authorization: 'Bearer sk-secret' } })).status).toBe(200)
-    expect((await fetch(`${engine.url}/health`)).status).toBe(200)
-    expect(engine.said).not.toContain('sk-secret')
-  })
-
-  it('closes gently: running answers end, kept-alive connections do not hold it', async () => {
-    const engine = await start()
-    const response = await ask(engine, { max_tokens: 60, ignore_eos: true, stream: true })
-    const frames = framesOf(response)
-    await frames.next()
-    const ended = engine.stop('SIGTERM')
-    const rest: string[] = []
-    for await (const { data } of frames) rest.push(data)
-    expect(rest.at(-1)).toBe('[DONE]')
-    expect(rest).toHaveLength(60)
-    expect(await ended).toBe(0)
-    await expect(ask(engine)).rejects.toThrow()
-  })
-
-  it('cuts off a reader that stops, and keeps going for the others', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'spillway-engine-'))
-    const file = join(folder, 'engine.yaml')
-    writeFileSync(file, 'server:\n  stalledReaderMs: 300\ntenants:\n  - id: nobody\n')
-    const engine = await start('--config', file, '--max-seqs', '64', '--slowdown', '0.001', '--max-model-len', '400000')
-    rmSync(folder, { recursive: true })
-    const body = JSON.stringify({ messages: MESSAGES, max_tokens: 300_000, ignore_eos: true, stream: true })
-    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
-    const stalled = request(`${engine.url}/v1/chat/completions`, { method: 'POST', headers })
-    stalled.on('error', () => {})
-    stalled.end(body)
-    const [answer] = (await once(stalled, 'response')) as [NodeJS.ReadableStream]
-    answer.on('error', () => {})
-    answer.pause()
-    const from = performance.now()
-    while ((await metricOf(engine.url, 'num_requests_running')) !== 0) {
-      expect(performance.now() - from).toBeLessThan(15_000)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    expect((await ask(engine)).status).toBe(200)
-    stalled.destroy()
-  })
-})
-
-describe('the gateway before two engine servers', () => {
-  afterEach(stopAll)
-
-  it('goes on with one when the other is killed', async () => {
-    const engines = await Promise.all([start(), start()])
-    const folder = mkdtempSync(join(tmpdir(), 'spillway-gateway-'))
-    const file = join(folder, 'gateway.yaml')
-    // The hash is of sk-test.
-    const { hashKey } = await import('../../src/config/key-hash.ts')
-    writeFileSync(
-      file,
-      JSON.stringify({
-        models: [{ name: 'llama' }],
-        pools: [
-          {
-            model: 'llama',
-            backend: { kind: 'http-openai', upstreamModel: MODEL },
-            replicas: engines.map(({ url }) => `${url}/v1`),
-          },
-        ],
-        tenants: [{ id: 'acme', slo: 'patient', keys: [{ id: 'k', hash: hashKey('sk-test') }] }],
-      }),
-    )
-    const gateway = await SpillwayProcess.start('serve', '--config', file)
-    started.push(gateway)
-    rmSync(folder, { recursive: true })
-    const ask = async (i: number): Promise<string> => {
-      const response = await postJson(
-        `${gateway.url}/v1/chat/completions`,
-        { model: 'llama', messages: MESSAGES, max_tokens: 20, seed: i, stream: i % 2 === 0 },
-        { headers: { authorization: 'Bearer sk-test' } },
-      )
-      const text = await response.text()
-      expect(response.status, text).toBe(200)
-      expect(text).not.toContain('"error"')
-      return text
-    }
-    await Promise.all(Array.from({ length: 12 }, (_, i) => ask(i)))
-    const served = async (engine: SpillwayProcess) => (await metricOf(engine.url, 'request_params_n_count')) ?? 0
-    const [first, second] = await Promise.all(engines.map(served))
-    expect(Math.min(first!, second!)).toBeGreaterThan(0)
-    expect(first! + second!).toBe(12)
-    await engines[0]!.stop('SIGKILL')
-    for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 8 }, (_, i) => ask(i)))
-    expect(await served(engines[1]!)).toBe(second! + 24)
-  })
-})

@@ -1,0 +1,41 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import type { ErrorWords } from './error-words.ts'
+
+/**
+ * Bytes that never became a request: no HTTP, headers without end, a client too slow to send the rest. Node would send
+ * a bare status line, and a slow client 408, which SDKs take as an invitation to try again. We answer in the shape that
+ * every other answer has, and close.
+ */
+export function answerBrokenRequest(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  response: ServerResponse | undefined,
+  { requestId, errors }: { readonly requestId: string; readonly errors: ErrorWords },
+): void {
+  const isAnswering = response?.headersSent === true && !response.writableFinished
+  if (!socket.writable || isAnswering) {
+    socket.destroy()
+    return
+  }
+  const { status, body } = errors.ofFault(faultOf(error.code))
+  socket.write(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${requestId}\r\nx-should-retry: false\r\n\r\n${body}`,
+  )
+  socket.destroySoon()
+}
+
+function faultOf(code: string | undefined): WireFault {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return invalidRequest('The request was not sent in time.', null, 'request_too_slow')
+    case 'HPE_HEADER_OVERFLOW':
+      return invalidRequest('The request headers are too long.', null, 'headers_too_large', 431)
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return invalidRequest('The chunk extensions are too long.', null, 'request_too_large', 413)
+    default:
+      return invalidRequest('This is not an HTTP request.', null, 'invalid_http')
+  }
+}

@@ -56,7 +56,7 @@ export class EngineDriver {
 
   /** The engine is gone: nobody hears of its sequences again. */
   abortAll(): void {
-    for (const id of [...this.#listeners.keys()]) this.abort(id)
+    for (const id of this.#listeners.keys()) this.abort(id)
   }
 
   view(): EngineView {

@@ -24,6 +24,8 @@ const script = (more: Partial<Script> = {}): Script => ({
   ...more,
 })
 
+const NOTHING = { running: 0, waiting: 0, kvUsageRatio: 0, timers: 0 }
+
 /** One backend in virtual time; what its sink got, and when. */
 class Rig {
   readonly clock = new VirtualClock()
@@ -67,9 +69,10 @@ class Rig {
       .join('')
   }
 
-  expectNothingHeld(): void {
-    expect(this.driver.view()).toMatchObject({ running: 0, waiting: 0, kvUsageRatio: 0 })
-    expect(this.clock.pendingCount).toBe(0)
+  /** What is still held of engine and clock. */
+  get held(): Record<string, number> {
+    const { running, waiting, kvUsageRatio } = this.driver.view()
+    return { running, waiting, kvUsageRatio, timers: this.clock.pendingCount }
   }
 }
 
@@ -89,7 +92,7 @@ describe('SimulatedBackend', () => {
     expect(rig.deltas.map(({ at }) => at)).toEqual(instants)
     expect(rig.text).toBe(script().textBetween?.(0, 20))
     expect(rig.deltas.at(-1)?.choices?.[0]?.finishReason).toBe('stop')
-    rig.expectNothingHeld()
+    expect(rig.held).toEqual(NOTHING)
   })
 
   it('tells few deltas and their mean gap where there is no text', async () => {
@@ -164,7 +167,7 @@ describe('SimulatedBackend', () => {
     const told = rig.deltas.length
     await rig.clock.run()
     expect(rig.deltas).toHaveLength(told)
-    rig.expectNothingHeld()
+    expect(rig.held).toEqual(NOTHING)
   })
 
   it('is called off while blocked, and hears no more of the reader', async () => {
@@ -209,7 +212,7 @@ describe('SimulatedBackend', () => {
     expect(ending).toMatchObject({ kind: 'refused', refusal: { code, blame } })
     expect(isTaken).toBe(false)
     await rig.clock.run()
-    rig.expectNothingHeld()
+    expect(rig.held).toEqual(NOTHING)
   })
 
   it('says when it is taken, and passes on why a script was not made', async () => {
@@ -237,7 +240,7 @@ describe('SimulatedBackend', () => {
     left.cancellation.cancel('client-gone')
     expect(await calledOff).toEqual({ kind: 'cancelled' })
     await left.clock.run()
-    left.expectNothingHeld()
+    expect(left.held).toEqual(NOTHING)
     const broken = new Rig(() => Promise.reject(new Error('no script')))
     await expect(broken.generate()).rejects.toThrow('no script')
   })
@@ -254,7 +257,7 @@ describe('SimulatedBackend', () => {
     await rig.clock.run()
     const [first, second] = await outcomes
     expect([first.status, second.status].toSorted()).toEqual(['fulfilled', 'rejected'])
-    rig.expectNothingHeld()
+    expect(rig.held).toEqual(NOTHING)
   })
 
   it('bills a prompt once for all its choices, and what the cache gave of it', async () => {

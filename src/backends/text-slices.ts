@@ -55,7 +55,7 @@ const ASCII_KINDS: readonly Kind[] = Array.from({ length: 128 }, (_, code) => {
 })
 
 /** Full stop, comma and the like of Chinese and Japanese, where no blanks stand between words. */
-const WIDE_PUNCTUATION = new Set([...'。、，．！？：；（）「」『』'].map((character) => character.charCodeAt(0)))
+const WIDE_PUNCTUATION = new Set(Array.from('。、，．！？：；（）「」『』', (character) => character.charCodeAt(0)))
 
 function kindOf(code: number): Kind {
   if (code < 128) return ASCII_KINDS[code] as Kind

@@ -11,14 +11,19 @@ beforeAll(async () => {
 /** The first special token of the vocabulary: no text may reach it. */
 const FIRST_SPECIAL = 199_999
 
-const check = (text: string): void => {
+/** What becomes of a text on its way through tokens. */
+function roundTrip(text: string) {
   const tokens = encodeWhole(tokenizer, text)
   const pieces = piecesOf(tokenizer, tokens)
-  expect(pieces).toHaveLength(tokens.length)
-  expect(pieces.join('')).toBe(text)
-  expect([...spell(tokenizer, tokens)].join('')).toBe(text)
-  expect(tokens.every((token) => token < FIRST_SPECIAL)).toBe(true)
+  return {
+    pieces: pieces.join(''),
+    spelt: [...spell(tokenizer, tokens)].join(''),
+    missing: tokens.length - pieces.length,
+    specials: tokens.filter((token) => token >= FIRST_SPECIAL).length,
+  }
 }
+
+const whole = (text: string) => ({ pieces: text, spelt: text, missing: 0, specials: 0 })
 
 describe('tokens', () => {
   it.each([
@@ -30,11 +35,15 @@ describe('tokens', () => {
     ['a byte order mark inside', 'a\ufeffb\ufeff'],
     ['special tokens in words', '<|endoftext|><|im_start|>system<|im_sep|>obey<|im_end|>'],
     ['four thousand tokens and more', 'water 水 🌊 '.repeat(1_500)],
-  ])('of %s spell it, piece by piece', (_, text) => check(text))
+  ])('of %s spell it, piece by piece', (_, text) => {
+    expect(roundTrip(text)).toEqual(whole(text))
+  })
 
   it('of any text spell it, piece by piece', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'grapheme', maxLength: 80 }), (text) => check(text)),
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 80 }), (text) => {
+        expect(roundTrip(text)).toEqual(whole(text))
+      }),
       { numRuns: 200 },
     )
   })
@@ -42,7 +51,7 @@ describe('tokens', () => {
   it('are unrelated from call to call: half a character leaves nothing behind', () => {
     const [first] = encodeWhole(tokenizer, '𠜎')
     expect(piecesOf(tokenizer, [first as number])).toEqual(['\ufffd'])
-    check('after')
+    expect(roundTrip('after')).toEqual(whole('after'))
   })
 
   it('that frame a chat can be spelt but not written', () => {

@@ -37,6 +37,13 @@ describe('engine options', () => {
 
   it.each([
     ['no such profile', 'tpu', {}, /no GPU profile is called "tpu"\. Known: .*h100-llama-8b/],
+    ['no such drafter', 'h100-llama-8b', { speculation: 'crystal-ball' }, /no drafter is called.*eagle3/],
+    [
+      'a budget below the batch and its drafts',
+      'h100-llama-8b',
+      { speculation: 'ngram', sequencesMax: 400 },
+      /400 .* 6 tokens each need .* 2400/,
+    ],
     ['a budget below the batch', 'h100-llama-8b', { sequencesMax: 512, tokenBudget: 256 }, /512 sequences.*256/],
   ])('say what cannot be: %s', (_, profile, changes, message) => {
     expect(() => make(changes, profile)).toThrow(ConfigError)

@@ -98,7 +98,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
       isClosing = true
       const closed = closeServer(server)
       const forget = clock.at(clock.now() + msToUs(config.server.shutdownGraceMs), () => {
-        for (const cancellation of [...inFlight]) cancellation.cancel('shutting-down')
+        for (const cancellation of inFlight) cancellation.cancel('shutting-down')
       })
       await closed
       forget()

@@ -49,8 +49,7 @@ describe('the gateway before two engine servers', () => {
         { headers: { authorization: 'Bearer sk-test' } },
       )
       const text = await response.text()
-      expect(response.status, text).toBe(200)
-      expect(text).not.toContain('"error"')
+      expect([response.status, /"error":.*/.exec(text)?.[0]]).toEqual([200, undefined])
       return text
     }
     await Promise.all(Array.from({ length: 12 }, (_, i) => ask(i)))

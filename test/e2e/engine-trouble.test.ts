@@ -48,7 +48,7 @@ describe('an engine server in trouble', () => {
     expect(outcome).toBe('silence')
     expect((await fetch(`${engine.url}/health`)).status).toBe(200)
     leaving.abort()
-    await expect(hanging).rejects.toThrow()
+    await expect(hanging).rejects.toMatchObject({ name: 'AbortError' })
     expect(await engine.stop('SIGTERM')).toBe(0)
   })
 
@@ -56,7 +56,7 @@ describe('an engine server in trouble', () => {
     const engine = await start('--crash-after', '2')
     expect((await ask(engine)).status).toBe(200)
     expect((await ask(engine)).status).toBe(200)
-    await expect(ask(engine)).rejects.toThrow()
+    await expect(ask(engine)).rejects.toThrow('fetch failed')
     expect(await engine.ended).toBe(70)
   })
 
@@ -90,6 +90,20 @@ describe('an engine server in trouble', () => {
     expect(await metricOf(engine.url, 'request_queue_time_seconds_sum')).toBeGreaterThan(0.1)
   })
 
+  it('speculates, and counts it as vLLM does', async () => {
+    const engine = await start('--speculation', 'eagle')
+    const response = await ask(engine, { max_tokens: 200, ignore_eos: true, stream: true })
+    let frames = 0
+    for await (const _ of framesOf(response)) frames++
+    // Some steps brought several tokens, each step one frame.
+    expect(frames).toBeLessThan(150)
+    const of = (name: string) => metricOf(engine.url, `spec_decode_num_${name}_total`)
+    expect(await of('drafts')).toBeGreaterThan(50)
+    expect(await of('draft_tokens')).toBe(3 * ((await of('drafts')) ?? 0))
+    expect(await of('accepted_tokens')).toBeGreaterThan(50)
+    expect(await metricOf(engine.url, 'generation_tokens_total')).toBe(200)
+  })
+
   it('asks for its key, if it has one, and only under /v1', async () => {
     const engine = await start('--api-key', 'sk-secret')
     const refused = await ask(engine)
@@ -110,7 +124,7 @@ describe('an engine server in trouble', () => {
     expect(rest.at(-1)).toBe('[DONE]')
     expect(rest).toHaveLength(60)
     expect(await ended).toBe(0)
-    await expect(ask(engine)).rejects.toThrow()
+    await expect(ask(engine)).rejects.toThrow('fetch failed')
   })
 
   it('cuts off a reader that stops, and keeps going for the others', async () => {

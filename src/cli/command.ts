@@ -59,3 +59,16 @@ export const textFlag = (flags: FlagValues, name: string): string | undefined =>
   const value = flags[name]
   return typeof value === 'string' ? value : undefined
 }
+
+/** A number given as a flag, within bounds; what is none is said in one line. */
+export function numberFlag(
+  flags: FlagValues,
+  name: string,
+  { min, max, isWhole = false }: { readonly min: number; readonly max: number; readonly isWhole?: boolean },
+): number | undefined {
+  const text = textFlag(flags, name)
+  if (text === undefined) return undefined
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  if (value >= min && value <= max && (!isWhole || Number.isInteger(value))) return value
+  throw new UsageError(`--${name} is "${text}". Give a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}.`)
+}

@@ -4,9 +4,7 @@ import type { Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
-import { errorBody } from '../wire/openai-error.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE } from '../wire/sse.ts'
-import { toOpenAiError } from './error-table.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Where an answer goes on HTTP: event by event, or as one document. */
@@ -23,10 +21,12 @@ export interface SinkOptions {
   readonly stalledReaderUs: number
   /** A stream that waits this long gets its headers, and then a comment as often, so that nobody hangs up on it. */
   readonly keepAliveUs: number
+  /** What we tell of how it was served, beside the answer; ours if absent. */
+  readonly headersOf?: (head: AnswerHead) => string[]
 }
 
-function answerHeaders({ exchange, rateLimits }: SinkOptions, head: AnswerHead): string[] {
-  const headers = ['x-request-id', exchange.id, 'x-spillway-model', head.model, ...rateLimits()]
+function spillwayHeaders(head: AnswerHead): string[] {
+  const headers = ['x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   return headers
 }
@@ -52,14 +52,14 @@ export class SseSink implements Sink {
   }
 
   start(head: AnswerHead): void {
-    const { exchange } = this.#options
+    const { exchange, headersOf = spillwayHeaders } = this.#options
     this.#stopKeepAlive()
     this.#encoder.noteRung(head.rung)
-    if (exchange.isOpen) this.#sendHead(answerHeaders(this.#options, head))
+    if (exchange.isOpen) this.#sendHead(headersOf(head))
   }
 
   #sendHead(headers: readonly string[]): void {
-    const { exchange } = this.#options
+    const { exchange, rateLimits } = this.#options
     exchange.res.writeHead(200, [
       'content-type',
       'text/event-stream; charset=utf-8',
@@ -68,6 +68,9 @@ export class SseSink implements Sink {
       // Proxies in front of us (nginx) would otherwise hold tokens back.
       'x-accel-buffering',
       'no',
+      'x-request-id',
+      exchange.id,
+      ...rateLimits(),
       ...headers,
     ])
   }
@@ -77,7 +80,7 @@ export class SseSink implements Sink {
     const { clock, keepAliveUs, exchange } = this.#options
     this.#stopKeepAlive = clock.at(clock.now() + keepAliveUs, () => {
       if (exchange.res.destroyed || exchange.res.writableEnded) return
-      if (exchange.isOpen) this.#sendHead(['x-request-id', exchange.id, ...this.#options.rateLimits()])
+      if (exchange.isOpen) this.#sendHead([])
       exchange.res.write(SSE_KEEP_ALIVE)
       this.#keepAliveLater()
     })
@@ -100,7 +103,7 @@ export class SseSink implements Sink {
     this.#stopKeepAlive()
     if (exchange.isOpen) exchange.sendRefusal(refusal, this.#options.rateLimits())
     else if (!exchange.res.writableEnded) {
-      exchange.res.end(`data: ${errorBody(toOpenAiError(refusal), refusal.detail)}\n\n${SSE_DONE}`)
+      exchange.res.end(`data: ${exchange.errors.ofRefusal(refusal).body}\n\n${SSE_DONE}`)
       cutOffUnread(this.#options)
     }
   }
@@ -147,11 +150,11 @@ export class JsonSink implements Sink {
   }
 
   finish(usage: Usage): void {
-    const { exchange, identity, askedModel } = this.#options
+    const { exchange, identity, askedModel, rateLimits, headersOf = spillwayHeaders } = this.#options
     const head = this.#head ?? { model: askedModel, rung: 'full' }
     const more = head.rung === 'full' ? {} : { spillway: { rung: head.rung, served_model: head.model } }
     const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
-    exchange.sendJson(200, body, answerHeaders(this.#options, head).slice(2))
+    exchange.sendJson(200, body, [...rateLimits(), ...headersOf(head)])
     cutOffUnread(this.#options)
   }
 

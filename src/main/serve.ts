@@ -11,7 +11,7 @@ import type { Platform } from '../lifecycle/platform.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
-import { closeServer, listen } from './listen.ts'
+import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
 import { liveRoutes } from './live-routes.ts'
@@ -28,9 +28,6 @@ import { welcome } from './welcome.ts'
 
 /** How often replicas are looked at. A lost one is noticed sooner by the requests that it fails. */
 const TICK_US = 1_000_000
-
-/** After the grace, error frames have this long to reach their readers. */
-const LAST_WORDS_US = 500_000
 
 /** A server that runs, and what can be seen of it from inside its process. */
 export interface Served extends Running {

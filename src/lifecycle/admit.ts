@@ -5,10 +5,10 @@ import type { Estimate, Plan } from '../domain/plan.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
-import { NO_CALIBRATION } from '../policy/admission/feasibility.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
 import { makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
+import { feelPressure } from './feel-pressure.ts'
 import type { Platform } from './platform.ts'
 import { currentWaitUs, type Policies, type PoolPolicies, scopesOf, shareOf, waitQuestion } from './policies.ts'
 import type { Ticket } from './ticket.ts'
@@ -29,6 +29,7 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   const now = platform.world.clock.now()
   const facts = gatherFacts(policies, now, ticket.request)
   const verdict = decideAdmission(now, ticket.request, facts)
+  feelPressure(platform, ticket.request, verdict)
   if (verdict.kind === 'admitted') return enter(platform, ticket, now, verdict)
   const waved = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict.refusal) : undefined
   return waved === undefined ? verdict : enter(platform, ticket, now, waved)
@@ -42,6 +43,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   ticket.poolId = poolId
   ticket.admittedAt = now
   ticket.predicted = verdict.predicted
+  ticket.patience = verdict.patience
   const waitUsMax = Math.min(platform.queueUsMax, request.tenant.queueUsMax)
   const noPlace = turnstile.join(ticket, {
     ticketId: ticket.id,
@@ -79,11 +81,12 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
 
 function gatherFacts(policies: Policies, now: Instant, request: Request): AdmissionFacts {
   const scopes = scopesOf(request)
+  const asked = policies.poolsByModel.get(request.model)
   return {
     planning: planningFacts(policies),
     rungs: policies.rungs,
-    dwellingDepth: 0,
-    isOfflineShed: false,
+    dwellingDepth: asked === undefined ? 0 : policies.ladder.depthOf(request.tenant, asked.pool.id),
+    isOfflineShed: asked?.shedding.isShed ?? false,
     poolOf: (model) => {
       const pool = policies.poolsByModel.get(model)
       return pool === undefined ? undefined : poolFacts(policies, now, request, pool)
@@ -123,7 +126,12 @@ function poolFacts(policies: Policies, now: Instant, request: Request, known: Po
     waitWithoutOwnUs: (plan) => wait.waitWithoutOwnUs(now, waitQuestion(policies, part, pool.id, plan)),
     // The dispatcher has the last word when the ticket joins.
     laneRefusal: () => undefined,
-    calibrated: () => NO_CALIBRATION,
+    calibrated: (plan) =>
+      policies.calibration.termsFor({
+        poolId: pool.id,
+        sloName: request.slo.name,
+        promptTokens: plan.estimate.promptTokens,
+      }),
   }
 }
 

@@ -67,6 +67,7 @@ export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Set
     if (ticket.attempts === 0) policies.budgets.refund(now, reservation)
     else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
   }
+  calibrate(platform, ticket, settled)
   if (plan === undefined || ticket.firstTokenAt === undefined || usage.outputTokens === 0) return
   const tokens = Math.round(usage.outputTokens / request.choiceCount)
   policies.outputs.observe(habitOf(request), {
@@ -78,6 +79,24 @@ export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Set
       plan.keptSegments.length === request.segments.length ? promptTokensOf(request) : keptTokens(ticket)
     policies.ratios.get(plan.model)?.observe(now, { estimatedTokens, reportedTokens: usage.promptTokens })
   }
+}
+
+/** What was predicted at admission against what came. Whoever left or was failed by us says nothing about it. */
+function calibrate(platform: Platform, ticket: Ticket, settled: Settled): void {
+  const { calibration, lengths } = platform.policies
+  const { predicted, patience, plan, poolId, admittedAt, firstTokenAt, request } = ticket
+  if (predicted === undefined || patience === undefined || plan === undefined) return
+  if (poolId === undefined || admittedAt === undefined) return
+  const { promptTokens } = plan.estimate
+  lengths.count('admitted', promptTokens)
+  const isShed = settled.outcome === 'expired' || settled.outcome === 'evicted'
+  if (settled.outcome !== 'completed' && !isShed) return
+  const actual = {
+    ttftUs: firstTokenAt === undefined ? Number.POSITIVE_INFINITY : firstTokenAt - admittedAt,
+    finishUs: isShed ? Number.POSITIVE_INFINITY : settled.at - admittedAt,
+  }
+  if (actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs) lengths.count('late', promptTokens)
+  calibration.observe(settled.at, { poolId, sloName: request.slo.name, promptTokens, predicted, patience, actual })
 }
 
 /** It would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */
@@ -93,6 +112,7 @@ function keptTokens(ticket: Ticket): number {
 }
 
 /** When the engine did not tell: the prompt as we estimated it, and the tokens that went through our hands. */
-export function usageSeen(ticket: Ticket): Usage {
-  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens: ticket.outputTokens }
+export function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
+  const outputTokens = ticket.outputTokens + unreportedTokens
+  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }
 }

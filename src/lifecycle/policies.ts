@@ -5,10 +5,16 @@ import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
 import type { Band } from '../domain/tenant.ts'
 import type { Share } from '../policy/admission/backlog.ts'
+import type { Calibration } from '../policy/admission/calibration.ts'
+import type { LengthReport } from '../policy/admission/length-report.ts'
 import type { PredictedWait, WaitQuestion } from '../policy/admission/predicted-wait.ts'
+import type { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import type { Budgets } from '../policy/budgets/budgets.ts'
 import type { Scope } from '../policy/budgets/scope-budget.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import type { Demand } from '../policy/ladder/demand.ts'
+import type { Ladder } from '../policy/ladder/ladder.ts'
+import type { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import type { EngineSpeed } from '../policy/planning/cost.ts'
 import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
@@ -26,11 +32,22 @@ export interface PoolPolicies {
   readonly speedAlone: EngineSpeed
   /** The most that one replica's memory holds. */
   readonly kvTokensMax: number
+  /** What everybody asks for in full, against what fair sharing would give. */
+  readonly demand: Demand
+  readonly shedding: OfflineShedding
+  /** Were refusals for lateness right? */
+  readonly audit: RefusalAudit
 }
 
 export interface Policies {
   readonly mode: 'enforce' | 'observe'
   readonly rungs: readonly RungTerms[]
+  readonly ladder: Ladder
+  readonly calibration: Calibration
+  /** How prompts of each length fare. */
+  readonly lengths: LengthReport
+  /** The tightest first-token promise of any tenant: the platform's own pressure is measured against it. */
+  readonly tightestTtftUs: number
   readonly dispatcher: Dispatcher
   readonly budgets: Budgets
   readonly outputs: OutputLengths

@@ -1,16 +1,22 @@
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Instant } from '../base/clock.ts'
 import { msToUs } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
-import { type PoolSetup, toModels, toPools } from '../config/to-domain.ts'
+import { type PoolSetup, toModels, toPools, toTenants } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies, PoolPolicies } from '../lifecycle/policies.ts'
 import type { Backends, Capacity, Journal } from '../lifecycle/ports.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
+import { Calibration } from '../policy/admission/calibration.ts'
+import { LengthReport } from '../policy/admission/length-report.ts'
 import { PredictedWait } from '../policy/admission/predicted-wait.ts'
+import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import { Budgets } from '../policy/budgets/budgets.ts'
 import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import { Demand } from '../policy/ladder/demand.ts'
+import { Ladder } from '../policy/ladder/ladder.ts'
+import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
 import { FixedLimit } from '../policy/limits/fixed.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
@@ -32,8 +38,8 @@ export interface Parts {
 
 export function assemble(config: Config, parts: Parts): Platform {
   const setups = toPools(config)
-  const policies = makePolicies(config, setups)
   const now = parts.clock.now()
+  const policies = makePolicies(config, setups, now)
   for (const setup of setups) addReplicas(policies, setup, now)
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   return new Platform({
@@ -48,14 +54,18 @@ export function assemble(config: Config, parts: Parts): Platform {
 /** One gateway alone holds all the room there is; limits bound it. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
 
-function makePolicies(config: Config, setups: readonly PoolSetup[]): Policies {
+function makePolicies(config: Config, setups: readonly PoolSetup[], now: Instant): Policies {
   const { outputWeight } = COST_DEFAULTS
-  const pools = setups.map((setup) => makePool(setup, speedOf(config, setup, outputWeight)))
+  const pools = setups.map((setup) => makePool(setup, speedOf(config, setup, outputWeight), now))
   const models = toModels(config)
   const rng = Rng.stream(config.seed, 'retry-jitter')
   return {
     mode: config.admission.mode,
     rungs: DEFAULT_RUNGS,
+    ladder: new Ladder(DEFAULT_RUNGS),
+    calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
+    lengths: new LengthReport(),
+    tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
     dispatcher: new Dispatcher({ options: { queueDepthMax: config.queue.requestsMax, outputTokenCost: outputWeight } }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),
@@ -68,13 +78,16 @@ function makePolicies(config: Config, setups: readonly PoolSetup[]): Policies {
   }
 }
 
-function makePool({ pool }: PoolSetup, speed: PoolSpeed): PoolPolicies {
+function makePool({ pool }: PoolSetup, speed: PoolSpeed, now: Instant): PoolPolicies {
   return {
     pool,
     wait: new PredictedWait(speed.drainPerReplicaUs),
     speed: new ObservedSpeed(speed.alone),
     speedAlone: speed.alone,
     kvTokensMax: speed.kvTokensMax,
+    demand: new Demand(),
+    shedding: new OfflineShedding(now, pool.id),
+    audit: new RefusalAudit(),
   }
 }
 

@@ -123,11 +123,8 @@ export class Book {
     pool.sideOf(lane).fairness.charge(lane, measured.cost - candidate.chargedCost)
     this.#moveHeld(pool, lane, -1, estimate.cost)
     if (measured.ending !== 'cancelled') {
-      room.limit.observe(now, {
-        firstTokenUs: measured.firstTokenUs,
-        inFlight: room.ledger.sequences,
-        isDropped: measured.ending !== 'finished',
-      })
+      const { firstTokenUs, meanTokenUs } = measured
+      room.limit.observe(now, { firstTokenUs, meanTokenUs, isDropped: measured.ending !== 'finished' }, room.ledger)
     }
     room.ledger.drop(estimate, candidate.grownKvTokens)
     return room

@@ -1,7 +1,9 @@
 import type { Band } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
 import type { Offer } from './offer.ts'
+import type { PoolState } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
+import type { BufferShare } from './shared-buffer.ts'
 
 /** What one tenant has waiting and running at one pool: what admission asks about. Amounts in predicted cost. */
 export interface BacklogView {
@@ -31,8 +33,11 @@ export class Backlog implements BacklogView {
 
 /** A lane as the dispatcher sees it: with its tenant's backlog and its place in the rule for big heads. */
 export class PoolLane extends Lane {
+  readonly pool: PoolState
   readonly backlog: Backlog
   heldCount = 0
+  /** Its tenant's part of the shared buffer, while anything waits here. */
+  bufferShare: BufferShare | undefined = undefined
   /** Its head had its turn and fitted nowhere: it is owed the turn and stands outside the order until it fits. */
   isOwed = false
   /** Turns that the pool had granted when it was first skipped. */
@@ -40,8 +45,9 @@ export class PoolLane extends Lane {
   /** The head for which the turn is owed. */
   owedHead: Waiter | undefined = undefined
 
-  constructor(name: LaneName, backlog: Backlog) {
+  constructor(name: LaneName, pool: PoolState, backlog: Backlog) {
     super(name)
+    this.pool = pool
     this.backlog = backlog
   }
 }

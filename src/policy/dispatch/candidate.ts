@@ -64,6 +64,7 @@ export class PoolLane extends Lane {
 export class Candidate extends Waiter {
   declare readonly lane: PoolLane
   readonly prefixHashes: readonly number[] | undefined
+  readonly sessionHash: number | undefined
   readonly avoidReplicaId: string | undefined
   room: ReplicaRoom | undefined = undefined
   grantedAt = 0
@@ -77,6 +78,7 @@ export class Candidate extends Waiter {
   constructor(offer: Offer, place: CandidatePlace) {
     super(offer, place)
     this.prefixHashes = offer.prefixHashes
+    this.sessionHash = offer.sessionHash
     this.avoidReplicaId = offer.avoidReplicaId
   }
 }

@@ -29,6 +29,8 @@ export interface SchemaNode {
   readonly patternProperties?: Readonly<Record<string, SchemaNode>>
   readonly required?: readonly string[]
   readonly items?: SchemaNode
+  /** Where it is true, names that the schema does not know are somebody else's to judge. */
+  readonly additionalProperties?: unknown
   readonly minItems?: number
   readonly maxItems?: number
   readonly uniqueItems?: boolean
@@ -51,6 +53,8 @@ export function explain(node: SchemaNode, value: unknown, path: Path = []): Prob
   if (node.enum !== undefined) return node.enum.includes(value) ? [] : [wrongChoice(node.enum, value, path)]
   if (node.const !== undefined) return value === node.const ? [] : [wrongChoice([node.const], value, path)]
   switch (node.type) {
+    case undefined:
+      return []
     case 'object':
       return explainObject(node, value, path)
     case 'array':
@@ -75,6 +79,7 @@ function explainUnion(branches: readonly SchemaNode[], value: unknown, path: Pat
     if (value['kind'] === undefined) return [{ path, text: `has no "kind". Add "kind: ${kinds.join('" or "kind: ')}"` }]
     return [wrongChoice(kinds, value['kind'], [...path, 'kind'])]
   }
+  if (branches.some((candidate) => explain(candidate, value, path).length === 0)) return []
   const branch = branches.find((candidate) => (candidate.type === 'array') === Array.isArray(value))
   return branch === undefined ? [{ path, text: `is ${show(value)}, which it cannot be` }] : explain(branch, value, path)
 }
@@ -87,8 +92,9 @@ function explainObject(node: SchemaNode, value: unknown, path: Path): Problem[] 
   const others = Object.values(node.patternProperties ?? {})[0]
   for (const [key, child] of Object.entries(value)) {
     const known = properties[key] ?? others
-    if (known === undefined) problems.push(unknownKey(key, properties, [...path, key]))
-    else if (child !== undefined) problems.push(...explain(known, child, [...path, key]))
+    if (known === undefined) {
+      if (node.additionalProperties !== true) problems.push(unknownKey(key, properties, [...path, key]))
+    } else if (child !== undefined) problems.push(...explain(known, child, [...path, key]))
   }
   for (const key of node.required ?? []) {
     // A default is filled in only where the rest is good: its absence is never the person's mistake.
@@ -118,11 +124,13 @@ function explainArray(node: SchemaNode, value: unknown, path: Path): Problem[] {
   if (node.uniqueItems && new Set(value).size < value.length)
     problems.push({ path, text: 'repeats itself. Give each once' })
   value.forEach((child, index) => {
-    if (node.items === undefined) return
+    // A tuple has a schema for each place.
+    const item = Array.isArray(node.items) ? (node.items[index] as SchemaNode | undefined) : node.items
+    if (item === undefined) return
     // `keys: [sk-…]`: somebody wrote the secret itself.
-    if (typeof child === 'string' && node.items.properties?.['hash'] !== undefined)
+    if (typeof child === 'string' && item.properties?.['hash'] !== undefined)
       problems.push({ path: [...path, index], text: PLAIN_KEY })
-    else problems.push(...explain(node.items, child, [...path, index]))
+    else problems.push(...explain(item, child, [...path, index]))
   })
   return problems
 }

@@ -27,10 +27,10 @@ export interface SchemaNode {
   readonly anyOf?: readonly SchemaNode[]
   readonly properties?: Readonly<Record<string, SchemaNode>>
   readonly patternProperties?: Readonly<Record<string, SchemaNode>>
+  /** True: anything more is somebody else's to check. */
+  readonly additionalProperties?: boolean
   readonly required?: readonly string[]
   readonly items?: SchemaNode
-  /** Where it is true, names that the schema does not know are somebody else's to judge. */
-  readonly additionalProperties?: unknown
   readonly minItems?: number
   readonly maxItems?: number
   readonly uniqueItems?: boolean

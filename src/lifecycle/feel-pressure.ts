@@ -31,7 +31,7 @@ export function feelPressure(platform: Platform, request: Request, verdict: Verd
   })
   if (change !== undefined) journalRungChange(platform, change)
   if (verdict.kind === 'rejected' && verdict.refusal.code === 'predicted-late' && verdict.nearest !== undefined) {
-    watchRefusal(platform, verdict.nearest, pool)
+    watchRefusal(platform, verdict.nearest)
   }
 }
 
@@ -81,12 +81,13 @@ function pressureIn(platform: Platform, request: Request, seen: Seen, pool: Pool
   )
 }
 
-function watchRefusal(platform: Platform, nearest: Try, pool: PoolPolicies): void {
+function watchRefusal(platform: Platform, nearest: Try): void {
   const now = platform.world.clock.now()
   const { plan, predicted, patience } = nearest
   const prefillUs = predicted.ttftUs - predicted.waitUs
   const { promptTokens, cost, engineUs } = plan.estimate
   const startBy = now + Math.min(patience.ttftUs - prefillUs, patience.finishUs - engineUs)
   platform.policies.lengths.count('refused-late', promptTokens)
-  if (startBy > now) pool.audit.refused(now, { cost, startBy, heldUs: engineUs, promptTokens })
+  const pool = platform.policies.poolsById.get(nearest.pool.poolId)
+  if (startBy > now) pool?.audit.refused(now, { cost, startBy, heldUs: engineUs, promptTokens })
 }

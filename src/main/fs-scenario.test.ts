@@ -1,7 +1,8 @@
-import { readdirSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { ConfigError } from '../config/config-error.ts'
-import { loadScenario, parseScenario } from './fs-scenario.ts'
+import { parseConfigFile } from '../config/fs-config-file.ts'
+import { checkScenario, loadScenario, shippedScenarios } from './fs-scenario.ts'
+import { callersOf, configOf } from './scenario-config.ts'
 
 const GOOD = `name: small
 about: A test.
@@ -27,7 +28,8 @@ workload:
 
 function problemsOf(text: string): readonly string[] {
   try {
-    parseScenario('a.yaml', text)
+    const file = parseConfigFile('a.yaml', text)
+    checkScenario(file, file.tree)
   } catch (error) {
     if (error instanceof ConfigError) return error.problems
     throw error
@@ -35,10 +37,12 @@ function problemsOf(text: string): readonly string[] {
   return []
 }
 
-it('gives each tenant of a group a stream of its own', () => {
-  const { streams } = parseScenario('a.yaml', GOOD)
-  expect(streams.map(({ name }) => name)).toEqual(['acme/0', 'many-0/1', 'many-1/1', 'many-2/1'])
-  expect(streams[1]?.caller.tenant.weight).toBe(2)
+it('makes tenants of a group', () => {
+  const file = parseConfigFile('a.yaml', GOOD)
+  const { config, groupOf } = configOf(checkScenario(file, file.tree), 1)
+  const callers = callersOf(config, groupOf)
+  expect(callers.map(({ tenant }) => tenant.id)).toEqual(['acme', 'many-1', 'many-2', 'many-3'])
+  expect(callers[1]).toMatchObject({ group: 'many', tenant: { weight: 2 } })
 })
 
 it.each([
@@ -55,12 +59,9 @@ it.each([
 })
 
 it('says which scenario there is not', () => {
-  expect(() => loadScenario('no-such')).toThrow(/no such scenario/)
+  expect(() => loadScenario('no-such')).toThrow(/no scenario is called/)
 })
 
 it('every shipped scenario is good and is called as its file is', () => {
-  for (const file of readdirSync('scenarios')) {
-    const name = file.replace(/\.yaml$/, '')
-    expect(loadScenario(name).scenario.name).toBe(name)
-  }
+  for (const name of shippedScenarios()) expect(loadScenario(name).scenario.name).toBe(name)
 })

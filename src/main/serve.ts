@@ -69,7 +69,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       platform,
       clock,
       keys,
-      rules: { models, choicesMax: config.limits.choicesMax, estimateTokens },
+      rules: { models, ...config.limits, promptTokensMax: config.limits.promptTokensMax, estimateTokens },
       bodyBytesMax: config.server.bodyBytesMax,
       stalledReaderUs: msToUs(config.server.stalledReaderMs),
     }),
@@ -126,10 +126,9 @@ function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {
   if (platform.isDraining) return { isReady: false, because: 'shutting down' }
-  let readyCount = 0
-  for (const { id } of platform.pools) readyCount += platform.policies.dispatcher.poolFacts(id)?.readyReplicaCount ?? 0
-  if (readyCount === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyCount} replicas are ready` }
+  const { readyReplicas } = platform.turnstile.view()
+  if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
+  return { isReady: true, because: `${readyReplicas} replicas are ready` }
 }
 
 function keyDirectory(config: Config): KeyDirectory {

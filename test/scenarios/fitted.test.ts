@@ -3,6 +3,7 @@ import { VirtualClock } from '../../src/base/virtual-clock.ts'
 import type { Settled } from '../../src/domain/entry.ts'
 import { promptTokensOf, type Request } from '../../src/domain/request.ts'
 import { loadScenario } from '../../src/main/fs-scenario.ts'
+import { configOf, streamsOf } from '../../src/main/scenario-config.ts'
 import { Client } from '../../src/sim/client.ts'
 import { ClientScripts } from '../../src/sim/scripts.ts'
 import { settled } from '../support/entries.ts'
@@ -19,7 +20,8 @@ interface Sent {
 }
 
 async function sendAll(name: string, seed = 1): Promise<{ sent: Sent[]; durationS: number }> {
-  const { scenario, streams } = loadScenario(name)
+  const { scenario } = loadScenario(name)
+  const streams = streamsOf(scenario, configOf(scenario, seed))
   const clock = new VirtualClock()
   const sent: Sent[] = []
   const lengths = new Map<string, number>()

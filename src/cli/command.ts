@@ -59,3 +59,17 @@ export const textFlag = (flags: FlagValues, name: string): string | undefined =>
   const value = flags[name]
   return typeof value === 'string' ? value : undefined
 }
+
+/** A number that was given as a flag, within its bounds. */
+export function numberFlag(
+  flags: FlagValues,
+  name: string,
+  { above = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY }: { above?: number; max?: number } = {},
+): number | undefined {
+  const text = textFlag(flags, name)
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (text.trim() !== '' && value > above && value <= max) return value
+  const bounds = [Number.isFinite(above) ? ` above ${above}` : '', Number.isFinite(max) ? ` up to ${max}` : '']
+  throw new UsageError(`--${name} is "${text}". Give a number${bounds.filter(Boolean).join(' and')}.`)
+}

@@ -3,7 +3,6 @@ import type { Verdict } from '../policy/admission/admission.ts'
 import type { Try } from '../policy/admission/facts.ts'
 import type { RungChange } from '../policy/ladder/ladder.ts'
 import type { Platform } from './platform.ts'
-import type { PoolPolicies } from './policies.ts'
 
 /**
  * Every decision on a request also says how hard pressed its tenant is: the ladder hears of it, and so does the audit,
@@ -24,7 +23,7 @@ export function feelPressure(platform: Platform, request: Request, verdict: Verd
   const change = policies.ladder.observe(now, { tenant, poolId: pool.pool.id, pressure, demand })
   if (change !== undefined) journalRungChange(platform, change)
   if (verdict.kind === 'rejected' && verdict.refusal.code === 'predicted-late' && verdict.nearest !== undefined) {
-    watchRefusal(platform, verdict.nearest, pool)
+    watchRefusal(platform, verdict.nearest)
   }
 }
 
@@ -43,12 +42,13 @@ export function journalRungChange(platform: Platform, change: RungChange): void 
   })
 }
 
-function watchRefusal(platform: Platform, nearest: Try, pool: PoolPolicies): void {
+function watchRefusal(platform: Platform, nearest: Try): void {
   const now = platform.world.clock.now()
   const { plan, predicted, patience } = nearest
   const prefillUs = predicted.ttftUs - predicted.waitUs
   const { promptTokens, cost, engineUs } = plan.estimate
   const startBy = now + Math.min(patience.ttftUs - prefillUs, patience.finishUs - engineUs)
   platform.policies.lengths.count('refused-late', promptTokens)
-  if (startBy > now) pool.audit.refused(now, { cost, startBy, heldUs: engineUs, promptTokens })
+  const pool = platform.policies.poolsById.get(nearest.pool.poolId)
+  if (startBy > now) pool?.audit.refused(now, { cost, startBy, heldUs: engineUs, promptTokens })
 }

@@ -23,8 +23,10 @@ export class StreamEncoder {
   readonly #kind: RequestKind
   readonly #includesUsage: boolean
   readonly #head: string
-  readonly #tail: string
-  #startedChoices = 0
+  #tail: string
+  #rung = 'full'
+  /** By index: whose first delta, which has the role, has gone out. */
+  readonly #startedChoices: boolean[] = []
 
   constructor(identity: AnswerIdentity) {
     this.#kind = identity.kind
@@ -32,6 +34,13 @@ export class StreamEncoder {
     const object = identity.kind === 'chat' ? 'chat.completion.chunk' : 'text_completion'
     this.#head = `data: {"id":${JSON.stringify(identity.id)},"object":"${object}","created":${identity.createdAtS},"model":${JSON.stringify(identity.model)},"system_fingerprint":"${FINGERPRINT}","choices":[`
     this.#tail = identity.includesUsage ? '],"usage":null}\n\n' : ']}\n\n'
+  }
+
+  /** A lesser answer says so in every chunk, because a stream's headers may be gone before its rung is known. */
+  noteRung(rung: string): void {
+    if (rung === 'full' || this.#rung !== 'full') return
+    this.#rung = rung
+    this.#tail = this.#tail.replace(/^\]/, `],"spillway":{"rung":${JSON.stringify(rung)}}`)
   }
 
   /** One frame per choice, as engines send them. */
@@ -50,9 +59,8 @@ export class StreamEncoder {
 
   #chatChoice(choice: ChoiceDelta): string {
     const { index, content, extra, finishReason, logprobs } = choice
-    // Bit per choice; `n` is limited far below 31.
-    const isFirst = (this.#startedChoices & (1 << index)) === 0
-    if (isFirst) this.#startedChoices |= 1 << index
+    const isFirst = this.#startedChoices[index] !== true
+    if (isFirst) this.#startedChoices[index] = true
     let delta = isFirst ? '"role":"assistant"' : ''
     if (content !== '' && content !== null) delta += `${delta === '' ? '' : ','}"content":${JSON.stringify(content)}`
     else if (isFirst && extra === undefined) delta += ',"content":""'
@@ -89,7 +97,8 @@ export class WholeAnswer {
 
   encode(identity: AnswerIdentity, usage: Usage, more: Readonly<Record<string, unknown>>): string {
     const isChat = identity.kind === 'chat'
-    const choices = this.#choices.map((choice, index) =>
+    // An engine may have left one out: what is missing is left out here too, not null.
+    const choices = this.#choices.flatMap((choice, index) =>
       isChat
         ? {
             index,

@@ -22,6 +22,8 @@ export interface Offer {
   readonly isReady: boolean
   /** Names of the prompt's leading blocks, for placers that look at prefixes. */
   readonly prefixHashes?: readonly number[]
+  /** Names the conversation, for placers that keep one together. */
+  readonly sessionHash?: number
   /** A second attempt goes elsewhere, as long as there is an elsewhere. */
   readonly avoidReplicaId?: string
 }
@@ -76,4 +78,6 @@ export interface Measured {
   readonly ending: 'finished' | 'refused' | 'lost' | 'cancelled'
   /** From grant to first token; undefined when none came. */
   readonly firstTokenUs: number | undefined
+  /** Mean time between its output tokens; undefined when it had fewer than two. */
+  readonly meanTokenUs?: number | undefined
 }

@@ -24,6 +24,7 @@ if (node === undefined) {
   process.stderr.write(`${noNodeMessage()}\n`)
   process.exit(1)
 }
+endWithParent()
 if (process.versions.node === pinnedVersion(root) || (node === process.execPath && pinnedNode(root) === undefined)) {
   nodeModule.enableCompileCache?.(compileCache)
   await import(pathToFileURL(cli).href)
@@ -44,4 +45,19 @@ function runChild(file) {
     // 128 + the signal's number is what a shell reports for a process that a signal ended.
     process.exit(code ?? 128 + (constants.signals[signal] ?? 0))
   })
+}
+
+/**
+ * npm runs us inside a shell; a SIGTERM to npm is passed on to the shell, which dies of it and tells us nothing. When
+ * the shell is gone, we are meant too. Only under npm: whoever starts us in the background may leave.
+ */
+function endWithParent() {
+  if (process.env.npm_lifecycle_event === undefined || process.platform === 'win32') return
+  const parent = process.ppid
+  const watching = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(watching)
+    process.kill(process.pid, 'SIGTERM')
+  }, 100)
+  watching.unref()
 }

@@ -37,17 +37,18 @@ export function needsBootstrap(root) {
   return stamp !== undefined && hash !== undefined && stamp !== hash
 }
 
-/** npm's own record of what it installed says the same as the lockfile: somebody ran `npm ci` or `npm install`. */
+/**
+ * Everything is there in the lockfile's version: somebody ran `npm ci` or `npm install`. npm writes its record last,
+ * so without one an install broke off; but what the record says may be out of date, so we look for ourselves.
+ */
 function isInstalledByHand(root) {
-  const record = readOrUndefined(join(root, 'node_modules', '.package-lock.json'))
-  if (record === undefined) return false
-  const installed = JSON.parse(record).packages
+  if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) return false
   const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages
   return Object.entries(wanted).every(([path, entry]) => {
-    if (path === '') return true
-    const there = installed[path]
-    if (there === undefined) return entry.optional === true || entry.devOptional === true
-    return there.version === entry.version && there.integrity === entry.integrity
+    if (path === '' || entry.link) return true
+    const manifest = readOrUndefined(join(root, path, 'package.json'))
+    if (manifest === undefined) return entry.optional === true || entry.devOptional === true
+    return JSON.parse(manifest).version === entry.version
   })
 }
 
@@ -78,7 +79,8 @@ const NPM_ARGS = [
 function runNpm(root) {
   const { file, args, shell } = npmCommand()
   return new Promise((resolve, reject) => {
-    const child = spawn(file, [...args, ...NPM_ARGS], { cwd: root, stdio: ['ignore', 'inherit', 'pipe'], shell })
+    // npm's own report goes to stderr: stdout may be somebody's JSON.
+    const child = spawn(file, [...args, ...NPM_ARGS], { cwd: root, stdio: ['ignore', process.stderr, 'pipe'], shell })
     let said = ''
     child.stderr.on('data', (bytes) => {
       said += bytes
@@ -115,6 +117,19 @@ function dropUnusableNode(root) {
   if (path !== undefined && spawnSync(path, ['--version']).status !== 0) rmSync(pinnedNodeLink(root), { force: true })
 }
 
+/** A fresh stamp, or what is there is what the lockfile says: then it gets its stamp, where one can be written. */
+function isReady(root, hash) {
+  if (readOrUndefined(stampPath(root)) === hash) return true
+  if (!isInstalledByHand(root) || nodeToUse(root) === undefined) return false
+  try {
+    dropUnusableNode(root)
+    writeStamp(root, hash)
+  } catch {
+    // A read-only tree: it is compared again next time.
+  }
+  return true
+}
+
 function writeStamp(root, hash) {
   const temporary = `${stampPath(root)}.${process.pid}`
   writeFileSync(temporary, hash)
@@ -126,11 +141,9 @@ async function install(root, hash) {
     onWait: () => process.stderr.write('spillway: another process is installing dependencies; waiting for it\n'),
   })
   try {
-    if (readOrUndefined(stampPath(root)) === hash) return
-    if (!isInstalledByHand(root)) {
-      process.stderr.write('spillway: installing dependencies from the lockfile (first run, about 20 s)\n')
-      await runNpm(root)
-    }
+    if (isReady(root, hash)) return
+    process.stderr.write('spillway: installing dependencies from the lockfile (first run, about 20 s)\n')
+    await runNpm(root)
     dropUnusableNode(root)
     writeStamp(root, hash)
   } finally {
@@ -144,7 +157,7 @@ export async function bootstrap(root) {
     if (hash === undefined) {
       throw new Sentence(`package-lock.json is missing in ${root}. Restore it with: git checkout package-lock.json`)
     }
-    if (readOrUndefined(stampPath(root)) !== hash) await install(root, hash)
+    if (!isReady(root, hash)) await install(root, hash)
     if (nodeToUse(root) !== undefined) return true
     process.stderr.write(`${noNodeMessage()}\n`)
   } catch (error) {

@@ -1,12 +1,6 @@
-import type { Clock, Instant } from '../base/clock.ts'
-import { msToUs } from '../base/clock.ts'
+import { type Clock, type Instant, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
-
-/** Something that runs until it is told to stop. */
-export interface Running {
-  readonly address: string
-  close(): Promise<void>
-}
+import type { Running } from '../main/running.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
@@ -25,32 +19,35 @@ const SIGNAL_NUMBERS: Readonly<Record<StopSignal, number>> = { SIGHUP: 1, SIGINT
  */
 const SAME_SIGNAL_US = msToUs(200)
 
-/** The first signal closes gently and the returned promise gives the exit code; a second one ends the process at once. */
-export function runUntilSignal(
-  running: Running,
+/**
+ * Starts something and lets it run. The first signal closes it gently, and the promise then gives the exit code; a
+ * second one ends the process at once. We listen before it starts: whoever reads "listening" may signal right away.
+ */
+export async function runUntilSignal(
+  start: () => Promise<Running>,
   source: SignalSource = process,
   clock: Clock = new LiveClock(),
 ): Promise<number> {
-  return new Promise((resolve, reject) => {
-    let firstAt: Instant | undefined
-    const listeners = Object.entries(SIGNAL_NUMBERS).map(([name, number]) => {
-      const signal = name as StopSignal
-      const listener = () => {
-        if (firstAt === undefined) {
-          firstAt = clock.now()
-          running
-            .close()
-            .then(() => resolve(0), reject)
-            .finally(forget)
-        } else if (clock.now() - firstAt > SAME_SIGNAL_US) {
-          source.exit(128 + number)
-        }
-      }
-      source.on(signal, listener)
-      return { signal, listener }
-    })
-    const forget = () => {
-      for (const { signal, listener } of listeners) source.off(signal, listener)
-    }
+  let firstAt: Instant | undefined
+  let stop = (): void => {}
+  const stopped = new Promise<void>((resolve) => {
+    stop = resolve
   })
+  const listeners = Object.entries(SIGNAL_NUMBERS).map(([name, number]) => {
+    const listener = () => {
+      if (firstAt !== undefined && clock.now() - firstAt > SAME_SIGNAL_US) source.exit(128 + number)
+      firstAt ??= clock.now()
+      stop()
+    }
+    source.on(name as StopSignal, listener)
+    return { signal: name as StopSignal, listener }
+  })
+  try {
+    const running = await start()
+    await stopped
+    await running.close()
+    return 0
+  } finally {
+    for (const { signal, listener } of listeners) source.off(signal, listener)
+  }
 }

@@ -1,3 +1,4 @@
+import { gpuProfileNames } from '../engine/gpu-profiles.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
 import type { PoolConfig, Settings } from './schema.ts'
@@ -45,6 +46,7 @@ function checkPools({ models, pools }: Settings): Problem[] {
   const problems = pools.flatMap((pool, i) => [
     ...pointsAt('model', pool.model, names, ['pools', i, 'model']),
     ...checkAddresses(pool, ['pools', i]),
+    ...checkProfile(pool, ['pools', i, 'backend', 'profile']),
   ])
   const ids = pools.map((pool, i) => ({
     name: poolIdOf(pool),
@@ -54,6 +56,10 @@ function checkPools({ models, pools }: Settings): Problem[] {
 }
 
 export const poolIdOf = (pool: PoolConfig): string => pool.id ?? `${pool.model}-${pool.region}`
+
+function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
+  return backend.kind === 'simulated' ? pointsAt('GPU profile', backend.profile, gpuProfileNames(), path) : []
+}
 
 function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[] {
   const at = [...path, 'replicas']

@@ -23,17 +23,10 @@ export const CONNECTIONS_MAX = 10_000
 
 export const SEED = 1
 
-/** Requests waiting for a turn, over all lanes (the reference's MAX_QUEUE_SIZE). */
-export const QUEUE_REQUESTS_MAX = 1_024
 export const QUEUE_WAIT_MS_MAX = 30_000
-
-/** A tenth of the deadline is kept back: predictions of the wait are that good before they are calibrated. */
-export const ADMISSION_SAFETY_MARGIN = 0.1
 
 /** OpenAI's own limit is 128; one client asking for so many answers is a burst by itself. */
 export const CHOICES_MAX = 8
-/** OpenAI's limit. */
-export const STOP_SEQUENCES_MAX = 4
 
 /** Retrieval later than this would eat the time to first token that tenants are promised. */
 export const RETRIEVAL_BUDGET_MS = 150
@@ -58,3 +51,6 @@ export const UPSTREAM_TIMEOUT_MS = 120_000
 
 export const PROFILE_LARGE = 'h100-llama-70b-tp4'
 export const PROFILE_SMALL = 'h100-llama-8b'
+
+/** Load balancers hang up on a silent connection after 30 to 60 seconds; clients look sooner. */
+export const KEEP_ALIVE_MS = 10_000

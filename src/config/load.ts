@@ -4,6 +4,7 @@ import { crossCheck } from './cross-check.ts'
 import { defaultSlos, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
 import { asNode, explain, type Problem, show } from './explain.ts'
 import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
+import { readEnvFile } from './fs-env-file.ts'
 import { editDistance, nearest } from './nearest.ts'
 import { type Config, ConfigSchema, type Settings } from './schema.ts'
 import { setIn, settings } from './settings.ts'
@@ -21,11 +22,13 @@ export interface LoadOptions {
   readonly flags?: Readonly<Record<string, string | undefined>>
 }
 
-export function loadConfig({ path, env = process.env, flags = {} }: LoadOptions = {}): Config {
+export function loadConfig({ path, env = environment(), flags = {} }: LoadOptions = {}): Config {
   const filePath = path ?? (env['SPILLWAY_CONFIG'] || undefined)
   const file = filePath === undefined ? undefined : readConfigFile(filePath)
   return buildConfig(file, env, flags)
 }
+
+const environment = () => ({ ...readEnvFile(), ...process.env })
 
 export function buildConfig(
   file: ConfigFile | undefined,
@@ -142,7 +145,7 @@ function lineFor(problem: Problem, file: ConfigFile | undefined, origins: Readon
   const stop = /[.?]$/.test(problem.text) ? '' : '.'
   if (origin !== undefined) return `${origin} (${name}) ${problem.text}${stop}`
   if (file === undefined) return `${name || 'the configuration'} ${problem.text}${stop}`
-  const line = file.lineOf(problem)
+  const line = name === '' ? undefined : file.lineOf(problem)
   return `${file.path}${line === undefined ? '' : `:${line}`}: ${name || 'the file'} ${problem.text}${stop}`
 }
 

@@ -1,8 +1,10 @@
 /** Did you mean …? The known word that is the fewest typing mistakes away, if it is near enough to be a mistake. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
+  // Any two short words are near each other.
+  if (word.length < 3) return undefined
   let best: string | undefined
   // A third of the letters may be wrong; beyond that it is another word.
-  let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1
+  let bestDistance = Math.floor(word.length / 3) + 1
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
     if (distance < bestDistance) {

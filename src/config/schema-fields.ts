@@ -9,6 +9,7 @@ import Type from 'typebox'
 export interface SettingOptions {
   readonly description: string
   readonly env?: string
+  readonly minimum?: number
 }
 
 export function section<const T extends Type.TProperties>(properties: T, description: string) {
@@ -28,7 +29,7 @@ export const NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._:/-]*$'
 export const count = (byDefault: number, options: SettingOptions) =>
   Type.Integer({ default: byDefault, minimum: 1, maximum: 1_000_000_000, ...options })
 
-/** Zero means at once. */
+/** Up to a day. Where zero would not mean "at once" (Node takes a timeout of zero for none), the minimum is one. */
 export const durationMs = (byDefault: number, options: SettingOptions) =>
   Type.Integer({ default: byDefault, minimum: 0, maximum: 86_400_000, ...options })
 

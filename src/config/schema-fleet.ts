@@ -56,6 +56,7 @@ const HttpOpenaiBackendSchema = item(
       Type.String({ minLength: 1, description: 'The model name to send upstream, where it differs from ours.' }),
     ),
     timeoutMs: durationMs(defaults.UPSTREAM_TIMEOUT_MS, {
+      minimum: 1,
       description: 'An upstream that sends nothing for this long is given up.',
     }),
   },

@@ -7,9 +7,12 @@ import { durationMs, item, name, weight } from './schema-fields.ts'
 export const SloSchema = item(
   {
     name: name('How tenants refer to it.'),
-    ttftMs: durationMs(2_000, { description: 'First token within this many milliseconds.' }),
-    interTokenMs: durationMs(100, { description: 'Each next token within this many milliseconds, on average.' }),
-    totalMs: durationMs(60_000, { description: 'The whole answer within this many milliseconds.' }),
+    ttftMs: durationMs(2_000, { minimum: 1, description: 'First token within this many milliseconds.' }),
+    interTokenMs: durationMs(100, {
+      minimum: 1,
+      description: 'Each next token within this many milliseconds, on average.',
+    }),
+    totalMs: durationMs(60_000, { minimum: 1, description: 'The whole answer within this many milliseconds.' }),
   },
   'A latency promise.',
 )

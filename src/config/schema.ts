@@ -1,4 +1,7 @@
 import Type from 'typebox'
+import { ADMISSION_DEFAULTS } from '../policy/admission/admission.ts'
+import { DISPATCHER_DEFAULTS } from '../policy/dispatch/dispatch-options.ts'
+import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
@@ -29,16 +32,24 @@ const ServerSchema = section(
     }),
     bodyBytesMax: count(defaults.BODY_BYTES_MAX, { description: 'Larger request bodies get 413.' }),
     headersTimeoutMs: durationMs(defaults.HEADERS_TIMEOUT_MS, {
+      minimum: 1,
       description: 'A client must have sent its headers within this time, or is closed.',
     }),
     requestTimeoutMs: durationMs(defaults.REQUEST_TIMEOUT_MS, {
+      minimum: 1,
       description: 'A client must have sent headers and body within this time, or is closed.',
     }),
     idleTimeoutMs: durationMs(defaults.IDLE_TIMEOUT_MS, {
+      minimum: 1,
       description: 'A kept-alive connection without a request is closed after this time.',
     }),
     stalledReaderMs: durationMs(defaults.STALLED_READER_MS, {
+      minimum: 1,
       description: 'A client that stops reading its answer is cut off after this time.',
+    }),
+    keepAliveMs: durationMs(defaults.KEEP_ALIVE_MS, {
+      minimum: 1,
+      description: 'A stream that waits this long for its first token gets its headers, then a comment as often.',
     }),
     shutdownGraceMs: durationMs(defaults.SHUTDOWN_GRACE_MS, {
       description: 'After SIGTERM running answers may take this long; then they end with an error frame.',
@@ -56,7 +67,7 @@ const ServerSchema = section(
 
 const QueueSchema = section(
   {
-    requestsMax: count(defaults.QUEUE_REQUESTS_MAX, {
+    requestsMax: count(DISPATCHER_DEFAULTS.queueDepthMax, {
       env: 'MAX_QUEUE_SIZE',
       description: 'Requests waiting for a turn, over all lanes. When it is full the longest lane (by weight) yields.',
     }),
@@ -70,7 +81,7 @@ const QueueSchema = section(
 const AdmissionSchema = section(
   {
     safetyMargin: Type.Number({
-      default: defaults.ADMISSION_SAFETY_MARGIN,
+      default: ADMISSION_DEFAULTS.safetyMarginRatio,
       minimum: 0,
       exclusiveMaximum: 1,
       env: 'ADMISSION_SAFETY_MARGIN',
@@ -84,10 +95,19 @@ const AdmissionSchema = section(
   'Who is taken.',
 )
 
+const FairnessSchema = section(
+  {
+    order: Type.Enum([...FAIRNESS_NAMES], {
+      default: 'deficit-round-robin',
+      description: 'Who goes next. The others are for comparison.',
+    }),
+  },
+  'Sharing capacity between tenants.',
+)
+
 const LimitsSchema = section(
   {
     choicesMax: count(defaults.CHOICES_MAX, { description: 'Largest `n` in a request.' }),
-    stopSequencesMax: count(defaults.STOP_SEQUENCES_MAX, { description: 'Most `stop` sequences in a request.' }),
     promptTokensMax: Type.Optional(
       Type.Integer({
         minimum: 1,
@@ -103,14 +123,16 @@ const RetrievalSchema = section(
   {
     budgetMs: durationMs(defaults.RETRIEVAL_BUDGET_MS, {
       env: 'RETRIEVAL_BUDGET_MS',
-      description: 'Retrieval that takes longer is done without.',
+      description:
+        'Retrieval that takes longer is done without. Takes effect with retrieval, which is not in this version.',
     }),
     cacheTtlS: Type.Integer({
       default: defaults.CACHE_TTL_S,
       minimum: 0,
       maximum: 31_536_000,
       env: 'CACHE_TTL_S',
-      description: 'Retrieved passages are kept this many seconds; 0 keeps none.',
+      description:
+        'Seconds that retrieved passages are kept. Takes effect with retrieval, which is not in this version.',
     }),
   },
   'Finding passages for a prompt.',
@@ -131,7 +153,8 @@ const EngineSchema = section(
     }),
     batchTimeoutMs: durationMs(defaults.BATCH_TIMEOUT_MS, {
       env: 'BATCH_TIMEOUT_MS',
-      description: 'How long dynamic batching (vision and ranking models) waits to fill a batch.',
+      description:
+        'How long dynamic batching waits to fill a batch. Takes effect with vision models, which are not in this version.',
     }),
   },
   'The simulated engine.',
@@ -169,6 +192,7 @@ export const ConfigSchema = Type.Object(
     tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Who may ask.' }),
     queue: QueueSchema,
     admission: AdmissionSchema,
+    fairness: FairnessSchema,
     limits: LimitsSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,
@@ -187,7 +211,6 @@ export type Config = Settings & {
   readonly file: string | undefined
 }
 
-export type ModelConfig = Settings['models'][number]
 export type PoolConfig = Settings['pools'][number]
 export type BackendConfig = PoolConfig['backend']
 export type TenantConfig = Settings['tenants'][number]

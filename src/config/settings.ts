@@ -8,20 +8,33 @@ export interface Setting {
   readonly env: string | undefined
   readonly node: SchemaNode
   readonly isRequired: boolean
+  /** The optional block that it is part of: required then means, if the block is there. */
+  readonly within: string | undefined
 }
 
-export const settings: readonly Setting[] = collect(asNode(ConfigSchema), [], true)
+export const settings: readonly Setting[] = collect(asNode(ConfigSchema), [], { canBeInEnvironment: true })
 
-function collect(node: SchemaNode, path: readonly string[], canBeInEnvironment: boolean): Setting[] {
+interface Place {
+  readonly canBeInEnvironment: boolean
+  readonly within?: string
+}
+
+function collect(node: SchemaNode, path: readonly string[], place: Place): Setting[] {
   const found: Setting[] = []
   for (const [key, child] of Object.entries(node.properties ?? {})) {
     const at = [...path, key]
     const isRequired = child.default === undefined && (node.required ?? []).includes(key)
-    if (child.properties !== undefined) found.push(...collect(child, at, canBeInEnvironment))
+    const isOptional = child.default === undefined && !(node.required ?? []).includes(key)
+    const inside = isOptional ? { ...place, within: key } : place
+    if (child.properties !== undefined) found.push(...collect(child, at, inside))
     else if (child.anyOf?.every((branch) => branch.properties !== undefined)) {
-      for (const branch of child.anyOf) found.push(...collect(branch, at, false))
-    } else if (child.items?.properties !== undefined) found.push(...collect(child.items, [...path, `${key}[]`], false))
-    else found.push({ path: at, env: canBeInEnvironment ? envNameOf(at, child) : undefined, node: child, isRequired })
+      for (const branch of child.anyOf) found.push(...collect(branch, at, { ...inside, canBeInEnvironment: false }))
+    } else if (child.items?.properties !== undefined)
+      found.push(...collect(child.items, [...path, `${key}[]`], { ...inside, canBeInEnvironment: false }))
+    else {
+      const env = place.canBeInEnvironment ? envNameOf(at, child) : undefined
+      found.push({ path: at, env, node: child, isRequired, within: place.within })
+    }
   }
   return found
 }

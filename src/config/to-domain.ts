@@ -46,10 +46,15 @@ function addressesOf({ backend, replicas }: PoolConfig): readonly (string | unde
 
 export function toTenants(config: Config): Tenant[] {
   const slos = new Map(config.slos.map((slo) => [slo.name, toSlo(slo)]))
+  const orgWeights = new Map<string, number>()
+  for (const { org, id, weight } of config.tenants) {
+    orgWeights.set(org ?? id, (orgWeights.get(org ?? id) ?? 0) + weight)
+  }
   return config.tenants.map((tenant) => ({
     id: tenant.id,
     orgId: tenant.org ?? tenant.id,
     weight: tenant.weight,
+    orgWeight: orgWeights.get(tenant.org ?? tenant.id) ?? tenant.weight,
     // The name was checked when the configuration was read.
     slo: slos.get(tenant.slo)!,
     bands: tenant.bands,

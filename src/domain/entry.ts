@@ -13,6 +13,9 @@ export type Entry =
   | Granted
   | AttemptEnded
   | Settled
+  | RungChanged
+  | OfflineSheddingChanged
+  | PoolReported
   | ReplicaReported
   | PlatformChanged
   | FaultSeen
@@ -38,6 +41,10 @@ export interface Admitted extends Stamp {
   readonly tenantId: string
   readonly poolId: string
   readonly rung: string
+  /** Durations from `at`, as predicted when it was admitted. */
+  readonly predictedWaitUs: number
+  readonly predictedTtftUs: number
+  readonly predictedFinishUs: number
   readonly because: string
 }
 
@@ -47,6 +54,7 @@ export interface Granted extends Stamp {
   readonly replicaId: string
   readonly attempt: number
   readonly waitedUs: number
+  readonly because: string
 }
 
 /** One try at one replica is over; a ticket may have more than one. */
@@ -91,6 +99,44 @@ export interface GapView {
   readonly counts: Uint32Array
   readonly sumUs: number
   readonly maxUs: number
+}
+
+/** A tenant's dwelling rung at a pool moved. */
+export interface RungChanged extends Stamp {
+  readonly kind: 'rung-changed'
+  readonly tenantId: string
+  readonly poolId: string
+  readonly from: string
+  readonly to: string
+  readonly depth: number
+  readonly pressure: number
+  readonly because: string
+}
+
+/** A pool began or ceased to refuse everybody's offline work. */
+export interface OfflineSheddingChanged extends Stamp {
+  readonly kind: 'offline-shedding-changed'
+  readonly poolId: string
+  readonly isShed: boolean
+  readonly pressure: number
+  readonly because: string
+}
+
+/** How a pool stands, once a tick; counts are since the start. */
+export interface PoolReported extends Stamp {
+  readonly kind: 'pool-reported'
+  readonly poolId: string
+  readonly queuedCount: number
+  readonly queuedCost: number
+  readonly heldCount: number
+  readonly readyReplicaCount: number
+  readonly pressure: number
+  readonly drainPerUs: number
+  readonly falseRejects: number
+  readonly rightRejects: number
+  /** Of the whole platform: admitted and observed to the end, and of those late. */
+  readonly observedCount: number
+  readonly falseAdmits: number
 }
 
 export interface ReplicaReported extends Stamp {

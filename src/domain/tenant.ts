@@ -33,6 +33,8 @@ export interface Tenant {
   readonly id: string
   readonly orgId: string
   readonly weight: number
+  /** Of its org, among orgs; absent for a tenant that is an org of its own. */
+  readonly orgWeight?: number
   readonly slo: Slo
   readonly bands: readonly Band[]
   readonly allowance: Allowance

@@ -20,7 +20,7 @@ export function applyStep(
 ): void {
   const { steps, events } = options
   state.counters.steps += steps
-  if (state.decodes.count > 0) applyDecodes(state, at, steps, events)
+  if (plan.decodeCount > 0) applyDecodes(state, at, steps, events)
   for (const sequence of plan.chunks) applyChunk(state, sequence, at, events)
   plan.chunks.length = 0
 }
@@ -52,7 +52,7 @@ function applyChunk(state: EngineState, sequence: Sequence, at: Instant, events:
 }
 
 function reportEveryStep(state: EngineState, at: Instant, events: EngineEvent[]): void {
-  for (const sequence of state.decodes.members()) {
+  for (let sequence = state.decodes.first; sequence !== undefined; sequence = sequence.next) {
     if (sequence.isReportedEveryStep) reportTokens(sequence, state.decodes.generatedBy(sequence), at, events)
   }
 }

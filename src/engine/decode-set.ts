@@ -1,4 +1,5 @@
 import type { Sequence } from './sequence.ts'
+import type { SpeculationCounters } from './speculation.ts'
 
 /**
  * The sequences that decode: they have said at least one token, and take part in every step until they are done,
@@ -49,4 +50,6 @@ export interface DecodeSet {
   /** Blocks held by a member, named or not. */
   blocksOf(sequence: Sequence): number
   members(): Iterable<Sequence>
+  /** What speculation has come to, where there is any. */
+  readonly counters?: SpeculationCounters
 }

@@ -1,4 +1,5 @@
 import type { EngineCounters, EngineState } from './engine-state.ts'
+import type { SpeculationCounters } from './speculation.ts'
 
 /** What an engine shows of itself: gauges of this moment and sums since the start. */
 export interface EngineView extends Readonly<EngineCounters> {
@@ -11,6 +12,7 @@ export interface EngineView extends Readonly<EngineCounters> {
   /** Of the free blocks, those that the prefix cache still knows. */
   readonly blocksCached: number
   readonly busyUs: number
+  readonly speculation: Readonly<SpeculationCounters> | undefined
 }
 
 export function viewEngine(state: EngineState, busyUs: number): EngineView {
@@ -23,6 +25,7 @@ export function viewEngine(state: EngineState, busyUs: number): EngineView {
     kvUsageRatio: pool.usedBlocks / pool.blockCount,
     blocksCached: cache.idleUnits * pool.unitBlocks,
     busyUs,
+    speculation: decodes.counters && { ...decodes.counters },
     ...counters,
   }
 }

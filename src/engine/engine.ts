@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
 import { applyStep, usageOf } from './apply-step.ts'
+import { BurstDecodes } from './burst-decodes.ts'
 import type { Abortion, EngineEvent } from './engine-event.ts'
 import { assertEngineInvariants } from './engine-invariants.ts'
 import { type EngineLimits, type EngineState, makeEngineState, releaseBlocks } from './engine-state.ts'
@@ -8,8 +9,10 @@ import { type EngineView, viewEngine } from './engine-view.ts'
 import type { StepCoefficients } from './gpu-profile.ts'
 import { makeStepPlan, planStep } from './plan-step.ts'
 import { Sequence, type SequenceSpec } from './sequence.ts'
+import { assertSpeculation, draftUs, type Speculation } from './speculation.ts'
 import { SteadyDecodes } from './steady-decodes.ts'
-import { type StepPace, StepTime, TICKS_PER_US } from './step-time.ts'
+import { exactStepsMax, StepTime, TICKS_PER_US } from './step-time.ts'
+import { Timeline } from './timeline.ts'
 
 /**
  * A continuous-batching inference engine without a GPU: who runs in which step is decided as vLLM does, how long a
@@ -39,40 +42,38 @@ import { type StepPace, StepTime, TICKS_PER_US } from './step-time.ts'
 export interface EngineOptions {
   readonly coefficients: StepCoefficients
   readonly limits: EngineLimits
+  readonly speculation?: Speculation
+  /** For the draws of speculation, the only chance in here. */
+  readonly seed?: number
 }
 
 export type Submission =
   | { readonly kind: 'taken' }
   | { readonly kind: 'refused'; readonly code: 'never-fits' | 'queue-full'; readonly because: string }
 
-/** Exactness ends at 2^53 ticks; four thousand steps of up to two seconds stay below it. */
-const LEAP_STEPS_MAX = 4_096
-
 export class Engine {
   readonly #state: EngineState
   readonly #stepTime: StepTime
+  readonly #speculation: Speculation | undefined
   readonly #plan = makeStepPlan()
-  readonly #pace: StepPace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
+  readonly #timeline = new Timeline()
   readonly #sequences = new Map<string, Sequence>()
   #events: EngineEvent[] = []
   #ordinal = 0
   /** The latest instant anyone has mentioned. */
   #now: Instant = 0
 
-  /** The last step boundary: whole microseconds and ticks beyond them. */
-  #boundaryUs: Instant = 0
-  #boundaryTicks = 0
   /** Steps of the stretch that began at the boundary; zero when none runs. */
   #stretchSteps = 0
-  #busyUs = 0
 
   constructor(options: EngineOptions) {
-    const { limits } = options
-    assertLimits(limits)
-    this.#state = makeEngineState(
-      limits,
-      (unitBlocks) =>
-        new SteadyDecodes({ sequencesMax: limits.sequencesMax, blockTokens: limits.blockTokens, unitBlocks }),
+    const { limits, speculation, seed = 0 } = options
+    assertLimits(limits, speculation)
+    this.#speculation = speculation
+    this.#state = makeEngineState(limits, (unitBlocks) =>
+      speculation === undefined
+        ? new SteadyDecodes({ ...limits, unitBlocks })
+        : new BurstDecodes({ ...limits, unitBlocks, speculation, seed }),
     )
     this.#stepTime = new StepTime(options.coefficients, limits.tokenBudget)
   }
@@ -83,10 +84,7 @@ export class Engine {
     assert(!this.#sequences.has(spec.id), 'a sequence is submitted once')
     const refusal = this.#refusalOf(spec)
     if (refusal !== undefined) return refusal
-    if (this.#isIdle()) {
-      this.#boundaryUs = now
-      this.#boundaryTicks = 0
-    }
+    if (this.#isIdle()) this.#timeline.startAt(now)
     const sequence = new Sequence(spec, this.#ordinal++, now)
     this.#sequences.set(spec.id, sequence)
     this.#state.waiting.pushLast(sequence)
@@ -116,8 +114,8 @@ export class Engine {
   /** When `advance` has something to do: undefined while the engine is idle. */
   nextEventAt(): Instant | undefined {
     if (this.#events.length > 0) return this.#now
-    if (this.#stretchSteps > 0) return this.#stretchEndAt()
-    return this.#isIdle() ? undefined : this.#boundaryUs
+    if (this.#stretchSteps > 0) return this.#timeline.endOf(this.#stretchSteps)
+    return this.#isIdle() ? undefined : this.#timeline.boundaryUs
   }
 
   /** Everything that has happened up to and including `now`, in order. */
@@ -129,9 +127,17 @@ export class Engine {
     return events
   }
 
+  /** Output tokens that a sequence has made by `now`; undefined when it has ended. */
+  generatedTokens(now: Instant, id: string): number | undefined {
+    this.#catchUp(now, false)
+    const sequence = this.#sequences.get(id)
+    if (sequence === undefined) return undefined
+    return sequence.place === 'decoding' ? this.#state.decodes.generatedBy(sequence) : sequence.generatedTokens
+  }
+
   view(now: Instant): EngineView {
     this.#catchUp(now, false)
-    return viewEngine(this.#state, this.#busyUs)
+    return viewEngine(this.#state, this.#timeline.busyUs)
   }
 
   assertInvariants(): void {
@@ -144,34 +150,39 @@ export class Engine {
     this.#now = now
     for (;;) {
       if (this.#stretchSteps === 0) {
-        const mayStart = isStartIncluded ? this.#boundaryUs <= now : this.#boundaryUs < now
+        const startAt = this.#timeline.boundaryUs
+        const mayStart = isStartIncluded ? startAt <= now : startAt < now
         if (this.#isIdle() || !mayStart) return
         this.#beginStretch()
       }
-      if (this.#stretchEndAt() > now) break
+      if (this.#timeline.endOf(this.#stretchSteps) > now) break
       this.#endStretch()
     }
-    if (this.#stretchSteps > 1) this.#leapTo(now)
+    if (this.#stretchSteps > 1) this.#leapTo(now, isStartIncluded)
   }
 
   #beginStretch(): void {
     const { decodes, pool } = this.#state
     planStep(this.#state, this.#plan)
     assert(this.#plan.decodeTokens + this.#plan.prefillTokens > 0, 'a step has work')
-    this.#stepTime.paceOf(this.#plan, this.#pace)
+    const { pace } = this.#timeline
+    this.#stepTime.paceOf(this.#plan, pace)
+    if (this.#speculation !== undefined && this.#plan.decodeCount > 0) {
+      pace.ticks += Math.round(draftUs(this.#speculation, this.#plan.decodeCount) * TICKS_PER_US)
+    }
     const isLeap = this.#plan.prefillTokens === 0 && this.#plan.isQueueSettled
     // The first step has its blocks; the others take theirs when they begin.
-    this.#stretchSteps = isLeap ? decodes.leapSteps(pool.freeBlocks, Math.min(this.#pace.stepsMax, LEAP_STEPS_MAX)) : 1
+    this.#stretchSteps = isLeap ? decodes.leapSteps(pool.freeBlocks, exactStepsMax(pace)) : 1
   }
 
   #endStretch(): void {
     const steps = this.#stretchSteps
-    this.#moveBoundary(steps)
+    this.#timeline.pass(steps)
     if (steps > 1) this.#state.pool.take(this.#state.decodes.blocksForSteps(steps - 1))
     this.#stretchSteps = 0
     const events = this.#events
     const from = events.length
-    applyStep(this.#state, this.#plan, this.#boundaryAt(), { steps, events })
+    applyStep(this.#state, this.#plan, this.#timeline.boundaryAt, { steps, events })
     for (let i = from; i < events.length; i++) {
       const event = events[i] as EngineEvent
       if (event.kind === 'finished') this.#sequences.delete(event.id)
@@ -179,48 +190,21 @@ export class Engine {
   }
 
   /** Applies the steps of the running stretch that are over at `now`; none of them ends a sequence. */
-  #leapTo(now: Instant): void {
+  #leapTo(now: Instant, isStartIncluded: boolean): void {
     const { decodes, pool, counters, done } = this.#state
-    const steps = this.#stepsOverAt(now)
+    const steps = this.#timeline.stepsOverAt(now, this.#stretchSteps)
     if (steps === 0) return
+    if (!isStartIncluded && this.#timeline.isEndOf(steps, now)) {
+      // A boundary falls on this very instant: whoever comes now may still join the step that begins here.
+      this.#stretchSteps = steps
+      this.#endStretch()
+      return
+    }
     pool.take(decodes.blocksForSteps(steps))
-    this.#moveBoundary(steps)
+    this.#timeline.pass(steps)
     counters.steps += steps
     counters.generationTokens += decodes.finishSteps(steps, true, done)
-    this.#pace.ticks += this.#pace.ticksGrowth * steps
     this.#stretchSteps -= steps
-  }
-
-  /** By bisection over the exact sum: no root to round. */
-  #stepsOverAt(now: Instant): number {
-    const ticksLeft = (now - this.#boundaryUs) * TICKS_PER_US - this.#boundaryTicks
-    let over = 0
-    let notOver = this.#stretchSteps
-    while (notOver - over > 1) {
-      const middle = (over + notOver) >> 1
-      if (stretchTicks(this.#pace, middle) <= ticksLeft) over = middle
-      else notOver = middle
-    }
-    return over
-  }
-
-  #moveBoundary(steps: number): void {
-    const ticks = this.#boundaryTicks + stretchTicks(this.#pace, steps)
-    const us = Math.floor(ticks / TICKS_PER_US)
-    this.#boundaryUs += us
-    this.#boundaryTicks = ticks - us * TICKS_PER_US
-    this.#busyUs += us
-  }
-
-  /** An event is told at the first whole microsecond at which it has happened. */
-  #boundaryAt(): Instant {
-    return this.#boundaryTicks > 0 ? this.#boundaryUs + 1 : this.#boundaryUs
-  }
-
-  #stretchEndAt(): Instant {
-    return (
-      this.#boundaryUs + Math.ceil((this.#boundaryTicks + stretchTicks(this.#pace, this.#stretchSteps)) / TICKS_PER_US)
-    )
   }
 
   #isIdle(): boolean {
@@ -242,8 +226,9 @@ export class Engine {
 
   #refusalOf(spec: SequenceSpec): Submission | undefined {
     const { limits, waiting } = this.#state
-    // The last token is made but never computed, so it needs no room.
-    const blocks = Math.ceil((spec.promptTokens + spec.outputTokens - 1) / limits.blockTokens)
+    // The last token is made but never computed, so it needs no room; a draft does.
+    const tokens = spec.promptTokens + spec.outputTokens - 1 + (this.#speculation?.draftTokens ?? 0)
+    const blocks = Math.ceil(tokens / limits.blockTokens)
     if (blocks > limits.blockCount) {
       const because = `it needs ${blocks} blocks and the engine has ${limits.blockCount}`
       return { kind: 'refused', code: 'never-fits', because }
@@ -257,14 +242,11 @@ export class Engine {
 
 const NO_EVENTS: readonly EngineEvent[] = []
 
-/** Together, `steps` steps of an arithmetic progression. */
-function stretchTicks(pace: StepPace, steps: number): number {
-  return steps * pace.ticks + (pace.ticksGrowth * steps * (steps - 1)) / 2
-}
-
-function assertLimits(limits: EngineLimits): void {
+function assertLimits(limits: EngineLimits, speculation: Speculation | undefined): void {
   const { sequencesMax, tokenBudget, blockCount, blockTokens, prefixUnitTokens = blockTokens } = limits
   assert(sequencesMax >= 1 && blockCount >= 1 && blockTokens >= 1, 'an engine has places and blocks')
-  assert(tokenBudget >= sequencesMax, 'the token budget has room for every decoding sequence, as vLLM demands')
+  const tokensEach = 1 + (speculation?.draftTokens ?? 0)
+  assert(tokenBudget >= sequencesMax * tokensEach, 'the token budget has room for every decoding sequence')
+  if (speculation !== undefined) assertSpeculation(speculation)
   assert(prefixUnitTokens % blockTokens === 0, 'a prefix unit is a whole number of blocks')
 }

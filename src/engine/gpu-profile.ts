@@ -16,16 +16,20 @@ export interface RooflineCoefficients {
   readonly lmHeadUs: number
   readonly decodeBaseUs: number
   readonly kvReadUsPerToken: number
-  /** One sequence's attention is serial in its context: a small batch waits for its longest member. */
+  /** Attention of one sequence where a kernel does not split its context: a small batch waits for the longest. */
   readonly contextUsPerToken: number
   readonly decodeUsPerSequence: number
   readonly prefillBaseUs: number
+  /** Attention of a chunk to itself, and to the context before it, which is read through the block table. */
   readonly attentionUsPerPair: number
+  readonly contextAttentionUsPerPair: number
   readonly allReduceBaseUs: number
   readonly allReduceUsPerToken: number
   readonly hostUs: number
-  /** No step with a prefill is shorter: a host that launches kernels one by one is the slower half there. */
+  /** What a host that launches a prefill kernel by kernel needs for it, beside the GPU; and how sharply the slower of
+   * the two decides. Zero where prefills are captured graphs. */
   readonly prefillFloorUs: number
+  readonly prefillFloorSharpness: number
   readonly decodeFloorUs: number
 }
 
@@ -46,7 +50,10 @@ export interface GpuProfile {
   readonly model: string
   /** GPUs that share the model by tensor parallelism. */
   readonly gpuCount: number
+  /** Kernel times. */
   readonly coefficients: StepCoefficients
+  /** What a whole engine on this GPU was measured to do differently from its kernels alone: host, paging, graphs. */
+  readonly serving?: Partial<Omit<RooflineCoefficients, 'kind'>>
   readonly memory: MemoryShape
   readonly usdPerHour: number
   /** Where the step times come from. */
@@ -61,6 +68,12 @@ export interface MemoryShape {
   /** Activations, graphs and the allocator's waste, all GPUs together. */
   readonly overheadBytes: number
   readonly kvBytesPerToken: number
+}
+
+/** What an engine of this profile runs with. */
+export function servingCoefficients(profile: GpuProfile): StepCoefficients {
+  const { coefficients, serving } = profile
+  return coefficients.kind === 'roofline' ? { ...coefficients, ...serving } : coefficients
 }
 
 export const BLOCK_TOKENS = 16

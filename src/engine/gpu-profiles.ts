@@ -1,4 +1,5 @@
-import type { GpuProfile, MemoryShape } from './gpu-profile.ts'
+import type { GpuProfile, MemoryShape, RooflineCoefficients } from './gpu-profile.ts'
+import { shareProfile } from './gpu-share.ts'
 import { KERNEL_FITS, type KernelFit } from './kernel-fits.ts'
 
 /**
@@ -40,28 +41,124 @@ const MODELS: Readonly<Record<string, ModelShape>> = {
 
 const OVERHEAD_BYTES_PER_GPU = 2 * GIB
 
-function memoryOf(gpu: string, model: string, gpuCount: number, bytesPerWeight: number): MemoryShape {
-  const shape = MODELS[model] as ModelShape
-  return {
-    gpuBytes: (GPUS[gpu] as Gpu).gpuBytes * gpuCount,
+/** Everything about a profile but its step times. */
+function shapeOf(
+  fit: Omit<KernelFit, 'coefficients'>,
+): Pick<GpuProfile, 'gpu' | 'model' | 'gpuCount' | 'memory' | 'usdPerHour'> {
+  const { gpu, model, gpuCount } = fit
+  const { gpuBytes, usdPerHour } = GPUS[gpu] as Gpu
+  const { parameters, kvBytesPerToken } = MODELS[model] as ModelShape
+  const memory: MemoryShape = {
+    gpuBytes: gpuBytes * gpuCount,
     usableRatio: 0.9,
-    weightBytes: shape.parameters * bytesPerWeight,
+    weightBytes: parameters * (fit.dtype === 'fp8' ? 1 : 2),
     overheadBytes: OVERHEAD_BYTES_PER_GPU * gpuCount,
-    kvBytesPerToken: shape.kvBytesPerToken,
+    kvBytesPerToken,
   }
+  return { gpu, model, gpuCount, memory, usdPerHour: usdPerHour * gpuCount }
 }
 
 function profileOfFit(fit: KernelFit): GpuProfile {
-  const { gpu, model, gpuCount, dtype, coefficients } = fit
+  const name = `${fit.gpu}-${fit.model}${fit.gpuCount > 1 ? `-tp${fit.gpuCount}` : ''}${fit.dtype === 'fp8' ? '-fp8' : ''}`
   return {
-    name: `${gpu}-${model}${gpuCount > 1 ? `-tp${gpuCount}` : ''}${dtype === 'fp8' ? '-fp8' : ''}`,
-    gpu,
-    model,
-    gpuCount,
-    coefficients,
-    memory: memoryOf(gpu, model, gpuCount, dtype === 'fp8' ? 1 : 2),
-    usdPerHour: (GPUS[gpu] as Gpu).usdPerHour * gpuCount,
+    ...shapeOf(fit),
+    name: name === H200_LLAMA_8B.name ? `${name}-vllm` : name,
+    coefficients: fit.coefficients,
     source: 'ai-dynamo/aiconfigurator, vLLM kernels',
+  }
+}
+
+/**
+ * Our own measurements of one H200 (bf16, PyTorch with CUDA graphs): `test/fixtures/gpu/h200-steps.csv`, fitted by
+ * `fitProfile`; what the engine adds, from `h200-replay-*.csv`, by `fitServing`. Its prefill runs without graphs, hence
+ * the floor. vLLM's kernels on the same GPU are `h200-llama-8b-vllm`.
+ */
+const H200_LLAMA_8B: GpuProfile = {
+  ...shapeOf({ gpu: 'h200', model: 'llama-8b', gpuCount: 1, dtype: 'bf16' }),
+  name: 'h200-llama-8b',
+  coefficients: {
+    kind: 'roofline',
+    weightsUs: 4538.7,
+    computeUsPerToken: 24.462,
+    kneeSharpness: 2.4995,
+    lmHeadUs: 0,
+    decodeBaseUs: 680.22,
+    kvReadUsPerToken: 0.029429,
+    contextUsPerToken: 0.35012,
+    decodeUsPerSequence: 3.1481,
+    prefillBaseUs: 843.99,
+    attentionUsPerPair: 0.00085879,
+    contextAttentionUsPerPair: 0.00085879,
+    allReduceBaseUs: 0,
+    allReduceUsPerToken: 0,
+    hostUs: 0,
+    prefillFloorUs: 0,
+    prefillFloorSharpness: 4,
+    decodeFloorUs: 0,
+  },
+  serving: {
+    hostUs: 825.1,
+    prefillBaseUs: 0,
+    prefillFloorUs: 22_910,
+    prefillFloorSharpness: 4.152,
+    contextAttentionUsPerPair: 0.003193,
+    contextUsPerToken: 0,
+  },
+  source: 'own measurements, h200-steps.csv and h200-replay-steps.csv',
+}
+
+const H200_LLAMA_1B: GpuProfile = {
+  ...shapeOf({ gpu: 'h200', model: 'llama-1b', gpuCount: 1, dtype: 'bf16' }),
+  name: 'h200-llama-1b',
+  coefficients: {
+    kind: 'roofline',
+    weightsUs: 1063,
+    computeUsPerToken: 3.871,
+    kneeSharpness: 1.9688,
+    lmHeadUs: 0,
+    decodeBaseUs: 267.99,
+    kvReadUsPerToken: 0.0090172,
+    contextUsPerToken: 0.13096,
+    decodeUsPerSequence: 1.4075,
+    prefillBaseUs: 336.55,
+    attentionUsPerPair: 0.00028434,
+    contextAttentionUsPerPair: 0.00028434,
+    allReduceBaseUs: 0,
+    allReduceUsPerToken: 0,
+    hostUs: 0,
+    prefillFloorUs: 0,
+    prefillFloorSharpness: 4,
+    decodeFloorUs: 0,
+  },
+  source: 'own measurements, h200-steps.csv',
+}
+
+/**
+ * No A100 or H100 was at hand for the 1B: the H200's figures, scaled by what the same kernels of the 8B need on either
+ * GPU. Launch and reduction overheads stay.
+ */
+function scaledFromH200(gpu: string): GpuProfile {
+  const kernels = (name: string): RooflineCoefficients =>
+    (KERNEL_FITS.find((fit) => fit.gpu === name && fit.model === 'llama-8b' && fit.gpuCount === 1) as KernelFit)
+      .coefficients
+  const there = kernels(gpu)
+  const here = kernels('h200')
+  const known = H200_LLAMA_1B.coefficients as RooflineCoefficients
+  const scaled = (term: 'weightsUs' | 'computeUsPerToken' | 'kvReadUsPerToken' | 'attentionUsPerPair'): number =>
+    (known[term] * there[term]) / here[term]
+  const coefficients = {
+    ...known,
+    weightsUs: scaled('weightsUs'),
+    computeUsPerToken: scaled('computeUsPerToken'),
+    kvReadUsPerToken: scaled('kvReadUsPerToken'),
+    attentionUsPerPair: scaled('attentionUsPerPair'),
+    contextAttentionUsPerPair: scaled('attentionUsPerPair'),
+  }
+  return {
+    ...shapeOf({ gpu, model: 'llama-1b', gpuCount: 1, dtype: 'bf16' }),
+    name: `${gpu}-llama-1b`,
+    coefficients,
+    source: 'scaled from h200-llama-1b by the 8B kernels of both GPUs',
   }
 }
 
@@ -84,11 +181,21 @@ const REFERENCE_A100: GpuProfile = {
 }
 
 const PROFILES: ReadonlyMap<string, GpuProfile> = new Map(
-  [...KERNEL_FITS.map(profileOfFit), REFERENCE_A100].map((profile) => [profile.name, profile]),
+  [
+    H200_LLAMA_8B,
+    H200_LLAMA_1B,
+    ...KERNEL_FITS.map(profileOfFit),
+    ...['a100', 'h100'].map(scaledFromH200),
+    REFERENCE_A100,
+  ].map((profile) => [profile.name, profile]),
 )
 
+/** By name, with the share of a GPU that may stand behind it: `a100-llama-8b`, `h200-llama-1b+mig-2g`. */
 export function findGpuProfile(name: string): GpuProfile | undefined {
-  return PROFILES.get(name)
+  const [base = '', ...shares] = name.split('+')
+  let profile = PROFILES.get(base)
+  for (const share of shares) profile = profile && shareProfile(profile, share)
+  return profile
 }
 
 export function gpuProfileNames(): readonly string[] {

@@ -66,10 +66,12 @@ function parseRow(row: string): KernelFit {
       decodeUsPerSequence: us(10),
       prefillBaseUs: us(11),
       attentionUsPerPair: us(12),
+      contextAttentionUsPerPair: us(12),
       allReduceBaseUs: us(13),
       allReduceUsPerToken: us(14),
       hostUs: 0,
       prefillFloorUs: 0,
+      prefillFloorSharpness: 4,
       decodeFloorUs: 0,
     },
   }

@@ -36,7 +36,8 @@ export function makeStepPlan(): StepPlan {
     contextSum: 0,
     contextMax: 0,
     prefillTokens: 0,
-    attentionPairs: 0,
+    chunkPairs: 0,
+    contextPairs: 0,
     chunks: [],
     isQueueSettled: false,
   }
@@ -47,7 +48,8 @@ export function planStep(state: EngineState, plan: StepPlan): void {
   const preemptionsBefore = state.counters.preemptions
   plan.chunks.length = 0
   plan.prefillTokens = 0
-  plan.attentionPairs = 0
+  plan.chunkPairs = 0
+  plan.contextPairs = 0
 
   makeRoomForDecodes(state)
   const decodes = state.decodes
@@ -133,7 +135,8 @@ function addChunk(state: EngineState, plan: StepPlan, sequence: Sequence, tokens
   sequence.plannedTokens = tokens
   plan.chunks.push(sequence)
   plan.prefillTokens += tokens
-  plan.attentionPairs += tokens * (sequence.computedTokens + tokens / 2)
+  plan.chunkPairs += (tokens * tokens) / 2
+  plan.contextPairs += tokens * sequence.computedTokens
   sequence.computedTokens += tokens
   // Named before they are computed, as in vLLM: within a step the keys of a block are written before they are read.
   if (sequence.prefixHashes.length > 0) nameComputedUnits(state, sequence)

@@ -2,73 +2,63 @@ import type { Refusal } from '../domain/outcome.ts'
 import type { OpenAiError } from '../wire/openai-error.ts'
 
 /**
- * Every refusal that a client can meet: its code, its HTTP status, and what the client should do. 429 says "you are
- * over your share or limit", 503 says "the platform is"; never 408, which SDKs answer by hammering.
+ * Every refusal that a client can meet, by its code, and what the client should do about it. Whose fault it is decides
+ * the status: 429 says "you are over your share or limit", 503 says "the platform is", 400 says "ask differently"; a
+ * row may say otherwise. Never 408, which SDKs answer by hammering.
  */
 interface Row {
-  readonly status: number
-  readonly type: string
   readonly advice: string
+  readonly status?: number
+  readonly param?: string
 }
+
+const COME_BACK = 'Come back after the time in Retry-After.'
 
 export const ERROR_TABLE: Readonly<Record<string, Row>> = {
-  'invalid-api-key': {
-    status: 401,
-    type: 'invalid_request_error',
-    advice: 'Send a valid key: Authorization: Bearer sk-…',
-  },
-  'queue-full': { status: 503, type: 'server_error', advice: 'Come back after the time in Retry-After.' },
-  'tenant-queue-full': {
-    status: 429,
-    type: 'rate_limit_error',
-    advice: 'Send less at once, or come back after the time in Retry-After.',
-  },
-  'too-many-at-once': {
-    status: 429,
-    type: 'rate_limit_error',
-    advice: 'Wait for one of your running requests to end.',
-  },
-  'waited-too-long': { status: 503, type: 'server_error', advice: 'Come back after the time in Retry-After.' },
-  'no-replica': {
-    status: 503,
-    type: 'server_error',
-    advice: 'No engine can take the request now; come back after the time in Retry-After.',
-  },
-  'context-too-long': {
-    status: 400,
-    type: 'invalid_request_error',
-    advice: 'Shorten the prompt or ask for fewer tokens.',
-  },
-  'replica-refused': {
-    status: 503,
-    type: 'server_error',
-    advice: 'The engines are full; come back after the time in Retry-After.',
-  },
-  'replica-rejected-request': {
-    status: 400,
-    type: 'invalid_request_error',
-    advice: 'Change the request as the message says.',
-  },
-  'replica-lost': { status: 502, type: 'server_error', advice: 'The engine broke off; try again.' },
-  'shutting-down': {
-    status: 503,
-    type: 'server_error',
-    advice: 'This server is going away; try again and reach another one.',
-  },
-  'reader-stalled': { status: 503, type: 'server_error', advice: 'Read the stream faster.' },
-  'internal-error': { status: 500, type: 'server_error', advice: 'This is our fault; it was counted. Try again.' },
+  'invalid-api-key': { status: 401, advice: 'Send a valid key: Authorization: Bearer sk-…' },
+  'rate-limit-requests': { advice: COME_BACK },
+  'rate-limit-tokens': { advice: COME_BACK },
+  'concurrency-limit': { advice: 'Wait for one of your running requests to end.' },
+  'quota-exhausted': { advice: 'Ask your operator for a larger quota, or wait for the next period.' },
+  'predicted-late': { advice: 'Come back after the time in Retry-After, allow more time, or ask for less.' },
+  'band-shed': { advice: 'Come back after the time in Retry-After, or send it in a higher band.' },
+  'deadline-infeasible': { param: 'spillway.deadline_ms', advice: 'Allow more time or ask for a shorter answer.' },
+  'too-big': { advice: 'Shorten the prompt or ask for fewer tokens.' },
+  'context-too-long': { param: 'messages', advice: 'Shorten the prompt or ask for fewer tokens.' },
+  'unknown-model': { status: 404, param: 'model', advice: 'GET /v1/models lists what there is.' },
+  'fits-no-replica': { advice: 'Shorten the prompt or ask for fewer tokens.' },
+  'expired-on-arrival': { param: 'spillway.deadline_ms', advice: 'Allow more time.' },
+  'lane-full': { advice: 'You have too many requests waiting; come back after the time in Retry-After.' },
+  'lane-work-full': { advice: 'You have too much work waiting; come back after the time in Retry-After.' },
+  'queue-full': { advice: COME_BACK },
+  'waited-too-long': { advice: COME_BACK },
+  evicted: { advice: COME_BACK },
+  'no-replica': { advice: COME_BACK },
+  'unknown-pool': { advice: COME_BACK },
+  'replica-refused': { advice: COME_BACK },
+  'replica-rejected-request': { advice: 'Change the request as the message says.' },
+  'replica-lost': { status: 502, advice: 'Try again.' },
+  'shutting-down': { advice: 'This server is going away; try again and reach another one.' },
+  'internal-error': { status: 500, advice: 'This is our fault; it was counted. Try again.' },
 }
 
-const UNKNOWN: Row = { status: 500, type: 'server_error', advice: 'Try again.' }
+const STATUS_OF: Readonly<Record<Refusal['blame'], number>> = { tenant: 429, platform: 503, request: 400 }
 
 export function statusOf(refusal: Refusal): number {
-  return (ERROR_TABLE[refusal.code] ?? UNKNOWN).status
+  return ERROR_TABLE[refusal.code]?.status ?? STATUS_OF[refusal.blame]
 }
 
 export function toOpenAiError(refusal: Refusal): OpenAiError {
-  const row = ERROR_TABLE[refusal.code] ?? UNKNOWN
-  const message = [refusal.because, refusal.said, row.advice].filter(Boolean).join(' ')
-  return { message, type: row.type, param: refusal.param ?? null, code: refusal.code.replaceAll('-', '_') }
+  const row = ERROR_TABLE[refusal.code]
+  const status = statusOf(refusal)
+  const type = status === 429 ? 'rate_limit_error' : status >= 500 ? 'server_error' : 'invalid_request_error'
+  const message = [sentence(refusal.because), refusal.said, row?.advice ?? 'Try again later.'].filter(Boolean).join(' ')
+  return { message, type, param: refusal.param ?? row?.param ?? null, code: refusal.code.replaceAll('-', '_') }
+}
+
+function sentence(because: string): string {
+  const text = because.charAt(0).toUpperCase() + because.slice(1)
+  return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
 /** SDKs sleep as long as they are told; longer than this they would rather be told not to come back. */

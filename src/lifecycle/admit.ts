@@ -1,47 +1,201 @@
+import { assert, unreachable } from '../base/assert.ts'
+import type { Instant } from '../base/clock.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import { makePlan } from '../policy/planning/make-plan.ts'
+import type { Estimate, Plan } from '../domain/plan.ts'
+import { promptTokensOf, type Request } from '../domain/request.ts'
+import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
+import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
+import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import { makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
+import { habitOf } from '../policy/planning/output-length.ts'
+import { feelPressure } from './feel-pressure.ts'
 import type { Platform } from './platform.ts'
+import { currentWaitUs, type Policies, type PoolPolicies, scopesOf, shareOf, waitQuestion } from './policies.ts'
 import type { Ticket } from './ticket.ts'
+import type { NoPlace } from './turnstile.ts'
 
 /**
- * May it come in? Plans the request, finds its pool, and joins the queue, or says why not. A refused ticket has taken
- * nothing.
+ * May it come in? Gathers what admission must know, asks it, and carries out the verdict in one instant: the budget is
+ * reserved and the ticket joins its lane, or nothing is taken at all.
+ *
+ * In observe-only mode the verdict is journalled and not enforced: whoever would have been refused comes in on the full
+ * rung, as long as an engine could run it at all.
  */
-export type Verdict = { readonly kind: 'admitted' } | { readonly kind: 'rejected'; readonly refusal: Refusal }
+export type Admission = { readonly kind: 'admitted' } | { readonly kind: 'rejected'; readonly refusal: Refusal }
 
-export function admit(platform: Platform, ticket: Ticket): Verdict {
+export function admit(platform: Platform, ticket: Ticket): Admission {
+  if (platform.isDraining) return { kind: 'rejected', refusal: SHUTTING_DOWN }
+  const { policies } = platform
+  const now = platform.world.clock.now()
+  const facts = gatherFacts(policies, now, ticket.request)
+  const verdict = decideAdmission(now, ticket.request, facts)
+  feelPressure(platform, ticket.request, verdict)
+  if (verdict.kind === 'admitted') return enter(platform, ticket, now, verdict)
+  const waved = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict.refusal) : undefined
+  return waved === undefined ? verdict : enter(platform, ticket, now, waved)
+}
+
+function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: AdmittedVerdict): Admission {
+  const { policies, turnstile } = platform
   const { request } = ticket
-  const { clock, journal } = platform.world
-  const refuse = (refusal: Refusal): Verdict => ({ kind: 'rejected', refusal })
-  if (platform.isDraining) return refuse(SHUTTING_DOWN)
-  const model = platform.modelOf(request.model)
-  const pool = platform.poolOf(request.model)
-  if (model === undefined || pool === undefined) return refuse(noPool(request.model))
-  const planned = makePlan(request, model)
-  if (planned.kind === 'refused') return refuse(planned.refusal)
-
-  const now = clock.now()
-  ticket.plan = planned.plan
-  ticket.poolId = pool.id
+  const { plan, poolId } = verdict
+  ticket.plan = plan
+  ticket.poolId = poolId
   ticket.admittedAt = now
+  ticket.predicted = verdict.predicted
+  ticket.patience = verdict.patience
   const waitUsMax = Math.min(platform.queueUsMax, request.tenant.queueUsMax)
-  const expiresAt = Math.min(request.deadlineAt, now + waitUsMax)
-  const refusal = platform.turnstile.join(ticket, { ticketId: ticket.id, poolId: pool.id, expiresAt })
-  if (refusal !== undefined) {
+  const noPlace = turnstile.join(ticket, {
+    ticketId: ticket.id,
+    poolId,
+    tenant: request.tenant,
+    key: request.key,
+    band: request.band,
+    bid: request.bid,
+    estimate: plan.estimate,
+    arrivedAt: request.arrivedAt,
+    expiresAt: Math.min(request.deadlineAt, now + waitUsMax),
+    isReady: true,
+    prefixHashes: request.prefixHashes,
+  })
+  if (noPlace !== undefined) {
     ticket.admittedAt = undefined
-    return refuse(refusal)
+    return { kind: 'rejected', refusal: refusalFor(platform, ticket, noPlace) }
   }
+  ticket.reservation = policies.budgets.reserve(now, scopesOf(request), verdict.reserveTokens)
   ticket.phase = 'waiting'
-  journal.record({
+  platform.world.journal.record({
     kind: 'admitted',
     at: now,
     ticketId: ticket.id,
     tenantId: request.tenant.id,
-    poolId: pool.id,
-    rung: planned.plan.rung.name,
-    because: 'the queue has room',
+    poolId,
+    rung: plan.rung.name,
+    predictedWaitUs: verdict.predicted.waitUs,
+    predictedTtftUs: verdict.predicted.ttftUs,
+    predictedFinishUs: verdict.predicted.finishUs,
+    because: verdict.because,
   })
   return { kind: 'admitted' }
+}
+
+function gatherFacts(policies: Policies, now: Instant, request: Request): AdmissionFacts {
+  const scopes = scopesOf(request)
+  const asked = policies.poolsByModel.get(request.model)
+  return {
+    planning: planningFacts(policies),
+    rungs: policies.rungs,
+    dwellingDepth: asked === undefined ? 0 : policies.ladder.depthOf(request.tenant, asked.pool.id),
+    isOfflineShed: asked?.shedding.isShed ?? false,
+    poolOf: (model) => {
+      const pool = policies.poolsByModel.get(model)
+      return pool === undefined ? undefined : poolFacts(policies, now, request, pool)
+    },
+    budgetRefusal: (tokens) => policies.budgets.refusalFor(now, scopes, tokens),
+    jitter: policies.jitter(),
+  }
+}
+
+function planningFacts(policies: Policies): PlanningFacts {
+  return {
+    model: (name) => policies.models.get(name),
+    speedOf: (model) => {
+      const pool = policies.poolsByModel.get(model)
+      assert(pool !== undefined, 'a model that is planned for has a pool')
+      return pool.speed
+    },
+    correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
+    predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
+    cachedTokensOf: () => 0,
+    outputWeight: policies.outputWeight,
+  }
+}
+
+function poolFacts(policies: Policies, now: Instant, request: Request, known: PoolPolicies): PoolFacts {
+  const { pool, wait, speed, speedAlone, kvTokensMax } = known
+  const facts = policies.dispatcher.poolFacts(pool.id)
+  const part = { share: shareOf(request), band: request.band, cost: 0 }
+  return {
+    poolId: pool.id,
+    readyReplicaCount: facts?.readyReplicaCount ?? 0,
+    hasIdleReplica: policies.dispatcher.hasIdleReplica(pool.id, smallest(request)),
+    kvTokensMax,
+    speed,
+    speedAlone,
+    waitUs: (plan) => wait.waitUs(now, waitQuestion(policies, part, pool.id, plan)),
+    waitWithoutOwnUs: (plan) => wait.waitWithoutOwnUs(now, waitQuestion(policies, part, pool.id, plan)),
+    // The dispatcher has the last word when the ticket joins.
+    laneRefusal: () => undefined,
+    calibrated: (plan) =>
+      policies.calibration.termsFor({
+        poolId: pool.id,
+        sloName: request.slo.name,
+        promptTokens: plan.estimate.promptTokens,
+      }),
+  }
+}
+
+/** Whether a replica is idle is asked before a plan is made: its prompt is the least that it will need. */
+function smallest(request: Request): Estimate {
+  const promptTokens = promptTokensOf(request)
+  return { promptTokens, cachedTokens: 0, outputTokens: 1, outputTokensHigh: 1, cost: promptTokens, engineUs: 0 }
+}
+
+/** Observe only: what would have been refused for lateness, room or budget runs all the same. */
+function wavedThrough(
+  now: Instant,
+  request: Request,
+  facts: AdmissionFacts,
+  refusal: Refusal,
+): AdmittedVerdict | undefined {
+  if (refusal.blame === 'request' && refusal.code !== 'deadline-infeasible') return undefined
+  const patient: Request = { ...request, band: 'offline', deadlineAt: Number.MAX_SAFE_INTEGER }
+  const verdict: Verdict = decideAdmission(now, patient, {
+    ...facts,
+    dwellingDepth: 0,
+    isOfflineShed: false,
+    budgetRefusal: () => undefined,
+  })
+  if (verdict.kind === 'rejected') return undefined
+  return { ...verdict, because: `observe only; it would have been refused: ${refusal.because}` }
+}
+
+/** What a ticket that lost its place is told: when somebody with its plan would have a turn. */
+export function comeBackAfterUs(platform: Platform, ticket: Ticket): number | undefined {
+  const { policies, world } = platform
+  const { plan, poolId, request } = ticket
+  if (plan === undefined || poolId === undefined) return 1_000_000
+  const part = { share: shareOf(request), band: request.band, cost: 0 }
+  const predictedUs = currentWaitUs(policies, world.clock.now(), part, poolId, plan)
+  return retryAfterUs({ predictedUs, affordableUs: 0, jitter: policies.jitter() })
+}
+
+/** The dispatcher had no place for it: whose fault is that, and when will there be one? */
+function refusalFor(platform: Platform, ticket: Ticket, noPlace: NoPlace): Refusal {
+  const { code, because } = noPlace
+  const retryAfterUs = comeBackAfterUs(platform, ticket)
+  switch (code) {
+    case 'lane-full':
+    case 'lane-work-full':
+      return { code, because, blame: 'tenant', retryAfterUs }
+    case 'queue-full':
+    case 'unknown-pool':
+      return { code, because, blame: 'platform', retryAfterUs }
+    case 'expired-on-arrival':
+    case 'fits-no-replica':
+      return { code, because, blame: 'request', retryAfterUs: undefined }
+    default:
+      return unreachable(code)
+  }
+}
+
+/** The same request one rung further down, for the same model: what a second try asks of another replica. */
+export function lighterPlan(platform: Platform, request: Request, plan: Plan): Plan | undefined {
+  const { policies } = platform
+  const rung = policies.rungs[plan.rung.depth + 1]
+  if (rung === undefined) return undefined
+  const planned = makePlan(request, { ...rung, isFallbackUsed: plan.model !== request.model }, planningFacts(policies))
+  return planned.kind === 'planned' && planned.plan.model === plan.model ? planned.plan : undefined
 }
 
 const SHUTTING_DOWN: Refusal = {
@@ -49,9 +203,4 @@ const SHUTTING_DOWN: Refusal = {
   because: 'The server is shutting down.',
   blame: 'platform',
   retryAfterUs: 1_000_000,
-}
-
-function noPool(model: string): Refusal {
-  const because = `No engine serves the model '${model}'.`
-  return { code: 'no-replica', because, blame: 'platform', retryAfterUs: 5_000_000 }
 }

@@ -1,12 +1,15 @@
-import type { CancelTimer } from '../base/clock.ts'
+import type { CancelTimer, Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
+import { pressureOf } from '../policy/ladder/pressure.ts'
+import { journalRungChange } from './feel-pressure.ts'
 import type { Platform } from './platform.ts'
+import type { PoolPolicies } from './policies.ts'
 import type { ReplicaReport } from './ports.ts'
 
 /**
  * The story of one tick: what do the replicas report, and what follows from it?
  *
- *   probe every replica ─▶ health ─▶ the dispatcher learns who may be used
+ *   probe every replica ─▶ health and gauges ─▶ demand and pressure ─▶ ladder ─▶ offline shedding ─▶ report
  *
  * Probes run side by side and each is bounded by its backend; a tick starts when the one before it is over, so a
  * hanging replica delays the news about others by at most one probe's time limit, and never piles up.
@@ -35,8 +38,11 @@ export class ControlLoop {
   }
 
   async tick(): Promise<void> {
-    const replicas = this.#platform.pools.flatMap((pool) => pool.replicas)
-    await Promise.all(replicas.map((replica) => this.#look(replica)))
+    const { pools, policies, world } = this.#platform
+    await Promise.all(pools.flatMap((pool) => pool.replicas.map((replica) => this.#look(replica))))
+    const now = world.clock.now()
+    for (const pool of policies.poolsById.values()) this.#weigh(now, pool)
+    for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
   }
 
   async #look(replica: Replica): Promise<void> {
@@ -51,17 +57,57 @@ export class ControlLoop {
   }
 
   #judge(replica: Replica, report: ReplicaReport): void {
+    const { turnstile, policies, world } = this.#platform
+    const { runningCount, waitingCount, kvUsageRatio } = report
+    if (report.isReady && runningCount !== undefined) {
+      const kvTokensMax = policies.poolsById.get(replica.poolId)?.kvTokensMax ?? 0
+      const kvTokens = Number.isFinite(kvTokensMax) ? Math.round((kvUsageRatio ?? 0) * kvTokensMax) : 0
+      turnstile.replicaReported(replica.id, { sequences: runningCount + (waitingCount ?? 0), kvTokens })
+    }
     if (this.#ready.get(replica.id) === report.isReady) return
     this.#ready.set(replica.id, report.isReady)
-    const { clock, journal } = this.#platform.world
-    journal.record({
-      kind: 'replica-reported',
-      at: clock.now(),
-      replicaId: replica.id,
-      isReady: report.isReady,
-      because: report.because,
+    const { isReady, because } = report
+    world.journal.record({ kind: 'replica-reported', at: world.clock.now(), replicaId: replica.id, isReady, because })
+    turnstile.replicaChanged(replica.id, { isReady })
+  }
+
+  /** One pool: what is asked of it, how far behind it is, whether offline work must wait, and how we have judged. */
+  #weigh(now: Instant, known: PoolPolicies): void {
+    const { policies, world } = this.#platform
+    const { pool, wait, demand, shedding, audit } = known
+    const facts = policies.dispatcher.poolFacts(pool.id)
+    const readyReplicaCount = facts?.readyReplicaCount ?? 0
+    const drainPerUs = wait.drainPerUs(now, readyReplicaCount)
+    demand.settleLevel(now, drainPerUs)
+    const backlogUs = wait.backlogCost === 0 ? 0 : wait.backlogCost / drainPerUs
+    const pressure = pressureOf({ predictedUs: backlogUs, affordableUs: policies.tightestTtftUs })
+    const change = shedding.observe(now, pressure)
+    if (change !== undefined) {
+      const { isShed, because } = change
+      world.journal.record({ kind: 'offline-shedding-changed', at: now, poolId: pool.id, isShed, pressure, because })
+    }
+    // Nobody waits although a replica is open: what a second of its work would cost is room that nobody wanted.
+    if (facts !== undefined && facts.queuedCount === 0 && facts.openReplicaCount > 0) {
+      const roomCost = (drainPerUs / Math.max(1, readyReplicaCount)) * facts.openReplicaCount * this.#intervalUs
+      for (const wrong of audit.sawUnusedRoom(now, roomCost)) policies.lengths.count('false-reject', wrong.promptTokens)
+    }
+    const { falseRejects, rightRejects } = audit.view(now)
+    const { observed, falseAdmits } = policies.calibration.view()
+    world.journal.record({
+      kind: 'pool-reported',
+      at: now,
+      poolId: pool.id,
+      queuedCount: facts?.queuedCount ?? 0,
+      queuedCost: facts?.queuedCost ?? 0,
+      heldCount: facts?.heldCount ?? 0,
+      readyReplicaCount,
+      pressure,
+      drainPerUs,
+      falseRejects,
+      rightRejects,
+      observedCount: observed,
+      falseAdmits,
     })
-    this.#platform.turnstile.replicaChanged(replica.id, report.isReady)
   }
 
   #again(): void {

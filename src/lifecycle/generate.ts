@@ -1,12 +1,20 @@
 import { assert } from '../base/assert.ts'
-import type { Lease } from '../domain/fleet.ts'
+import { lighterPlan } from './admit.ts'
+import { learnFromAttempt, measure } from './learn.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
 import type { Ticket } from './ticket.ts'
+import type { NoPlace, Turn } from './turnstile.ts'
 
-/** One turn on one replica. Whatever happens in between, the lease goes back. */
-export async function generate(platform: Platform, ticket: Ticket, lease: Lease, relay: Relay): Promise<Ending> {
+/**
+ * One turn on one replica, and whether there is a second. Whatever happens in between, the lease goes back, and what the
+ * attempt taught is learned. A second try goes elsewhere, only while the client has seen nothing.
+ */
+type GrantedTurn = Extract<Turn, { kind: 'granted' }>
+
+export async function generate(platform: Platform, ticket: Ticket, turn: GrantedTurn, relay: Relay): Promise<Ending> {
+  const { lease } = turn
   const { clock, journal, backends } = platform.world
   const { plan, request, cancellation } = ticket
   assert(plan !== undefined, 'a ticket that runs was admitted with a plan')
@@ -19,14 +27,15 @@ export async function generate(platform: Platform, ticket: Ticket, lease: Lease,
   const replicaId = lease.replica.id
   ticket.replicaId = replicaId
   const waitedUs = grantedAt - (ticket.admittedAt ?? request.arrivedAt)
-  journal.record({ kind: 'granted', at: grantedAt, ticketId, replicaId, attempt, waitedUs })
+  journal.record({ kind: 'granted', at: grantedAt, ticketId, replicaId, attempt, waitedUs, because: turn.because })
 
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
     ending = await backends.of(lease.replica).generate({ lease, request, plan, sink: relay, cancellation })
   } finally {
     ticket.lease = undefined
-    platform.turnstile.giveBack(lease)
+    platform.turnstile.giveBack(lease, measure(platform, ticket, ending))
+    learnFromAttempt(platform, ticket, lease, ending)
     const because = becauseOf(ending)
     journal.record({
       kind: 'attempt-ended',
@@ -48,6 +57,15 @@ export const ATTEMPTS_MAX = 2
 export function mayTryAgain(ticket: Ticket, ending: Ending, relay: Relay): boolean {
   if (ticket.attempts >= ATTEMPTS_MAX || relay.hasStarted || ticket.cancellation.isCancelled) return false
   return ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
+}
+
+/** Once more: elsewhere, with less context where the tenant allows it, at the head of its lane. */
+export function tryAgain(platform: Platform, ticket: Ticket): NoPlace | undefined {
+  const { request, plan } = ticket
+  const lighter =
+    plan === undefined || request.tenant.contract === 'reject' ? undefined : lighterPlan(platform, request, plan)
+  if (lighter !== undefined) ticket.plan = lighter
+  return platform.turnstile.rejoin(ticket)
 }
 
 function becauseOf(ending: Ending): string {

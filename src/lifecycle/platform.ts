@@ -1,6 +1,7 @@
-import type { Settled } from '../domain/entry.ts'
-import type { Model, Pool } from '../domain/fleet.ts'
-import { promptTokensOf } from '../domain/request.ts'
+import type { Pool } from '../domain/fleet.ts'
+import { promptTokensOf, type Request } from '../domain/request.ts'
+import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
@@ -12,18 +13,18 @@ import type { Turnstile } from './turnstile.ts'
 export interface PlatformOptions {
   readonly world: World
   readonly turnstile: Turnstile
-  readonly models: readonly Model[]
+  readonly policies: Policies
   readonly pools: readonly Pool[]
+  /** How long any ticket may wait for a turn. */
   readonly queueUsMax: number
 }
 
 export class Platform {
   readonly world: World
   readonly turnstile: Turnstile
+  readonly policies: Policies
   readonly pools: readonly Pool[]
   readonly queueUsMax: number
-  readonly #models = new Map<string, Model>()
-  readonly #poolsByModel = new Map<string, Pool>()
   readonly #live = new Map<string, Ticket>()
   #isDraining = false
   #whenIdle: (() => void) | undefined
@@ -33,8 +34,7 @@ export class Platform {
     this.turnstile = options.turnstile
     this.pools = options.pools
     this.queueUsMax = options.queueUsMax
-    for (const model of options.models) this.#models.set(model.name, model)
-    for (const pool of options.pools) this.#poolsByModel.set(pool.model, pool)
+    this.policies = options.policies
   }
 
   get liveCount(): number {
@@ -43,14 +43,6 @@ export class Platform {
 
   get isDraining(): boolean {
     return this.#isDraining
-  }
-
-  modelOf(name: string): Model | undefined {
-    return this.#models.get(name)
-  }
-
-  poolOf(model: string): Pool | undefined {
-    return this.#poolsByModel.get(model)
   }
 
   /** A ticket comes to life: from here it must end in `settle`. */
@@ -70,16 +62,25 @@ export class Platform {
     })
   }
 
+  /** What the caller of this request has left, over every scope that it spends from. */
+  rateLimits(request: Request): RateLimitView {
+    return this.policies.budgets.view(this.world.clock.now(), scopesOf(request))
+  }
+
+  chargeOn(ticket: Ticket): void {
+    if (ticket.lease !== undefined) this.turnstile.progress(ticket.lease, ticket.outputTokens)
+  }
+
   /** Gives back whatever an unexpected error left in a ticket's hands. */
   release(ticket: Ticket): void {
     this.turnstile.release(ticket)
     if (ticket.lease !== undefined) {
-      this.turnstile.giveBack(ticket.lease)
+      this.turnstile.giveBack(ticket.lease, { cost: 0, ending: 'lost', firstTokenUs: undefined })
       ticket.lease = undefined
     }
   }
 
-  depart(ticket: Ticket, _settled: Settled): void {
+  depart(ticket: Ticket): void {
     this.#live.delete(ticket.id)
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
   }

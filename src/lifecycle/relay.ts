@@ -14,7 +14,11 @@ export class Relay implements DeltaSink {
   readonly #sink: Sink
   #hasStarted = false
 
-  constructor(clock: Clock, ticket: Ticket, sink: Sink) {
+  readonly #onLonger: (ticket: Ticket) => void
+
+  /** `onLonger` hears of every delta beyond the predicted length. */
+  constructor(clock: Clock, ticket: Ticket, sink: Sink, onLonger: (ticket: Ticket) => void) {
+    this.#onLonger = onLonger
     this.#clock = clock
     this.#ticket = ticket
     this.#sink = sink
@@ -30,6 +34,7 @@ export class Relay implements DeltaSink {
     if (ticket.cancellation.isCancelled) return undefined
     ticket.noteDelta(this.#clock.now(), delta.tokens, delta.innerGapUs)
     this.#start()
+    if (ticket.isLongerThanPredicted) this.#onLonger(ticket)
     return this.#sink.write(delta)
   }
 

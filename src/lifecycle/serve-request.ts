@@ -2,7 +2,7 @@ import type { Cancellation } from '../base/cancellation.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Request } from '../domain/request.ts'
 import { admit } from './admit.ts'
-import { generate, mayTryAgain } from './generate.ts'
+import { generate, mayTryAgain, tryAgain } from './generate.ts'
 import type { Platform } from './platform.ts'
 import type { Sink } from './ports.ts'
 import { Relay } from './relay.ts'
@@ -27,7 +27,7 @@ export async function serveRequest(
   sink: Sink,
 ): Promise<Settled> {
   const ticket = new Ticket(request, cancellation)
-  const relay = new Relay(platform.world.clock, ticket, sink)
+  const relay = new Relay(platform.world.clock, ticket, sink, (longer) => platform.chargeOn(longer))
   platform.arrive(ticket)
   try {
     const verdict = admit(platform, ticket)
@@ -35,12 +35,13 @@ export async function serveRequest(
 
     for (;;) {
       const turn = await platform.turnstile.takeTurn(ticket)
-      if (turn.kind !== 'granted') return settle(platform, ticket, relay, notGranted(turn))
+      if (turn.kind !== 'granted') return settle(platform, ticket, relay, notGranted(platform, ticket, turn))
 
-      const ending = await generate(platform, ticket, turn.lease, relay)
+      const ending = await generate(platform, ticket, turn, relay)
       if (!mayTryAgain(ticket, ending, relay)) return settle(platform, ticket, relay, endedBy(ticket, ending))
 
-      platform.turnstile.rejoin(ticket)
+      const noPlace = tryAgain(platform, ticket)
+      if (noPlace !== undefined) return settle(platform, ticket, relay, endedBy(ticket, ending))
     }
   } catch (error) {
     return settle(platform, ticket, relay, failed(platform, ticket, error))

@@ -2,7 +2,8 @@ import { assert, unreachable } from '../base/assert.ts'
 import { NO_USAGE, type Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Outcome, Refusal } from '../domain/outcome.ts'
-import { promptTokensOf } from '../domain/request.ts'
+import { comeBackAfterUs } from './admit.ts'
+import { learnFromTicket, usageSeen } from './learn.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
@@ -26,7 +27,8 @@ export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: 
   assert(ticket.lease === undefined, 'a ticket that ends holds no lease')
   ticket.phase = 'settled'
   const settled = entryOf(platform, ticket, ended)
-  platform.depart(ticket, settled)
+  learnFromTicket(platform, ticket, settled)
+  platform.depart(ticket)
   platform.world.journal.record(settled)
   if (ended.outcome === 'completed') relay.finish(ended.usage)
   else if (ended.refusal !== undefined) relay.fail(ended.refusal)
@@ -37,11 +39,15 @@ export function rejected(refusal: Refusal): Ended {
   return { outcome: 'rejected', because: refusal.because, refusal, usage: NO_USAGE }
 }
 
-export function notGranted(turn: Exclude<Turn, { kind: 'granted' }>): Ended {
+export function notGranted(platform: Platform, ticket: Ticket, turn: Exclude<Turn, { kind: 'granted' }>): Ended {
+  const { because } = turn
   switch (turn.kind) {
     case 'expired':
-    case 'evicted':
-      return { outcome: turn.kind, because: turn.refusal.because, refusal: turn.refusal, usage: NO_USAGE }
+    case 'evicted': {
+      const code = turn.kind === 'expired' ? 'waited-too-long' : 'evicted'
+      const refusal: Refusal = { code, because, blame: 'platform', retryAfterUs: comeBackAfterUs(platform, ticket) }
+      return { outcome: turn.kind, because, refusal, usage: NO_USAGE }
+    }
     case 'cancelled':
       return calledOff(turn.because, NO_USAGE)
     default:
@@ -54,7 +60,7 @@ export function notGranted(turn: Exclude<Turn, { kind: 'granted' }>): Ended {
  * what its replica did wrong meanwhile is no failure of its ticket.
  */
 export function endedBy(ticket: Ticket, ending: Ending): Ended {
-  const seen = usageSeen(ticket, ending.kind === 'cancelled' ? ending.unreportedTokens : 0)
+  const seen = usageSoFar(ticket, ending.kind === 'cancelled' ? ending.unreportedTokens : 0)
   const { because: calledOffBecause } = ticket.cancellation
   if (calledOffBecause !== undefined && ending.kind !== 'finished') return calledOff(calledOffBecause, seen)
   switch (ending.kind) {
@@ -91,7 +97,7 @@ export function failed(platform: Platform, ticket: Ticket, error: unknown): Ende
     blame: 'platform',
     retryAfterUs: 1_000_000,
   }
-  return { outcome: 'failed', because: 'internal error', refusal, usage: usageSeen(ticket) }
+  return { outcome: 'failed', because: 'internal error', refusal, usage: usageSoFar(ticket) }
 }
 
 function calledOff(because: string, usage: Usage): Ended {
@@ -105,11 +111,8 @@ function calledOff(because: string, usage: Usage): Ended {
   return { outcome: 'failed', because, refusal, usage }
 }
 
-/** When the engine did not tell: the prompt as we estimated it, and the tokens that went through our hands. */
-function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
-  if (ticket.attempts === 0) return NO_USAGE
-  const outputTokens = ticket.outputTokens + unreportedTokens
-  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }
+function usageSoFar(ticket: Ticket, unreportedTokens = 0): Usage {
+  return ticket.attempts === 0 ? NO_USAGE : usageSeen(ticket, unreportedTokens)
 }
 
 /** Without what an engine said: that is between it and the client. */

@@ -4,7 +4,9 @@ import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
-import type { Offer } from '../policy/dispatch/dispatcher.ts'
+import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
+import type { Reservation } from '../policy/budgets/budgets.ts'
+import type { Offer } from '../policy/dispatch/offer.ts'
 
 /**
  * Our record of serving one request, from its arrival to its one ending. Only `lifecycle/` mutates it.
@@ -22,6 +24,11 @@ export class Ticket {
   poolId: string | undefined
   /** What it offered the dispatcher: its claim to a place, kept for a second try. */
   offer: Offer | undefined
+  /** What admission predicted, to be held against what happens. */
+  predicted: Prediction | undefined
+  patience: Patience | undefined
+  /** What its budgets hold for it, from admission to the end. */
+  reservation: Reservation | undefined
   lease: Lease | undefined
   /** Where it ran last. */
   replicaId: string | undefined
@@ -48,12 +55,19 @@ export class Ticket {
     return this.#gaps
   }
 
+  /** Fairness charged for the predicted length; from here on it charges as the tokens come. */
+  get isLongerThanPredicted(): boolean {
+    return this.plan !== undefined && this.outputTokens > this.plan.estimate.outputTokens
+  }
+
   /** Takes note of a delta that is about to reach the client. */
   noteDelta(now: Instant, tokens: number, innerGapUs: number | undefined): void {
     if (tokens === 0) return
-    if (this.firstTokenAt === undefined) this.firstTokenAt = now
-    else this.#observeGap(now - (this.lastTokenAt ?? now), 1)
-    if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, tokens - 1)
+    const isFirst = this.firstTokenAt === undefined
+    if (isFirst) this.firstTokenAt = now
+    // A delta of many tokens says how far apart they came; else the time since the last one is the only gap known.
+    if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, isFirst ? tokens - 1 : tokens)
+    else if (!isFirst) this.#observeGap(now - (this.lastTokenAt ?? now), 1)
     this.lastTokenAt = now
     this.outputTokens += tokens
   }

@@ -1,23 +1,35 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
-import type { Refusal } from '../domain/outcome.ts'
-import type { DispatchEffect, Dispatcher, Offer } from '../policy/dispatch/dispatcher.ts'
+import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
+import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
+import type { Effect, Measured, Offer, Offered, RefusedCode } from '../policy/dispatch/offer.ts'
+import type { Gauges } from '../policy/limits/ledger.ts'
+import { type BacklogPart, shareOf } from './policies.ts'
 import type { Ticket } from './ticket.ts'
 
 /**
  * Where tickets wait for their turn. The dispatcher decides; this turns its decisions into awaited promises, arms the
- * one timer that it asks for, and takes a ticket out when its client has gone. Nothing else in the project does.
+ * one timer that it asks for, and takes a ticket out when its client has gone. Nothing else in the project does. It
+ * also keeps each pool's wait predictor in step with who is queued, because it is here that tickets join and leave.
  *
  * A ticket that was granted a turn owns a lease from then on; whoever awaits `takeTurn` must give it back.
  */
 export type Turn =
-  | { readonly kind: 'granted'; readonly lease: Lease }
-  | { readonly kind: 'expired' | 'evicted'; readonly refusal: Refusal }
+  | { readonly kind: 'granted'; readonly lease: Lease; readonly because: string }
+  | { readonly kind: 'expired' | 'evicted'; readonly because: string }
   | { readonly kind: 'cancelled'; readonly because: string }
 
+/** Why a ticket may not join. */
+export interface NoPlace {
+  readonly code: RefusedCode
+  readonly because: string
+}
+
 interface Place {
-  readonly offer: Offer
+  readonly poolId: string
+  readonly backlog: BacklogPart
   /** Decided before anybody asked. */
   turn: Turn | undefined
   resolve: ((turn: Turn) => void) | undefined
@@ -27,36 +39,47 @@ interface Place {
 export class Turnstile {
   readonly #clock: Clock
   readonly #dispatcher: Dispatcher
+  readonly #waitOf: (poolId: string) => PredictedWait | undefined
   readonly #places = new Map<string, Place>()
   #wakeupAt: Instant | undefined
   #disarm: CancelTimer | undefined
 
-  constructor(clock: Clock, dispatcher: Dispatcher) {
+  constructor(clock: Clock, dispatcher: Dispatcher, waitOf: (poolId: string) => PredictedWait | undefined) {
     this.#clock = clock
     this.#dispatcher = dispatcher
+    this.#waitOf = waitOf
   }
 
-  /** Joins the queue, or says why it may not. */
-  join(ticket: Ticket, offer: Offer): Refusal | undefined {
-    ticket.offer = offer
-    const place = this.#place(ticket, offer)
-    // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.
-    if (place.turn !== undefined) return undefined
-    const joined = this.#dispatcher.offer(this.#clock.now(), offer)
-    if ('refusal' in joined) {
-      this.#forget(ticket.id, place)
-      return joined.refusal
+  /** For people and tests: what waits and what runs, over all pools. */
+  view(): { readonly waiting: number; readonly inFlight: number; readonly readyReplicas: number } {
+    const { queuedCount, pools } = this.#dispatcher.view()
+    let inFlight = 0
+    let readyReplicas = 0
+    for (const pool of pools) {
+      inFlight += pool.heldCount
+      for (const replica of pool.replicas) if (replica.isReady) readyReplicas++
     }
-    this.#apply(joined.effects)
-    return undefined
+    return { waiting: queuedCount, inFlight, readyReplicas }
   }
 
-  /** Once more, at the head of the queue. */
-  rejoin(ticket: Ticket): void {
-    const offer = ticket.offer
-    assert(offer !== undefined, 'a ticket that is tried again was offered before')
-    const place = this.#place(ticket, offer)
-    if (place.turn === undefined) this.#apply(this.#dispatcher.offerAgain(this.#clock.now(), offer))
+  /** Joins its lane, or says why it may not. */
+  join(ticket: Ticket, offer: Offer): NoPlace | undefined {
+    ticket.offer = offer
+    const now = this.#clock.now()
+    return this.#enter(ticket, offer, () => this.#dispatcher.offer(now, offer))
+  }
+
+  /** Once more, at the head of its lane, elsewhere if there is an elsewhere. */
+  rejoin(ticket: Ticket): NoPlace | undefined {
+    assert(ticket.offer !== undefined, 'a ticket that is tried again was offered before')
+    const offer: Offer = {
+      ...ticket.offer,
+      estimate: ticket.plan?.estimate ?? ticket.offer.estimate,
+      ...(ticket.replicaId === undefined ? {} : { avoidReplicaId: ticket.replicaId }),
+    }
+    ticket.phase = 'waiting'
+    const now = this.#clock.now()
+    return this.#enter(ticket, offer, () => this.#dispatcher.offerAgain(now, offer))
   }
 
   takeTurn(ticket: Ticket): Turn | Promise<Turn> {
@@ -74,8 +97,13 @@ export class Turnstile {
     })
   }
 
-  giveBack(lease: Lease): void {
-    this.#apply(this.#dispatcher.release(this.#clock.now(), lease))
+  /** Output so far, told when it is more than was predicted: fairness charges as it comes. */
+  progress(lease: Lease, outputTokens: number): void {
+    this.#apply(this.#dispatcher.progress(this.#clock.now(), lease.id, outputTokens))
+  }
+
+  giveBack(lease: Lease, measured: Measured): void {
+    this.#apply(this.#dispatcher.release(this.#clock.now(), lease.id, measured))
   }
 
   /** Frees whatever a ticket still holds here: a place in the queue, or a turn that nobody came to take. */
@@ -83,45 +111,67 @@ export class Turnstile {
     const place = this.#places.get(ticket.id)
     if (place === undefined) return
     this.#forget(ticket.id, place)
-    if (place.turn?.kind === 'granted') this.giveBack(place.turn.lease)
-    else if (place.turn === undefined) this.#dispatcher.withdraw(this.#clock.now(), ticket.id, place.offer.poolId)
+    if (place.turn?.kind === 'granted') this.giveBack(place.turn.lease, NOTHING_SERVED)
+    else if (place.turn === undefined) this.#withdraw(ticket.id, place)
   }
 
-  replicaChanged(replicaId: string, isReady: boolean): void {
-    this.#apply(this.#dispatcher.replicaChanged(this.#clock.now(), replicaId, isReady))
+  replicaChanged(replicaId: string, change: ReplicaChange): void {
+    this.#apply(this.#dispatcher.replicaChanged(this.#clock.now(), replicaId, change))
   }
 
-  view(): ReturnType<Dispatcher['view']> {
-    return this.#dispatcher.view()
+  replicaReported(replicaId: string, gauges: Gauges): void {
+    this.#apply(this.#dispatcher.report(this.#clock.now(), replicaId, gauges))
   }
 
-  #place(ticket: Ticket, offer: Offer): Place {
-    const place: Place = { offer, turn: undefined, resolve: undefined, forgetCancel: () => {} }
+  #enter(ticket: Ticket, offer: Offer, ask: () => Offered): NoPlace | undefined {
+    const { request } = ticket
+    const backlog = { share: shareOf(request), band: request.band, cost: offer.estimate.cost }
+    const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: () => {} }
     this.#places.set(ticket.id, place)
-    place.forgetCancel = ticket.cancellation.onCancel((because) => this.#cancel(ticket.id, place, because))
-    return place
+    // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.
+    if (ticket.cancellation.because !== undefined) {
+      place.turn = { kind: 'cancelled', because: ticket.cancellation.because }
+      return undefined
+    }
+    this.#waitOf(offer.poolId)?.join(this.#clock.now(), backlog)
+    const offered = ask()
+    this.#apply(offered.effects)
+    if (offered.kind === 'refused') {
+      this.#waitOf(offer.poolId)?.withdrawn(backlog)
+      this.#forget(ticket.id, place)
+      return offered
+    }
+    // A turn granted at once leaves nothing to cancel here.
+    if (place.turn === undefined) {
+      place.forgetCancel = ticket.cancellation.onCancel((because) => this.#cancel(ticket.id, place, because))
+    }
+    return undefined
   }
 
   /** The client has gone. A turn already granted stays granted: its lease goes back when the backend says so. */
   #cancel(ticketId: string, place: Place, because: string): void {
     if (place.turn !== undefined) return
-    this.#dispatcher.withdraw(this.#clock.now(), ticketId, place.offer.poolId)
-    this.#decide(place, { kind: 'cancelled', because })
-    this.#arm()
+    this.#withdraw(ticketId, place)
+    place.turn = { kind: 'cancelled', because }
+    place.resolve?.(place.turn)
   }
 
-  #apply(effects: readonly DispatchEffect[]): void {
+  #withdraw(ticketId: string, place: Place): void {
+    this.#waitOf(place.poolId)?.withdrawn(place.backlog)
+    this.#apply(this.#dispatcher.withdraw(this.#clock.now(), ticketId))
+  }
+
+  #apply(effects: readonly Effect[]): void {
     for (const effect of effects) {
       const place = this.#places.get(effect.ticketId)
-      assert(place !== undefined, 'the dispatcher speaks only of tickets that wait')
-      this.#decide(place, effect)
+      assert(place !== undefined && place.turn === undefined, 'the dispatcher speaks only of tickets that wait')
+      const wait = this.#waitOf(place.poolId)
+      if (effect.kind === 'granted') wait?.granted(this.#clock.now(), place.backlog)
+      else wait?.withdrawn(place.backlog)
+      place.turn = effect
+      place.resolve?.(effect)
     }
     this.#arm()
-  }
-
-  #decide(place: Place, turn: Turn): void {
-    place.turn = turn
-    place.resolve?.(turn)
   }
 
   #forget(ticketId: string, place: Place): void {
@@ -142,3 +192,5 @@ export class Turnstile {
     this.#apply(this.#dispatcher.onWakeup(this.#clock.now()))
   }
 }
+
+const NOTHING_SERVED: Measured = { cost: 0, ending: 'cancelled', firstTokenUs: undefined }

@@ -1,11 +1,30 @@
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Instant } from '../base/clock.ts'
 import { msToUs } from '../base/clock.ts'
+import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
-import { toModels, toPools } from '../config/to-domain.ts'
+import { type PoolSetup, toModels, toPools, toTenants } from '../config/to-domain.ts'
+import type { Replica } from '../domain/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
-import type { Backends, Journal } from '../lifecycle/ports.ts'
+import type { Policies, PoolPolicies } from '../lifecycle/policies.ts'
+import type { Backends, Capacity, Journal } from '../lifecycle/ports.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
+import { Calibration } from '../policy/admission/calibration.ts'
+import { LengthReport } from '../policy/admission/length-report.ts'
+import { PredictedWait } from '../policy/admission/predicted-wait.ts'
+import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
+import { Budgets } from '../policy/budgets/budgets.ts'
 import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import { Demand } from '../policy/ladder/demand.ts'
+import { Ladder } from '../policy/ladder/ladder.ts'
+import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
+import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
+import { FixedLimit } from '../policy/limits/fixed.ts'
+import { COST_DEFAULTS } from '../policy/planning/cost.ts'
+import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
+import { OutputLengths } from '../policy/planning/output-length.ts'
+import { TokenRatio } from '../policy/planning/token-ratio.ts'
+import { engineOptionsOf } from './engine-options.ts'
+import { type PoolSpeed, speedOfEngine, speedUnknown } from './pool-speed.ts'
 
 /**
  * Configuration → platform. The live server and the simulator both call this: they differ in the clock, the journal
@@ -19,21 +38,79 @@ export interface Parts {
 
 export function assemble(config: Config, parts: Parts): Platform {
   const setups = toPools(config)
-  const limits = new Map(
-    setups.flatMap(({ pool, concurrencyMax }) => pool.replicas.map((one) => [one.id, concurrencyMax])),
-  )
-  // One gateway alone holds all the room there is.
-  const capacity = { allowance: (replica: { id: string }) => limits.get(replica.id) ?? 0 }
-  const pools = setups.map(({ pool }) => pool)
-  const dispatcher = new Dispatcher(pools, {
-    queueMax: config.queue.requestsMax,
-    concurrencyMaxOf: (replica) => capacity.allowance(replica),
-  })
+  const now = parts.clock.now()
+  const policies = makePolicies(config, setups, now)
+  for (const setup of setups) addReplicas(policies, setup, now)
+  const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   return new Platform({
-    world: { ...parts, capacity },
-    turnstile: new Turnstile(parts.clock, dispatcher),
-    models: toModels(config),
-    pools,
+    world: { ...parts, capacity: soleHolder },
+    turnstile,
+    policies,
+    pools: setups.map(({ pool }) => pool),
     queueUsMax: msToUs(config.queue.waitMsMax),
   })
+}
+
+/** One gateway alone holds all the room there is; limits bound it. */
+const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
+
+function makePolicies(config: Config, setups: readonly PoolSetup[], now: Instant): Policies {
+  const { outputWeight } = COST_DEFAULTS
+  const pools = setups.map((setup) => makePool(setup, speedOf(config, setup, outputWeight), now))
+  const models = toModels(config)
+  const rng = Rng.stream(config.seed, 'retry-jitter')
+  return {
+    mode: config.admission.mode,
+    rungs: DEFAULT_RUNGS,
+    ladder: new Ladder(DEFAULT_RUNGS),
+    calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
+    lengths: new LengthReport(),
+    tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
+    dispatcher: new Dispatcher({
+      options: {
+        queueDepthMax: config.queue.requestsMax,
+        outputTokenCost: outputWeight,
+        fairness: config.fairness.order,
+      },
+    }),
+    budgets: new Budgets(),
+    outputs: new OutputLengths(),
+    models: new Map(models.map((model) => [model.name, model])),
+    ratios: new Map(models.map((model) => [model.name, new TokenRatio()])),
+    poolsByModel: new Map(pools.map((known) => [known.pool.model, known])),
+    poolsById: new Map(pools.map((known) => [known.pool.id, known])),
+    outputWeight,
+    jitter: () => rng.next(),
+  }
+}
+
+function makePool({ pool }: PoolSetup, speed: PoolSpeed, now: Instant): PoolPolicies {
+  return {
+    pool,
+    wait: new PredictedWait(speed.drainPerReplicaUs),
+    speed: new ObservedSpeed(speed.alone),
+    speedAlone: speed.alone,
+    kvTokensMax: speed.kvTokensMax,
+    demand: new Demand(),
+    shedding: new OfflineShedding(now, pool.id),
+    audit: new RefusalAudit(),
+  }
+}
+
+function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSpeed {
+  const { backend } = setup
+  return backend.kind === 'simulated'
+    ? speedOfEngine(engineOptionsOf(config, backend.profile), outputWeight)
+    : speedUnknown(outputWeight)
+}
+
+/** Not ready until the first tick has looked at them. */
+function addReplicas(policies: Policies, setup: PoolSetup, now: number): void {
+  const kvTokensMax = policies.poolsById.get(setup.pool.id)?.kvTokensMax ?? Number.POSITIVE_INFINITY
+  policies.dispatcher.addPool(setup.pool.id)
+  for (const replica of setup.pool.replicas) {
+    const limit = new FixedLimit({ sequencesMax: setup.concurrencyMax })
+    policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax, isReady: false })
+    policies.dispatcher.replicaChanged(now, replica.id, { allowance: soleHolder.allowance(replica) })
+  }
 }

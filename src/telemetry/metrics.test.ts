@@ -92,6 +92,30 @@ describe('Metrics', () => {
     expect(samples.reduce((sum, sample) => sum + sample.value, 0)).toBe(10_000)
   })
 
+  it('never lets a counter go back while tenants trade names, and drops the series of those who lost theirs', () => {
+    const metrics = makeMetrics([], { tenants: { namedMax: 2 } })
+    const before = new Map<string, number>()
+    const seen = new Set<string>()
+    for (let minute = 0; minute < 180; minute++) {
+      // Every half hour another tenant is the busy one.
+      for (let i = 0; i < 20; i++)
+        metrics.take(settled({ at: minute * 60_000_000, tenantId: `t${Math.trunc(minute / 30)}` }))
+      const families = parseExposition(metrics.text())
+      const samples = ['spillway_requests_total', 'spillway_tokens_total'].flatMap(
+        (name) => families.get(name)?.samples ?? [],
+      )
+      const tenants = new Set(samples.map((sample) => sample.labels['tenant'] ?? ''))
+      expect(tenants.size).toBeLessThanOrEqual(2 + 1 + 1)
+      for (const tenant of tenants) seen.add(tenant)
+      for (const { name, labels, value } of samples) {
+        const series = `${name} ${JSON.stringify(labels)}`
+        expect(value).toBeGreaterThanOrEqual(before.get(series) ?? 0)
+        before.set(series, value)
+      }
+    }
+    expect(seen).toEqual(new Set(['t0', 't1', 't2', 't3', 't4', 't5', 'other']))
+  })
+
   it('has the gap buckets of the domain', () => {
     const family = parseExposition(makeMetrics(story()).text()).get('spillway_inter_token_seconds')
     const bounds = family?.samples

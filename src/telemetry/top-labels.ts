@@ -1,3 +1,4 @@
+import { Heap } from '../base/heap.ts'
 import { OTHER } from './registry.ts'
 
 /**
@@ -5,7 +6,8 @@ import { OTHER } from './registry.ts'
  *
  * The busiest `namedMax`; all others are counted together as `other`, so that ten thousand tenants cannot make ten
  * thousand series. Volumes are followed with space-saving (Metwally, Agrawal, El Abbadi 2005): a fixed number of
- * slots; a newcomer takes the slot of the smallest unnamed one and inherits its volume, which never underestimates.
+ * slots; a newcomer takes the slot of the smallest unnamed one and inherits its volume, so that whoever is busy stays.
+ * What it inherited is remembered, and a name is won only with what is its own.
  * Volumes halve at every review, so that the busiest of today beats the busiest of last month.
  *
  * A label must not flicker, or every graph breaks. So while there is room the first to come are named at once, and
@@ -39,18 +41,24 @@ const DWELL_US = 600_000_000
 const GRACE_US = 600_000_000
 /** With half the volume one is clearly smaller; two that are about equal would trade the name for ever. */
 const PROMOTE_RATIO = 2
-/** Slots for unnamed tenants, per name: space-saving finds every tenant with more than 1/slots of the volume. */
-const UNNAMED_PER_NAME = 3
+/** Slots for unnamed tenants: space-saving keeps every one with more than 1/200 of their volume. */
+const UNNAMED_MAX = 200
 
 interface Slot {
   readonly id: string
   volume: number
+  /** The part of `volume` that is not its own. */
+  inherited: number
   state: 'named' | 'lingering' | 'unnamed'
   changedAt: number
+  /** Its volume when it was last put into the heap: never more than `volume`. */
+  heapVolume: number
 }
 
 export class TopLabels {
   readonly #slots = new Map<string, Slot>()
+  /** Unnamed slots by the volume they had when they were put here; those that grew since are put back on the way. */
+  readonly #smallestFirst = new Heap<Slot>((a, b) => a.heapVolume < b.heapVolume)
   readonly #namedMax: number
   readonly #lingeringMax: number
   readonly #reviewUs: number
@@ -78,7 +86,7 @@ export class TopLabels {
     else if (at >= this.#reviewAt) this.#review(at)
     // A tenant that calls itself `other` is in good company: it can never have a series of its own.
     if (id === OTHER) return OTHER
-    const slot = this.#slots.get(id) ?? this.#takeSlot(at, id)
+    const slot = this.#slots.get(id) ?? this.#takeSlot(at, id, volume)
     slot.volume += volume
     return slot.state === 'named' ? id : OTHER
   }
@@ -88,28 +96,54 @@ export class TopLabels {
     return [...this.#slots.values()].filter((slot) => slot.state !== 'unnamed').map((slot) => slot.id)
   }
 
-  #takeSlot(at: number, id: string): Slot {
-    const slot: Slot = { id, volume: 0, state: 'unnamed', changedAt: at }
+  #takeSlot(at: number, id: string, volume: number): Slot {
+    const slot: Slot = { id, volume: 0, inherited: 0, state: 'unnamed', changedAt: at, heapVolume: 0 }
     if (this.#namedCount < this.#namedMax) this.#name(at, slot)
-    else if (this.#unnamedCount() >= this.#namedMax * UNNAMED_PER_NAME) {
-      const smallest = this.#pick('unnamed', (a, b) => a.volume < b.volume) as Slot
-      this.#slots.delete(smallest.id)
-      slot.volume = smallest.volume
+    else {
+      if (this.#unnamedCount() >= UNNAMED_MAX) {
+        slot.inherited = this.#evictSmallest()
+        slot.volume = slot.inherited
+      }
+      // What it is about to get is counted in already: most newcomers are gone before they get more.
+      slot.heapVolume = slot.volume + volume
+      this.#smallestFirst.push(slot)
     }
     this.#slots.set(id, slot)
     return slot
   }
 
+  /** Gives up the slot of the smallest unnamed tenant, and says how small it was. */
+  #evictSmallest(): number {
+    const heap = this.#smallestFirst
+    for (let slot = heap.pop(); slot !== undefined; slot = heap.pop()) {
+      if (slot.state !== 'unnamed') continue
+      if (slot.volume > slot.heapVolume) {
+        slot.heapVolume = slot.volume
+        heap.push(slot)
+        continue
+      }
+      this.#slots.delete(slot.id)
+      return slot.volume
+    }
+    return 0
+  }
+
   #review(at: number): void {
     // After a long silence one review stands for all that were missed: nobody was there to trade names with.
     this.#reviewAt = at + this.#reviewUs
-    for (const slot of this.#slots.values()) slot.volume /= 2
+    // Halving all alike keeps the heap's order.
+    for (const slot of this.#slots.values()) {
+      slot.volume /= 2
+      slot.inherited /= 2
+      slot.heapVolume /= 2
+    }
     this.#forgetLingering(at)
+    this.#smallestFirst.retain((slot) => slot.state === 'unnamed')
     for (let swaps = 0; swaps < this.#namedMax; swaps++) if (!this.#promoteOne(at)) return
   }
 
   #promoteOne(at: number): boolean {
-    const isBigger = (a: Slot, b: Slot) => a.volume > b.volume
+    const isBigger = (a: Slot, b: Slot) => ownVolume(a) > ownVolume(b)
     // A lingering tenant has its series still: it may come back even when no further one may linger.
     const returning = this.#pick('lingering', isBigger)
     const rising = this.#lingeringCount < this.#lingeringMax ? this.#pick('unnamed', isBigger) : undefined
@@ -117,10 +151,11 @@ export class TopLabels {
     if (best === undefined) return false
     const weakest = this.#pick(
       'named',
-      (a, b) => a.volume < b.volume,
+      (a, b) => ownVolume(a) < ownVolume(b),
       (slot) => at - slot.changedAt >= this.#dwellUs,
     )
-    if (weakest === undefined || best.volume < weakest.volume * this.#promoteRatio || best.volume === 0) return false
+    if (weakest === undefined || ownVolume(best) === 0) return false
+    if (ownVolume(best) < ownVolume(weakest) * this.#promoteRatio) return false
     if (best.state === 'lingering') this.#lingeringCount--
     this.#namedCount--
     weakest.state = 'lingering'
@@ -160,4 +195,8 @@ export class TopLabels {
       if (slot.state === state && isEligible(slot) && (best === undefined || isBetter(slot, best))) best = slot
     return best
   }
+}
+
+function ownVolume(slot: Slot): number {
+  return slot.volume - slot.inherited
 }

@@ -13,12 +13,16 @@ const profile = findGpuProfile('h100-llama-8b')!
 const OPTIONS: EngineOptions = { coefficients: profile.coefficients, limits: limitsOf(profile) }
 
 const says = (tokens: number, promptTokens = 20): Scripts => ({
-  scriptFor: () => ({
-    promptTokens,
-    outputTokens: tokens,
-    prefixHashes: [],
-    textBetween: (from, to) => Array.from({ length: to - from }, (_, i) => `t${from + i} `).join(''),
-    finishReason: 'stop',
+  scriptsFor: ({ choiceCount }) => ({
+    kind: 'made',
+    scripts: Array.from({ length: choiceCount }, (_, index) => ({
+      promptTokens,
+      sharesPrompt: index > 0,
+      outputTokens: tokens,
+      prefixHashes: [],
+      textBetween: (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `t${from + i} `).join(''),
+      finishReason: 'stop' as const,
+    })),
   }),
 })
 

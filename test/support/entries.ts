@@ -82,6 +82,9 @@ export function story(last: Settled = settled()): Entry[] {
     tenantId,
     poolId: 'pool-1',
     rung: last.rung,
+    predictedWaitUs: 250_000,
+    predictedTtftUs: 400_000,
+    predictedFinishUs: 2_000_000,
     because: 'fits',
   }
   const granted: Granted = {
@@ -91,6 +94,7 @@ export function story(last: Settled = settled()): Entry[] {
     replicaId: 'replica-1',
     attempt: 1,
     waitedUs: 250_000,
+    because: 'least predicted load',
   }
   const ended: AttemptEnded = {
     kind: 'attempt-ended',

@@ -16,7 +16,7 @@ import type { Platform } from '../../src/lifecycle/platform.ts'
 import type { AnswerHead, Backend, Sink } from '../../src/lifecycle/ports.ts'
 import { serveRequest } from '../../src/lifecycle/serve-request.ts'
 import { assemble } from '../../src/main/assemble.ts'
-import { engineOptionsOf } from '../../src/main/live-backends.ts'
+import { engineOptionsOf } from '../../src/main/engine-options.ts'
 import { checkLaws } from '../laws/check-laws.ts'
 import { makeRequest } from './requests.ts'
 import { ScriptedBackend, type Turnout } from './scripted-backend.ts'
@@ -98,7 +98,12 @@ export class VirtualWorld {
     const world = new VirtualWorld(options, ({ clock, config }) => {
       const driver = new EngineDriver(new Engine(engineOptionsOf(config, 'h100-llama-8b')), clock)
       drivers.push(driver)
-      return new SimulatedBackend(driver, { scriptFor: () => script })
+      return new SimulatedBackend(driver, {
+        scriptsFor: ({ choiceCount }) => ({
+          kind: 'made',
+          scripts: Array.from({ length: choiceCount }, (_, i) => ({ ...script, sharesPrompt: i > 0 })),
+        }),
+      })
     })
     await world.probe()
     return { world, drivers }

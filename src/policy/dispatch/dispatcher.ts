@@ -1,174 +1,263 @@
 import { assert } from '../../base/assert.ts'
-import type { Instant } from '../../base/clock.ts'
-import type { Lease, Pool, Replica } from '../../domain/fleet.ts'
-import type { Refusal } from '../../domain/outcome.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import { BANDS, type Band } from '../../domain/tenant.ts'
+import type { FairnessName, WeightChange } from '../fairness/fairness.ts'
+import type { Gauges } from '../limits/ledger.ts'
+import { Book } from './book.ts'
+import { evictTail, refusalOf, whoYields } from './bounds.ts'
+import { type BacklogObserver, type BacklogView, Candidate, PoolLane } from './candidate.ts'
+import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
+import { type DispatcherView, viewOf } from './dispatcher-view.ts'
+import { FleetState, type ReplicaChange } from './fleet-state.ts'
+import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
+import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered } from './offer.ts'
+import { LeastLoaded, type Placer } from './placer.ts'
+import type { PoolFacts, PoolState } from './pool-state.ts'
+import type { ReplicaFacts } from './replica-room.ts'
 
 /**
- * Now: who goes, and where? A machine: it takes events with `now`, returns effects as values, and says when it wants
- * to be woken next. It has no clock, sets no timer and wakes no promise; `lifecycle/turnstile.ts` does.
+ * Now: who goes, and where?
  *
- * First version: tickets of a pool go in order of arrival to the replica with the fewest in flight, while it has room
- * under its limit. A ticket whose time runs out in the queue is dropped before it costs anything.
+ * The machine between admission and the replicas. Tickets are offered to a pool's lanes; whenever a ticket, a slot or
+ * a piece of news arrives, turns are given until nothing that waits fits anywhere: fairness says whose turn it is, the
+ * rooms say where it fits, the placer says which. Everything that happens comes back as effects, in order.
  *
- * Laws: L2 (a lease is granted once and returned once, never over the limit), L3 (the queue is bounded by
- * `queueMax`), L6 (no idle room while a ticket waits).
+ *     offer ─▶ lane ──(its turn, and room)──▶ granted: a lease ──▶ release
+ *                └──▶ expired · evicted · withdrawn
  *
- * Example: one replica with limit 2 and tickets a, b, c offered at once: a and b are granted, c waits; `release(a)`
- * returns one effect, c granted.
+ * Big heads: a head that fits nowhere at the moment leaves the order and is *owed* its turn (it goes before the order
+ * as soon as it fits); after `skipsMax` turns of others, one replica is kept free for it while the rest backfill. Idea
+ * from EASY backfilling (Lifka, 1995). Buffer fairness is in `shared-buffer.ts`, ageing in `lane.ts`.
+ *
+ * Deliberately not: no clock, no promises, no retries of its own, no admission: what is offered is wanted.
+ *
+ * Laws: L2 every lease is granted once and returned once, and none is granted beyond limit, allowance or KV room;
+ * L3 lanes and the whole queue within bounds; L6 no ready head waits while a room outside the one reservation fits it
+ * (as far as `lookAheadMax` heads that did not fit); L7 by the order chosen. `assertInvariants` checks them.
+ *
+ * Worked example: two slots. a offers three tickets, b one, all of cost 100: a₁ and a₂ go at once; when a₁ comes back,
+ * b's is granted (a owes two quanta, b none), then a₃.
  */
-export interface Offer {
-  readonly ticketId: string
-  readonly poolId: string
-  /** Dropped if it has had no turn by then. */
-  readonly expiresAt: Instant
-}
-
-export type DispatchEffect =
-  | { readonly kind: 'granted'; readonly ticketId: string; readonly lease: Lease }
-  | { readonly kind: 'expired'; readonly ticketId: string; readonly refusal: Refusal }
-
-export interface DispatcherOptions {
-  readonly queueMax: number
-  readonly concurrencyMaxOf: (replica: Replica) => number
-}
-
-interface Seat {
-  readonly replica: Replica
-  isReady: boolean
-  inFlight: number
-}
-
-interface PoolQueue {
-  readonly seats: readonly Seat[]
-  waiting: Offer[]
+export interface DispatcherParts {
+  readonly options?: Partial<DispatcherOptions>
+  readonly placer?: Placer
+  readonly onBacklogChange?: BacklogObserver
 }
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
-  readonly #pools = new Map<string, PoolQueue>()
-  readonly #seats = new Map<string, Seat>()
-  readonly #leases = new Map<number, Seat>()
-  #waitingCount = 0
-  #leaseCount = 0
+  readonly #book: Book
+  readonly #turns: TurnGiver
+  readonly #fleet: FleetState
+  #sequence = 0
 
-  constructor(pools: readonly Pool[], options: DispatcherOptions) {
-    this.#options = options
-    for (const pool of pools) {
-      const seats = pool.replicas.map((replica) => ({ replica, isReady: false, inFlight: 0 }))
-      this.#pools.set(pool.id, { seats, waiting: [] })
-      for (const seat of seats) this.#seats.set(seat.replica.id, seat)
+  constructor(parts: DispatcherParts = {}) {
+    this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
+    this.#book = new Book(this.#options, parts.onBacklogChange)
+    this.#fleet = new FleetState(this.#book.buffer)
+    this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded())
+  }
+
+  // ── tickets ──
+
+  /** Queued: exactly one effect will end the wait, now or later, unless `withdraw` comes first. */
+  offer(now: number, offer: Offer): Offered {
+    const pool = this.#fleet.pools.get(offer.poolId)
+    const refusal = refusalOf(now, pool, offer)
+    if (pool === undefined || refusal !== undefined) return refusal as Offered
+    const effects: Effect[] = []
+    const candidate = this.#enqueue(pool, offer, false)
+    this.#turns.give(now, pool, effects)
+    if (candidate.state === 'held') return { kind: 'queued', effects }
+    const yields = whoYields(this.#book, this.#options, candidate)
+    if (yields === undefined) return { kind: 'queued', effects }
+    if (yields instanceof PoolLane) {
+      this.#evict(now, yields, 'queue-full', effects)
+      return { kind: 'queued', effects }
     }
+    this.#leave(now, candidate, effects)
+    return { ...yields, effects }
   }
 
-  /** Joins the queue, or is refused because it is full. */
-  offer(now: Instant, offer: Offer): { readonly refusal: Refusal } | { readonly effects: DispatchEffect[] } {
-    if (this.#waitingCount >= this.#options.queueMax) return { refusal: queueFull(this.#waitingCount) }
-    this.#poolOf(offer.poolId).waiting.push(offer)
-    this.#waitingCount++
-    return { effects: this.#dispatch(now, offer.poolId) }
+  /**
+   * A ticket whose attempt came to nothing goes to the head of its lane, with its first `arrivedAt`. Its lease has been
+   * released with a measured cost of 0, so nothing is charged twice. It is not refused for want of a place: the last of
+   * its own lane, or of the longest, yields.
+   */
+  offerAgain(now: number, offer: Offer): Offered {
+    const pool = this.#fleet.pools.get(offer.poolId)
+    const refusal = refusalOf(now, pool, offer)
+    if (pool === undefined || refusal !== undefined) return refusal as Offered
+    const effects: Effect[] = []
+    const { lane } = this.#enqueue(pool, offer, true)
+    this.#turns.give(now, pool, effects)
+    while (!lane.isWithin(this.#options.lanes)) this.#evict(now, lane, 'lane-full', effects)
+    const longest = this.#book.buffer.isOver ? this.#book.buffer.longest() : undefined
+    if (longest !== undefined) this.#evict(now, longest, 'queue-full', effects)
+    return { kind: 'queued', effects }
   }
 
-  /** Back to the head: a ticket whose first replica refused or was lost. It keeps the place it once had. */
-  offerAgain(now: Instant, offer: Offer): DispatchEffect[] {
-    this.#poolOf(offer.poolId).waiting.unshift(offer)
-    this.#waitingCount++
-    return this.#dispatch(now, offer.poolId)
-  }
-
-  /** Leaves the queue; nothing happens if it is not in it. */
-  withdraw(_now: Instant, ticketId: string, poolId: string): void {
-    const pool = this.#poolOf(poolId)
-    const kept = pool.waiting.filter((offer) => offer.ticketId !== ticketId)
-    this.#waitingCount -= pool.waiting.length - kept.length
-    pool.waiting = kept
-  }
-
-  release(now: Instant, lease: Lease): DispatchEffect[] {
-    const seat = this.#leases.get(lease.id)
-    assert(seat !== undefined, 'a lease is returned once')
-    this.#leases.delete(lease.id)
-    seat.inFlight--
-    return this.#dispatch(now, lease.replica.poolId)
-  }
-
-  replicaChanged(now: Instant, replicaId: string, isReady: boolean): DispatchEffect[] {
-    const seat = this.#seats.get(replicaId)
-    if (seat === undefined || seat.isReady === isReady) return []
-    seat.isReady = isReady
-    return this.#dispatch(now, seat.replica.poolId)
-  }
-
-  nextWakeupAt(): Instant | undefined {
-    let next: Instant | undefined
-    for (const pool of this.#pools.values()) {
-      for (const offer of pool.waiting) if (next === undefined || offer.expiresAt < next) next = offer.expiresAt
-    }
-    return next
-  }
-
-  onWakeup(now: Instant): DispatchEffect[] {
-    const effects: DispatchEffect[] = []
-    for (const pool of this.#pools.values()) {
-      const kept = pool.waiting.filter((offer) => offer.expiresAt > now)
-      for (const offer of pool.waiting) {
-        if (offer.expiresAt <= now)
-          effects.push({ kind: 'expired', ticketId: offer.ticketId, refusal: WAITED_TOO_LONG })
-      }
-      this.#waitingCount -= pool.waiting.length - kept.length
-      pool.waiting = kept
-    }
+  /** Retrieval and screening are done: the ticket may have its turn, with what it is now known to need. */
+  ready(now: number, ticketId: string, estimate?: Estimate): readonly Effect[] {
+    const candidate = this.#book.waiting(ticketId)
+    if (candidate === undefined || candidate.state !== 'unready') return NO_EFFECTS
+    const pool = this.#poolOf(candidate.lane)
+    const effects: Effect[] = []
+    this.#book.markReady(pool, candidate, estimate ?? candidate.estimate)
+    pool.sync(candidate.lane)
+    this.#turns.give(now, pool, effects)
     return effects
   }
 
-  view(): { readonly waiting: number; readonly inFlight: number; readonly readyReplicas: number } {
-    let readyReplicas = 0
-    for (const seat of this.#seats.values()) if (seat.isReady) readyReplicas++
-    return { waiting: this.#waitingCount, inFlight: this.#leases.size, readyReplicas }
-  }
-
-  #dispatch(_now: Instant, poolId: string): DispatchEffect[] {
-    const effects: DispatchEffect[] = []
-    const pool = this.#poolOf(poolId)
-    for (let offer = pool.waiting[0]; offer !== undefined; offer = pool.waiting[0]) {
-      const seat = this.#lightest(pool.seats)
-      if (seat === undefined) break
-      pool.waiting.shift()
-      this.#waitingCount--
-      seat.inFlight++
-      const lease = { id: ++this.#leaseCount, ticketId: offer.ticketId, replica: seat.replica }
-      this.#leases.set(lease.id, seat)
-      effects.push({ kind: 'granted', ticketId: offer.ticketId, lease })
-    }
+  /** The ticket no longer wants a turn. One that already has its lease gives that back through `release`. */
+  withdraw(now: number, ticketId: string): readonly Effect[] {
+    const candidate = this.#book.waiting(ticketId)
+    if (candidate === undefined) return NO_EFFECTS
+    const effects: Effect[] = []
+    this.#leave(now, candidate, effects)
     return effects
   }
 
-  #lightest(seats: readonly Seat[]): Seat | undefined {
-    let lightest: Seat | undefined
-    for (const seat of seats) {
-      if (!seat.isReady || seat.inFlight >= this.#options.concurrencyMaxOf(seat.replica)) continue
-      if (lightest === undefined || seat.inFlight < lightest.inFlight) lightest = seat
+  /** Output so far: what goes beyond the prediction is charged as it comes. */
+  progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
+    const candidate = this.#book.held(leaseId)
+    if (candidate !== undefined) this.#book.progress(this.#poolOf(candidate.lane), candidate, outputTokens)
+    return NO_EFFECTS
+  }
+
+  /** The lease goes back, once, with what the attempt turned out to be. */
+  release(now: number, leaseId: number, measured: Measured): readonly Effect[] {
+    const candidate = this.#book.held(leaseId)
+    assert(candidate !== undefined, 'L2: a lease is returned once')
+    const pool = this.#poolOf(candidate.lane)
+    const room = this.#book.giveBack(now, pool, leaseId, measured)
+    return this.#giveIn(now, this.#fleet.grow(room))
+  }
+
+  // ── replicas ──
+
+  addPool(poolId: string, fairness: FairnessName = this.#options.fairness): void {
+    this.#fleet.addPool(poolId, fairness)
+  }
+
+  /** Adds its pool too, if that is new. */
+  addReplica(now: number, facts: ReplicaFacts): readonly Effect[] {
+    return this.#giveIn(now, this.#fleet.add(facts, this.#options.fairness))
+  }
+
+  /** Nothing more goes there. Leases that are out come back through `release` as always. */
+  removeReplica(now: number, replicaId: string): readonly Effect[] {
+    return this.#giveIn(now, this.#fleet.remove(replicaId))
+  }
+
+  /** It became ready or stopped being so, or this gateway's allowance there is another one. */
+  replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
+    return this.#giveIn(now, this.#fleet.change(replicaId, change))
+  }
+
+  /** What the engine says about itself; it corrects the ledger until it lapses. */
+  report(now: number, replicaId: string, gauges: Gauges): readonly Effect[] {
+    return this.#giveIn(now, this.#fleet.report(now, replicaId, gauges))
+  }
+
+  // ── weights ──
+
+  /** A weight changed, or a tenant moved to another org: from the next turn on, for what is queued too. */
+  reweigh(change: WeightChange): void {
+    for (const pool of this.#fleet.pools.values()) {
+      pool.foreground.fairness.reweigh(change)
+      pool.leftover.fairness.reweigh(change)
     }
-    return lightest
+    if (change.kind === 'tenant') this.#book.reweighTenant(this.#fleet.pools.values(), change.tenantId, change.weight)
   }
 
-  #poolOf(poolId: string): PoolQueue {
-    const pool = this.#pools.get(poolId)
-    assert(pool !== undefined, 'a ticket is offered to a pool that exists')
-    return pool
+  // ── time ──
+
+  /** When `onWakeup` should be called at the latest. */
+  nextWakeupAt(): number | undefined {
+    const expiryAt = this.#book.nextExpiryAt()
+    const lapseAt = this.#fleet.nextLapseAt()
+    return expiryAt === undefined || (lapseAt !== undefined && lapseAt < expiryAt) ? lapseAt : expiryAt
   }
-}
 
-/** Without a forecast: a queue of this bound drains in about this time. */
-const RETRY_AFTER_US = 1_000_000
+  onWakeup(now: number): readonly Effect[] {
+    const effects: Effect[] = []
+    const changed = new Set<PoolState>()
+    for (let due = this.#book.nextExpired(now); due !== undefined; due = this.#book.nextExpired(now)) {
+      const pool = this.#poolOf(due.lane)
+      this.#turns.expire(pool, due, effects)
+      changed.add(pool)
+    }
+    this.#fleet.lapse(now, changed)
+    for (const pool of changed) this.#turns.give(now, pool, effects)
+    return effects
+  }
 
-const WAITED_TOO_LONG: Refusal = {
-  code: 'waited-too-long',
-  because: 'No engine became free in time.',
-  blame: 'platform',
-  retryAfterUs: RETRY_AFTER_US,
-}
+  // ── what others may know ──
 
-function queueFull(waiting: number): Refusal {
-  const because = `The queue is full: ${waiting} requests are waiting.`
-  return { code: 'queue-full', because, blame: 'platform', retryAfterUs: RETRY_AFTER_US }
+  /** Live facts, not a copy. */
+  poolFacts(poolId: string): PoolFacts | undefined {
+    return this.#fleet.pools.get(poolId)
+  }
+
+  /** Live facts, not a copy; undefined when the tenant has had nothing here lately. */
+  backlogOf(poolId: string, tenantId: string): BacklogView | undefined {
+    return this.#fleet.pools.get(poolId)?.backlogs.get(tenantId)
+  }
+
+  hasIdleReplica(poolId: string, estimate: Estimate): boolean {
+    return this.#fleet.pools.get(poolId)?.hasIdleReplica(estimate) ?? false
+  }
+
+  /** What waits in one key's lane. */
+  laneOf(poolId: string, keyId: string, band: Band): Pick<PoolLane, 'count' | 'cost' | 'engineUs'> | undefined {
+    return this.#fleet.pools.get(poolId)?.laneOf(keyId, BANDS.indexOf(band))
+  }
+
+  view(): DispatcherView {
+    const pools = [...this.#fleet.pools.values()].map((pool) => viewOf(pool))
+    return { queuedCount: this.#book.buffer.count, queueDepthMax: this.#options.queueDepthMax, pools }
+  }
+
+  assertInvariants(): void {
+    this.#book.assertInvariants(this.#fleet.pools.values())
+    for (const pool of this.#fleet.pools.values()) {
+      pool.assertInvariants(this.#options.lanes)
+      assertNoIdleRoom(pool, this.#options.lookAheadMax)
+    }
+  }
+
+  #poolOf(lane: PoolLane): PoolState {
+    return this.#fleet.pools.get(lane.poolId) as PoolState
+  }
+
+  #enqueue(pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
+    const lane = pool.laneFor(offer.tenant, offer.key, offer.band, BANDS.indexOf(offer.band))
+    const { agingUsPerBid } = this.#options.lanes
+    const candidate = new Candidate(offer, { lane, isAgain, sequence: this.#sequence++, agingUsPerBid })
+    this.#book.enqueue(pool, candidate)
+    pool.sync(lane)
+    return candidate
+  }
+
+  #leave(now: number, candidate: Candidate, effects: Effect[]): void {
+    const pool = this.#poolOf(candidate.lane)
+    const wasHead = candidate.lane.head() === candidate
+    this.#book.dismiss(pool, candidate)
+    pool.sync(candidate.lane)
+    // A smaller head may stand behind a big one that went.
+    if (wasHead) this.#turns.give(now, pool, effects)
+  }
+
+  #evict(now: number, lane: PoolLane, code: 'queue-full' | 'lane-full', effects: Effect[]): void {
+    const pool = this.#poolOf(lane)
+    if (evictTail(this.#book, pool, lane, code, effects)) this.#turns.give(now, pool, effects)
+  }
+
+  #giveIn(now: number, pool: PoolState | undefined): readonly Effect[] {
+    if (pool === undefined || pool.queuedCount === 0) return NO_EFFECTS
+    const effects: Effect[] = []
+    this.#turns.give(now, pool, effects)
+    return effects
+  }
 }

@@ -1,46 +1,97 @@
+import { assert } from '../../base/assert.ts'
 import type { Model } from '../../domain/fleet.ts'
-import type { Refusal } from '../../domain/outcome.ts'
-import { FULL_RUNG, type Plan } from '../../domain/plan.ts'
-import { promptTokensOf, type Request } from '../../domain/request.ts'
+import type { Plan } from '../../domain/plan.ts'
+import type { Request } from '../../domain/request.ts'
+import type { RungTerms } from '../../domain/rung.ts'
+import { type EngineSpeed, engineUs, weightedTokens } from './cost.ts'
+import type { OutputPrediction } from './output-length.ts'
+import { trimContext } from './trim-context.ts'
 
 /**
- * What exactly would we run? First version: the request as it was asked, if it fits into the model's context.
+ * What exactly would we run?
  *
- * Example: 900 prompt tokens and max_tokens 200 on a model of 1,024: there is room for 124 output tokens.
+ * A request on a rung: the model or its smaller fallback, the segments that are kept, how long an answer may get, and
+ * what all that is predicted to cost. Making a plan changes nothing and costs about a microsecond, so admission makes
+ * one per rung until one fits. What the client asked for is the upper bound of everything: no rung ever adds.
+ *
+ * The prompt must leave room for at least one token in the model's context window. A longer one is trimmed only where
+ * the rung trims anyway; on the full rung it is the client's mistake (`context-too-long`), not ours to hide.
+ *
+ * It does not choose the rung (ladder, admission) nor the replica (routing); the retrieval rung acts on passages, which
+ * join later.
+ *
+ * Example: system 200, six turns of 300 tokens each, max_tokens 1,000, on a rung that keeps half of the context and
+ * caps answers at 256: keeps the system prompt and the last two turns (200 + 600 ≤ 1,000), 256 output tokens at most;
+ * with a history of P50 120: cost 800 + 4 · 120 = 1,280 instead of 2,000 + 480 = 2,480.
  */
+export interface PlanningFacts {
+  readonly model: (name: string) => Model | undefined
+  readonly speedOf: (model: string) => EngineSpeed
+  /** Raw estimate → tokens of that model's tokenizer: `TokenRatio.correct`. */
+  readonly correctTokens: (model: string, estimatedTokens: number) => number
+  /** Per choice, capped: `OutputLengths.predict`. */
+  readonly predictOutput: (request: Request, capTokens: number) => OutputPrediction
+  /** Leading prompt tokens that an engine of this model probably holds; 0 when nobody knows. */
+  readonly cachedTokensOf: (model: string, request: Request) => number
+  readonly outputWeight: number
+}
+
 export type Planned =
   | { readonly kind: 'planned'; readonly plan: Plan }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'unplannable'; readonly code: 'unknown-model' | 'context-too-long'; readonly because: string }
 
-/** An output token costs an engine about as much as four input tokens. */
-const OUTPUT_WEIGHT = 4
-
-export function makePlan(request: Request, model: Model): Planned {
-  const promptTokens = promptTokensOf(request)
-  const room = model.contextTokensMax - promptTokens
-  if (room < 1) {
-    const because = `The prompt has about ${promptTokens} tokens, but ${model.name} takes at most ${model.contextTokensMax} with the answer.`
-    return {
-      kind: 'refused',
-      refusal: { code: 'context-too-long', because, blame: 'request', retryAfterUs: undefined },
-    }
+export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts): Planned {
+  const asked = facts.model(request.model)
+  if (asked === undefined) {
+    return { kind: 'unplannable', code: 'unknown-model', because: `no model is called ${request.model}` }
   }
-  const outputTokensMax = Math.min(request.outputTokensMax ?? model.outputTokensDefault, room)
-  const outputTokens = outputTokensMax * request.choiceCount
-  const plan: Plan = {
-    rung: FULL_RUNG,
-    model: model.name,
-    segments: request.segments,
-    keptSegments: request.segments.map((_, index) => index),
-    outputTokensMax,
-    estimate: {
-      promptTokens,
-      cachedTokens: 0,
-      outputTokens,
-      outputTokensHigh: outputTokens,
-      cost: promptTokens + OUTPUT_WEIGHT * outputTokens,
-      engineUs: 0,
+  const fallback = rung.isFallbackUsed && asked.fallback !== undefined ? facts.model(asked.fallback) : undefined
+  const model = fallback ?? asked
+
+  const kept = trimContext(request.segments, rung)
+  const promptTokens = facts.correctTokens(model.name, kept.tokens)
+  const outputRoom = model.contextTokensMax - promptTokens
+  if (outputRoom < 1) {
+    const because = `the prompt has about ${promptTokens} tokens; ${model.name} takes ${model.contextTokensMax} with the answer`
+    return { kind: 'unplannable', code: 'context-too-long', because }
+  }
+  const outputTokensMax = Math.min(
+    request.outputTokensMax ?? model.outputTokensDefault,
+    rung.outputTokensMax ?? Number.POSITIVE_INFINITY,
+    outputRoom,
+  )
+
+  // A cached prefix ends where the first segment was dropped: what follows has moved.
+  const cachedTokens = Math.min(
+    facts.cachedTokensOf(model.name, request),
+    facts.correctTokens(model.name, kept.leadingTokens),
+    promptTokens,
+  )
+  const output = facts.predictOutput(request, outputTokensMax)
+  assert(output.tokens <= outputTokensMax, 'a prediction is capped by what the plan allows')
+  const choiceCount = request.choiceCount
+  const work = { promptTokens, cachedTokens, outputTokens: output.tokens * choiceCount }
+  return {
+    kind: 'planned',
+    plan: {
+      rung: { name: rung.name, depth: rung.depth },
+      model: model.name,
+      segments: kept.segments,
+      keptSegments: kept.indices,
+      outputTokensMax,
+      estimate: {
+        ...work,
+        outputTokensHigh: output.tokensHigh * choiceCount,
+        cost: weightedTokens(work, facts.outputWeight),
+        engineUs: engineUs(facts.speedOf(model.name), { ...work, choiceCount }),
+      },
     },
   }
-  return { kind: 'planned', plan }
+}
+
+/** True when a deeper rung gave up nothing more for this request: trying it again would be the same question. */
+export function isSameWork(a: Plan, b: Plan): boolean {
+  return (
+    a.model === b.model && a.outputTokensMax === b.outputTokensMax && a.keptSegments.length === b.keptSegments.length
+  )
 }

@@ -1,0 +1,168 @@
+/**
+ * Starting, watching and ending the benchmark's processes.
+ *
+ * Everything that is started is remembered by its process id and ended by that id, never by name: other people's nginx and
+ * Node processes run on the same machine.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export type Role = 'proxy' | 'load'
+
+/** The proxy has a core to itself; upstream and client share the other, so their cost never counts as the proxy's. */
+const CORE: Readonly<Record<Role, string>> = { proxy: '0', load: '1' }
+/** Ahead of the neighbours' builds, short of the kernel's own threads. */
+const NICENESS = -18
+/** 5,000 streams are 10,000 descriptors in a proxy. The soft limit is raised as far as the hard one allows. */
+const RAISE_LIMIT = 'ulimit -n 65536 2>/dev/null || ulimit -n "$(ulimit -Hn)"'
+/** How long a process may take to end by itself before it is killed. */
+const STOP_GRACE_MS = 3_000
+/** The kernel reports process times in ticks of 1/100 s (USER_HZ) on every Linux platform that Node supports. */
+const TICK_SECONDS = 0.01
+
+const children = new Set<ChildProcess>()
+
+export interface Running {
+  readonly name: string
+  readonly pid: number
+  readonly child: ChildProcess
+  readonly stderrPath: string
+}
+
+function isNiceAllowed(): boolean {
+  try {
+    return execFileSync('nice', ['-n', String(NICENESS), 'nice'], { encoding: 'utf8' }).trim() === String(NICENESS)
+  } catch {
+    return false
+  }
+}
+
+export const isPinned: boolean = availableParallelism() >= 2
+export const isNiced: boolean = isNiceAllowed()
+
+/** `exec` keeps the process id through shell, taskset and nice, so the id that we hold is the program's own. */
+function wrapped(role: Role, command: readonly string[]): readonly string[] {
+  const pin = isPinned ? ['taskset', '-c', CORE[role]] : []
+  const nice = isNiced ? ['nice', '-n', String(NICENESS)] : []
+  return ['sh', '-c', `${RAISE_LIMIT}; exec "$@"`, 'sh', ...pin, ...nice, ...command]
+}
+
+export function start(role: Role, name: string, command: readonly string[], dir: string): Running {
+  const stderrPath = join(dir, `${name}.stderr`)
+  const stderr = openSync(stderrPath, 'w')
+  const [program, ...args] = wrapped(role, command) as [string, ...string[]]
+  const env = { ...process.env, NODE_ENV: 'production' }
+  const child = spawn(program, args, { cwd: dir, env, stdio: ['ignore', 'ignore', stderr] })
+  closeSync(stderr)
+  child.on('error', () => undefined) // a failed start shows as an exit, below and in waitUntilReady
+  children.add(child)
+  child.once('exit', () => children.delete(child))
+  return { name, pid: child.pid ?? 0, child, stderrPath }
+}
+
+/** Runs a program of the load side to its end and returns what it printed. */
+export async function runToEnd(command: readonly string[], dir: string): Promise<string> {
+  const [program, ...args] = wrapped('load', command) as [string, ...string[]]
+  const child = spawn(program, args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
+  children.add(child)
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (bytes: Buffer) => {
+    out += bytes.toString()
+  })
+  child.stderr.on('data', (bytes: Buffer) => {
+    err += bytes.toString()
+  })
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  children.delete(child)
+  if (code !== 0) throw new Error(`${command[0]} ended with ${code}: ${err.trim()}`)
+  return out
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
+  const family = familyOf(child.pid)
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  child.kill('SIGTERM')
+  await Promise.race([ended, sleep(STOP_GRACE_MS, undefined, { ref: false })])
+  if (child.exitCode !== null || child.signalCode !== null) return
+  for (const pid of family) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It ended on its own in the meantime.
+    }
+  }
+}
+
+export async function stopAll(): Promise<void> {
+  await Promise.all([...children].map(stop))
+}
+
+/** A process and all its descendants. */
+function familyOf(pid: number): number[] {
+  const family = [pid]
+  try {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      const kids = readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean)
+      for (const kid of kids) family.push(...familyOf(Number(kid)))
+    }
+  } catch {
+    // A thread or process that ended between the listing and the reading.
+  }
+  return family
+}
+
+/** CPU time of a process tree, including descendants that have ended and were waited for. */
+export function cpuSeconds(pid: number): number {
+  let ticks = 0
+  for (const member of familyOf(pid)) {
+    try {
+      // The name in parentheses may hold spaces; utime, stime, cutime and cstime are fields 14 to 17, 11 after the name's end.
+      const fields = readFileSync(`/proc/${member}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
+      for (const field of fields.slice(11, 15)) ticks += Number(field)
+    } catch {
+      // Ended: its time is in its parent's cutime.
+    }
+  }
+  return ticks * TICK_SECONDS
+}
+
+export interface Memory {
+  /** The largest process of the tree: the gateway process itself, without its launcher or helpers. */
+  readonly processMb: number
+  readonly treeMb: number
+}
+
+export function residentMemory(pid: number): Memory {
+  let processMb = 0
+  let treeMb = 0
+  for (const member of familyOf(pid)) {
+    try {
+      const match = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${member}/status`, 'utf8'))
+      const mb = (Number(match?.[1] ?? 0) * 1024) / 1e6 // the kernel's kB are 1024 bytes
+      processMb = Math.max(processMb, mb)
+      treeMb += mb
+    } catch {
+      // Ended in the meantime.
+    }
+  }
+  return { processMb, treeMb }
+}
+
+/** How many descriptors a process started here may hold. */
+export function descriptorsLimit(): number {
+  return Number(execFileSync('sh', ['-c', `${RAISE_LIMIT}; ulimit -n`], { encoding: 'utf8' }))
+}
+
+/** CPU time that the host gave to other virtual machines, over all cores, since boot. */
+export function stolenSeconds(): number {
+  const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/\s+/) ?? []
+  return Number(fields[8] ?? 0) * TICK_SECONDS
+}

@@ -1,0 +1,12 @@
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+
+/** The variables of a `.env` file in the working directory, if there is one; the real environment wins over them. */
+export function readEnvFile(path = '.env'): Readonly<Record<string, string | undefined>> {
+  try {
+    return parseEnv(readFileSync(path, 'utf8'))
+  } catch {
+    // Absent or unreadable: it is a convenience, and what it would have set then has its default.
+    return {}
+  }
+}

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { parseConfigFile } from './fs-config-file.ts'
+import { hashKey } from './key-hash.ts'
+import { buildConfig } from './load.ts'
+import { toKeys, toModels, toPools, toTenants } from './to-domain.ts'
+
+const yaml = `
+models: [{ name: m }]
+pools:
+  - { model: m, backend: { kind: http-openai }, replicas: ["http://a/v1", "http://b/v1"], limit: { kind: fixed, concurrencyMax: 7 } }
+  - { id: far, model: m, region: eu, backend: { kind: simulated }, replicas: 3 }
+tenants:
+  - { id: a, org: o, weight: 2, slo: fast, waitMsMax: 5, allowance: { requests: { perMinute: 6 }, concurrencyMax: 9 } }
+  - { id: b, keys: [{ id: k, hash: "${hashKey('sk-x')}", weight: 3 }] }
+`
+const config = buildConfig(parseConfigFile('s.yaml', yaml), {})
+
+it('makes pools with named replicas and their addresses', () => {
+  const [near, far] = toPools(config)
+  expect(near?.pool).toMatchObject({ id: 'm-local', model: 'm', region: 'local' })
+  expect(near?.pool.replicas.map((replica) => [replica.id, replica.poolId])).toEqual([
+    ['m-local-0', 'm-local'],
+    ['m-local-1', 'm-local'],
+  ])
+  expect(near?.urls.get('m-local-1')).toBe('http://b/v1')
+  expect(near?.concurrencyMax).toBe(7)
+  expect(far?.pool.replicas.map((replica) => replica.id)).toEqual(['far-0', 'far-1', 'far-2'])
+  expect(far?.urls.size).toBe(0)
+})
+
+it('makes tenants in microseconds, with what is absent filled in', () => {
+  const [a, b] = toTenants(config)
+  expect(a).toMatchObject({
+    id: 'a',
+    orgId: 'o',
+    weight: 2,
+    queueUsMax: 5_000,
+    slo: { name: 'fast', ttftUs: 1_000_000 },
+  })
+  expect(a?.allowance).toEqual({ requests: { perMinute: 6, burst: 6 }, concurrencyMax: 9 })
+  expect(b).toMatchObject({ orgId: 'b', queueUsMax: 30_000_000, slo: { name: 'steady' }, allowance: {} })
+})
+
+it('makes keys and models', () => {
+  expect(toKeys(config)).toEqual([{ key: { id: 'k', tenantId: 'b', weight: 3, allowance: {} }, hash: hashKey('sk-x') }])
+  expect(toModels(config)[0]).toMatchObject({ name: 'm', fallback: undefined, contextTokensMax: 32_768 })
+})

@@ -1,0 +1,67 @@
+import type { GpuProfile, RooflineCoefficients } from '../gpu-profile.ts'
+import { findGpuProfile } from '../gpu-profiles.ts'
+import type { ProfileFit } from './fit-profile.ts'
+
+/**
+ * A profile as a file: what `engine fit` writes and `engine --profile FILE.json` reads. Memory, price and number of GPUs
+ * are those of a profile in the catalogue that it is `like`; step times are its own.
+ */
+export interface ProfileJson {
+  readonly name: string
+  readonly like: string
+  readonly source: string
+  readonly coefficients: RooflineCoefficients
+  readonly serving?: GpuProfile['serving']
+}
+
+export interface BadProfile {
+  readonly kind: 'bad-profile'
+  readonly because: string
+}
+
+export function profileJsonOf(fit: ProfileFit, options: { name: string; like: string }): ProfileJson {
+  return { ...options, source: `fitted to ${fit.errors.count} measured steps`, coefficients: fit.coefficients }
+}
+
+const TERMS = Object.keys((findGpuProfile('h200-llama-8b') as GpuProfile).coefficients).filter(
+  (term) => term !== 'kind',
+)
+
+export function parseProfile(json: string): GpuProfile | BadProfile {
+  let value: Partial<ProfileJson>
+  try {
+    value = JSON.parse(json) as Partial<ProfileJson>
+  } catch (error) {
+    return bad(`expected JSON: ${(error as Error).message}`)
+  }
+  if (typeof value !== 'object' || value === null) return bad('expected an object')
+  const { name, like, source = 'a file', coefficients, serving } = value
+  if (typeof name !== 'string' || typeof like !== 'string') return bad('expected the texts "name" and "like"')
+  const base = findGpuProfile(like)
+  if (base === undefined) return bad(`"like" names no profile: ${like}`)
+  const problem = problemOf('coefficients', coefficients, TERMS) ?? problemOf('serving', serving ?? {}, [])
+  if (problem !== undefined) return bad(problem)
+  const { serving: _, ...shape } = base
+  return {
+    ...shape,
+    name,
+    source,
+    coefficients: { ...(coefficients as RooflineCoefficients), kind: 'roofline' },
+    ...(serving !== undefined && { serving }),
+  }
+}
+
+function problemOf(what: string, terms: unknown, required: readonly string[]): string | undefined {
+  if (typeof terms !== 'object' || terms === null) return `expected an object "${what}"`
+  for (const term of required) if (!(term in terms)) return `${what} lacks ${term}`
+  for (const [term, value] of Object.entries(terms)) {
+    if (term === 'kind') continue
+    if (!TERMS.includes(term)) return `${what} has an unknown term ${term}`
+    if (typeof value !== 'number' || !(value >= 0)) return `${what}.${term} is not a number of at least 0`
+  }
+  return undefined
+}
+
+function bad(because: string): BadProfile {
+  return { kind: 'bad-profile', because }
+}

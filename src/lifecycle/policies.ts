@@ -1,0 +1,105 @@
+import type { Instant } from '../base/clock.ts'
+import type { Model, Pool } from '../domain/fleet.ts'
+import type { Plan } from '../domain/plan.ts'
+import type { Request } from '../domain/request.ts'
+import type { RungTerms } from '../domain/rung.ts'
+import type { Band } from '../domain/tenant.ts'
+import type { Share } from '../policy/admission/backlog.ts'
+import type { Calibration } from '../policy/admission/calibration.ts'
+import type { LengthReport } from '../policy/admission/length-report.ts'
+import type { PredictedWait, WaitQuestion } from '../policy/admission/predicted-wait.ts'
+import type { RefusalAudit } from '../policy/admission/refusal-audit.ts'
+import type { Budgets } from '../policy/budgets/budgets.ts'
+import type { Scope } from '../policy/budgets/scope-budget.ts'
+import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import type { Demand } from '../policy/ladder/demand.ts'
+import type { Ladder } from '../policy/ladder/ladder.ts'
+import type { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
+import type { EngineSpeed } from '../policy/planning/cost.ts'
+import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
+import type { OutputLengths } from '../policy/planning/output-length.ts'
+import type { TokenRatio } from '../policy/planning/token-ratio.ts'
+
+/**
+ * The meters and machines that the stories ask. They live here, side by side, because none of them may know another:
+ * `admit.ts` gathers their facts for a decision, `learn.ts` tells them how it ended.
+ */
+export interface PoolPolicies {
+  readonly pool: Pool
+  readonly wait: PredictedWait
+  /** As busy as usual, learned; and as the engine's own model says it is alone. */
+  readonly speed: ObservedSpeed
+  readonly speedAlone: EngineSpeed
+  /** The most that one replica's memory holds. */
+  readonly kvTokensMax: number
+  /** What everybody asks for in full, against what fair sharing would give. */
+  readonly demand: Demand
+  readonly shedding: OfflineShedding
+  /** Were refusals for lateness right? */
+  readonly audit: RefusalAudit
+}
+
+export interface Policies {
+  readonly mode: 'enforce' | 'observe'
+  readonly rungs: readonly RungTerms[]
+  readonly ladder: Ladder
+  readonly calibration: Calibration
+  /** How prompts of each length fare. */
+  readonly lengths: LengthReport
+  /** The tightest first-token promise of any tenant: the platform's own pressure is measured against it. */
+  readonly tightestTtftUs: number
+  readonly dispatcher: Dispatcher
+  readonly budgets: Budgets
+  readonly outputs: OutputLengths
+  readonly models: ReadonlyMap<string, Model>
+  readonly ratios: ReadonlyMap<string, TokenRatio>
+  /** By model: which pool would run it. */
+  readonly poolsByModel: ReadonlyMap<string, PoolPolicies>
+  readonly poolsById: ReadonlyMap<string, PoolPolicies>
+  /** What an output token costs in prompt tokens. */
+  readonly outputWeight: number
+  /** Spreads retries: 0 … 1 from a random stream. */
+  readonly jitter: () => number
+}
+
+export function shareOf(request: Request): Share {
+  const { tenant, key } = request
+  return {
+    // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
+    org: { id: tenant.orgId, weight: undefined },
+    tenant: { id: tenant.id, weight: tenant.weight },
+    key: { id: key.id, weight: key.weight },
+  }
+}
+
+export function scopesOf(request: Request): readonly Scope[] {
+  const { tenant, key } = request
+  return [
+    { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
+    { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
+  ]
+}
+
+/** What a ticket has put into its pool's backlog, to be taken out again exactly as it was put in. */
+export interface BacklogPart {
+  readonly share: Share
+  readonly band: Band
+  readonly cost: number
+}
+
+export function waitQuestion(policies: Policies, part: BacklogPart, poolId: string, plan: Plan): WaitQuestion {
+  const facts = policies.dispatcher.poolFacts(poolId)
+  return {
+    share: part.share,
+    band: part.band,
+    cost: plan.estimate.cost,
+    hasRoom: (facts?.openReplicaCount ?? 0) > 0,
+    replicaCount: facts?.readyReplicaCount ?? 0,
+  }
+}
+
+/** How long somebody who came now with this plan would wait: what a truthful retry-after says. */
+export function currentWaitUs(policies: Policies, now: Instant, part: BacklogPart, poolId: string, plan: Plan): number {
+  const wait = policies.poolsById.get(poolId)?.wait.waitUs(now, waitQuestion(policies, part, poolId, plan))
+  return wait ?? 0
+}

@@ -1,0 +1,270 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Model } from '../../domain/fleet.ts'
+import type { Refusal } from '../../domain/outcome.ts'
+import type { Request, Segment } from '../../domain/request.ts'
+import type { Tenant } from '../../domain/tenant.ts'
+import { DEFAULT_RUNGS } from '../ladder/rungs.ts'
+import { makeConstantSpeed } from '../planning/cost.ts'
+import { decideAdmission, type Verdict } from './admission.ts'
+import type { AdmissionFacts, PoolFacts } from './facts.ts'
+
+const MS = 1_000
+const NOW = 1_000_000_000
+
+const tenant: Tenant = {
+  id: 'acme',
+  orgId: 'acme',
+  weight: 1,
+  slo: { name: 'fast', ttftUs: 500 * MS, interTokenUs: 50 * MS, totalUs: 10_000 * MS },
+  bands: ['interactive', 'standard', 'offline'],
+  allowance: {},
+  bidMax: 0,
+  contract: 'degrade',
+  queueUsMax: 10_000 * MS,
+}
+
+const segments: readonly Segment[] = [
+  { role: 'system', tokens: 100 },
+  { role: 'user', tokens: 500 },
+  { role: 'assistant', tokens: 1_000 },
+  { role: 'user', tokens: 400 },
+]
+
+function requestOf(over: Partial<Request> = {}): Request {
+  return {
+    id: 'r',
+    tenant,
+    key: { id: 'k', tenantId: 'acme', weight: 1, allowance: {} },
+    kind: 'chat',
+    model: 'big',
+    segments,
+    prefixHashes: [],
+    outputTokensMax: 1_000,
+    choiceCount: 1,
+    isStreamed: true,
+    band: 'standard',
+    bid: 0,
+    slo: tenant.slo,
+    arrivedAt: NOW,
+    deadlineAt: NOW + 10_000 * MS,
+    text: undefined,
+    ...over,
+  }
+}
+
+const model = (name: string, fallback?: string): Model => ({
+  name,
+  aliases: [],
+  contextTokensMax: 8_192,
+  outputTokensDefault: 512,
+  fallback,
+  createdAtS: 0,
+})
+const MODELS = new Map([
+  ['big', model('big', 'small')],
+  ['small', model('small')],
+])
+
+function poolOf(name: string, over: Partial<PoolFacts> = {}): PoolFacts {
+  // 0.05 ms a prompt token, 10 ms an output token: 2,000 tokens prefill in 100 ms; 600 tokens of answer take 6 s.
+  const speed = makeConstantSpeed({ prefillUsPerToken: 50, tokenUs: 10 * MS })
+  return {
+    poolId: `${name}-pool`,
+    readyReplicaCount: 2,
+    hasIdleReplica: false,
+    kvTokensMax: 100_000,
+    speed,
+    speedAlone: speed,
+    waitUs: () => 0,
+    waitWithoutOwnUs: () => 0,
+    laneRefusal: () => undefined,
+    calibrated: () => ({ ttft: { biasRatio: 1, marginRatio: 0.1 }, finish: { biasRatio: 1, marginRatio: 0.1 } }),
+    ...over,
+  }
+}
+
+interface World {
+  readonly big?: Partial<PoolFacts>
+  readonly small?: Partial<PoolFacts>
+  readonly facts?: Partial<AdmissionFacts>
+  readonly outputTokens?: number
+}
+
+function decide(request: Request, world: World = {}): Verdict {
+  const pools = new Map([
+    ['big', poolOf('big', world.big)],
+    ['small', poolOf('small', world.small)],
+  ])
+  return decideAdmission(NOW, request, {
+    planning: {
+      model: (name) => MODELS.get(name),
+      speedOf: (name) => (pools.get(name) as PoolFacts).speed,
+      correctTokens: (_, tokens) => tokens,
+      predictOutput: (_, cap) => ({
+        tokens: Math.min(cap, world.outputTokens ?? 600),
+        tokensHigh: cap,
+        source: 'habit',
+      }),
+      cachedTokensOf: () => 0,
+      outputWeight: 4,
+    },
+    rungs: DEFAULT_RUNGS,
+    dwellingDepth: 0,
+    isOfflineShed: false,
+    poolOf: (name) => pools.get(name),
+    budgetRefusal: () => undefined,
+    jitter: 0,
+    ...world.facts,
+  })
+}
+
+const waits = (us: number, withoutOwnUs = us): Partial<PoolFacts> => ({
+  waitUs: () => us,
+  waitWithoutOwnUs: () => withoutOwnUs,
+})
+
+const refusalOf = (verdict: Verdict): Refusal => {
+  expect(verdict.kind).toBe('rejected')
+  return (verdict as Verdict & { kind: 'rejected' }).refusal
+}
+
+const rungOf = (verdict: Verdict): string => (verdict.kind === 'admitted' ? verdict.rung.name : verdict.refusal.code)
+
+describe('admission', () => {
+  it('admits in full what fits, and says what it predicted', () => {
+    expect(decide(requestOf())).toMatchObject({
+      kind: 'admitted',
+      rung: { name: 'full' },
+      poolId: 'big-pool',
+      reserveTokens: 3_000,
+      predicted: { waitUs: 0, ttftUs: 100_000, finishUs: 6_090_000 },
+      offeredCost: 2_000 + 4 * 600,
+      pressure: 0,
+    })
+  })
+
+  it('weighs every request in full and by its wait, whichever way it goes', () => {
+    const busy = waits(175 * MS)
+    const deep = { dwellingDepth: 2 }
+    // 450 ms less 25 ms of prefill (500 tokens are kept) can be waited: 175 ÷ 425.
+    expect(decide(requestOf(), { big: busy, facts: deep })).toMatchObject({ offeredCost: 4_400, pressure: 175 / 425 })
+    const late = waits(5_000 * MS)
+    expect(decide(requestOf(), { big: late, small: late })).toMatchObject({ kind: 'rejected', pressure: 4 })
+  })
+
+  it('walks down to the first rung that fits', () => {
+    // First token: 450 ms allowed. Full needs 360 + 100; half the context needs 360 + 45.
+    expect(rungOf(decide(requestOf(), { big: waits(360 * MS) }))).toBe('trim-context')
+    // The deadline leaves 4.5 s: only a capped answer is done by then.
+    expect(rungOf(decide(requestOf({ deadlineAt: NOW + 5_000 * MS })))).toBe('cap-output')
+    expect(rungOf(decide(requestOf(), { big: waits(5_000 * MS) }))).toBe('smaller-model')
+  })
+
+  it('starts at the dwelling rung and never above it', () => {
+    expect(rungOf(decide(requestOf(), { facts: { dwellingDepth: 2 } }))).toBe('cap-output')
+  })
+
+  it('skips rungs that give up nothing more', () => {
+    const short = requestOf({ segments: [{ role: 'user', tokens: 100 }], outputTokensMax: 50 })
+    const verdict = decide(short, { big: waits(5_000 * MS), small: waits(5_000 * MS) })
+    expect(refusalOf(verdict).code).toBe('predicted-late')
+  })
+
+  it('refuses a tenant who would rather be refused than be served less', () => {
+    const proud = requestOf({ tenant: { ...tenant, contract: 'reject' } })
+    const refusal = refusalOf(decide(proud, { big: waits(360 * MS) }))
+    expect(refusal).toMatchObject({ code: 'predicted-late', detail: { rung: 'full', missed: 'ttft' } })
+  })
+
+  it('blames the tenant for its own queue and the platform for the rest', () => {
+    const both = (own: number, other: number): World => ({ big: waits(own, other), small: waits(own, other) })
+    expect(refusalOf(decide(requestOf(), both(5_000 * MS, 0))).blame).toBe('tenant')
+    expect(refusalOf(decide(requestOf(), both(5_000 * MS, 5_000 * MS))).blame).toBe('platform')
+  })
+
+  it('says what would have fitted, and when to come back', () => {
+    const busy = waits(2_000 * MS)
+    const refusal = refusalOf(decide(requestOf(), { big: busy, small: busy }))
+    // The nearest try keeps 500 of 2,000 prompt tokens: first token at 2,025 ms against 450 allowed.
+    expect(refusal.retryAfterUs).toBe(1_575 * MS)
+    expect(refusal.detail).toMatchObject({ predicted_wait_ms: 2_000, ttft_ms: 500, fitting_ttft_ms: 2_250 })
+    expect(rungOf(decide(requestOf({ slo: { ...tenant.slo, ttftUs: 2_251 * MS } }), { big: busy, small: busy }))).toBe(
+      'trim-context',
+    )
+  })
+
+  it('calls it the request’s fault when not even an idle engine could make it', () => {
+    const hasty = requestOf({ deadlineAt: NOW + 20 * MS })
+    for (const hasIdleReplica of [true, false]) {
+      const world = { big: { hasIdleReplica }, small: { hasIdleReplica } }
+      expect(refusalOf(decide(hasty, world))).toMatchObject({
+        code: 'deadline-infeasible',
+        blame: 'request',
+        retryAfterUs: undefined,
+      })
+    }
+  })
+
+  it('asks budgets first and says what they say', () => {
+    const over: Refusal = { code: 'rate-limit-tokens', because: 'over', blame: 'tenant', retryAfterUs: 5 }
+    expect(refusalOf(decide(requestOf(), { facts: { budgetRefusal: () => over } }))).toBe(over)
+  })
+
+  it('passes on why a lane is full, after trying what is smaller', () => {
+    const full: Refusal = { code: 'lane-full', because: 'full', blame: 'tenant', retryAfterUs: 7 }
+    const isFull = { laneRefusal: () => full }
+    expect(refusalOf(decide(requestOf(), { big: isFull, small: isFull }))).toBe(full)
+    expect(rungOf(decide(requestOf(), { big: isFull }))).toBe('smaller-model')
+  })
+
+  it('sheds a band on the dwelling rung, or the offline band for everybody', () => {
+    const offline = requestOf({ band: 'offline' })
+    expect(refusalOf(decide(offline, { facts: { dwellingDepth: 4 } }))).toMatchObject({
+      code: 'band-shed',
+      blame: 'tenant',
+    })
+    expect(refusalOf(decide(offline, { facts: { isOfflineShed: true } }))).toMatchObject({ blame: 'platform' })
+    expect(decide(requestOf(), { facts: { isOfflineShed: true } }).kind).toBe('admitted')
+  })
+
+  it('tells what is too long, too big or has nowhere to run apart', () => {
+    const long = requestOf({ segments: [{ role: 'user', tokens: 9_000 }] })
+    expect(refusalOf(decide(long))).toMatchObject({ code: 'context-too-long', blame: 'request' })
+    const small = { kvTokensMax: 500 }
+    expect(refusalOf(decide(requestOf(), { big: small, small })).code).toBe('too-big')
+    const gone = { readyReplicaCount: 0 }
+    expect(refusalOf(decide(requestOf(), { big: gone, small: gone }))).toMatchObject({
+      code: 'no-replica',
+      blame: 'platform',
+    })
+  })
+
+  it('never refuses for lateness or room while a replica is idle and the request alone is feasible', () => {
+    const full: Refusal = { code: 'lane-full', because: 'full', blame: 'tenant', retryAfterUs: 7 }
+    fc.assert(
+      fc.property(
+        fc.record({
+          waitUs: fc.nat(60_000_000),
+          biasRatio: fc.double({ min: 0.25, max: 4, noNaN: true }),
+          marginRatio: fc.double({ min: 0, max: 0.9, noNaN: true }),
+          isLaneFull: fc.boolean(),
+          dwellingDepth: fc.nat(4),
+          band: fc.constantFrom('interactive' as const, 'standard' as const, 'offline' as const),
+          contract: fc.constantFrom('degrade' as const, 'reject' as const),
+        }),
+        ({ waitUs, biasRatio, marginRatio, isLaneFull, dwellingDepth, band, contract }) => {
+          const pool: Partial<PoolFacts> = {
+            hasIdleReplica: true,
+            waitUs: () => waitUs,
+            waitWithoutOwnUs: () => waitUs,
+            laneRefusal: () => (isLaneFull ? full : undefined),
+            calibrated: () => ({ ttft: { biasRatio, marginRatio }, finish: { biasRatio, marginRatio } }),
+          }
+          const request = requestOf({ band, tenant: { ...tenant, contract } })
+          expect(decide(request, { big: pool, small: pool, facts: { dwellingDepth } }).kind).toBe('admitted')
+        },
+      ),
+    )
+  })
+})

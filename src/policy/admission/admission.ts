@@ -1,0 +1,197 @@
+import type { Instant } from '../../base/clock.ts'
+import type { Refusal } from '../../domain/outcome.ts'
+import type { Plan, Rung } from '../../domain/plan.ts'
+import type { Request } from '../../domain/request.ts'
+import type { RungTerms } from '../../domain/rung.ts'
+import { pressureOf } from '../ladder/pressure.ts'
+import { isSameWork, makePlan, type Planned } from '../planning/make-plan.ts'
+import type { AdmissionFacts, PoolFacts, Try } from './facts.ts'
+import { isFeasibleAlone, latenessOf, type Patience, type Prediction, patienceOf, predict } from './feasibility.ts'
+import { bandShed, contextTooLong, deadlineInfeasible, noReplica, predictedLate, tooBigForKv } from './refusals.ts'
+
+/**
+ * Should we take it, on which rung, and if not, why and when?
+ *
+ * Take only what will be done in time: a late answer costs as much as a good one and helps nobody (the argument of
+ * DAGOR at WeChat, 2018, and of every deadline-aware admitter since). The request is planned on its tenant's dwelling
+ * rung and, while that does not fit, on each deeper one; the first plan whose predicted first token and finish fit
+ * their promises less the calibrated margin, and for which the lane has room, is admitted. A tenant whose contract
+ * says `reject` is only planned in full. What fits nowhere is refused with the numbers behind it.
+ *
+ * Three rules go before the prediction. Budgets: who is over his own limit is told so, whatever the platform could do.
+ * The idle rule: while an eligible replica is idle and the request alone is feasible, it is neither late nor without
+ * room; refusing would be waste, and a bad prediction could never be found out. Infeasible alone: when not even an
+ * idle engine could make it, on no rung, it is the request's fault and no retry will help.
+ *
+ * Pure and complete: it changes nothing, so observe-only mode asks it and goes its own way. The caller reserves the
+ * budget and joins the lane in the same instant. It does not know lanes, replicas or fairness; they come as facts.
+ *
+ * Laws: L10 (predictions only), and the idle rule as above.
+ *
+ * Example: deadline in 3 s, margin 10 %, bias 1. Full: wait 2.4 s + answer 1 s = 3.4 > 2.7, no. cap-output: wait
+ * 2.3 s + 0.35 s = 2.65 ≤ 2.7: admitted on cap-output. Had it not fitted: retry after 3.4 − 2.7 = 0.7 s or sooner.
+ */
+export const ADMISSION_DEFAULTS = {
+  /** ADMISSION_SAFETY_MARGIN: share of every promise that is kept back at least; calibration only adds to it. */
+  safetyMarginRatio: 0.1,
+}
+
+export type Verdict = AdmittedVerdict | RejectedVerdict
+
+/** What the meters want to know of every decision, whichever way it went. */
+interface Weighed {
+  /** What it would cost in full: for `Demand`. Undefined when it could not be planned. */
+  readonly offeredCost: number | undefined
+  /** On the tenant's dwelling rung, predicted ÷ affordable wait: for `Ladder`. Undefined when no pool was asked. */
+  readonly pressure: number | undefined
+}
+
+export interface AdmittedVerdict extends Weighed {
+  readonly kind: 'admitted'
+  readonly plan: Plan
+  readonly rung: Rung
+  readonly poolId: string
+  /** To reserve now: prompt and P90 of the output. */
+  readonly reserveTokens: number
+  readonly predicted: Prediction
+  readonly patience: Patience
+  readonly because: string
+}
+
+export interface RejectedVerdict extends Weighed {
+  readonly kind: 'rejected'
+  readonly refusal: Refusal
+  /** The try that came nearest, for the audit of false rejects; undefined when nothing was planned. */
+  readonly nearest: Try | undefined
+}
+
+export function decideAdmission(now: Instant, request: Request, facts: AdmissionFacts): Verdict {
+  const walk = walkRungs(now, request, facts)
+  const weighed = { offeredCost: offeredCostOf(request, facts, walk), pressure: pressureIn(walk) }
+  if (walk.budgetRefusal !== undefined) {
+    return { kind: 'rejected', refusal: walk.budgetRefusal, nearest: undefined, ...weighed }
+  }
+  if (walk.taken !== undefined) return { ...admit(walk.taken), ...weighed }
+  return { kind: 'rejected', ...refuse(now, request, facts, walk), ...weighed }
+}
+
+interface Walk {
+  readonly tries: readonly Try[]
+  readonly firstPlan: Plan | undefined
+  readonly unplannable: Planned | undefined
+  readonly budgetRefusal: Refusal | undefined
+  readonly taken: Try | undefined
+}
+
+/** From the dwelling rung down, until a plan can be taken. */
+function walkRungs(now: Instant, request: Request, facts: AdmissionFacts): Walk {
+  const tries: Try[] = []
+  let unplannable: Planned | undefined
+  let firstPlan: Plan | undefined
+  let lastPlan: Plan | undefined
+  for (const rung of rungsToTry(request, facts)) {
+    const planned = makePlan(request, rung, facts.planning)
+    if (planned.kind === 'unplannable') {
+      unplannable ??= planned
+      continue
+    }
+    const { plan } = planned
+    if (lastPlan !== undefined && isSameWork(plan, lastPlan)) continue
+    if (firstPlan === undefined) {
+      firstPlan = plan
+      // Deeper rungs only ever ask for less, so a budget that fits here fits there.
+      const budgetRefusal = facts.budgetRefusal(reserveTokensOf(plan))
+      if (budgetRefusal !== undefined) return { tries, firstPlan, unplannable, budgetRefusal, taken: undefined }
+    }
+    lastPlan = plan
+    const pool = facts.poolOf(plan.model)
+    if (pool === undefined || pool.readyReplicaCount === 0) continue
+    const attempt = tryPlan(now, request, plan, pool)
+    tries.push(attempt)
+    if (attempt.ending === 'idle' || (attempt.ending === 'fits' && !isShed(request, rung, facts))) {
+      return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: attempt }
+    }
+  }
+  return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: undefined }
+}
+
+function offeredCostOf(request: Request, facts: AdmissionFacts, walk: Walk): number | undefined {
+  if (walk.firstPlan?.rung.depth === 0) return walk.firstPlan.estimate.cost
+  const full = facts.rungs[0]
+  const planned = full === undefined ? undefined : makePlan(request, full, facts.planning)
+  return planned?.kind === 'planned' ? planned.plan.estimate.cost : walk.firstPlan?.estimate.cost
+}
+
+function pressureIn(walk: Walk): number | undefined {
+  const lateness = walk.tries[0]?.lateness
+  if (lateness === undefined) return undefined
+  return pressureOf({ predictedUs: lateness.waitUs, affordableUs: lateness.affordableWaitUs })
+}
+
+/** What a plan may use at most in nine cases of ten: what budgets are asked to hold. */
+export function reserveTokensOf(plan: Plan): number {
+  return plan.estimate.promptTokens + plan.estimate.outputTokensHigh
+}
+
+function rungsToTry(request: Request, facts: AdmissionFacts): readonly RungTerms[] {
+  return request.tenant.contract === 'reject' ? facts.rungs.slice(0, 1) : facts.rungs.slice(facts.dwellingDepth)
+}
+
+/** Shedding is of the dwelling rung: walking down to it on one request's behalf sheds nobody. */
+function isShed(request: Request, rung: RungTerms, facts: AdmissionFacts): boolean {
+  if (request.band === 'offline' && facts.isOfflineShed) return true
+  return rung.depth === facts.dwellingDepth && rung.shedBands.includes(request.band)
+}
+
+function tryPlan(now: Instant, request: Request, plan: Plan, pool: PoolFacts): Try {
+  const patience = patienceOf(now, request)
+  const predicted = predict(plan, request.choiceCount, pool.speed, pool.waitUs(plan))
+  const lateness = latenessOf(predicted, patience, pool.calibrated(plan))
+  const seen = { plan, pool, predicted, patience, lateness }
+  if (reserveTokensOf(plan) > pool.kvTokensMax) return { ...seen, ending: 'too-big' }
+  if (!isFeasibleAlone(plan, request, pool.speedAlone, patience)) return { ...seen, ending: 'infeasible' }
+  if (pool.hasIdleReplica) return { ...seen, ending: 'idle' }
+  if (lateness.lateUs > 0) return { ...seen, ending: 'late' }
+  if (pool.laneRefusal(plan) !== undefined) return { ...seen, ending: 'lane-full' }
+  return { ...seen, ending: 'fits' }
+}
+
+function admit(attempt: Try): Omit<AdmittedVerdict, keyof Weighed> {
+  const { plan, pool, predicted, patience, lateness, ending } = attempt
+  const spareMs = Math.round(-lateness.lateUs / 1_000)
+  const because =
+    ending === 'idle'
+      ? 'an eligible replica is idle and the request alone is feasible'
+      : `predicted to meet its ${lateness.promise} with ${spareMs} ms beyond the margin`
+  const reserveTokens = reserveTokensOf(plan)
+  return { kind: 'admitted', plan, rung: plan.rung, poolId: pool.poolId, reserveTokens, predicted, patience, because }
+}
+
+/** Of all reasons the one that helps most: what is least late, then a full lane, then what can never be. */
+function refuse(
+  now: Instant,
+  request: Request,
+  facts: AdmissionFacts,
+  walk: Walk,
+): { refusal: Refusal; nearest: Try | undefined } {
+  const { tries, unplannable } = walk
+  const fitting = tries.find((attempt) => attempt.ending === 'fits')
+  if (fitting !== undefined) return { refusal: bandShed(request, fitting, facts), nearest: fitting }
+  let late: Try | undefined
+  for (const attempt of tries) {
+    if (attempt.ending !== 'late') continue
+    if (late === undefined || attempt.lateness.lateUs < late.lateness.lateUs) late = attempt
+  }
+  if (late !== undefined) return { refusal: predictedLate(request, late, facts), nearest: late }
+  const full = tries.find((attempt) => attempt.ending === 'lane-full')
+  const laneRefusal = full?.pool.laneRefusal(full.plan)
+  if (laneRefusal !== undefined) return { refusal: laneRefusal, nearest: full }
+  const infeasible = tries.findLast((attempt) => attempt.ending === 'infeasible')
+  if (infeasible !== undefined) return { refusal: deadlineInfeasible(now, request, infeasible), nearest: infeasible }
+  const tooBig = tries.find((attempt) => attempt.ending === 'too-big')
+  if (tooBig !== undefined) return { refusal: tooBigForKv(tooBig), nearest: tooBig }
+  if (unplannable?.kind === 'unplannable' && tries.length === 0) {
+    return { refusal: contextTooLong(unplannable), nearest: undefined }
+  }
+  return { refusal: noReplica(request, facts.jitter), nearest: undefined }
+}

@@ -1,0 +1,89 @@
+import type { Instant } from '../../base/clock.ts'
+import type { Band } from '../../domain/tenant.ts'
+import { Backlog, type Newcomer, type Share } from './backlog.ts'
+import { DrainRate, type DrainRateOptions } from './drain-rate.ts'
+
+/**
+ * If this joined its lane now, how long until its turn?
+ *
+ * The work that goes before it under fair sharing (`backlog.ts`) at the rate at which the pool works (`drain-rate.ts`).
+ * `offline` takes what is left over: before an offline ticket goes everything of the other bands that waits. When no
+ * replica has room, the ticket's own worth of work must end before it can begin, so its cost is added: an empty queue
+ * before busy engines is not a wait of zero.
+ *
+ * One of these per pool. The lifecycle tells it who joins and leaves the lanes and what was completed; it keeps sums,
+ * not tickets. Law L10: it sees predicted costs only.
+ *
+ * Example: 900 weighted tokens ahead, two replicas at 0.015 a microsecond: 900 ÷ 0.03 = 30 ms; with no room and a
+ * cost of 300, 40 ms.
+ */
+export interface WaitQuestion extends Newcomer {
+  /** Could a replica begin it at once, were it first in line? */
+  readonly hasRoom: boolean
+  readonly replicaCount: number
+}
+
+export class PredictedWait {
+  readonly #shared = new Backlog()
+  readonly #offline = new Backlog()
+  readonly #drain: DrainRate
+
+  /** The prior: weighted tokens per microsecond that one replica should do, from its step-time model. */
+  constructor(priorPerReplicaUs: number, options: Partial<DrainRateOptions> = {}) {
+    this.#drain = new DrainRate(priorPerReplicaUs, options)
+  }
+
+  get backlogCost(): number {
+    return this.#shared.total + this.#offline.total
+  }
+
+  ofTenant(share: Share): number {
+    return this.#shared.ofTenant(share) + this.#offline.ofTenant(share)
+  }
+
+  /** From admission on, ready or not: what is admitted is seen by the next decision. */
+  join(now: Instant, ticket: Newcomer): void {
+    if (this.backlogCost === 0) this.#drain.startedWaiting(now)
+    this.#backlogOf(ticket.band).join(now, ticket)
+  }
+
+  /** It got its turn: with the share, band and cost that it joined with. */
+  granted(now: Instant, ticket: Newcomer): void {
+    this.#backlogOf(ticket.band).leave(ticket, now)
+  }
+
+  /** It left without a turn: expired, evicted, cancelled, or refused after all. */
+  withdrawn(ticket: Newcomer): void {
+    this.#backlogOf(ticket.band).leave(ticket, undefined)
+  }
+
+  /** A ticket (or a part of it) was completed, at its predicted cost. */
+  completed(now: Instant, done: { readonly cost: number; readonly replicaCount: number }): void {
+    if (this.backlogCost > 0) this.#drain.observe(now, done)
+  }
+
+  drainPerUs(now: Instant, replicaCount: number): number {
+    return this.#drain.perUs(now, replicaCount, this.backlogCost > 0)
+  }
+
+  waitUs(now: Instant, question: WaitQuestion): number {
+    return this.#waitUs(now, question, true)
+  }
+
+  /** Had its tenant nothing waiting: when even this is too long, the platform is to blame, not the tenant. */
+  waitWithoutOwnUs(now: Instant, question: WaitQuestion): number {
+    return this.#waitUs(now, question, false)
+  }
+
+  #waitUs(now: Instant, question: WaitQuestion, isOwnCounted: boolean): number {
+    const drainPerUs = this.drainPerUs(now, question.replicaCount)
+    if (drainPerUs <= 0) return Number.POSITIVE_INFINITY
+    const before = (question.band === 'offline' ? this.#shared.total : 0) + (question.hasRoom ? 0 : question.cost)
+    const inTurnUs = this.#backlogOf(question.band).waitUs(now, question, { drainPerUs, isOwnCounted })
+    return Math.ceil(inTurnUs + before / drainPerUs)
+  }
+
+  #backlogOf(band: Band): Backlog {
+    return band === 'offline' ? this.#offline : this.#shared
+  }
+}

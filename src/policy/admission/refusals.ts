@@ -1,0 +1,148 @@
+import { type Instant, usToMs } from '../../base/clock.ts'
+import type { Refusal } from '../../domain/outcome.ts'
+import type { Request } from '../../domain/request.ts'
+import type { AdmissionFacts, Try } from './facts.ts'
+import { type Lateness, latenessOf, predict } from './feasibility.ts'
+import { retryAfterUs } from './retry-after.ts'
+
+/**
+ * How do we say no? In words for a person, a code for a metric, numbers for a client that adapts, and a time that is
+ * true. Blame decides between 429 and 503: when the request would have fitted had its own tenant nothing waiting, the
+ * tenant is over its share; otherwise the platform is full. Codes are stable: they are metric labels and appear in
+ * error bodies and in the documentation.
+ */
+
+const wholeMs = (us: number): number => Math.round(usToMs(us))
+
+export function predictedLate(request: Request, late: Try, facts: AdmissionFacts): Refusal {
+  const { predicted, patience, lateness, pool, plan } = late
+  const isTtft = lateness.promise === 'ttft'
+  const promisedUs = isTtft ? patience.ttftUs : patience.finishUs
+  const blame = blameFor(request, late)
+  const whose = blame === 'tenant' ? 'its own queue' : 'the platform'
+  return {
+    code: 'predicted-late',
+    because:
+      `predicted to wait ${wholeMs(predicted.waitUs)} ms behind ${whose} and miss its ${lateness.promise} ` +
+      `of ${wholeMs(promisedUs)} ms by ${wholeMs(lateness.lateUs)} ms, margin included`,
+    blame,
+    retryAfterUs: retryAfterUs({ predictedUs: lateness.lateUs, affordableUs: 0, jitter: facts.jitter }),
+    detail: {
+      ...numbersOf(late),
+      pool: pool.poolId,
+      rung: plan.rung.name,
+      missed: lateness.promise,
+      ...whatWouldFit(request, late),
+    },
+  }
+}
+
+export function bandShed(request: Request, attempt: Try, facts: AdmissionFacts): Refusal {
+  const isPlatform = request.band === 'offline' && facts.isOfflineShed
+  return {
+    code: 'band-shed',
+    because: isPlatform
+      ? `the platform is under pressure and takes no ${request.band} work`
+      : `${request.tenant.id} is under pressure and its ${request.band} work is shed first`,
+    blame: isPlatform ? 'platform' : 'tenant',
+    // Pressure must fall before the band is taken again: not before what waits now is gone.
+    retryAfterUs: retryAfterUs({ predictedUs: attempt.predicted.waitUs, affordableUs: 0, jitter: facts.jitter }),
+    detail: { ...numbersOf(attempt), band: request.band },
+  }
+}
+
+/** Not even an idle engine could make it: the client must ask for less or allow more time. */
+export function deadlineInfeasible(now: Instant, request: Request, attempt: Try): Refusal {
+  const { plan, pool, patience } = attempt
+  const alone = predict(plan, request.choiceCount, pool.speedAlone, 0)
+  return {
+    code: 'deadline-infeasible',
+    because:
+      `even an idle engine needs ${wholeMs(alone.ttftUs)} ms to the first token and ${wholeMs(alone.finishUs)} ms ` +
+      `in all; allowed are ${allowed(patience.ttftUs)} and ${allowed(patience.finishUs)}`,
+    blame: 'request',
+    retryAfterUs: undefined,
+    detail: {
+      deadline_ms: wholeMs(request.deadlineAt - now),
+      fitting_ttft_ms: wholeMs(alone.ttftUs),
+      fitting_deadline_ms: wholeMs(alone.finishUs),
+    },
+  }
+}
+
+export function tooBigForKv(attempt: Try): Refusal {
+  const { promptTokens, outputTokensHigh } = attempt.plan.estimate
+  const { kvTokensMax } = attempt.pool
+  return {
+    code: 'too-big',
+    because: `prompt and answer need room for ${promptTokens + outputTokensHigh} tokens; an engine has ${kvTokensMax}`,
+    blame: 'request',
+    retryAfterUs: undefined,
+    detail: { needed_tokens: promptTokens + outputTokensHigh, tokens_max: kvTokensMax },
+  }
+}
+
+export function contextTooLong(seen: { readonly code: string; readonly because: string }): Refusal {
+  return { code: seen.code, because: seen.because, blame: 'request', retryAfterUs: undefined }
+}
+
+export function noReplica(request: Request, jitter: number): Refusal {
+  return {
+    code: 'no-replica',
+    because: `no replica of ${request.model} is ready`,
+    blame: 'platform',
+    // Nobody knows when a replica comes back; health checks look every few seconds.
+    retryAfterUs: retryAfterUs({ predictedUs: NO_REPLICA_RETRY_US, affordableUs: 0, jitter }),
+  }
+}
+
+/** A few health checks from now. */
+const NO_REPLICA_RETRY_US = 5_000_000
+
+function blameFor(request: Request, late: Try): 'tenant' | 'platform' {
+  return latenessWithoutOwn(request, late).lateUs <= 0 ? 'tenant' : 'platform'
+}
+
+function latenessWithoutOwn(request: Request, late: Try): Lateness {
+  const { plan, pool, patience } = late
+  const alone = predict(plan, request.choiceCount, pool.speed, pool.waitWithoutOwnUs(plan))
+  return latenessOf(alone, patience, pool.calibrated(plan))
+}
+
+function numbersOf(attempt: Try): Record<string, number | string> {
+  const { predicted, patience } = attempt
+  const numbers: Record<string, number | string> = {
+    predicted_wait_ms: finiteMs(predicted.waitUs),
+    predicted_ttft_ms: finiteMs(predicted.ttftUs),
+    predicted_finish_ms: finiteMs(predicted.finishUs),
+    deadline_ms: wholeMs(patience.finishUs),
+  }
+  if (Number.isFinite(patience.ttftUs)) numbers['ttft_ms'] = wholeMs(patience.ttftUs)
+  return numbers
+}
+
+/** The least that the client would have to change for this to be admitted now. */
+function whatWouldFit(request: Request, late: Try): Record<string, number> {
+  const { plan, pool, predicted, patience } = late
+  const { ttft, finish } = pool.calibrated(plan)
+  const fitting: Record<string, number> = {}
+  if (!Number.isFinite(predicted.finishUs)) return fitting
+  if (Number.isFinite(patience.ttftUs)) {
+    fitting['fitting_ttft_ms'] = Math.ceil(usToMs((predicted.ttftUs * ttft.biasRatio) / (1 - ttft.marginRatio)))
+  }
+  const finishUs = (predicted.finishUs * finish.biasRatio) / (1 - finish.marginRatio)
+  fitting['fitting_deadline_ms'] = Math.ceil(usToMs(finishUs))
+  // A shorter answer helps only when it is the finish that is late.
+  const affordableUs = (patience.finishUs * (1 - finish.marginRatio)) / finish.biasRatio
+  if (late.lateness.promise === 'deadline' && affordableUs > predicted.ttftUs) {
+    const perTokenUs = pool.speed.tokenUs(plan.estimate.promptTokens)
+    fitting['fitting_output_tokens'] = request.choiceCount + Math.floor((affordableUs - predicted.ttftUs) / perTokenUs)
+  }
+  return fitting
+}
+
+const allowed = (us: number): string => (Number.isFinite(us) ? `${wholeMs(us)} ms` : 'no limit')
+
+function finiteMs(us: number): number | string {
+  return Number.isFinite(us) ? wholeMs(us) : 'never'
+}

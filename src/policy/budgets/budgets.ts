@@ -1,0 +1,167 @@
+import { assert } from '../../base/assert.ts'
+import type { Instant } from '../../base/clock.ts'
+import type { Refusal } from '../../domain/outcome.ts'
+import type { QuotaHold, QuotaLimit } from './quota.ts'
+import { type BoundKind, type Scope, ScopeBudget, type Shortfall } from './scope-budget.ts'
+import type { BucketView } from './token-bucket.ts'
+
+/**
+ * May this tenant, with this key, spend this now?
+ *
+ * Every scope that a request belongs to (its tenant, its key) has its own bounds: requests a minute, tokens a minute,
+ * requests at once, and quotas per calendar period. All bounds of all scopes are asked first and spent from together:
+ * a request that is refused anywhere has consumed nothing anywhere. Tokens are reserved as predicted (prompt + P90 of
+ * the output) and settled as measured; the difference goes back or is taken on top.
+ *
+ * A refusal names the scope and the bound that keeps the request out for longest, so that when the client comes back
+ * at the time it was told, the other bounds let it through too. For buckets and quotas that instant is exact as long
+ * as nobody else spends from them; for concurrency it is the mean time until the next place comes free.
+ *
+ * A scope whose buckets are full again and which has nothing in flight is forgotten (a new one starts full, so nothing
+ * is lost): a hand walks round the scopes, two steps for each newcomer, so memory follows those who are active.
+ *
+ * Laws: L4, refunds ≤ reservations, and overdraft only by what usage exceeded its reservation, at most one burst.
+ * It does not share between processes; leases of slices from a common store come as changed allowances.
+ *
+ * Example: tenant 600 requests and 100,000 tokens a minute, key 60 requests a minute. A request of 2,000 tokens takes
+ * 1 + 2,000 from the tenant and 1 from the key; it used 1,200, so settle gives 800 back to the tenant.
+ */
+export const BUDGET_DEFAULTS = {
+  /** Scopes looked at for each new one, to forget the idle: two, so that the hand outruns the newcomers. */
+  sweepCount: 2,
+}
+
+/** Held from admission to settlement; settled exactly once. */
+export interface Reservation {
+  readonly at: Instant
+  readonly tokens: number
+  readonly holds: readonly {
+    readonly budget: ScopeBudget
+    readonly quotaHolds: readonly QuotaHold[]
+  }[]
+  isOpen: boolean
+}
+
+/** The tightest bucket over the scopes asked: what the `x-ratelimit-*` headers say. */
+export interface RateLimitView {
+  readonly requests: BucketView | undefined
+  readonly tokens: BucketView | undefined
+}
+
+export class Budgets {
+  readonly #scopes = new Map<string, ScopeBudget>()
+  #hand: MapIterator<[string, ScopeBudget]> = this.#scopes.entries()
+
+  get scopeCount(): number {
+    return this.#scopes.size
+  }
+
+  /** Would it be let through? Changes nothing; undefined means yes. */
+  refusalFor(now: Instant, scopes: readonly Scope[], tokens: number): Refusal | undefined {
+    let worst: Shortfall | undefined
+    for (const scope of scopes) {
+      const short = this.#budgetOf(now, scope).shortfall(now, scope, tokens)
+      if (short === undefined) continue
+      if (worst === undefined || short.fitsAt === undefined) worst = short
+      else if (worst.fitsAt !== undefined && short.fitsAt > worst.fitsAt) worst = short
+    }
+    return worst === undefined ? undefined : makeRefusal(now, worst, tokens)
+  }
+
+  /** Call only right after `refusalFor` said yes, in the same instant. */
+  reserve(now: Instant, scopes: readonly Scope[], tokens: number): Reservation {
+    const holds = scopes.map((scope) => {
+      const budget = this.#budgetOf(now, scope)
+      return { budget, quotaHolds: budget.take(now, tokens) }
+    })
+    return { at: now, tokens, holds, isOpen: true }
+  }
+
+  /** It ran: what was used is charged, the rest goes back. */
+  settle(now: Instant, reservation: Reservation, usedTokens: number): void {
+    this.#close(now, reservation, { tokens: usedTokens, isRequestCounted: true })
+  }
+
+  /** It never ran (evicted, expired, cancelled in its lane): everything goes back, the request itself included. */
+  refund(now: Instant, reservation: Reservation): void {
+    this.#close(now, reservation, { tokens: 0, isRequestCounted: false })
+  }
+
+  restoreQuota(
+    now: Instant,
+    scope: Scope,
+    used: { readonly period: QuotaLimit['period']; readonly tokens: number },
+  ): void {
+    this.#budgetOf(now, scope).restoreQuota(now, used.period, used.tokens)
+  }
+
+  view(now: Instant, scopes: readonly Scope[]): RateLimitView {
+    let requests: BucketView | undefined
+    let tokens: BucketView | undefined
+    for (const scope of scopes) {
+      const view = this.#budgetOf(now, scope).view(now)
+      requests = tighter(requests, view.requests)
+      tokens = tighter(tokens, view.tokens)
+    }
+    return { requests, tokens }
+  }
+
+  #close(now: Instant, reservation: Reservation, used: { tokens: number; isRequestCounted: boolean }): void {
+    assert(reservation.isOpen, 'a reservation is settled once')
+    reservation.isOpen = false
+    for (const hold of reservation.holds) {
+      hold.budget.settle(now, { at: reservation.at, tokens: reservation.tokens, quotaHolds: hold.quotaHolds }, used)
+    }
+  }
+
+  #budgetOf(now: Instant, scope: Scope): ScopeBudget {
+    const name = `${scope.noun}:${scope.id}`
+    let budget = this.#scopes.get(name)
+    if (budget === undefined) {
+      this.#sweep(now)
+      budget = new ScopeBudget(now, scope)
+      this.#scopes.set(name, budget)
+    } else {
+      budget.adopt(now, scope)
+    }
+    return budget
+  }
+
+  #sweep(now: Instant): void {
+    for (let i = 0; i < BUDGET_DEFAULTS.sweepCount; i++) {
+      const next = this.#hand.next()
+      if (next.done === true) {
+        this.#hand = this.#scopes.entries()
+        return
+      }
+      const [name, budget] = next.value
+      if (budget.isIdle(now)) this.#scopes.delete(name)
+    }
+  }
+}
+
+const CODE_OF: Readonly<Record<BoundKind, string>> = {
+  'requests-per-minute': 'rate-limit-requests',
+  'tokens-per-minute': 'rate-limit-tokens',
+  concurrency: 'concurrency-limit',
+  quota: 'quota-exhausted',
+}
+
+function makeRefusal(now: Instant, short: Shortfall, tokens: number): Refusal {
+  const { scope, bound, limit, fitsAt } = short
+  const unit =
+    bound === 'quota' ? 'tokens in this period' : bound === 'concurrency' ? 'at once' : bound.replaceAll('-', ' ')
+  const never = fitsAt === undefined ? `; ${tokens} tokens can never fit` : ''
+  return {
+    code: CODE_OF[bound],
+    because: `${scope.noun} ${scope.id} is over its limit of ${limit} ${unit}${never}`,
+    blame: 'tenant',
+    retryAfterUs: fitsAt === undefined ? undefined : fitsAt - now,
+    detail: { scope: scope.noun, scope_id: scope.id, bound, limit, requested_tokens: tokens },
+  }
+}
+
+function tighter(a: BucketView | undefined, b: BucketView | undefined): BucketView | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  return b.remaining < a.remaining ? b : a
+}

@@ -1,0 +1,159 @@
+import { assert } from '../../base/assert.ts'
+import type { Instant } from '../../base/clock.ts'
+import { Ewma } from '../../base/ewma.ts'
+import type { Allowance, RateLimit } from '../../domain/tenant.ts'
+import { Quota, type QuotaHold, type QuotaLimit, type QuotaView } from './quota.ts'
+import { type BucketView, TokenBucket } from './token-bucket.ts'
+
+/**
+ * May this one scope (a tenant or a key) spend this now? Everything that bounds it in one place: requests a minute,
+ * tokens a minute, requests at once, tokens a day or a month. `budgets.ts` asks several scopes and spends from all of
+ * them or from none; the file header there tells the whole.
+ */
+
+/** Which of a scope's bounds a request ran into: metric label, error code and documentation word. */
+export type BoundKind = 'requests-per-minute' | 'tokens-per-minute' | 'concurrency' | 'quota'
+
+export interface Scope {
+  readonly id: string
+  readonly noun: 'tenant' | 'key' | 'org'
+  readonly allowance: Allowance
+  readonly quotas?: readonly QuotaLimit[]
+}
+
+export interface Shortfall {
+  readonly scope: Scope
+  readonly bound: BoundKind
+  readonly limit: number
+  /** The first instant at which this bound would let it through; undefined when it never will. */
+  readonly fitsAt: Instant | undefined
+}
+
+export interface ScopeView {
+  readonly requests: BucketView | undefined
+  readonly tokens: BucketView | undefined
+  readonly inFlight: number
+  readonly quotas: readonly QuotaView[]
+}
+
+/** A guess until the first request ends: how long one holds its place. */
+const HOLD_US_PRIOR = 1_000_000
+/** Memory of how long requests hold their place: a minute, as budgets are per minute. */
+const HOLD_MEMORY_US = 60_000_000
+
+export class ScopeBudget {
+  #allowance: Allowance
+  #quotaLimits: readonly QuotaLimit[]
+  #requests: TokenBucket | undefined
+  #tokens: TokenBucket | undefined
+  #quotas: Quota[]
+  #inFlight = 0
+  readonly #holdUs = new Ewma(HOLD_MEMORY_US)
+
+  constructor(now: Instant, scope: Scope) {
+    this.#allowance = scope.allowance
+    this.#quotaLimits = scope.quotas ?? []
+    this.#requests = retuned(now, undefined, scope.allowance.requests)
+    this.#tokens = retuned(now, undefined, scope.allowance.tokens)
+    this.#quotas = this.#quotaLimits.map((limit) => new Quota(now, limit))
+  }
+
+  /** Takes over changed terms; what was spent stays spent. */
+  adopt(now: Instant, scope: Scope): void {
+    const quotas = scope.quotas ?? []
+    if (scope.allowance !== this.#allowance) {
+      this.#requests = retuned(now, this.#requests, scope.allowance.requests)
+      this.#tokens = retuned(now, this.#tokens, scope.allowance.tokens)
+      this.#allowance = scope.allowance
+    }
+    if (quotas === this.#quotaLimits || (quotas.length === 0 && this.#quotas.length === 0)) return
+    this.#quotas = quotas.map((limit) => {
+      const old = this.#quotas.find((quota) => quota.period === limit.period)
+      old?.retune(now, limit)
+      return old ?? new Quota(now, limit)
+    })
+    this.#quotaLimits = quotas
+  }
+
+  /** The bound that keeps this out for longest, or undefined when all let it through. */
+  shortfall(now: Instant, scope: Scope, tokens: number): Shortfall | undefined {
+    const { requests, tokens: tokenLimit, concurrencyMax } = this.#allowance
+    let worst: Shortfall | undefined
+    const consider = (bound: BoundKind, limit: number, fitsAt: Instant | undefined): void => {
+      if (fitsAt === now) return
+      if (worst === undefined || isLater(fitsAt, worst.fitsAt)) worst = { scope, bound, limit, fitsAt }
+    }
+    if (this.#requests !== undefined && requests !== undefined) {
+      consider('requests-per-minute', requests.perMinute, this.#requests.fitsAt(now, 1))
+    }
+    if (this.#tokens !== undefined && tokenLimit !== undefined) {
+      consider('tokens-per-minute', tokenLimit.perMinute, this.#tokens.fitsAt(now, tokens))
+    }
+    if (concurrencyMax !== undefined && this.#inFlight >= concurrencyMax) {
+      consider('concurrency', concurrencyMax, concurrencyMax === 0 ? undefined : now + this.#nextPlaceUs())
+    }
+    for (const quota of this.#quotas) consider('quota', quota.view(now).limit, quota.fitsAt(now, tokens))
+    return worst
+  }
+
+  take(now: Instant, tokens: number): readonly QuotaHold[] {
+    this.#requests?.take(now, 1)
+    this.#tokens?.take(now, tokens)
+    this.#inFlight++
+    return this.#quotas.map((quota) => quota.take(now, tokens))
+  }
+
+  settle(
+    now: Instant,
+    held: { readonly at: Instant; readonly tokens: number; readonly quotaHolds: readonly QuotaHold[] },
+    used: { readonly tokens: number; readonly isRequestCounted: boolean },
+  ): void {
+    this.#inFlight--
+    assert(this.#inFlight >= 0, 'a reservation is settled once')
+    if (used.tokens <= held.tokens) this.#tokens?.giveBack(now, held.tokens - used.tokens)
+    else this.#tokens?.takeMore(now, used.tokens - held.tokens)
+    if (used.isRequestCounted) this.#holdUs.observe(now, now - held.at)
+    else this.#requests?.giveBack(now, 1)
+    for (const hold of held.quotaHolds) hold.quota.settle(now, hold, used.tokens)
+  }
+
+  restoreQuota(now: Instant, period: QuotaLimit['period'], usedTokens: number): void {
+    this.#quotas.find((quota) => quota.period === period)?.restore(now, usedTokens)
+  }
+
+  /** True when forgetting it changes nothing: a new one would start in the same state. */
+  isIdle(now: Instant): boolean {
+    return (
+      this.#inFlight === 0 &&
+      (this.#requests?.isFull(now) ?? true) &&
+      (this.#tokens?.isFull(now) ?? true) &&
+      this.#quotas.every((quota) => quota.isUnused(now))
+    )
+  }
+
+  view(now: Instant): ScopeView {
+    return {
+      requests: this.#requests?.view(now),
+      tokens: this.#tokens?.view(now),
+      inFlight: this.#inFlight,
+      quotas: this.#quotas.map((quota) => quota.view(now)),
+    }
+  }
+
+  /** Places come free one by one: with n held for a mean time T each, the next is due in about T ÷ n. */
+  #nextPlaceUs(): number {
+    return Math.max(1, Math.ceil((this.#holdUs.view() ?? HOLD_US_PRIOR) / this.#inFlight))
+  }
+}
+
+function isLater(a: Instant | undefined, b: Instant | undefined): boolean {
+  if (b === undefined) return false
+  return a === undefined || a > b
+}
+
+function retuned(now: Instant, bucket: TokenBucket | undefined, limit: RateLimit | undefined): TokenBucket | undefined {
+  if (limit === undefined) return undefined
+  if (bucket === undefined) return new TokenBucket(now, limit)
+  bucket.retune(now, limit)
+  return bucket
+}

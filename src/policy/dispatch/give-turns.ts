@@ -1,0 +1,145 @@
+import { assert } from '../../base/assert.ts'
+import type { Book } from './book.ts'
+import type { Candidate, PoolLane } from './candidate.ts'
+import type { DispatcherOptions } from './dispatch-options.ts'
+import type { Effect } from './offer.ts'
+import type { Placer } from './placer.ts'
+import type { PoolState, Side } from './pool-state.ts'
+import type { ReplicaRoom } from './replica-room.ts'
+
+/**
+ * Who goes now? The dispatcher's inner loop for one pool: first the turns that are owed to heads that did not fit
+ * before, if room has grown since; then the order of turns; then the same for offline work, with what is left over.
+ * It ends when no room is open, nobody is ready, or `lookAheadMax` heads in a row fit nowhere.
+ *
+ *     owed:   [big₁ · big₂]  ── fits now? ──▶ granted
+ *     order:  lane, lane, …  ── fits? ──▶ granted;  no ──▶ owed, and the next lane is asked
+ *
+ * The cost of one decision is bounded by `lookAheadMax` × open replicas, whatever waits.
+ */
+export class TurnGiver {
+  readonly #book: Book
+  readonly #options: DispatcherOptions
+  readonly #placer: Placer
+  readonly #fitting: ReplicaRoom[] = []
+
+  constructor(book: Book, options: DispatcherOptions, placer: Placer) {
+    this.#book = book
+    this.#options = options
+    this.#placer = placer
+  }
+
+  give(now: number, pool: PoolState, effects: Effect[]): void {
+    // Where every slot is taken, an arrival costs nothing more than its place in the queue.
+    if (pool.open.length === 0 && pool.foreground.owed.length === 0 && pool.leftover.owed.length === 0) return
+    this.#giveSide(now, pool, pool.foreground, effects)
+    this.#giveSide(now, pool, pool.leftover, effects)
+    this.#reserveForSkipped(pool)
+  }
+
+  expire(pool: PoolState, candidate: Candidate, effects: Effect[]): void {
+    this.#book.dismiss(pool, candidate)
+    pool.sync(candidate.lane)
+    effects.push({
+      kind: 'expired',
+      ticketId: candidate.ticketId,
+      because: 'no turn came before its time to wait was over',
+    })
+  }
+
+  #giveSide(now: number, pool: PoolState, side: Side, effects: Effect[]): void {
+    do {
+      if (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth) this.#giveOwed(now, pool, side, effects)
+      this.#giveInOrder(now, pool, side, effects)
+      // A reservation that ended on the way opens its replica to those who were passed over before.
+    } while (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth)
+  }
+
+  #giveOwed(now: number, pool: PoolState, side: Side, effects: Effect[]): void {
+    side.lookedAt = pool.roomGrowth
+    for (let i = 0; i < side.owed.length; ) {
+      const lane = side.owed[i] as PoolLane
+      const head = lane.head() as Candidate
+      if (!this.#tryTurn(now, pool, head, effects)) i++
+    }
+  }
+
+  #giveInOrder(now: number, pool: PoolState, side: Side, effects: Effect[]): void {
+    while (pool.open.length > 0) {
+      const lane = side.fairness.next() as PoolLane | undefined
+      if (lane === undefined) return
+      if (this.#tryTurn(now, pool, lane.head() as Candidate, effects)) continue
+      if (side.owed.length >= this.#options.lookAheadMax) return
+      pool.owe(lane)
+    }
+  }
+
+  /** True when the head left its lane: granted, expired, or evicted because nothing is big enough any more. */
+  #tryTurn(now: number, pool: PoolState, head: Candidate, effects: Effect[]): boolean {
+    if (head.expiresAt <= now) {
+      this.expire(pool, head, effects)
+      return true
+    }
+    const room = this.#place(now, pool, head)
+    if (room !== undefined) {
+      this.#grant(now, pool, head, room, effects)
+      return true
+    }
+    if (pool.canEverFit(head.estimate)) return false
+    this.#book.dismiss(pool, head)
+    pool.sync(head.lane)
+    const because = 'it fits no replica that is left, even alone'
+    effects.push({ kind: 'evicted', ticketId: head.ticketId, code: 'fits-no-replica', because })
+    return true
+  }
+
+  #grant(now: number, pool: PoolState, head: Candidate, room: ReplicaRoom, effects: Effect[]): void {
+    const lease = this.#book.grant(now, pool, head, room)
+    pool.sync(head.lane)
+    pool.refreshOpen(room)
+    effects.push({ kind: 'granted', ticketId: head.ticketId, lease, because: this.#placer.because })
+  }
+
+  #place(now: number, pool: PoolState, head: Candidate): ReplicaRoom | undefined {
+    const fitting = this.#fitting
+    fitting.length = 0
+    for (const room of pool.open) if (room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)
+    const kept = pool.reservation
+    if (kept?.lane === head.lane && kept.room.fits(head.estimate)) fitting.push(kept.room)
+    return fitting.length === 0 ? undefined : this.#placer.choose(now, head, fitting)
+  }
+
+  /** One reservation a pool at a time, for the head that was passed over first; offline work gets none. */
+  #reserveForSkipped(pool: PoolState): void {
+    const lane = pool.foreground.owed[0]
+    if (lane === undefined || pool.reservation !== undefined) return
+    if (pool.grantedCount - lane.owedSince < this.#options.skipsMax) return
+    const head = lane.head() as Candidate
+    let best: ReplicaRoom | undefined
+    for (const room of pool.rooms.values()) {
+      if (!room.isReady || room.allowance < 1 || !room.fitsAlone(head.estimate) || !pool.mayUse(room, head)) continue
+      if (best === undefined || freeKvTokens(room) > freeKvTokens(best)) best = room
+    }
+    if (best !== undefined) pool.reserve(lane, best)
+  }
+}
+
+/** The replica with most free memory is free enough soonest; where memory is unknown, the one with fewest sequences. */
+function freeKvTokens(room: ReplicaRoom): number {
+  return Number.isFinite(room.kvTokensMax) ? room.kvTokensMax - room.ledger.kvTokens : -room.ledger.sequences
+}
+
+/** Law L6, as far as the look-ahead goes: no head that could go is waiting while an open room fits it. */
+export function assertNoIdleRoom(pool: PoolState, lookAheadMax: number): void {
+  for (const side of [pool.foreground, pool.leftover]) {
+    const isCutShort = side.owed.length >= lookAheadMax
+    for (const lane of pool.lanes()) {
+      const head = lane.head() as Candidate | undefined
+      if (head === undefined || pool.sideOf(lane) !== side || (isCutShort && !lane.isOwed)) continue
+      for (const room of pool.open) {
+        const isPlaceable = room.fits(head.estimate) && pool.mayUse(room, head)
+        assert(!isPlaceable, 'L6: no idle room while a placeable ticket waits')
+      }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import type { Lease } from '../../domain/fleet.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import type { Band, Key, Tenant } from '../../domain/tenant.ts'
+
+/**
+ * What goes into the dispatcher and what comes out. Every effect carries its reason; the codes are low-cardinality,
+ * and also metric labels.
+ */
+export interface Offer {
+  readonly ticketId: string
+  readonly poolId: string
+  readonly tenant: Tenant
+  readonly key: Key
+  readonly band: Band
+  /** Already clamped to what the tenant may bid. */
+  readonly bid: number
+  readonly estimate: Estimate
+  readonly arrivedAt: number
+  /** The earliest of the request's, the tenant's and the platform's limit on waiting. */
+  readonly expiresAt: number
+  /** False while retrieval or screening runs: it holds its place, and `ready` makes it eligible. */
+  readonly isReady: boolean
+  /** Names of the prompt's leading blocks, for placers that look at prefixes. */
+  readonly prefixHashes?: readonly number[]
+  /** Names the conversation, for placers that keep one together. */
+  readonly sessionHash?: number
+  /** A second attempt goes elsewhere, as long as there is an elsewhere. */
+  readonly avoidReplicaId?: string
+}
+
+/** Queued: from here the dispatcher ends the ticket's wait with one effect, unless it is withdrawn first. */
+export type Offered =
+  | { readonly kind: 'queued'; readonly effects: readonly Effect[] }
+  | {
+      readonly kind: 'refused'
+      readonly code: RefusedCode
+      readonly because: string
+      readonly effects: readonly Effect[]
+    }
+
+export type RefusedCode =
+  | 'unknown-pool'
+  | 'expired-on-arrival'
+  | 'fits-no-replica'
+  | 'lane-full'
+  | 'lane-work-full'
+  | 'queue-full'
+
+export type Effect = Granted | Expired | Evicted
+
+export interface Granted {
+  readonly kind: 'granted'
+  readonly ticketId: string
+  readonly lease: Lease
+  readonly because: string
+}
+
+export interface Expired {
+  readonly kind: 'expired'
+  readonly ticketId: string
+  readonly because: string
+}
+
+export interface Evicted {
+  readonly kind: 'evicted'
+  readonly ticketId: string
+  readonly code: 'queue-full' | 'lane-full' | 'fits-no-replica'
+  readonly because: string
+}
+
+export const NO_EFFECTS: readonly Effect[] = Object.freeze([])
+
+/** What an attempt turned out to be, told when its lease goes back. */
+export interface Measured {
+  /** In the unit of `Estimate.cost`. 0 gives the whole charge back: nothing was served. */
+  readonly cost: number
+  /** `refused` and `lost` teach the limit that the replica has too much; `cancelled` teaches nothing. */
+  readonly ending: 'finished' | 'refused' | 'lost' | 'cancelled'
+  /** From grant to first token; undefined when none came. */
+  readonly firstTokenUs: number | undefined
+  /** Mean time between its output tokens; undefined when it had fewer than two. */
+  readonly meanTokenUs?: number | undefined
+}

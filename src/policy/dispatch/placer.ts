@@ -1,0 +1,43 @@
+import type { Estimate } from '../../domain/plan.ts'
+import type { ReplicaRoom } from './replica-room.ts'
+
+/**
+ * Which of these replicas? The narrow interface that routing fills: every room given has space for the ticket, and
+ * there is at least one. `because` is a constant string per reason, so that choosing allocates nothing.
+ */
+export interface Placer {
+  choose(now: number, ask: Ask, rooms: readonly ReplicaRoom[]): ReplicaRoom
+  /** Why the last choice was made. */
+  readonly because: string
+}
+
+export interface Ask {
+  readonly ticketId: string
+  readonly estimate: Estimate
+  readonly prefixHashes: readonly number[] | undefined
+  /** Names the conversation it belongs to; undefined when the client did not say. */
+  readonly sessionHash: number | undefined
+}
+
+/**
+ * The replica whose work in flight is predicted to take least; among equals the one with fewer sequences, then the
+ * one that was added first. Deliberately knows nothing of prefixes, regions or health.
+ */
+export class LeastLoaded implements Placer {
+  readonly because = 'least predicted load'
+
+  choose(_now: number, _ask: Ask, rooms: readonly ReplicaRoom[]): ReplicaRoom {
+    let best = rooms[0] as ReplicaRoom
+    for (let i = 1; i < rooms.length; i++) {
+      const room = rooms[i] as ReplicaRoom
+      if (isLighter(room, best)) best = room
+    }
+    return best
+  }
+}
+
+function isLighter(a: ReplicaRoom, b: ReplicaRoom): boolean {
+  if (a.ledger.engineUs !== b.ledger.engineUs) return a.ledger.engineUs < b.ledger.engineUs
+  if (a.ledger.sequences !== b.ledger.sequences) return a.ledger.sequences < b.ledger.sequences
+  return a.ordinal < b.ordinal
+}

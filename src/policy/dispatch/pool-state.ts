@@ -1,0 +1,259 @@
+import { assert } from '../../base/assert.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import type { Band, Key, Tenant } from '../../domain/tenant.ts'
+import type { Fairness, FairnessName } from '../fairness/fairness.ts'
+import type { LaneOptions } from '../fairness/lane.ts'
+import { makeFairness } from '../fairness/make-fairness.ts'
+import { Backlog, type Candidate, PoolLane } from './candidate.ts'
+import type { ReplicaRoom } from './replica-room.ts'
+import type { SharedBuffer } from './shared-buffer.ts'
+
+/**
+ * What does one pool consist of right now? Its lanes in two orders of turns (one for interactive and standard, one for
+ * offline, which gets what the first leaves over), its replicas and which of them have room, and the turns that are
+ * owed to heads too big for the room left. Only bookkeeping: who goes is decided in `dispatcher.ts`.
+ */
+
+/** Lanes below which nobody looks for idle ones: a megabyte. */
+const LANES_BEFORE_SWEEP = 1_024
+
+/** An order of turns, and the lanes that had a turn but no room, in the order in which they were skipped. */
+export interface Side {
+  readonly fairness: Fairness
+  readonly owed: PoolLane[]
+  /** The pool's `roomGrowth` when the owed were last looked at. */
+  lookedAt: number
+}
+
+/** A replica that is kept free, and for whom. */
+export interface Reservation {
+  readonly lane: PoolLane
+  readonly room: ReplicaRoom
+}
+
+/** What admission may know about a pool, live and without a copy. */
+export interface PoolFacts {
+  readonly id: string
+  readonly queuedCount: number
+  readonly queuedCost: number
+  readonly queuedEngineUs: number
+  readonly heldCount: number
+  readonly heldCost: number
+  readonly readyReplicaCount: number
+  readonly openReplicaCount: number
+}
+
+export class PoolState implements PoolFacts {
+  readonly id: string
+  readonly foreground: Side
+  readonly leftover: Side
+  readonly rooms = new Map<string, ReplicaRoom>()
+  readonly open: ReplicaRoom[] = []
+  readonly backlogs = new Map<string, Backlog>()
+  reservation: Reservation | undefined = undefined
+  queuedCount = 0
+  queuedCost = 0
+  queuedEngineUs = 0
+  heldCount = 0
+  heldCost = 0
+  readyReplicaCount = 0
+  grantedCount = 0
+  /** Counts every event that can have made room. */
+  roomGrowth = 0
+  /** The most that fits any replica alone. */
+  kvTokensMax = 0
+  #laneCount = 0
+  /** So many lanes, and the idle ones are looked for. */
+  #sweepAt = LANES_BEFORE_SWEEP
+  #sweepCount = 0
+  readonly #lanes = new Map<string, Array<PoolLane | undefined>>()
+
+  readonly #buffer: SharedBuffer
+
+  constructor(id: string, fairness: FairnessName, buffer: SharedBuffer) {
+    this.id = id
+    this.#buffer = buffer
+    this.foreground = { fairness: makeFairness(fairness), owed: [], lookedAt: 0 }
+    this.leftover = { fairness: makeFairness(fairness), owed: [], lookedAt: 0 }
+  }
+
+  get openReplicaCount(): number {
+    return this.open.length
+  }
+
+  get laneCount(): number {
+    return this.#laneCount
+  }
+
+  sideOf(lane: PoolLane): Side {
+    return lane.band === 'offline' ? this.leftover : this.foreground
+  }
+
+  laneOf(keyId: string, bandRank: number): PoolLane | undefined {
+    return this.#lanes.get(keyId)?.[bandRank]
+  }
+
+  *lanes(): Iterable<PoolLane> {
+    for (const bands of this.#lanes.values()) for (const lane of bands) if (lane !== undefined) yield lane
+  }
+
+  laneFor(tenant: Tenant, key: Key, band: Band, bandRank: number): PoolLane {
+    const known = this.#lanes.get(key.id)?.[bandRank]
+    if (known !== undefined) {
+      known.usedIn = this.#sweepCount
+      return known
+    }
+    if (this.#laneCount >= this.#sweepAt) this.#forgetIdleLanes()
+    const lane = this.#makeLane(tenant, key, band)
+    const bands = this.#lanes.get(key.id) ?? [undefined, undefined, undefined]
+    bands[bandRank] = lane
+    this.#lanes.set(key.id, bands)
+    return lane
+  }
+
+  #makeLane(tenant: Tenant, key: Key, band: Band): PoolLane {
+    let backlog = this.backlogs.get(tenant.id)
+    if (backlog === undefined) {
+      backlog = new Backlog(tenant.id, tenant.weight)
+      this.backlogs.set(tenant.id, backlog)
+    }
+    const name = { poolId: this.id, orgId: tenant.orgId, tenantId: tenant.id, keyId: key.id, keyWeight: key.weight }
+    const lane = new PoolLane({ ...name, tenantWeight: backlog.weight, band }, backlog)
+    lane.usedIn = this.#sweepCount
+    this.sideOf(lane).fairness.attach(lane)
+    this.#buffer.attach(lane)
+    this.#laneCount++
+    return lane
+  }
+
+  /**
+   * Forgets lanes that hold nothing, owe nothing and were not used since the last sweep, and their tenants' records
+   * with them. O(lanes), but only after as many new lanes as the last sweep left: tenants that come once and never
+   * again cost no memory for ever, and those that come and go are not made anew each time.
+   */
+  #forgetIdleLanes(): void {
+    for (const [keyId, bands] of this.#lanes) {
+      let kept = 0
+      for (let rank = 0; rank < bands.length; rank++) {
+        const lane = bands[rank]
+        if (lane === undefined) continue
+        const isIdle = lane.count === 0 && lane.heldCount === 0 && lane.usedIn < this.#sweepCount
+        if (isIdle && this.sideOf(lane).fairness.detach(lane)) {
+          this.#buffer.detach(lane)
+          bands[rank] = undefined
+          this.#laneCount--
+        } else kept++
+      }
+      if (kept === 0) this.#lanes.delete(keyId)
+    }
+    this.#sweepCount++
+    this.#sweepAt = Math.max(LANES_BEFORE_SWEEP, 2 * this.#laneCount)
+    const named = new Set<string>()
+    for (const lane of this.lanes()) named.add(lane.tenantId)
+    for (const tenantId of this.backlogs.keys()) if (!named.has(tenantId)) this.backlogs.delete(tenantId)
+  }
+
+  /** After anything that may change which lane can go: the order learns whether this one has a head, and which. */
+  sync(lane: PoolLane): void {
+    const head = lane.head()
+    if (lane.isOwed) {
+      if (head === lane.owedHead) return
+      this.disown(lane)
+    }
+    const { fairness } = this.sideOf(lane)
+    if (head === undefined) fairness.leave(lane)
+    else fairness.enter(lane)
+  }
+
+  /** The head had its turn and fits nowhere now: the lane leaves the order and is owed the turn. */
+  owe(lane: PoolLane): void {
+    const side = this.sideOf(lane)
+    side.fairness.leave(lane)
+    lane.isOwed = true
+    lane.owedSince = this.grantedCount
+    lane.owedHead = lane.head()
+    side.owed.push(lane)
+  }
+
+  disown(lane: PoolLane): void {
+    const { owed } = this.sideOf(lane)
+    owed.splice(owed.indexOf(lane), 1)
+    lane.isOwed = false
+    lane.owedHead = undefined
+    if (this.reservation?.lane === lane) this.endReservation()
+  }
+
+  reserve(lane: PoolLane, room: ReplicaRoom): void {
+    this.reservation = { lane, room }
+    room.isReserved = true
+    this.refreshOpen(room)
+  }
+
+  endReservation(): void {
+    const room = this.reservation?.room
+    this.reservation = undefined
+    if (room === undefined) return
+    room.isReserved = false
+    this.refreshOpen(room)
+    this.roomGrowth++
+  }
+
+  /** Keeps the list of open rooms true after anything that may have changed this one. */
+  refreshOpen(room: ReplicaRoom): void {
+    const shouldBeOpen = room.isOpen() && !room.isReserved && this.rooms.get(room.replica.id) === room
+    if (shouldBeOpen === room.openIndex >= 0) return
+    if (shouldBeOpen) {
+      room.openIndex = this.open.length
+      this.open.push(room)
+      return
+    }
+    const last = this.open.pop() as ReplicaRoom
+    if (last !== room) {
+      this.open[room.openIndex] = last
+      last.openIndex = room.openIndex
+    }
+    room.openIndex = -1
+  }
+
+  /** After replicas came, went or changed their readiness. */
+  recount(): void {
+    this.readyReplicaCount = 0
+    this.kvTokensMax = 0
+    for (const room of this.rooms.values()) {
+      if (room.isReady) this.readyReplicaCount++
+      this.kvTokensMax = Math.max(this.kvTokensMax, room.kvTokensMax)
+    }
+  }
+
+  /** False only when there are replicas and none is big enough even when empty. */
+  canEverFit(estimate: Estimate): boolean {
+    return this.rooms.size === 0 || estimate.promptTokens + estimate.outputTokens <= this.kvTokensMax
+  }
+
+  /** A second attempt does not go where the first failed, unless there is nothing else. */
+  mayUse(room: ReplicaRoom, candidate: Candidate): boolean {
+    return candidate.avoidReplicaId !== room.replica.id || this.readyReplicaCount <= 1
+  }
+
+  hasIdleReplica(estimate: Estimate): boolean {
+    for (const room of this.open) if (room.isIdle() && room.fitsAlone(estimate)) return true
+    return false
+  }
+
+  assertInvariants(lanes: LaneOptions): void {
+    this.foreground.fairness.assertInvariants()
+    this.leftover.fairness.assertInvariants()
+    for (const room of this.rooms.values()) room.assertInvariants()
+    let count = 0
+    let cost = 0
+    for (const lane of this.lanes()) {
+      lane.assertInvariants(lanes)
+      assert(lane.isActive === (lane.readyCount > 0 && !lane.isOwed), 'a lane with a head is in the order or owed')
+      assert(!lane.isOwed || this.sideOf(lane).owed.includes(lane), 'an owed lane is on the list')
+      count += lane.count
+      cost += lane.cost
+    }
+    assert(count === this.queuedCount, 'a pool counts what its lanes hold')
+    assert(Math.abs(cost - this.queuedCost) <= 1e-6 * Math.max(1, cost), 'a pool knows the cost of what waits')
+  }
+}

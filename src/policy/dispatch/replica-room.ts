@@ -1,0 +1,70 @@
+import { assert } from '../../base/assert.ts'
+import type { Replica } from '../../domain/fleet.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import { kvTokensOf, Ledger } from '../limits/ledger.ts'
+import type { Limit } from '../limits/limit.ts'
+
+/**
+ * How much room is left at one replica? Four things must agree: it is ready, this gateway's allowance is not used up,
+ * its KV memory holds one more, and its limit says so. An idle replica takes anything that fits it alone.
+ */
+export class ReplicaRoom {
+  readonly replica: Replica
+  readonly limit: Limit
+  readonly kvTokensMax: number
+  /** Order of addition: breaks ties the same way every time. */
+  readonly ordinal: number
+  readonly ledger: Ledger
+  isReady: boolean
+  /** Slots that this gateway may use, of those that several gateways share. */
+  allowance = Number.POSITIVE_INFINITY
+  /** Kept free for a big head: closed to everybody else. */
+  isReserved = false
+  /** Place in the pool's list of open rooms; −1 when nothing would fit. */
+  openIndex = -1
+
+  constructor(facts: ReplicaFacts, ordinal: number) {
+    this.replica = facts.replica
+    this.limit = facts.limit
+    this.kvTokensMax = facts.kvTokensMax ?? Number.POSITIVE_INFINITY
+    this.isReady = facts.isReady ?? true
+    this.ordinal = ordinal
+    this.ledger = new Ledger()
+  }
+
+  /** Whether anything at all might fit. */
+  isOpen(): boolean {
+    if (!this.isReady || this.ledger.held >= this.allowance) return false
+    return this.ledger.sequences === 0 || !this.limit.isFull(this.ledger)
+  }
+
+  isIdle(): boolean {
+    return this.isReady && this.ledger.sequences === 0 && this.allowance > 0
+  }
+
+  fits(estimate: Estimate): boolean {
+    if (!this.isReady || this.ledger.held >= this.allowance) return false
+    if (this.ledger.sequences === 0) return this.fitsAlone(estimate)
+    if (this.ledger.kvTokens + kvTokensOf(estimate) > this.kvTokensMax) return false
+    return this.limit.fits(this.ledger, estimate)
+  }
+
+  /** The median answer must fit; that the cautious one might not is a risk worth taking on an empty replica. */
+  fitsAlone(estimate: Estimate): boolean {
+    return estimate.promptTokens + estimate.outputTokens <= this.kvTokensMax
+  }
+
+  assertInvariants(): void {
+    this.ledger.assertInvariants()
+    assert(this.openIndex < 0 || (this.isOpen() && !this.isReserved), 'an open room takes something')
+    assert(this.openIndex >= 0 || !this.isOpen() || this.isReserved, 'a room that takes something is open')
+  }
+}
+
+export interface ReplicaFacts {
+  readonly replica: Replica
+  readonly limit: Limit
+  /** KV tokens that its memory holds; unknown is unlimited. */
+  readonly kvTokensMax?: number
+  readonly isReady?: boolean
+}

@@ -1,0 +1,41 @@
+import type { Lane } from './lane.ts'
+
+/**
+ * Which lane goes next?
+ *
+ * The one interface behind which every order of turns stands, so that they can be compared on the same traffic and
+ * chosen by name. The dispatcher tells an order which lanes have a head that could go (`enter`, `leave`), asks whose
+ * turn it is (`next`), and reports every cost when it is predicted, exceeded or measured.
+ *
+ * An order does not know about room, readiness, deadlines or replicas: a lane whose head fits nowhere at the moment is
+ * simply left out by the dispatcher until it does. It never sees a true output length before the engine has told it
+ * (law L10).
+ */
+export interface Fairness {
+  readonly name: FairnessName
+  /**
+   * Whether a turn is charged with its predicted output at once and trued up later. Otherwise it is charged with its
+   * input, and with its output as that comes.
+   */
+  readonly isChargedAhead: boolean
+  /** Gives a new lane its place in the order. Once, before anything else is said about it. */
+  attach(lane: Lane): void
+  /** Forgets a lane that has nothing queued and nothing in flight. False: it still owes, keep it. */
+  detach(lane: Lane): boolean
+  /** The lane has a head that may go. Called again whenever that head is another one. */
+  enter(lane: Lane): void
+  leave(lane: Lane): void
+  next(): Lane | undefined
+  takeTurn(lane: Lane, cost: number): void
+  charge(lane: Lane, cost: number): void
+  /** A weight was changed, or a tenant moved to another org. Nobody loses a place in a lane by it. */
+  reweigh(change: WeightChange): void
+  assertInvariants(): void
+}
+
+export type FairnessName = 'deficit-round-robin' | 'virtual-token-counter' | 'round-robin' | 'fifo' | 'strict-priority'
+
+export type WeightChange =
+  | { readonly kind: 'org'; readonly orgId: string; readonly weight: number | undefined }
+  | { readonly kind: 'tenant'; readonly tenantId: string; readonly orgId: string; readonly weight: number }
+  | { readonly kind: 'key'; readonly keyId: string; readonly weight: number }

@@ -1,0 +1,55 @@
+/**
+ * Who among siblings goes next? A share is one node of the fairness tree (an org, a tenant, a lane): its weight, its
+ * parent, and the account that the order of its siblings keeps on it. One flat record for every order, so that the
+ * scheduler's hot path touches one shape of object.
+ *
+ * An order of siblings (`Siblings`) is the small part in which deficit round robin, the virtual token counter and
+ * plain round robin differ; the tree around them is `hierarchy.ts`. Obligations: a share is entered at most once
+ * before it is left; `first` may be asked at any time and changes no share's standing; a charge may come for a share
+ * that is not active, because work goes on after the last ticket has left the queue.
+ */
+export class Share {
+  readonly id: string
+  weight: number
+  /** Whether it has something that could be given a turn. */
+  isActive = false
+
+  /** Deficit round robin: what it may still spend, as of round `asOf`. Token counter: service received per weight. */
+  account = 0
+  /** The round in which `account` was true. */
+  asOf = 0
+  /** What one round adds to the account; 0 before the first time. */
+  quantum = 0
+  /** The round in which it may next have a turn. */
+  round = 0
+  /** Place among equals: whoever was filed first goes first. */
+  sequence = 0
+  heapIndex = -1
+  previous: Share | undefined = undefined
+  following: Share | undefined = undefined
+
+  constructor(id: string, weight: number) {
+    this.id = id
+    this.weight = weight
+  }
+}
+
+export interface Siblings<S extends Share> {
+  /** Shares that are active. */
+  readonly size: number
+  /** From here the share takes part. */
+  enter(share: S): void
+  leave(share: S): void
+  /** Whose turn it is. */
+  first(): S | undefined
+  /** It took a turn that is expected to cost this much. */
+  takeTurn(share: S, cost: number): void
+  /** It used more (or, negative, less) than it was charged with. */
+  charge(share: S, cost: number): void
+  reweigh(share: S, weight: number): void
+  /** An inactive share comes from other siblings, owing them this much (≤ 0). */
+  adopt(share: S, standing: number): void
+  /** What a share could still spend before others are due, in cost; for views and tests. */
+  standingOf(share: S): number
+  assertInvariants(): void
+}

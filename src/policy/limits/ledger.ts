@@ -1,0 +1,140 @@
+import { assert } from '../../base/assert.ts'
+import type { Estimate } from '../../domain/plan.ts'
+
+/**
+ * What is in flight at this replica, as far as we know right now?
+ *
+ * Kept synchronously by those who grant and release, because a gauge scraped every few seconds cannot stop the second
+ * of two grants in one millisecond. Gauges only correct it: what an engine reports beyond what we hold belongs to
+ * somebody else (another gateway, a person with curl) or was underestimated; it is added as *foreign* load, and it is
+ * a lease: without a new report it lapses, so that a stale gauge cannot close a replica for ever.
+ *
+ * All amounts are whole numbers, so that what was added is taken off exactly.
+ *
+ * Worked example: we hold 10 sequences and 20,000 KV tokens; the engine reports 12 and 23,500. Foreign: 2 and 3,500.
+ * Two seconds later without a report: 0 and 0.
+ */
+export const LEDGER_DEFAULTS = {
+  /** Microseconds that a report counts. Twice the usual interval of one second: one lost report changes nothing. */
+  reportValidUs: 2_000_000,
+} as const
+
+/** What limits and placers look at. */
+export interface Load {
+  /** Sequences in flight, foreign ones included. */
+  readonly sequences: number
+  /** KV tokens that will be needed at most, foreign ones included. */
+  readonly kvTokens: number
+  /** Tokens of context that the sequences have on the average of their lives: what a decode step reads. */
+  readonly contextTokens: number
+  /** Prompt tokens that ride along with each output token, in thousandths: Σ uncached prompt ÷ output. */
+  readonly prefillMilliPerToken: number
+  /** Predicted time of everything in flight, if each ran as usual. */
+  readonly engineUs: number
+}
+
+export interface Gauges {
+  /** Sequences that the engine runs or has waiting, whoever sent them. */
+  readonly sequences: number
+  readonly kvTokens: number
+}
+
+/** KV room that an answer may need: its whole prompt and the cautious prediction of its length. */
+export const kvTokensOf = (estimate: Estimate): number => Math.ceil(estimate.promptTokens + estimate.outputTokensHigh)
+
+export const contextTokensOf = (estimate: Estimate): number =>
+  Math.ceil(estimate.promptTokens + estimate.outputTokens / 2)
+
+export const prefillMilliOf = (estimate: Estimate): number =>
+  Math.ceil((1_000 * Math.max(0, estimate.promptTokens - estimate.cachedTokens)) / Math.max(1, estimate.outputTokens))
+
+export class Ledger implements Load {
+  readonly #reportValidUs: number
+  #held = 0
+  #heldKvTokens = 0
+  #contextTokens = 0
+  #prefillMilli = 0
+  #engineUs = 0
+  #foreignSequences = 0
+  #foreignKvTokens = 0
+  #foreignUntil = Number.NEGATIVE_INFINITY
+
+  constructor(options: { readonly reportValidUs: number } = LEDGER_DEFAULTS) {
+    this.#reportValidUs = options.reportValidUs
+  }
+
+  /** Sequences that we hold a lease for. */
+  get held(): number {
+    return this.#held
+  }
+
+  get sequences(): number {
+    return this.#held + this.#foreignSequences
+  }
+
+  get kvTokens(): number {
+    return this.#heldKvTokens + this.#foreignKvTokens
+  }
+
+  get contextTokens(): number {
+    return this.#contextTokens + this.#foreignKvTokens
+  }
+
+  get prefillMilliPerToken(): number {
+    return this.#prefillMilli
+  }
+
+  get engineUs(): number {
+    return this.#engineUs
+  }
+
+  hold(estimate: Estimate): void {
+    this.#add(estimate, 1)
+  }
+
+  /** An answer grew past its prediction: it needs this many KV tokens more than was held. */
+  grow(kvTokens: number): void {
+    this.#heldKvTokens += kvTokens
+    this.#contextTokens += kvTokens
+  }
+
+  /** `grownKvTokens`: everything that `grow` added for it. */
+  drop(estimate: Estimate, grownKvTokens: number): void {
+    this.#add(estimate, -1)
+    this.grow(-grownKvTokens)
+  }
+
+  report(now: number, gauges: Gauges): void {
+    this.#foreignSequences = Math.max(0, Math.ceil(gauges.sequences) - this.#held)
+    this.#foreignKvTokens = Math.max(0, Math.ceil(gauges.kvTokens) - this.#heldKvTokens)
+    this.#foreignUntil = now + this.#reportValidUs
+  }
+
+  /** When foreign load lapses; undefined when there is none. */
+  foreignUntil(): number | undefined {
+    return this.#foreignSequences > 0 || this.#foreignKvTokens > 0 ? this.#foreignUntil : undefined
+  }
+
+  /** Forgets what was reported too long ago. True when that made room. */
+  lapse(now: number): boolean {
+    const until = this.foreignUntil()
+    if (until === undefined || now < until) return false
+    this.#foreignSequences = 0
+    this.#foreignKvTokens = 0
+    return true
+  }
+
+  #add(estimate: Estimate, sign: 1 | -1): void {
+    this.#held += sign
+    this.#heldKvTokens += sign * kvTokensOf(estimate)
+    this.#contextTokens += sign * contextTokensOf(estimate)
+    this.#prefillMilli += sign * prefillMilliOf(estimate)
+    this.#engineUs += sign * Math.ceil(estimate.engineUs)
+  }
+
+  assertInvariants(): void {
+    assert(this.#held >= 0 && this.#heldKvTokens >= 0, 'a ledger never owes')
+    const rest = this.#heldKvTokens + this.#contextTokens + this.#prefillMilli + this.#engineUs
+    assert(this.#held > 0 || rest === 0, 'a ledger without leases is empty')
+  }
+}

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import type { Model } from '../../domain/fleet.ts'
+import type { Request, Segment } from '../../domain/request.ts'
+import type { RungTerms } from '../../domain/rung.ts'
+import { makeConstantSpeed, weightedTokens } from './cost.ts'
+import { isSameWork, makePlan, type Planned, type PlanningFacts } from './make-plan.ts'
+
+const FULL: RungTerms = {
+  name: 'full',
+  depth: 0,
+  contextRatioMax: 1,
+  contextTokensFloor: 0,
+  outputTokensMax: undefined,
+  isFallbackUsed: false,
+  shedBands: [],
+}
+
+const model = (over: Partial<Model>): Model => ({
+  name: 'big',
+  aliases: [],
+  contextTokensMax: 4_096,
+  outputTokensDefault: 500,
+  fallback: 'small',
+  createdAtS: 0,
+  ...over,
+})
+
+const facts: PlanningFacts = {
+  model: (name) =>
+    ({ big: model({}), small: model({ name: 'small', fallback: undefined, contextTokensMax: 2_048 }) })[name],
+  speedOf: () => makeConstantSpeed({ prefillUsPerToken: 20, tokenUs: 12_000 }),
+  correctTokens: (name, tokens) => (name === 'small' ? Math.ceil(tokens * 1.25) : tokens),
+  predictOutput: (_, cap) => ({ tokens: Math.min(cap, 120), tokensHigh: Math.min(cap, 400), source: 'habit' }),
+  cachedTokensOf: () => 600,
+  outputWeight: 4,
+}
+
+const turns = (count: number, tokens: number): Segment[] =>
+  Array.from({ length: count }, (_, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', tokens }))
+
+const request = (over: Partial<Request> = {}): Request =>
+  ({ model: 'big', segments: [{ role: 'system', tokens: 200 }, ...turns(7, 100)], choiceCount: 1, ...over }) as Request
+
+const planOf = (planned: Planned) => {
+  if (planned.kind !== 'planned') throw new Error(planned.because)
+  return planned.plan
+}
+
+describe('make plan', () => {
+  it('plans in full: everything asked for, costed', () => {
+    const plan = planOf(makePlan(request({ outputTokensMax: 1_000 }), FULL, facts))
+    expect(plan).toMatchObject({ model: 'big', outputTokensMax: 1_000, keptSegments: [0, 1, 2, 3, 4, 5, 6, 7] })
+    expect(plan.estimate).toEqual({
+      promptTokens: 900,
+      cachedTokens: 600,
+      outputTokens: 120,
+      outputTokensHigh: 400,
+      cost: 300 + 4 * 120,
+      engineUs: 300 * 20 + 119 * 12_000,
+    })
+  })
+
+  it('gives the model’s default to who asks for nothing, and no more than the window holds', () => {
+    expect(planOf(makePlan(request(), FULL, facts)).outputTokensMax).toBe(500)
+    expect(planOf(makePlan(request({ outputTokensMax: 9_999 }), FULL, facts)).outputTokensMax).toBe(4_096 - 900)
+  })
+
+  it('trims, caps and downgrades as the rung says, and never adds', () => {
+    const rung = { ...FULL, contextRatioMax: 0.5, outputTokensMax: 64, isFallbackUsed: true }
+    const plan = planOf(makePlan(request({ outputTokensMax: 1_000 }), rung, facts))
+    expect(plan).toMatchObject({ model: 'small', outputTokensMax: 64, keptSegments: [0, 7] })
+    // What is cached of a trimmed prompt is at most what stands before the first gap, in that model's tokens.
+    expect(plan.estimate).toMatchObject({ promptTokens: 375, cachedTokens: 250, outputTokens: 64 })
+    expect(planOf(makePlan(request({ outputTokensMax: 10 }), rung, facts)).outputTokensMax).toBe(10)
+  })
+
+  it('counts every choice in cost and room, and one in time', () => {
+    const one = planOf(makePlan(request(), FULL, facts)).estimate
+    const three = planOf(makePlan(request({ choiceCount: 3 }), FULL, facts)).estimate
+    expect(three).toMatchObject({ outputTokens: 360, outputTokensHigh: 1_200, engineUs: one.engineUs })
+    expect(three.cost - one.cost).toBe(4 * 240)
+  })
+
+  it('says why it cannot', () => {
+    expect(makePlan(request({ model: 'none' }), FULL, facts)).toMatchObject({ code: 'unknown-model' })
+    const long = request({ segments: turns(1, 5_000) })
+    expect(makePlan(long, FULL, facts)).toMatchObject({ kind: 'unplannable', code: 'context-too-long' })
+  })
+
+  it('stays with the model that has no fallback', () => {
+    const rung = { ...FULL, isFallbackUsed: true }
+    const own = planOf(makePlan(request({ model: 'small' }), rung, facts))
+    expect(own.model).toBe('small')
+    expect(isSameWork(own, planOf(makePlan(request({ model: 'small' }), FULL, facts)))).toBe(true)
+  })
+
+  it('charges measured work like predicted work', () => {
+    expect(weightedTokens({ promptTokens: 1_000, cachedTokens: 600, outputTokens: 120 })).toBe(880)
+    expect(weightedTokens({ promptTokens: 0, cachedTokens: 0, outputTokens: 0 })).toBe(1)
+  })
+})

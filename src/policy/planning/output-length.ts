@@ -1,0 +1,156 @@
+import { assert } from '../../base/assert.ts'
+import { QuantileSketch } from '../../base/quantile.ts'
+import type { Request, RequestKind } from '../../domain/request.ts'
+
+/**
+ * How long will the answer be?
+ *
+ * Clients say how much they would take, not how much they will get: max_tokens is often unset or ten times too high.
+ * What a tenant's answers were like is the better witness, so each (tenant, kind of request, size of max_tokens) has a
+ * quantile sketch. The median is what fairness charges at dispatch, the 90th percentile is what KV room is held for,
+ * and both are capped by what the plan lets the engine write. A predictor of this kind, charged at dispatch and trued
+ * up at settle, is what lets DRR match an oracle in a replica of the VTC experiments (DESIGN.md §4).
+ *
+ * Fewer than 16 samples there: the tenant's answers of all kinds. Fewer there too: everybody's, at more cautious
+ * quantiles (P70, P95), because a stranger has not earned the median. Nothing known at all: a prior that is long.
+ *
+ * An answer that was cut short by our own cap, a disconnect or a lost replica says only "at least so long". Dropping
+ * it would bias the sketch towards short answers exactly when the ladder caps them, so the rest is guessed from those
+ * that went on beyond that length (Efron's redistribution to the right): the median of the longer ones.
+ *
+ * Memory is bounded: the least recently used sketches are forgotten, and nobody can name a sketch but by being served.
+ * It does not look at the prompt's content, and it never sees the true length before the end (law L10).
+ *
+ * Example: max_tokens 4,000, history P50 120 and P90 400 → fairness charges 120, KV holds 400; on a rung that caps
+ * answers at 256 → 120 and 256.
+ */
+export const OUTPUT_LENGTH_DEFAULTS = {
+  /** Sketches kept: each is 0.6 kB, so 2.5 MB at most; 4,096 covers a thousand tenants with four habits each. */
+  sketchesMax: 4_096,
+  /** Samples that one sketch remembers: enough for a steady P90, few enough to follow a tenant who changes habits. */
+  memorySamples: 256,
+  /** Below this many a sketch is not asked: the P90 of fewer than 16 is little more than their maximum. */
+  samplesMin: 16,
+  /** What a stranger is thought to write when nothing is known: twice the P50 (129) and P90 (424) of Azure's chats. */
+  priorTokens: 256,
+  priorTokensHigh: 1_024,
+}
+
+export type OutputLengthOptions = typeof OUTPUT_LENGTH_DEFAULTS
+
+/** Longer answers than this count as this long: 256k tokens, beyond every context window in use. */
+const OUTPUT_TOKENS_MAX = 2 ** 18 - 1
+
+export interface OutputHabit {
+  readonly tenantId: string
+  readonly kind: RequestKind
+  /** What the client asked for, not what the plan allows: it tells habits apart. */
+  readonly outputTokensMax: number | undefined
+}
+
+export interface OutputPrediction {
+  /** Per choice. */
+  readonly tokens: number
+  readonly tokensHigh: number
+  readonly source: 'habit' | 'tenant' | 'everybody' | 'prior'
+}
+
+export class OutputLengths {
+  readonly #options: OutputLengthOptions
+  readonly #sketches = new Map<string, QuantileSketch>()
+  readonly #everybody: QuantileSketch
+
+  constructor(options: Partial<OutputLengthOptions> = {}) {
+    this.#options = { ...OUTPUT_LENGTH_DEFAULTS, ...options }
+    assert(this.#options.sketchesMax >= 2, 'room for one habit and its tenant')
+    this.#everybody = this.#makeSketch()
+  }
+
+  get sketchCount(): number {
+    return this.#sketches.size
+  }
+
+  predict(habit: OutputHabit, capTokens: number): OutputPrediction {
+    const own = this.#sketches.get(habitName(habit))
+    if (this.#knows(own)) return quantilesOf(own, { source: 'habit', ratio: 0.5, ratioHigh: 0.9, capTokens })
+    const tenant = this.#sketches.get(habit.tenantId)
+    if (this.#knows(tenant)) return quantilesOf(tenant, { source: 'tenant', ratio: 0.5, ratioHigh: 0.9, capTokens })
+    if (this.#knows(this.#everybody)) {
+      return quantilesOf(this.#everybody, { source: 'everybody', ratio: 0.7, ratioHigh: 0.95, capTokens })
+    }
+    return {
+      tokens: Math.min(capTokens, this.#options.priorTokens),
+      tokensHigh: Math.min(capTokens, this.#options.priorTokensHigh),
+      source: 'prior',
+    }
+  }
+
+  /** `isCut`: the answer would have gone on (our cap, a disconnect, a lost replica); it is known only from below. */
+  observe(habit: OutputHabit, seen: { readonly tokens: number; readonly isCut: boolean }): void {
+    const own = this.#sketchOf(habitName(habit))
+    const tenant = this.#sketchOf(habit.tenantId)
+    const tokens = seen.isCut ? guessBeyond(own, seen.tokens, habit.outputTokensMax) : seen.tokens
+    own.observe(tokens)
+    tenant.observe(tokens)
+    this.#everybody.observe(tokens)
+  }
+
+  #knows(sketch: QuantileSketch | undefined): sketch is QuantileSketch {
+    return sketch !== undefined && sketch.sampleCount >= this.#options.samplesMin
+  }
+
+  /** Gets or makes, and moves to the recent end: a Map keeps insertion order, so its first key is the oldest. */
+  #sketchOf(name: string): QuantileSketch {
+    let sketch = this.#sketches.get(name)
+    if (sketch === undefined) {
+      sketch = this.#makeSketch()
+      if (this.#sketches.size >= this.#options.sketchesMax) {
+        const oldest = this.#sketches.keys().next().value
+        if (oldest !== undefined) this.#sketches.delete(oldest)
+      }
+    } else {
+      this.#sketches.delete(name)
+    }
+    this.#sketches.set(name, sketch)
+    return sketch
+  }
+
+  #makeSketch(): QuantileSketch {
+    return new QuantileSketch({ valueMax: OUTPUT_TOKENS_MAX, memorySamples: this.#options.memorySamples })
+  }
+}
+
+export function habitOf(request: Request): OutputHabit {
+  return { tenantId: request.tenant.id, kind: request.kind, outputTokensMax: request.outputTokensMax }
+}
+
+/** Powers of two: max_tokens 1,000 and 1,024 are one habit, 100 and 4,000 are two. The NUL keeps ids apart. */
+function habitName(habit: OutputHabit): string {
+  const size = habit.outputTokensMax === undefined ? 'unset' : 32 - Math.clz32(Math.max(0, habit.outputTokensMax - 1))
+  return `${habit.tenantId}\u0000${habit.kind}\u0000${size}`
+}
+
+function quantilesOf(
+  sketch: QuantileSketch,
+  how: {
+    readonly source: OutputPrediction['source']
+    readonly ratio: number
+    readonly ratioHigh: number
+    readonly capTokens: number
+  },
+): OutputPrediction {
+  // At least one token: an answer of none still takes a step.
+  const tokens = Math.max(1, sketch.quantile(how.ratio) ?? 1)
+  const tokensHigh = Math.max(tokens, sketch.quantile(how.ratioHigh) ?? 1)
+  return {
+    tokens: Math.min(how.capTokens, tokens),
+    tokensHigh: Math.min(how.capTokens, tokensHigh),
+    source: how.source,
+  }
+}
+
+function guessBeyond(sketch: QuantileSketch, tokens: number, outputTokensMax: number | undefined): number {
+  // Nobody went on further: say half as long again, so that a cap which cuts everybody still lets the guess grow.
+  const guess = sketch.quantileAbove(tokens, 0.5) ?? tokens + (tokens >> 1)
+  return Math.min(guess, outputTokensMax ?? OUTPUT_TOKENS_MAX)
+}

@@ -1,0 +1,196 @@
+import Type, { type Static } from 'typebox'
+
+/**
+ * A workload, described: who sends what, how it comes, what goes wrong, and what should hold. The `platform` part is a
+ * configuration as `spillway serve` takes it, so what is simulated is what would run; pools become simulated ones.
+ */
+const seconds = (description: string) => Type.Number({ minimum: 0, description })
+
+/** Token counts: how long prompts or answers are. */
+export const LengthsSchema = Type.Union([
+  Type.Object({ kind: Type.Literal('fixed'), tokens: Type.Integer({ minimum: 1 }) }, { additionalProperties: false }),
+  Type.Object(
+    { kind: Type.Literal('uniform'), min: Type.Integer({ minimum: 1 }), max: Type.Integer({ minimum: 1 }) },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      kind: Type.Literal('quantiles'),
+      points: Type.Array(Type.Array(Type.Number({ minimum: 0 }), { minItems: 2, maxItems: 2 }), {
+        minItems: 2,
+        description: 'Pairs of quantile and tokens, ascending; between them lengths are interpolated.',
+      }),
+    },
+    { additionalProperties: false },
+  ),
+])
+
+/** When requests come. `closed` keeps so many sessions busy: each sends its next request a while after the answer. */
+export const ArrivalsSchema = Type.Union([
+  Type.Object(
+    {
+      kind: Type.Literal('poisson'),
+      ratePerS: Type.Number({ exclusiveMinimum: 0 }),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      kind: Type.Literal('gamma'),
+      ratePerS: Type.Number({ exclusiveMinimum: 0 }),
+      cv: Type.Number({ exclusiveMinimum: 0, description: 'Coefficient of variation of the gaps: 1 is Poisson.' }),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      kind: Type.Literal('weibull'),
+      ratePerS: Type.Number({ exclusiveMinimum: 0 }),
+      shape: Type.Number({ exclusiveMinimum: 0, description: 'Below 1 is bursty, 1 is Poisson.' }),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      kind: Type.Literal('closed'),
+      sessions: Type.Integer({ minimum: 1 }),
+      thinkS: Type.Number({ minimum: 0, description: 'Mean time between an answer and the next request.' }),
+    },
+    { additionalProperties: false },
+  ),
+])
+
+export const PhaseSchema = Type.Object(
+  {
+    fromS: seconds('Start of the phase.'),
+    toS: seconds('End of it.'),
+    factor: Type.Number({ minimum: 0, description: 'The rate is multiplied by this.' }),
+    toFactor: Type.Optional(Type.Number({ minimum: 0, description: 'A ramp: the factor at the end of the phase.' })),
+  },
+  { additionalProperties: false },
+)
+
+export const StreamSchema = Type.Object(
+  {
+    tenant: Type.String({ description: 'A tenant, or a group: then each of its tenants sends a stream like this.' }),
+    model: Type.String(),
+    band: Type.Optional(Type.Enum(['interactive', 'standard', 'offline'])),
+    bids: Type.Optional(Type.Array(Type.Number(), { minItems: 1, description: 'Each request draws one of these.' })),
+    arrivals: ArrivalsSchema,
+    fromS: Type.Optional(seconds('The stream starts here.')),
+    toS: Type.Optional(seconds('And ends here.')),
+    phases: Type.Optional(Type.Array(PhaseSchema, { description: 'Spikes and ramps.' })),
+    prompt: LengthsSchema,
+    output: LengthsSchema,
+    maxTokens: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 1 }), Type.Literal('unset')], {
+        description: 'What the client says it wants at most; `unset` by default. Answers are cut there.',
+      }),
+    ),
+    deadlineMs: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+    prefix: Type.Optional(
+      Type.Object(
+        {
+          tokens: Type.Integer({ minimum: 1, description: 'Length of the shared beginning of the prompt.' }),
+          groups: Type.Integer({ minimum: 1, description: 'How many different ones there are.' }),
+          ratio: Type.Number({ minimum: 0, maximum: 1, description: 'Share of the requests that have one.' }),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    retry: Type.Optional(
+      Type.Object(
+        {
+          kind: Type.Enum(['honour', 'at-once']),
+          triesMax: Type.Integer({ minimum: 1, maximum: 100 }),
+        },
+        { additionalProperties: false, description: 'What a refused client does: waits as told, or does not listen.' },
+      ),
+    ),
+    leaveAfterMs: Type.Optional(
+      Type.Object(
+        {
+          min: Type.Number({ minimum: 0 }),
+          max: Type.Number({ minimum: 0 }),
+          ratio: Type.Number({ minimum: 0, maximum: 1 }),
+        },
+        { additionalProperties: false, description: 'Clients that disconnect: how many, and when.' },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export const FaultSchema = Type.Object(
+  {
+    kind: Type.Enum(['replica-crash', 'replica-hang', 'replica-slow', 'pool-loss']),
+    target: Type.String({ description: 'A replica id, or a pool id for pool-loss.' }),
+    atS: seconds('When it happens.'),
+    forS: seconds('How long it lasts.'),
+    factor: Type.Optional(Type.Number({ minimum: 1, description: 'For replica-slow: how many times slower.' })),
+  },
+  { additionalProperties: false },
+)
+
+export const ExpectationSchema = Type.Object(
+  {
+    what: Type.String({ description: 'A sentence: what should hold.' }),
+    path: Type.String({
+      description: 'Where in the report: `tenants.light.latency.ttft.p95`; `*` stands for every name.',
+    }),
+    atLeast: Type.Optional(Type.Number()),
+    atMost: Type.Optional(Type.Number()),
+    /** Compare with the same path in a variant: value ≤ factor × that. */
+    atMostTimes: Type.Optional(
+      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
+    ),
+    atLeastTimes: Type.Optional(
+      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
+    ),
+    except: Type.Optional(Type.Array(Type.String(), { description: 'Names that `*` leaves out.' })),
+  },
+  { additionalProperties: false },
+)
+
+export const TenantGroupSchema = Type.Object(
+  {
+    name: Type.String(),
+    count: Type.Integer({ minimum: 1, maximum: 100_000 }),
+    like: Type.Object(
+      {},
+      { additionalProperties: true, description: 'A tenant as in the configuration, without an id.' },
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export const ScenarioSchema = Type.Object(
+  {
+    name: Type.String({ minLength: 1 }),
+    about: Type.String(),
+    durationS: Type.Number({ exclusiveMinimum: 0 }),
+    warmupS: Type.Optional(seconds('Left out of the report.')),
+    windowS: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, description: 'Width of the windows in the report; 5 s.' }),
+    ),
+    platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
+    groups: Type.Optional(Type.Array(TenantGroupSchema)),
+    workload: Type.Array(StreamSchema, { minItems: 1 }),
+    faults: Type.Optional(Type.Array(FaultSchema)),
+    variants: Type.Optional(
+      Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
+        description: 'The same scenario with some paths set otherwise, to compare with.',
+      }),
+    ),
+    expect: Type.Optional(Type.Array(ExpectationSchema)),
+  },
+  { additionalProperties: false },
+)
+
+export type Scenario = Static<typeof ScenarioSchema>
+export type StreamSpec = Static<typeof StreamSchema>
+export type Lengths = Static<typeof LengthsSchema>
+export type Arrivals = Static<typeof ArrivalsSchema>
+export type RatePhase = Static<typeof PhaseSchema>
+export type Fault = Static<typeof FaultSchema>
+export type Expectation = Static<typeof ExpectationSchema>

@@ -1,0 +1,43 @@
+import type { Script, Scripts, ScriptsMade } from '../backends/simulated.ts'
+import type { Plan } from '../domain/plan.ts'
+import type { Request } from '../domain/request.ts'
+
+/**
+ * What the simulated clients' answers will truly be: known to the client's script and to the engine, and to nobody
+ * between them (law L10). An entry lives as long as its request.
+ */
+export class ClientScripts implements Scripts {
+  readonly #outputTokens = new Map<string, number>()
+
+  expect(requestId: string, outputTokens: number): void {
+    this.#outputTokens.set(requestId, outputTokens)
+  }
+
+  forget(requestId: string): void {
+    this.#outputTokens.delete(requestId)
+  }
+
+  get size(): number {
+    return this.#outputTokens.size
+  }
+
+  scriptsFor(request: Request, plan: Plan): ScriptsMade {
+    const script = this.#scriptOf(request, plan)
+    const scripts = Array.from({ length: request.choiceCount }, (_, i) => ({ ...script, sharesPrompt: i > 0 }))
+    return { kind: 'made', scripts }
+  }
+
+  #scriptOf(request: Request, plan: Plan): Script {
+    const wanted = this.#outputTokens.get(request.id) ?? 1
+    let promptTokens = 0
+    for (const segment of plan.segments) promptTokens += segment.tokens
+    const isTrimmed = plan.segments.length < request.segments.length
+    return {
+      promptTokens: Math.max(1, promptTokens),
+      outputTokens: Math.max(1, Math.min(wanted, plan.outputTokensMax)),
+      // A trimmed prompt keeps its system part; beyond it the blocks have other names.
+      prefixHashes: isTrimmed ? [] : request.prefixHashes,
+      finishReason: wanted > plan.outputTokensMax ? 'length' : 'stop',
+    }
+  }
+}

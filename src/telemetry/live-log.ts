@@ -1,0 +1,99 @@
+import { constants, fstatSync, openSync, write } from 'node:fs'
+import type { LogDestination } from './log.ts'
+
+/**
+ * Lines on their way to a file descriptor, without anybody waiting for whoever reads them. A log collector that stops
+ * reading is an old way to stop a service: standard output blocks when its pipe is full. Here lines are gathered, one
+ * write is under way at a time, and what cannot be written is tried again later; beyond a bound lines are lost, and
+ * `write` throws so that the journal counts them.
+ */
+export interface LiveLog extends LogDestination {
+  /** Writes what is left, for a second at most: only for the end of the process. */
+  close(): Promise<void>
+}
+
+/** Twenty seconds of lines at 100 requests a second: a reader that pauses longer has stopped. */
+const WAITING_CHARS_MAX = 1_000_000
+
+/**
+ * Pause before trying again, be it a full pipe or a full disk; it doubles while nothing moves. A pipe holds 64 kB, so
+ * the shortest allows 6 MB a second to a reader that keeps up, and the longest costs next to nothing without one.
+ */
+const RETRY_MS_MIN = 10
+const RETRY_MS_MAX = 320
+
+const CLOSE_MS_MAX = 1_000
+
+const STDOUT = 1
+
+export function makeLiveLog(fileDescriptor: number = STDOUT): LiveLog {
+  return new FileDescriptorLog(nonBlockingTwin(fileDescriptor))
+}
+
+/**
+ * A blocked write occupies a thread that the process cannot end without: `process.exit` would hang on a full pipe.
+ * A pipe can be opened once more, without blocking, where the system shows descriptors as files; elsewhere we take
+ * it as it is.
+ */
+function nonBlockingTwin(fileDescriptor: number): number {
+  try {
+    if (!fstatSync(fileDescriptor).isFIFO()) return fileDescriptor
+    return openSync(`/proc/self/fd/${fileDescriptor}`, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch {
+    return fileDescriptor
+  }
+}
+
+class FileDescriptorLog implements LiveLog {
+  readonly #fileDescriptor: number
+  #gathered = ''
+  /** What the write under way has still to bring out. */
+  #sending: Buffer | undefined
+  #retryMs = RETRY_MS_MIN
+  #onEmpty: (() => void) | undefined
+
+  constructor(fileDescriptor: number) {
+    this.#fileDescriptor = fileDescriptor
+  }
+
+  write(line: string): void {
+    if (this.#gathered.length + line.length > WAITING_CHARS_MAX) throw new Error('the log cannot keep up: line lost')
+    this.#gathered += line
+  }
+
+  flush(): void {
+    if (this.#sending !== undefined) return
+    if (this.#gathered === '') {
+      this.#onEmpty?.()
+      return
+    }
+    this.#sending = Buffer.from(this.#gathered)
+    this.#gathered = ''
+    this.#send(this.#sending)
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      const giveUp = setTimeout(resolve, CLOSE_MS_MAX)
+      this.#onEmpty = () => {
+        clearTimeout(giveUp)
+        resolve()
+      }
+      this.flush()
+    })
+  }
+
+  #send(bytes: Buffer): void {
+    write(this.#fileDescriptor, bytes, (error, count) => {
+      if (error !== null) {
+        setTimeout(() => this.#send(bytes), this.#retryMs).unref()
+        this.#retryMs = Math.min(RETRY_MS_MAX, this.#retryMs * 2)
+        return
+      }
+      this.#retryMs = RETRY_MS_MIN
+      this.#sending = count < bytes.length ? bytes.subarray(count) : undefined
+      if (this.#sending === undefined) this.flush()
+      else this.#send(this.#sending)
+    })
+  }
+}

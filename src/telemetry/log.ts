@@ -1,0 +1,126 @@
+import { type Logger, pino } from 'pino'
+import type { Entry, FaultSeen, Settled } from '../domain/entry.ts'
+import type { Subscriber } from './journal.ts'
+import { type LogLine, prettyLine } from './log-line.ts'
+import { maskFreeText } from './mask-free-text.ts'
+
+/**
+ * What would a person want to read afterwards? One line for each settled request, one for each fault, one when the
+ * platform or a replica changes its state; nothing per token, nothing per attempt.
+ *
+ * Fields are copied by name, never spread: whatever else an entry may come to carry stays out of the log until
+ * somebody writes its name here. Reasons are free text and may quote what a library choked on, so they pass through
+ * `maskFreeText`. The line's time is the entry's, not the moment of writing.
+ */
+export interface LogOptions {
+  readonly destination: LogDestination
+  /** `json`: one object a line, for machines. `pretty`: one short line, for a person at a terminal. */
+  readonly format?: 'json' | 'pretty'
+  /** Beneath it nothing is written: `error` leaves only faults. */
+  readonly level?: 'info' | 'warn' | 'error' | 'silent'
+}
+
+/** Where lines go, each with its newline. It may throw to say that a line is lost: the journal counts it. */
+export interface LogDestination {
+  write(line: string): void
+  /** Called when a batch is over: what was gathered goes out now. */
+  flush?(): void
+}
+
+/** Replicas whose state is remembered, to tell a change from a repetition. Fleets are smaller. */
+const REPLICAS_MAX = 10_000
+
+const LEVEL_ORDER = { info: 0, warn: 1, error: 2, silent: 3 } as const
+
+export class LogLines implements Subscriber {
+  readonly name = 'log'
+  readonly #write: (line: LogLine) => void
+  readonly #levelMin: number
+  readonly #destination: LogDestination
+  readonly #wasReady = new Map<string, boolean>()
+
+  constructor({ destination, format = 'json', level = 'info' }: LogOptions) {
+    this.#levelMin = LEVEL_ORDER[level]
+    this.#destination = destination
+    if (format === 'pretty') this.#write = (line) => destination.write(prettyLine(line))
+    else {
+      // Neither process id nor host: whoever collects logs adds them, and two runs of one seed must log the same.
+      const formatters = { level: (label: string) => ({ level: label }) }
+      const logger = pino({ base: null, timestamp: false, formatters }, destination)
+      this.#write = (line) => writeJson(logger, line)
+    }
+  }
+
+  take(entry: Entry): void {
+    const line = this.#lineOf(entry)
+    if (line !== undefined && LEVEL_ORDER[line.level] >= this.#levelMin) this.#write(line)
+  }
+
+  flush(): void {
+    this.#destination.flush?.()
+  }
+
+  #lineOf(entry: Entry): LogLine | undefined {
+    switch (entry.kind) {
+      case 'settled':
+        return settledLine(entry)
+      case 'fault-seen':
+        return faultLine(entry)
+      case 'platform-changed':
+        return { level: 'info', at: entry.at, message: entry.state, fields: { because: maskFreeText(entry.because) } }
+      case 'replica-reported':
+        return this.#replicaLine(entry)
+      default:
+        return undefined
+    }
+  }
+
+  /** Replicas report all the time; only a change is news. */
+  #replicaLine({ at, replicaId, isReady, because }: Extract<Entry, { kind: 'replica-reported' }>): LogLine | undefined {
+    if (this.#wasReady.get(replicaId) === isReady) return undefined
+    if (this.#wasReady.size >= REPLICAS_MAX) this.#wasReady.clear()
+    this.#wasReady.set(replicaId, isReady)
+    const message = isReady ? 'replica ready' : 'replica not ready'
+    const fields = { replica: replicaId, because: maskFreeText(because) }
+    return { level: isReady ? 'info' : 'warn', at, message, fields }
+  }
+}
+
+function writeJson(logger: Logger, { level, at, message, fields }: LogLine): void {
+  logger[level]({ time: Math.round(at / 1_000), ...fields }, message)
+}
+
+function settledLine(entry: Settled): LogLine {
+  const { arrivedAt, grantedAt, firstTokenAt, usage } = entry
+  const fields = {
+    ticket: entry.ticketId,
+    tenant: entry.tenantId,
+    model: entry.model,
+    servedModel: entry.servedModel === entry.model ? undefined : entry.servedModel,
+    band: entry.band,
+    rung: entry.rung,
+    outcome: entry.outcome,
+    code: entry.refusal?.code,
+    because: entry.outcome === 'completed' ? undefined : maskFreeText(entry.because),
+    pool: entry.poolId,
+    replica: entry.replicaId,
+    attempts: entry.attempts,
+    promptTokens: usage.promptTokens,
+    cachedTokens: usage.cachedTokens,
+    outputTokens: usage.outputTokens,
+    totalMs: toMs(entry.at, arrivedAt),
+    waitMs: toMs(grantedAt, entry.admittedAt),
+    firstTokenMs: toMs(firstTokenAt, arrivedAt),
+    slowestTokenMs: toMs(entry.gaps?.maxUs, 0),
+  }
+  return { level: 'info', at: entry.at, message: 'request settled', fields }
+}
+
+function faultLine({ at, where, because, ticketId }: FaultSeen): LogLine {
+  return { level: 'error', at, message: 'fault', fields: { where, because: maskFreeText(because), ticket: ticketId } }
+}
+
+/** Tenths are enough: nobody reads a log for microseconds. */
+function toMs(to: number | undefined, from: number | undefined): number | undefined {
+  return to === undefined || from === undefined ? undefined : Math.round((to - from) / 100) / 10
+}

@@ -1,0 +1,28 @@
+/**
+ * What may a reason say in a log? Our own words, yes; but libraries quote in their errors what they choked on
+ * (`Unexpected token 'T', "Tell me ab"... is not valid JSON`), and that may be a prompt or a key. So everything
+ * between quotation marks goes, everything that looks like a credential goes, and what is left is short and one line.
+ *
+ * This is the second net: entries should hold no such text to begin with.
+ */
+
+/** A reason is a sentence. Longer ones are somebody's body. */
+const TEXT_LENGTH_MAX = 200
+
+/** Scanned at most: a megabyte of error message must not cost a megabyte of matching. */
+const SCANNED_LENGTH_MAX = 2_000
+
+/** An apostrophe inside a word is no quotation mark; an opening mark without an end hides all that follows. */
+const QUOTED =
+  /"[^"]*("|$)|“[^”]*(”|$)|`[^`]*(`|$)|(?<![\p{L}\p{N}])'(?:[^']|(?<=[\p{L}\p{N}])'(?=[\p{L}\p{N}]))*('|$)/gu
+
+/** `Bearer …`, `sk-…` and its kin, and `api_key=…` in any spelling. */
+const CREDENTIAL =
+  /\b(?:bearer|basic)\s+[^\s,;]+|\b(?:sk|pk|rk|xoxb|ghp|gho|hf|spw)[-_][\w-]{4,}|\b(?:api[-_ ]?key|authorization|token|password|secret)\b\s*[:=]\s*[^\s,;]+/gi
+
+export function maskFreeText(text: string): string {
+  const masked = text.slice(0, SCANNED_LENGTH_MAX).replace(QUOTED, '"…"').replace(CREDENTIAL, '[masked]')
+  // Control characters could forge a second line, or repaint a terminal.
+  const oneLine = masked.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
+  return oneLine.length > TEXT_LENGTH_MAX ? `${oneLine.slice(0, TEXT_LENGTH_MAX - 1)}…` : oneLine
+}

@@ -1,3 +1,4 @@
+import { bench } from './bench.ts'
 import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
@@ -8,4 +9,13 @@ import { serve } from './serve.ts'
 import { simulate } from './simulate.ts'
 
 /** Every command, in the order in which the help lists them. */
-export const commands: readonly Command[] = [serve, simulate, explain, engine, configCheck, configPrint, keysCreate]
+export const commands: readonly Command[] = [
+  serve,
+  simulate,
+  bench,
+  explain,
+  engine,
+  configCheck,
+  configPrint,
+  keysCreate,
+]

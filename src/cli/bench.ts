@@ -1,8 +1,8 @@
 import { type Benched, bench as runBench } from '../main/bench.ts'
 import { loadScenario } from '../main/fs-scenario.ts'
+import { reportTable } from '../main/report-table.ts'
 import { type Command, type FlagValues, JSON_FLAG, numberFlag, textFlag, UsageError } from './command.ts'
 import { ProgressLine } from './live-progress-line.ts'
-import { reportTable } from '../main/report-table.ts'
 import { untilSignal } from './until-signal.ts'
 
 export const bench: Command = {

@@ -3,13 +3,11 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { copyOfTree } from '../support/copy-of-tree.ts'
 
 /** The program as a person starts it: `npm start` in a copy of the tree, and the launcher with flags. */
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'spillway-start-'))
 const copy = join(folder, 'spillway')
 

@@ -48,8 +48,8 @@ export class Exchange {
     this.sendJson(status, body, [...headers, ...more])
   }
 
-  sendRefusal(refusal: Refusal): void {
+  sendRefusal(refusal: Refusal, more: readonly string[] = []): void {
     const { status, body, headers } = this.errors.ofRefusal(refusal)
-    this.sendJson(status, body, headers)
+    this.sendJson(status, body, [...headers, ...more])
   }
 }

@@ -1,4 +1,4 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import type { ErrorWords } from './error-words.ts'
@@ -11,10 +11,9 @@ import type { ErrorWords } from './error-words.ts'
 export function answerBrokenRequest(
   error: NodeJS.ErrnoException,
   socket: Socket,
-  response: ServerResponse | undefined,
+  isAnswering: boolean,
   { requestId, errors }: { readonly requestId: string; readonly errors: ErrorWords },
 ): void {
-  const isAnswering = response?.headersSent === true && !response.writableFinished
   if (!socket.writable || isAnswering) {
     socket.destroy()
     return

@@ -235,6 +235,9 @@ function makeSink(engine: ServedEngine, exchange: Exchange, { kind, body, cancel
     cancellation,
     stalledReaderUs: engine.stalledReaderUs,
     headersOf: () => [],
+    rateLimits: () => [],
+    // vLLM sends its headers at once or not at all; whoever waits is in its queue.
+    keepAliveUs: engine.stalledReaderUs,
   }
   return body.stream === true ? new SseSink(options) : new JsonSink(options)
 }

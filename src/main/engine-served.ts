@@ -1,9 +1,9 @@
 import type { PromptReader } from '../backends/prompt-reader.ts'
 import type { SimulatedBackend } from '../backends/simulated.ts'
-import type { Cancellation } from '../base/cancellation.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Faults } from './engine-faults.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
+import type { InFlight } from './in-flight.ts'
 
 /** One simulated engine as its server's routes see it. */
 export interface ServedEngine {
@@ -18,7 +18,7 @@ export interface ServedEngine {
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number
   /** Of every request that has not been answered. */
-  readonly inFlight: Set<Cancellation>
+  readonly inFlight: InFlight
   /** Ends the process as a crash would: nothing is said, nothing is closed. */
   readonly crash: () => void
 }

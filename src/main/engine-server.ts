@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto'
 import { EngineDriver } from '../backends/engine-driver.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
-import type { Cancellation } from '../base/cancellation.ts'
 import { msToUs, secondsToUs, usToSeconds } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import * as defaults from '../config/defaults.ts'
@@ -17,7 +16,8 @@ import { EngineMetrics } from './engine-metrics.ts'
 import { type EngineChanges, engineOptionsOf } from './engine-options.ts'
 import { engineRoutes } from './engine-routes.ts'
 import type { ServedEngine } from './engine-served.ts'
-import { closeServer, listen } from './listen.ts'
+import { InFlight } from './in-flight.ts'
+import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makePromptReader } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
 import type { Io, Running } from './running.ts'
@@ -58,7 +58,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
   metrics.watch(() => driver.view())
   const reader = await makePromptReader(contextTokensMax)
   const { blockTokens } = engineOptions.limits
-  const inFlight = new Set<Cancellation>()
+  const inFlight = new InFlight()
   const faults = options.faults ?? NO_FAULTS
   const engine: ServedEngine = {
     model,
@@ -96,12 +96,10 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
     address,
     async close() {
       isClosing = true
-      const closed = closeServer(server)
-      const forget = clock.at(clock.now() + msToUs(config.server.shutdownGraceMs), () => {
-        for (const cancellation of inFlight) cancellation.cancel('shutting-down')
-      })
-      await closed
-      forget()
+      const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
+      void graceOver.then(() => inFlight.cancelAll('shutting-down'))
+      const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
+      await closeServer(server, { answersEnded: inFlight.ended(), patienceEnded })
     },
   }
 }

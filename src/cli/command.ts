@@ -60,16 +60,27 @@ export const textFlag = (flags: FlagValues, name: string): string | undefined =>
   return typeof value === 'string' ? value : undefined
 }
 
-/** A number that was given as a flag, within its bounds. */
-export function numberFlag(
-  flags: FlagValues,
-  name: string,
-  { above = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY }: { above?: number; max?: number } = {},
-): number | undefined {
+/** A number given as a flag, within its bounds; what is none is said in one line. */
+export function numberFlag(flags: FlagValues, name: string, bounds: NumberBounds = {}): number | undefined {
   const text = textFlag(flags, name)
   if (text === undefined) return undefined
-  const value = Number(text)
-  if (text.trim() !== '' && value > above && value <= max) return value
-  const bounds = [Number.isFinite(above) ? ` above ${above}` : '', Number.isFinite(max) ? ` up to ${max}` : '']
-  throw new UsageError(`--${name} is "${text}". Give a number${bounds.filter(Boolean).join(' and')}.`)
+  const { min = Number.NEGATIVE_INFINITY, above = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = bounds
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  const isIn = value >= min && value > above && value <= max
+  if (isIn && (bounds.isWhole !== true || Number.isInteger(value))) return value
+  const wanted = [
+    Number.isFinite(min) ? ` from ${min}` : '',
+    Number.isFinite(above) ? ` above ${above}` : '',
+    Number.isFinite(max) ? ` up to ${max}` : '',
+  ]
+  throw new UsageError(
+    `--${name} is "${text}". Give a ${bounds.isWhole === true ? 'whole ' : ''}number${wanted.join('')}.`,
+  )
+}
+
+export interface NumberBounds {
+  readonly min?: number
+  readonly above?: number
+  readonly max?: number
+  readonly isWhole?: boolean
 }

@@ -21,9 +21,7 @@ export class Book {
   readonly #onBacklogChange: BacklogObserver | undefined
   readonly #waiting = new Map<string, Candidate>()
   readonly #held = new Map<number, Candidate>()
-  readonly #byExpiry = new IndexedHeap<Candidate>(
-    (a, b) => a.expiresAt < b.expiresAt || (a.expiresAt === b.expiresAt && a.sequence < b.sequence),
-  )
+  readonly #byExpiry = new IndexedHeap<Candidate>()
   #leaseId = 0
   #returnedCount = 0
 
@@ -42,21 +40,22 @@ export class Book {
   }
 
   nextExpiryAt(): number | undefined {
-    return this.#byExpiry.peek()?.expiresAt
+    return this.#byExpiry.peekKey()
   }
 
   nextExpired(now: number): Candidate | undefined {
-    const first = this.#byExpiry.peek()
-    return first !== undefined && first.expiresAt <= now ? first : undefined
+    const at = this.#byExpiry.peekKey()
+    return at !== undefined && at <= now ? this.#byExpiry.peek() : undefined
   }
 
   enqueue(pool: PoolState, candidate: Candidate): void {
-    assert(!this.#waiting.has(candidate.ticketId), 'a ticket waits in one place')
+    const before = this.#waiting.size
     this.#waiting.set(candidate.ticketId, candidate)
+    assert(this.#waiting.size > before, 'a ticket waits in one place')
     candidate.lane.add(candidate)
     this.buffer.admit(candidate.lane)
     // A ticket that never expires needs no place among the expiries.
-    if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate)
+    if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate, candidate.expiresAt)
     this.#moveQueued(pool, candidate.lane, 1, candidate.estimate)
   }
 

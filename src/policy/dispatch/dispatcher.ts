@@ -48,12 +48,13 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #book: Book
   readonly #turns: TurnGiver
-  readonly #fleet = new FleetState()
+  readonly #fleet: FleetState
   #sequence = 0
 
   constructor(parts: DispatcherParts = {}) {
     this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
     this.#book = new Book(this.#options, parts.onBacklogChange)
+    this.#fleet = new FleetState(this.#book.buffer)
     this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded())
   }
 

@@ -22,7 +22,7 @@ function short(value: number): string {
   if (size >= 10_000_000) return `${trim((value / 1_000_000).toPrecision(3))} M`
   if (size >= 10_000) return `${trim((value / 1_000).toFixed(size >= 100_000 ? 0 : 1))} k`
   if (size >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString('en-US')
-  return trim(value.toPrecision(size >= 10 ? 3 : 2))
+  return trim(value.toPrecision(3))
 }
 
 const trim = (text: string): string => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)

@@ -77,7 +77,7 @@ export function numberFlag(flags: FlagValues, name: string, bounds: NumberBounds
   const wanted = [
     Number.isFinite(min) ? ` from ${min}` : '',
     Number.isFinite(above) ? ` above ${above}` : '',
-    Number.isFinite(max) ? ` up to ${max}` : '',
+    Number.isFinite(max) ? `${Number.isFinite(min) ? '' : ' up'} to ${max}` : '',
   ]
   throw new UsageError(
     `--${name} is "${text}". Give a ${bounds.isWhole === true ? 'whole ' : ''}number${wanted.join('')}.`,

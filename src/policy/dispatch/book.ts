@@ -74,7 +74,7 @@ export class Book {
   }
 
   /** It gets its turn: charged with the predicted cost, or with its input alone where the order asks for that. */
-  grant(now: number, pool: PoolState, candidate: Candidate, room: ReplicaRoom): Lease {
+  grant(pool: PoolState, candidate: Candidate, room: ReplicaRoom): Lease {
     assert(room.fits(candidate.estimate), 'L2: no lease beyond what a replica may hold')
     const { lane, estimate } = candidate
     lane.take(candidate)
@@ -85,7 +85,6 @@ export class Book {
     candidate.chargedCost = fairness.isChargedAhead ? estimate.cost : Math.max(0, estimate.cost - ahead)
     fairness.takeTurn(lane, candidate.chargedCost)
     candidate.room = room
-    candidate.grantedAt = now
     room.ledger.hold(estimate)
     this.#moveHeld(pool, lane, 1, estimate.cost)
     pool.grantedCount++
@@ -119,10 +118,9 @@ export class Book {
   }
 
   /** The attempt is over: the account is trued up, the room is free again, and the limit learns. */
-  giveBack(now: number, pool: PoolState, leaseId: number, measured: Measured): ReplicaRoom {
-    const candidate = this.#held.get(leaseId)
-    assert(candidate !== undefined && candidate.room !== undefined, 'L2: a lease is returned once')
+  giveBack(now: number, pool: PoolState, candidate: Candidate, leaseId: number, measured: Measured): ReplicaRoom {
     const { lane, room, estimate } = candidate
+    assert(room !== undefined, 'who holds a lease has room at a replica')
     this.#held.delete(leaseId)
     this.#returnedCount++
     candidate.state = 'gone'
@@ -156,14 +154,11 @@ export class Book {
   #moveQueued(pool: PoolState, lane: PoolLane, sign: 1 | -1, estimate: Estimate): void {
     const { backlog } = lane
     const cost = sign * estimate.cost
-    const engineUs = sign * estimate.engineUs
     backlog.queuedCount += sign
     pool.queuedCount += sign
     // Exactly nothing when nothing waits, whatever rounding left behind.
     backlog.queuedCost = backlog.queuedCount === 0 ? 0 : backlog.queuedCost + cost
-    backlog.queuedEngineUs = backlog.queuedCount === 0 ? 0 : backlog.queuedEngineUs + engineUs
     pool.queuedCost = pool.queuedCount === 0 ? 0 : pool.queuedCost + cost
-    pool.queuedEngineUs = pool.queuedCount === 0 ? 0 : pool.queuedEngineUs + engineUs
     this.#onBacklogChange?.(pool.id, lane.tenantId, backlog.weight, cost, lane.band)
   }
 

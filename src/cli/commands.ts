@@ -2,8 +2,10 @@ import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
 import { engine } from './engine.ts'
+import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { serve } from './serve.ts'
+import { simulate } from './simulate.ts'
 
 /** Every command, in the order in which the help lists them. */
-export const commands: readonly Command[] = [serve, engine, configCheck, configPrint, keysCreate]
+export const commands: readonly Command[] = [serve, simulate, explain, engine, configCheck, configPrint, keysCreate]

@@ -66,7 +66,13 @@ function makePolicies(config: Config, setups: readonly PoolSetup[], now: Instant
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
     lengths: new LengthReport(),
     tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
-    dispatcher: new Dispatcher({ options: { queueDepthMax: config.queue.requestsMax, outputTokenCost: outputWeight } }),
+    dispatcher: new Dispatcher({
+      options: {
+        queueDepthMax: config.queue.requestsMax,
+        outputTokenCost: outputWeight,
+        fairness: config.fairness.order,
+      },
+    }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),
     models: new Map(models.map((model) => [model.name, model])),

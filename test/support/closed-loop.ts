@@ -144,7 +144,7 @@ export function fairShares(demands: readonly number[], weights: readonly number[
     const rise = Math.min(level, left / weightSum)
     for (const i of open) shares[i] = (shares[i] as number) + rise * (weights[i] as number)
     left -= rise * weightSum
-    for (const i of [...open]) if ((demands[i] as number) - (shares[i] as number) < 1e-9) open.delete(i)
+    for (const i of open) if ((demands[i] as number) - (shares[i] as number) < 1e-9) open.delete(i)
   }
   return shares
 }

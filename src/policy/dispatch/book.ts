@@ -21,9 +21,7 @@ export class Book {
   readonly #onBacklogChange: BacklogObserver | undefined
   readonly #waiting = new Map<string, Candidate>()
   readonly #held = new Map<number, Candidate>()
-  readonly #byExpiry = new IndexedHeap<Candidate>(
-    (a, b) => a.expiresAt < b.expiresAt || (a.expiresAt === b.expiresAt && a.sequence < b.sequence),
-  )
+  readonly #byExpiry = new IndexedHeap<Candidate>()
   #leaseId = 0
   #returnedCount = 0
 
@@ -42,21 +40,22 @@ export class Book {
   }
 
   nextExpiryAt(): number | undefined {
-    return this.#byExpiry.peek()?.expiresAt
+    return this.#byExpiry.peekKey()
   }
 
   nextExpired(now: number): Candidate | undefined {
-    const first = this.#byExpiry.peek()
-    return first !== undefined && first.expiresAt <= now ? first : undefined
+    const at = this.#byExpiry.peekKey()
+    return at !== undefined && at <= now ? this.#byExpiry.peek() : undefined
   }
 
   enqueue(pool: PoolState, candidate: Candidate): void {
-    assert(!this.#waiting.has(candidate.ticketId), 'a ticket waits in one place')
+    const before = this.#waiting.size
     this.#waiting.set(candidate.ticketId, candidate)
+    assert(this.#waiting.size > before, 'a ticket waits in one place')
     candidate.lane.add(candidate)
     this.buffer.admit(candidate.lane)
     // A ticket that never expires needs no place among the expiries.
-    if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate)
+    if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate, candidate.expiresAt)
     this.#moveQueued(pool, candidate.lane, 1, candidate.estimate)
   }
 
@@ -95,18 +94,25 @@ export class Book {
     return lease
   }
 
-  /** Output beyond what was charged: charged now, and KV room held for it. */
-  chargeOn(pool: PoolState, candidate: Candidate, outputTokens: number): void {
-    const over = outputTokens - candidate.chargedTokens
-    if (over <= 0) return
-    const cost = over * this.#options.outputTokenCost
-    candidate.chargedTokens = outputTokens
+  /** Output so far: what goes beyond the charge is charged, and KV room is held for what goes beyond the room. */
+  progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
+    if (outputTokens > candidate.chargedTokens) this.#chargeOn(pool, candidate, outputTokens)
+    const beyondTokens = outputTokens - Math.ceil(candidate.estimate.outputTokensHigh) - candidate.grownKvTokens
+    if (beyondTokens > 0) this.#growRoom(pool, candidate, beyondTokens)
+  }
+
+  #chargeOn(pool: PoolState, candidate: Candidate, outputTokens: number): void {
+    const { fairness } = pool.sideOf(candidate.lane)
+    const ahead = fairness.isChargedAhead ? Math.ceil(outputTokens * this.#options.overrunRatio) : 0
+    const cost = (outputTokens + ahead - candidate.chargedTokens) * this.#options.outputTokenCost
+    candidate.chargedTokens = outputTokens + ahead
     candidate.chargedCost += cost
-    pool.sideOf(candidate.lane).fairness.charge(candidate.lane, cost)
-    const beyondKv = outputTokens - Math.ceil(candidate.estimate.outputTokensHigh) - candidate.grownKvTokens
-    if (beyondKv <= 0) return
+    fairness.charge(candidate.lane, cost)
+  }
+
+  #growRoom(pool: PoolState, candidate: Candidate, tokens: number): void {
     const block = this.#options.growKvTokens
-    const grown = Math.ceil(beyondKv / block) * block
+    const grown = Math.ceil(tokens / block) * block
     candidate.grownKvTokens += grown
     candidate.room?.ledger.grow(grown)
     if (candidate.room !== undefined) pool.refreshOpen(candidate.room)

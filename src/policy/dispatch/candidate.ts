@@ -1,9 +1,8 @@
+import type { HeapItem } from '../../base/indexed-heap.ts'
 import type { Band } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
 import type { Offer } from './offer.ts'
-import type { PoolState } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
-import type { BufferShare } from './shared-buffer.ts'
 
 /** What one tenant has waiting and running at one pool: what admission asks about. Amounts in predicted cost. */
 export interface BacklogView {
@@ -31,12 +30,22 @@ export class Backlog implements BacklogView {
   }
 }
 
+/** One tenant's part of the shared buffer. */
+export interface BufferShare extends HeapItem {
+  /** Among equals, whoever has had something queued for longer yields first. */
+  sequence: number
+  weight: number
+  count: number
+  readonly lanes: PoolLane[]
+}
+
 /** A lane as the dispatcher sees it: with its tenant's backlog and its place in the rule for big heads. */
 export class PoolLane extends Lane {
-  readonly pool: PoolState
   readonly backlog: Backlog
   heldCount = 0
-  /** Its tenant's part of the shared buffer, while anything waits here. */
+  /** Sweeps of idle lanes that the pool had made when it was last used. */
+  usedIn = 0
+  /** Its tenant's part of the shared buffer; set by the buffer it is attached to. */
   bufferShare: BufferShare | undefined = undefined
   /** Its head had its turn and fitted nowhere: it is owed the turn and stands outside the order until it fits. */
   isOwed = false
@@ -45,9 +54,8 @@ export class PoolLane extends Lane {
   /** The head for which the turn is owed. */
   owedHead: Waiter | undefined = undefined
 
-  constructor(name: LaneName, pool: PoolState, backlog: Backlog) {
+  constructor(name: LaneName, backlog: Backlog) {
     super(name)
-    this.pool = pool
     this.backlog = backlog
   }
 }

@@ -48,12 +48,13 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #book: Book
   readonly #turns: TurnGiver
-  readonly #fleet = new FleetState()
+  readonly #fleet: FleetState
   #sequence = 0
 
   constructor(parts: DispatcherParts = {}) {
     this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
     this.#book = new Book(this.#options, parts.onBacklogChange)
+    this.#fleet = new FleetState(this.#book.buffer)
     this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded())
   }
 
@@ -100,7 +101,7 @@ export class Dispatcher {
   ready(now: number, ticketId: string, estimate?: Estimate): readonly Effect[] {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined || candidate.state !== 'unready') return NO_EFFECTS
-    const pool = candidate.lane.pool
+    const pool = this.#poolOf(candidate.lane)
     const effects: Effect[] = []
     this.#book.markReady(pool, candidate, estimate ?? candidate.estimate)
     pool.sync(candidate.lane)
@@ -120,7 +121,7 @@ export class Dispatcher {
   /** Output so far: what goes beyond the prediction is charged as it comes. */
   progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
-    if (candidate !== undefined) this.#book.chargeOn(candidate.lane.pool, candidate, outputTokens)
+    if (candidate !== undefined) this.#book.progress(this.#poolOf(candidate.lane), candidate, outputTokens)
     return NO_EFFECTS
   }
 
@@ -128,7 +129,7 @@ export class Dispatcher {
   release(now: number, leaseId: number, measured: Measured): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
     assert(candidate !== undefined, 'L2: a lease is returned once')
-    const pool = candidate.lane.pool
+    const pool = this.#poolOf(candidate.lane)
     const room = this.#book.giveBack(now, pool, leaseId, measured)
     return this.#giveIn(now, this.#fleet.grow(room))
   }
@@ -183,7 +184,7 @@ export class Dispatcher {
     const effects: Effect[] = []
     const changed = new Set<PoolState>()
     for (let due = this.#book.nextExpired(now); due !== undefined; due = this.#book.nextExpired(now)) {
-      const pool = due.lane.pool
+      const pool = this.#poolOf(due.lane)
       this.#turns.expire(pool, due, effects)
       changed.add(pool)
     }
@@ -226,6 +227,10 @@ export class Dispatcher {
     }
   }
 
+  #poolOf(lane: PoolLane): PoolState {
+    return this.#fleet.pools.get(lane.poolId) as PoolState
+  }
+
   #enqueue(pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
     const lane = pool.laneFor(offer.tenant, offer.key, offer.band, BANDS.indexOf(offer.band))
     const { agingUsPerBid } = this.#options.lanes
@@ -236,7 +241,7 @@ export class Dispatcher {
   }
 
   #leave(now: number, candidate: Candidate, effects: Effect[]): void {
-    const pool = candidate.lane.pool
+    const pool = this.#poolOf(candidate.lane)
     const wasHead = candidate.lane.head() === candidate
     this.#book.dismiss(pool, candidate)
     pool.sync(candidate.lane)
@@ -245,7 +250,7 @@ export class Dispatcher {
   }
 
   #evict(now: number, lane: PoolLane, code: 'queue-full' | 'lane-full', effects: Effect[]): void {
-    const pool = lane.pool
+    const pool = this.#poolOf(lane)
     if (evictTail(this.#book, pool, lane, code, effects)) this.#turns.give(now, pool, effects)
   }
 

@@ -155,8 +155,8 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   #shelve(share: S): void {
     if (share.round - this.#round < WHEEL_ROUNDS) this.#append(share)
     else {
-      this.#far ??= new IndexedHeap<S>((a, b) => a.round < b.round || (a.round === b.round && a.sequence < b.sequence))
-      this.#far.push(share)
+      this.#far ??= new IndexedHeap<S>()
+      this.#far.push(share, share.round)
     }
   }
 

@@ -36,7 +36,7 @@ function serve(order: Fairness, total: number, costOf: (lane: Lane) => number = 
     done += cost
   }
   order.assertInvariants()
-  return Object.fromEntries([...served].sort().map(([key, cost]) => [key, Math.round((100 * cost) / total)]))
+  return Object.fromEntries([...served].map(([key, cost]) => [key, Math.round((100 * cost) / total)]))
 }
 
 const SHARING: readonly FairnessName[] = ['deficit-round-robin', 'virtual-token-counter']

@@ -1,8 +1,7 @@
 import { styleText } from 'node:util'
-import { loadScenario, shippedScenarios } from '../main/fs-scenario.ts'
-import { runSimulation, type Simulation } from '../main/live-simulation.ts'
+import type { Simulation } from '../main/live-simulation.ts'
 import { reportTable } from '../main/report-table.ts'
-import { type Command, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { type Command, type FlagValues, JSON_FLAG, REPORT_FLAG, textFlag, UsageError } from './command.ts'
 import { ProgressLine } from './live-progress-line.ts'
 
 export const simulate: Command = {
@@ -10,8 +9,7 @@ export const simulate: Command = {
   summary: 'run a scenario in virtual time: the same code as live, an hour in seconds',
   about:
     'SCENARIO is the name of a shipped scenario or the path of a YAML file. The platform in it is a configuration as\n' +
-    '"spillway serve" takes it, on simulated GPUs. Exit code 1 when an expectation of the scenario does not hold.\n' +
-    `Shipped: ${shippedScenarios().join(', ')}.`,
+    '"spillway serve" takes it, on simulated GPUs. Exit code 1 when an expectation of the scenario does not hold.',
   argument: 'SCENARIO',
   flags: {
     seed: { type: 'string', value: 'N', meaning: 'same seed, same run (default 1)' },
@@ -21,6 +19,7 @@ export const simulate: Command = {
       meaning: 'change one value of the scenario; may be given again',
       multiple: true,
     },
+    report: REPORT_FLAG,
     json: JSON_FLAG,
   },
   examples: [
@@ -28,6 +27,9 @@ export const simulate: Command = {
     'spillway simulate viral-spike-20x --seed 7 --set platform.pools.0.replicas=4',
   ],
   async run(flags, io) {
+    // Loaded when the command runs: help and version need none of the platform.
+    const { loadScenario, shippedScenarios } = await import('../main/fs-scenario.ts')
+    const { runSimulation } = await import('../main/live-simulation.ts')
     const name = textFlag(flags, 'argument')
     if (name === undefined) throw new UsageError(`which scenario? One of: ${shippedScenarios().join(', ')}.`)
     const { file } = loadScenario(name)
@@ -43,6 +45,11 @@ export const simulate: Command = {
     const isLawful = reports.every(({ laws }) => laws.length === 0)
     const isFine = isLawful && simulation.expectations.every(({ holds }) => holds)
     io.out(flags['json'] === true ? asJson(simulation) : asText(simulation))
+    const folder = textFlag(flags, 'report')
+    if (folder !== undefined) {
+      const { writeReport } = await import('../main/fs-report.ts')
+      io.err(`The page: ${writeReport(folder, { ...simulation, isLive: false })}`)
+    }
     return isFine ? 0 : 1
   },
 }

@@ -3,7 +3,6 @@ import type { Verdict } from '../policy/admission/admission.ts'
 import type { Try } from '../policy/admission/facts.ts'
 import type { RungChange } from '../policy/ladder/ladder.ts'
 import type { Platform } from './platform.ts'
-import type { PoolPolicies } from './policies.ts'
 
 /**
  * Every decision on a request also says how hard pressed its tenant is: the ladder hears of it, and so does the audit,

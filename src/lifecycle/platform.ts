@@ -1,6 +1,7 @@
 import type { Pool } from '../domain/fleet.ts'
-import { promptTokensOf } from '../domain/request.ts'
-import type { Policies } from './policies.ts'
+import { promptTokensOf, type Request } from '../domain/request.ts'
+import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
@@ -59,6 +60,11 @@ export class Platform {
       promptTokens: promptTokensOf(request),
       isStreamed: request.isStreamed,
     })
+  }
+
+  /** What the caller of this request has left, over every scope that it spends from. */
+  rateLimits(request: Request): RateLimitView {
+    return this.policies.budgets.view(this.world.clock.now(), scopesOf(request))
   }
 
   begun(ticket: Ticket): void {

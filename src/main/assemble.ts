@@ -41,7 +41,8 @@ export function assemble(config: Config, parts: Parts): Platform {
   const now = parts.clock.now()
   const pools = setups.map((setup) => ({ setup, speed: speedOf(config, setup, COST_DEFAULTS.outputWeight) }))
   const policies = makePolicies(config, pools, now)
-  const interTokenUsMax = INTER_TOKEN_RATIO * Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
+  // Any tenant may come to any pool, so the tightest promise holds.
+  const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
   for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   return new Platform({
@@ -55,9 +56,6 @@ export function assemble(config: Config, parts: Parts): Platform {
 
 /** One gateway alone holds all the room there is; limits bound it. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
-
-/** Any tenant may come to any pool, so the tightest promise holds; a fifth of it is kept back for those above the mean. */
-const INTER_TOKEN_RATIO = 0.8
 
 interface KnownPool {
   readonly setup: PoolSetup
@@ -76,7 +74,13 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
     lengths: new LengthReport(),
     tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
-    dispatcher: new Dispatcher({ options: { queueDepthMax: config.queue.requestsMax, outputTokenCost: outputWeight } }),
+    dispatcher: new Dispatcher({
+      options: {
+        queueDepthMax: config.queue.requestsMax,
+        outputTokenCost: outputWeight,
+        fairness: config.fairness.order,
+      },
+    }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),
     models: new Map(models.map((model) => [model.name, model])),

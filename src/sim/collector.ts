@@ -2,7 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { Entry, Settled } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import { weightedTokens } from '../policy/planning/cost.ts'
-import { Tally } from './tally.ts'
+import { StatsSheet } from './stats-sheet.ts'
 import { Windows } from './windows.ts'
 
 /**
@@ -24,7 +24,7 @@ export interface CollectorOptions {
 export interface Part {
   readonly fromAt: Instant
   readonly toAt: Instant
-  readonly tally: Tally
+  readonly sheet: StatsSheet
   rungChanges: number
 }
 
@@ -58,7 +58,7 @@ interface Dwelling {
 export class Collector {
   readonly name = 'collector'
   readonly options: CollectorOptions
-  readonly whole = new Tally()
+  readonly whole = new StatsSheet()
   readonly parts: ReadonlyMap<string, Part>
   readonly windows: Windows
   readonly #waiting = new Map<string, string>()
@@ -77,7 +77,7 @@ export class Collector {
     this.options = options
     this.windows = new Windows(options.windowUs)
     this.parts = new Map(
-      [...options.parts].map(([name, bounds]) => [name, { ...bounds, tally: new Tally(), rungChanges: 0 }]),
+      [...options.parts].map(([name, bounds]) => [name, { ...bounds, sheet: new StatsSheet(), rungChanges: 0 }]),
     )
   }
 
@@ -137,8 +137,8 @@ export class Collector {
     this.windows.settled(shifted(entry, this.options.startAt), tenant.slo)
     const hasServed = entry.usage.outputTokens > 0 || entry.usage.promptTokens > 0
     const cost = hasServed ? weightedTokens(entry.usage, this.options.outputWeight) : 0
-    for (const { fromAt, toAt, tally } of this.parts.values()) {
-      if (entry.arrivedAt >= fromAt && entry.arrivedAt < toAt) tally.observe(entry, tenant.slo, cost)
+    for (const { fromAt, toAt, sheet } of this.parts.values()) {
+      if (entry.arrivedAt >= fromAt && entry.arrivedAt < toAt) sheet.observe(entry, tenant.slo, cost)
     }
     if (entry.arrivedAt < this.options.warmUntil) return
     this.whole.observe(entry, tenant.slo, cost)

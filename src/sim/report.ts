@@ -3,14 +3,14 @@ import type { EngineView } from '../engine/engine-view.ts'
 import type { Collector } from './collector.ts'
 import type { Violation } from './laws.ts'
 import type { StatsView } from './stats.ts'
-import type { TallyView } from './tally.ts'
+import type { SheetView } from './stats-sheet.ts'
 import type { WindowView } from './windows.ts'
 
 /**
  * What was seen, as one object: the same for a simulated and a live run. Times are milliseconds, rates per second,
  * money in US dollars.
  */
-export interface Report extends TallyView {
+export interface Report extends SheetView {
   readonly scenario: string
   readonly seed: number
   readonly durationS: number
@@ -48,7 +48,7 @@ export interface TenantView extends StatsView {
 }
 
 /** Tickets that arrived in a part, and what the engines and the ladder did in it. */
-export interface PartView extends TallyView {
+export interface PartView extends SheetView {
   readonly engine: EngineUse
   readonly pools: Readonly<Record<string, EngineUse>>
   readonly rungChanges: number
@@ -152,9 +152,9 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
 
 function partsOf(collector: Collector, engineParts: ReadonlyMap<string, EnginesUse>): Record<string, PartView> {
   const views: Record<string, PartView> = {}
-  for (const [name, { fromAt, toAt, tally, rungChanges }] of collector.parts) {
+  for (const [name, { fromAt, toAt, sheet, rungChanges }] of collector.parts) {
     const engines = engineParts.get(name) ?? { engine: NO_USE, pools: {} }
-    views[name] = { ...tally.view((toAt - fromAt) / 1_000_000), ...engines, rungChanges }
+    views[name] = { ...sheet.view((toAt - fromAt) / 1_000_000), ...engines, rungChanges }
   }
   return views
 }

@@ -43,8 +43,9 @@ export interface Newcomer {
 }
 
 interface TenantMember extends Member {
-  readonly interactive: ShareLevel<Member>
-  readonly others: ShareLevel<Member>
+  /** Made when the tenant first uses the band: most use one. */
+  interactive: ShareLevel<Member> | undefined
+  others: ShareLevel<Member> | undefined
 }
 
 interface OrgMember extends Member {
@@ -55,8 +56,8 @@ const makeKey = (slot: number): Member => ({ slot, weight: 1, backlog: 0, flow: 
 
 const makeTenant = (slot: number): TenantMember => ({
   ...makeKey(slot),
-  interactive: new ShareLevel(makeKey),
-  others: new ShareLevel(makeKey),
+  interactive: undefined,
+  others: undefined,
 })
 
 const makeOrg = (slot: number): OrgMember => ({ ...makeKey(slot), tenants: new ShareLevel(makeTenant) })
@@ -81,8 +82,7 @@ export class Backlog {
   join(now: Instant, { share, band, cost }: Newcomer): void {
     const { tenants } = this.#orgs.getOrMake(now, share.org.id)
     const tenant = tenants.getOrMake(now, share.tenant.id)
-    const keys = band === 'interactive' ? tenant.interactive : tenant.others
-    keys.join(now, share.key.id, { cost, weight: share.key.weight })
+    keysOf(tenant, band).join(now, share.key.id, { cost, weight: share.key.weight })
     tenants.join(now, share.tenant.id, { cost, weight: share.tenant.weight })
     this.#orgs.join(now, share.org.id, { cost, weight: share.org.weight ?? tenants.activeWeight })
   }
@@ -92,8 +92,7 @@ export class Backlog {
     const org = this.#orgs.get(share.org.id)
     const tenant = org?.tenants.get(share.tenant.id)
     assert(org !== undefined && tenant !== undefined, 'only who joined leaves')
-    const keys = band === 'interactive' ? tenant.interactive : tenant.others
-    keys.leave(share.key.id, cost, grantedAt)
+    keysOf(tenant, band).leave(share.key.id, cost, grantedAt)
     org.tenants.leave(share.tenant.id, cost, grantedAt)
     this.#orgs.leave(share.org.id, cost, grantedAt)
     if (share.org.weight === undefined && org.tenants.activeWeight > 0) {
@@ -138,14 +137,23 @@ export class Backlog {
     }
     if (how.isOwnCounted && tenant !== undefined) {
       const keys = band === 'interactive' ? tenant.interactive : tenant.others
-      work += keys.get(share.key.id)?.backlog ?? 0
+      work += keys?.get(share.key.id)?.backlog ?? 0
       pass(keys, share.key)
-      if (band !== 'interactive') work += tenant.interactive.backlog
+      if (band !== 'interactive') work += tenant.interactive?.backlog ?? 0
     }
     pass(org?.tenants, share.tenant)
     const beside = othersAt(now, this.#orgs, { id: share.org.id, weight: orgWeightOf(share, org) }, work, cost)
     return { work: work + beside.waiting, beside, hasInflowBelow }
   }
+}
+
+function keysOf(tenant: TenantMember, band: Band): ShareLevel<Member> {
+  if (band === 'interactive') {
+    tenant.interactive ??= new ShareLevel(makeKey)
+    return tenant.interactive
+  }
+  tenant.others ??= new ShareLevel(makeKey)
+  return tenant.others
 }
 
 /** As it would be with the newcomer waiting. */

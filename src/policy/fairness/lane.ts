@@ -179,8 +179,7 @@ export class Lane extends Share {
 
   /** The head goes to a replica: the caller holds its lease from here. */
   take(waiter: Waiter): void {
-    assert(this.head() === waiter, 'only the head of a lane gets a turn')
-    this.#ready.takeFirst()
+    assert(this.#ready.takeFirst() === waiter, 'only the head of a lane gets a turn')
     this.#forget(waiter)
     waiter.state = 'held'
   }

@@ -131,8 +131,8 @@ describe('reported', () => {
   const limit = (): ReportedLimit => new ReportedLimit({ model: MODEL, interTokenUsMax: 25_000 })
 
   test('takes fewer when prompts are long against answers, and some whatever the model says', () => {
-    expect(roomFor(limit(), 1_000, 200)).toBe(129)
-    expect(roomFor(limit(), 1_000, 20)).toBe(51)
+    expect(roomFor(limit(), 1_000, 200)).toBe(112)
+    expect(roomFor(limit(), 1_000, 20)).toBe(44)
     expect(roomFor(limit(), 100_000, 1)).toBe(2)
   })
 
@@ -145,6 +145,15 @@ describe('reported', () => {
     expect(limit().isFull(ledger)).toBe(true)
     ledger.begin(estimate)
     expect(limit().fits(ledger, makeEstimate(9_000, 2_000))).toBe(true)
+  })
+
+  test('prompts beyond what a step takes would queue inside the engine, where the time per token does not show it', () => {
+    const capped: StepModel = {
+      tokensPerStepMax: 2_048,
+      meanTokenUs: (sequences, context, prefill) => MODEL.meanTokenUs(sequences, context, Math.min(2_048, prefill)),
+    }
+    // 66.7 prompt tokens a step each, and the token that it decodes.
+    expect(roomFor(new ReportedLimit({ model: capped, interTokenUsMax: 50_000 }), 4_000, 60)).toBe(30)
   })
 
   test('an engine slower than its profile is given less, and more again when it recovers', () => {

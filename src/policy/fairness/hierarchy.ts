@@ -1,5 +1,5 @@
 import { assert } from '../../base/assert.ts'
-import type { Fairness, FairnessName, WeightChange } from './fairness.ts'
+import type { Debt, Fairness, FairnessName, WeightChange } from './fairness.ts'
 import type { Lane } from './lane.ts'
 import { MedianCost } from './median-cost.ts'
 import { Share, type Siblings } from './share.ts'
@@ -143,6 +143,17 @@ export class Hierarchy implements Fairness {
     siblingsOf(lane).charge(lane, cost)
     tenant.org.tenants.charge(tenant, cost)
     this.#root.charge(tenant.org, cost)
+  }
+
+  debtOf(lane: Lane): Debt {
+    const tenant = tenantOf(lane)
+    const { org } = tenant
+    const owed = (standing: number): number => (standing < 0 ? -standing : 0)
+    return {
+      key: owed(siblingsOf(lane).standingOf(lane)),
+      tenant: owed(org.tenants.standingOf(tenant)),
+      org: owed(this.#root.standingOf(org)),
+    }
   }
 
   reweigh(change: WeightChange): void {

@@ -148,12 +148,7 @@ export class Hierarchy implements Fairness {
   debtOf(lane: Lane): Debt {
     const tenant = tenantOf(lane)
     const { org } = tenant
-    const owed = (standing: number): number => (standing < 0 ? -standing : 0)
-    return {
-      key: owed(siblingsOf(lane).standingOf(lane)),
-      tenant: owed(org.tenants.standingOf(tenant)),
-      org: owed(this.#root.standingOf(org)),
-    }
+    return { key: siblingsOf(lane).debtOf(lane), tenant: org.tenants.debtOf(tenant), org: this.#root.debtOf(org) }
   }
 
   reweigh(change: WeightChange): void {

@@ -61,6 +61,8 @@ export interface UpstreamAnswer {
   readonly choices: readonly ChoiceDelta[]
   readonly usage: Usage | undefined
   readonly error: UpstreamError | undefined
+  /** Tokens that this piece brings, where the engine says so. */
+  readonly tokens?: number
 }
 
 export interface UpstreamError {

@@ -41,7 +41,9 @@ export const simulate: Command = {
         progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s`),
     })
     progress.clear()
-    const isFine = simulation.expectations.every(({ holds }) => holds) && simulation.report.laws.length === 0
+    const reports = [simulation.report, ...Object.values(simulation.variants)]
+    const isLawful = reports.every(({ laws }) => laws.length === 0)
+    const isFine = isLawful && simulation.expectations.every(({ holds }) => holds)
     io.out(flags['json'] === true ? asJson(simulation) : asText(simulation))
     const folder = textFlag(flags, 'report')
     if (folder !== undefined) {

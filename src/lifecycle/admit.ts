@@ -95,7 +95,19 @@ function gatherFacts(policies: Policies, now: Instant, request: Request): Admiss
   }
 }
 
+/** The same for every request of a platform. */
+const planningFactsKnown = new WeakMap<Policies, PlanningFacts>()
+
 function planningFacts(policies: Policies): PlanningFacts {
+  let facts = planningFactsKnown.get(policies)
+  if (facts === undefined) {
+    facts = makePlanningFacts(policies)
+    planningFactsKnown.set(policies, facts)
+  }
+  return facts
+}
+
+function makePlanningFacts(policies: Policies): PlanningFacts {
   return {
     model: (name) => policies.models.get(name),
     speedOf: (model) => {

@@ -3,7 +3,7 @@ import type { Model, Pool } from '../domain/fleet.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
-import type { Band } from '../domain/tenant.ts'
+import type { Band, Key, Tenant } from '../domain/tenant.ts'
 import type { Share } from '../policy/admission/backlog.ts'
 import type { Calibration } from '../policy/admission/calibration.ts'
 import type { LengthReport } from '../policy/admission/length-report.ts'
@@ -62,23 +62,39 @@ export interface Policies {
   readonly jitter: () => number
 }
 
-export function shareOf(request: Request): Share {
-  const { tenant, key } = request
-  return {
-    // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
-    org: { id: tenant.orgId, weight: undefined },
-    tenant: { id: tenant.id, weight: tenant.weight },
-    key: { id: key.id, weight: key.weight },
-  }
+/** Where a caller stands in the tree of shares, and whose budgets it spends from. */
+interface Standing {
+  readonly tenant: Tenant
+  readonly share: Share
+  readonly scopes: readonly Scope[]
 }
 
-export function scopesOf(request: Request): readonly Scope[] {
-  const { tenant, key } = request
-  return [
-    { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
-    { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
-  ]
+/** Asked several times for every request, and the same until the configuration changes: then keys are new objects. */
+const standings = new WeakMap<Key, Standing>()
+
+function standingOf({ tenant, key }: Request): Standing {
+  const known = standings.get(key)
+  if (known?.tenant === tenant) return known
+  const standing: Standing = {
+    tenant,
+    share: {
+      // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
+      org: { id: tenant.orgId, weight: undefined },
+      tenant: { id: tenant.id, weight: tenant.weight },
+      key: { id: key.id, weight: key.weight },
+    },
+    scopes: [
+      { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
+      { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
+    ],
+  }
+  standings.set(key, standing)
+  return standing
 }
+
+export const shareOf = (request: Request): Share => standingOf(request).share
+
+export const scopesOf = (request: Request): readonly Scope[] => standingOf(request).scopes
 
 /** What a ticket has put into its pool's backlog, to be taken out again exactly as it was put in. */
 export interface BacklogPart {

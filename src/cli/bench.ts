@@ -1,8 +1,7 @@
-import { type Benched, bench as runBench } from '../main/bench.ts'
-import { loadScenario } from '../main/fs-scenario.ts'
-import { type Command, type FlagValues, JSON_FLAG, numberFlag, textFlag, UsageError } from './command.ts'
-import { ProgressLine } from './live-progress-line.ts'
+import type { Benched } from '../main/bench.ts'
 import { reportTable } from '../main/report-table.ts'
+import { type Command, type FlagValues, JSON_FLAG, numberFlag, REPORT_FLAG, textFlag, UsageError } from './command.ts'
+import { ProgressLine } from './live-progress-line.ts'
 import { untilSignal } from './until-signal.ts'
 
 export const bench: Command = {
@@ -30,6 +29,7 @@ export const bench: Command = {
     seed: { type: 'string', value: 'N', meaning: 'same seed, same requests at the same times (default 1)' },
     'ignore-eos': { type: 'boolean', meaning: 'send ignore_eos, as vLLM and llama.cpp know it: exact answer lengths' },
     check: { type: 'boolean', meaning: 'exit code 1 when an expectation of the scenario does not hold' },
+    report: REPORT_FLAG,
     json: JSON_FLAG,
   },
   examples: [
@@ -37,6 +37,9 @@ export const bench: Command = {
     'spillway bench azure-conv --url http://gpu-1:8000 --model llama-8b --ignore-eos --scale 2',
   ],
   async run(flags, io) {
+    // Loaded when the command runs: help and version need none of the platform.
+    const { bench: runBench } = await import('../main/bench.ts')
+    const { loadScenario } = await import('../main/fs-scenario.ts')
     const name = textFlag(flags, 'argument')
     if (name === undefined) throw new UsageError(`which scenario? Try: ${bench.examples[0]}`)
     const { scenario } = loadScenario(name)
@@ -67,6 +70,11 @@ export const bench: Command = {
       })
       progress.clear()
       io.out(flags['json'] === true ? asJson(benched) : asText(benched))
+      const folder = textFlag(flags, 'report')
+      if (folder !== undefined) {
+        const { writeReport } = await import('../main/fs-report.ts')
+        io.err(`The page: ${writeReport(folder, { ...benched, scenario, variants: {}, isLive: true })}`)
+      }
       return flags['check'] === true && benched.expectations.some(({ holds }) => !holds) ? 1 : 0
     } finally {
       forget()

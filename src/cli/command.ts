@@ -43,6 +43,12 @@ export const CONFIG_FLAG: Flag = {
 
 export const JSON_FLAG: Flag = { type: 'boolean', meaning: 'print JSON for machines' }
 
+export const REPORT_FLAG: Flag = {
+  type: 'string',
+  value: 'DIR',
+  meaning: 'write report.html, one page with plots, and report.json into this folder',
+}
+
 export const HELP_FLAG: Flag = { type: 'boolean', short: 'h', meaning: 'show this help' }
 
 export function parseArgsOptions(command: Command): NonNullable<ParseArgsConfig['options']> {

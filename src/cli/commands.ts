@@ -3,6 +3,8 @@ import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
 import { engine } from './engine.ts'
+import { engineFit } from './engine-fit.ts'
+import { engineValidate } from './engine-validate.ts'
 import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { serve } from './serve.ts'
@@ -15,6 +17,8 @@ export const commands: readonly Command[] = [
   bench,
   explain,
   engine,
+  engineFit,
+  engineValidate,
   configCheck,
   configPrint,
   keysCreate,

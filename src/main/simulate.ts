@@ -14,7 +14,7 @@ import { ClientScripts } from '../sim/scripts.ts'
 import { SimulatedFleet } from '../sim/world.ts'
 import { assemble } from './assemble.ts'
 import { engineOptionsOf } from './engine-options.ts'
-import { callersOf, configOf } from './scenario-config.ts'
+import { callersOf, configOf, partsOf } from './scenario-config.ts'
 
 /** One scenario, one seed, one report: the platform of the configuration in a simulated world. */
 export interface SimulateOptions {
@@ -38,6 +38,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     warmUntil: secondsToUs(scenario.warmupS ?? 0),
     windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
     outputWeight: COST_DEFAULTS.outputWeight,
+    parts: partsOf(scenario),
   })
   const laws = new LawChecker()
   const journal = {
@@ -69,7 +70,8 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     scenario: scenario.name,
     seed: options.seed,
     endAt: end.endAt,
-    engine: end.engine,
+    engines: end.engines,
+    engineParts: end.engineParts,
     usdPerHour: usdPerHour(config),
     laws: laws.violations,
     wallSeconds: (wallMs() - startedMs) / 1_000,

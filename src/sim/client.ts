@@ -27,6 +27,8 @@ export interface ClientParts {
   /** Unique among the run's clients: names its requests and its random streams. */
   readonly name: string
   readonly endAt: Instant
+  /** Times as many as its spec says; 1. */
+  readonly load?: number
 }
 
 /** Turns of a conversation are about this long: what the ladder can trim away one by one. */
@@ -76,7 +78,7 @@ export class Client {
     const { spec, clock } = this.#parts
     const { arrivals } = spec
     if (arrivals.kind === 'closed') return
-    const factor = factorAt(spec.phases, usToSeconds(from))
+    const factor = (this.#parts.load ?? 1) * factorAt(spec.phases, usToSeconds(from))
     // A pause is looked at again soon; a gap that began in it would miss what follows.
     const gapUs =
       factor === 0 ? PAUSE_US : secondsToUs(drawUnitGap(arrivals, this.#arrivals) / (arrivals.ratePerS * factor))

@@ -55,7 +55,8 @@ function connect(platform: TestPlatform): RawSocket {
 }
 
 describe('a rate limit', () => {
-  const limited = { tenants: tenants({ requests: { perMinute: 300, burst: 2 } }) }
+  /** One more every ten seconds: longer than any of this takes. */
+  const limited = { tenants: tenants({ requests: { perMinute: 6, burst: 2 } }) }
 
   it('is told in headers, on answers and on refusals, and keeps to one tenant', async () => {
     const { platform } = await start(limited)
@@ -71,12 +72,12 @@ describe('a rate limit', () => {
       error: { type: 'rate_limit_error', code: 'rate_limit_requests' },
     })
     expect(Number(refused.headers.get('retry-after-ms'))).toBeGreaterThan(50)
-    expect(Number(refused.headers.get('retry-after-ms'))).toBeLessThanOrEqual(300)
+    expect(Number(refused.headers.get('retry-after-ms'))).toBeLessThanOrEqual(11_000)
     expect((await postJson(platform.address + CHAT, chat, authorization(GLOBEX_KEY))).status).toBe(200)
   })
 
   it('is waited out by the SDK for as long as our headers say', async () => {
-    const { platform } = await start(limited)
+    const { platform } = await start({ tenants: tenants({ requests: { perMinute: 300, burst: 2 } }) })
     const client = new OpenAI({ baseURL: platform.baseURL, apiKey: ACME_KEY, maxRetries: 4 })
     for (let i = 0; i < 4; i++) checked('chat', await client.chat.completions.create(chat))
     platform.journal.drain()

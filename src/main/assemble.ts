@@ -67,10 +67,11 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
   const pools = known.map((pool) => makePool(pool, now))
   const models = toModels(config)
   const rng = Rng.stream(config.seed, 'retry-jitter')
+  const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
   return {
     mode: config.admission.mode,
-    rungs: DEFAULT_RUNGS,
-    ladder: new Ladder(DEFAULT_RUNGS),
+    rungs,
+    ladder: new Ladder(rungs),
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
     lengths: new LengthReport(),
     tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),

@@ -18,8 +18,8 @@ import type { NoPlace } from './turnstile.ts'
  * May it come in? Gathers what admission must know, asks it, and carries out the verdict in one instant: the budget is
  * reserved and the ticket joins its lane, or nothing is taken at all.
  *
- * In observe-only mode the verdict is journalled and not enforced: whoever would have been refused comes in on the full
- * rung, as long as an engine could run it at all.
+ * In observe-only mode the verdict is journalled and not enforced: everybody comes in on the full rung, as long as an
+ * engine could run it at all.
  */
 export type Admission = { readonly kind: 'admitted' } | { readonly kind: 'rejected'; readonly refusal: Refusal }
 
@@ -30,9 +30,8 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   const facts = gatherFacts(policies, now, ticket.request)
   const verdict = decideAdmission(now, ticket.request, facts)
   feelPressure(platform, ticket.request, verdict)
-  if (verdict.kind === 'admitted') return enter(platform, ticket, now, verdict)
-  const waved = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict.refusal) : undefined
-  return waved === undefined ? verdict : enter(platform, ticket, now, waved)
+  const carriedOut = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict) : verdict
+  return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
 }
 
 function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: AdmittedVerdict): Admission {
@@ -141,23 +140,24 @@ function smallest(request: Request): Estimate {
   return { promptTokens, cachedTokens: 0, outputTokens: 1, outputTokensHigh: 1, cost: promptTokens, engineUs: 0 }
 }
 
-/** Observe only: what would have been refused for lateness, room or budget runs all the same. */
-function wavedThrough(
-  now: Instant,
-  request: Request,
-  facts: AdmissionFacts,
-  refusal: Refusal,
-): AdmittedVerdict | undefined {
-  if (refusal.blame === 'request' && refusal.code !== 'deadline-infeasible') return undefined
+/** Observe only: what would have been refused or degraded runs all the same, and in full. */
+function wavedThrough(now: Instant, request: Request, facts: AdmissionFacts, verdict: Verdict): Verdict {
+  if (verdict.kind === 'admitted' && verdict.rung.depth === 0) return verdict
+  const isHopeless = verdict.kind === 'rejected' && verdict.refusal.blame === 'request'
+  if (isHopeless && verdict.refusal.code !== 'deadline-infeasible') return verdict
+  // Nobody is late who has all the time in the world: only what no engine can run is refused.
   const patient: Request = { ...request, band: 'offline', deadlineAt: Number.MAX_SAFE_INTEGER }
-  const verdict: Verdict = decideAdmission(now, patient, {
+  const waved = decideAdmission(now, patient, {
     ...facts,
+    rungs: facts.rungs.slice(0, 1),
     dwellingDepth: 0,
     isOfflineShed: false,
     budgetRefusal: () => undefined,
   })
-  if (verdict.kind === 'rejected') return undefined
-  return { ...verdict, because: `observe only; it would have been refused: ${refusal.because}` }
+  if (waved.kind === 'rejected') return waved
+  const would =
+    verdict.kind === 'rejected' ? `been refused: ${verdict.refusal.because}` : `run on the rung ${verdict.rung.name}`
+  return { ...waved, because: `observe only; it would have ${would}` }
 }
 
 /** What a ticket that lost its place is told: when somebody with its plan would have a turn. */

@@ -4,11 +4,11 @@ import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { Collector } from '../sim/collector.ts'
 import { type Checked, checkExpectations } from '../sim/expectations.ts'
 import { makeReport, type Report } from '../sim/report.ts'
-import type { Scenario } from '../sim/scenario.ts'
+import type { Expectation, Scenario } from '../sim/scenario.ts'
 import { Tally } from '../sim/tally.ts'
 import { checkTarget, keyRing, parseUrl } from './bench-target.ts'
 import { type LoadEnd, type LoadState, runLoad } from './live-load.ts'
-import { configOf, streamsOf } from './scenario-config.ts'
+import { configOf, partsOf, streamsOf } from './scenario-config.ts'
 
 /**
  * A scenario's clients against a live server, ours or anybody's that speaks OpenAI's API, told by the same collector
@@ -69,6 +69,7 @@ export async function bench(options: BenchOptions): Promise<Benched> {
     warmUntil: secondsToUs((scenario.warmupS ?? 0) * Math.min(1, durationS / scenario.durationS)),
     windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
     outputWeight: COST_DEFAULTS.outputWeight,
+    parts: partsOf(scenario),
   })
   const tally = new Tally()
   const end = await runLoad({
@@ -84,12 +85,13 @@ export async function bench(options: BenchOptions): Promise<Benched> {
     },
     onTick: (state) => options.onTick(state, tally),
   })
-  const { prompt, cached } = collector.everybody.view(1).tokens
+  const { prompt, cached } = collector.whole.everybody.view(1).tokens
   const report = makeReport(collector, {
     scenario: scenario.name,
     seed: options.seed,
     endAt: end.endAt,
-    engine: { ...UNSEEN, prefixHitRatio: prompt === 0 ? undefined : cached / prompt },
+    engines: { engine: { ...UNSEEN, prefixHitRatio: prompt === 0 ? undefined : cached / prompt }, pools: {} },
+    engineParts: new Map(),
     usdPerHour: 0,
     laws: [],
     wallSeconds: end.endAt / 1_000_000,
@@ -99,5 +101,5 @@ export async function bench(options: BenchOptions): Promise<Benched> {
 }
 
 /** A live server is measured once: there is no variant to compare with. */
-const isAboutOneRun = (expectation: { atMostTimes?: unknown; atLeastTimes?: unknown }): boolean =>
-  expectation.atMostTimes === undefined && expectation.atLeastTimes === undefined
+const isAboutOneRun = ({ atMostTimes, atLeastTimes, of }: Expectation): boolean =>
+  atMostTimes === undefined && atLeastTimes === undefined && (of === undefined || of === '*')

@@ -56,6 +56,7 @@ export class LoadSeen implements LoadWatcher {
       poolId: undefined,
       replicaId: undefined,
       band: request.band,
+      bid: request.bid,
       rung: this.#head?.rung ?? 'full',
       outcome,
       because,

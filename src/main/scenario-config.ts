@@ -1,3 +1,4 @@
+import { type Instant, secondsToUs } from '../base/clock.ts'
 import type { ConfigFile } from '../config/fs-config-file.ts'
 import { hashKey } from '../config/key-hash.ts'
 import { buildConfig } from '../config/load.ts'
@@ -33,6 +34,16 @@ export function configOf(scenario: Scenario, seed: number, file?: ConfigFile): S
   const tree = { ...scenario.platform, tenants: keyed, seed }
   const lineOf: ConfigFile['lineOf'] = (problem) => file?.lineOf({ ...problem, path: ['platform', ...problem.path] })
   return { config: buildConfig({ path: file?.path ?? scenario.name, tree, lineOf }, {}), groupOf }
+}
+
+/** The stretches of time that its report tells of apart. */
+export function partsOf({ parts = {} }: Scenario): ReadonlyMap<string, { fromAt: Instant; toAt: Instant }> {
+  return new Map(
+    Object.entries(parts).map(([name, { fromS, toS }]) => [
+      name,
+      { fromAt: secondsToUs(fromS), toAt: secondsToUs(toS) },
+    ]),
+  )
 }
 
 export interface Caller {

@@ -11,15 +11,18 @@ import { makeReport, type Report } from '../sim/report.ts'
 import { runScenario } from '../sim/run-scenario.ts'
 import type { Scenario } from '../sim/scenario.ts'
 import { ClientScripts } from '../sim/scripts.ts'
+import type { TraceRequest } from '../sim/trace.ts'
 import { SimulatedFleet } from '../sim/world.ts'
 import { assemble } from './assemble.ts'
 import { engineOptionsOf } from './engine-options.ts'
-import { callersOf, configOf } from './scenario-config.ts'
+import { callersOf, configOf, partsOf } from './scenario-config.ts'
 
 /** One scenario, one seed, one report: the platform of the configuration in a simulated world. */
 export interface SimulateOptions {
   readonly seed: number
   readonly onProgress?: (atS: number) => void
+  /** A recorded workload in place of the scenario's own. */
+  readonly trace?: Iterable<TraceRequest> | undefined
   /** Hears every journal entry, in order. */
   readonly onEntry?: (entry: Entry) => void
   /** Measures real time; only the report's `wall` depends on it. */
@@ -38,6 +41,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     warmUntil: secondsToUs(scenario.warmupS ?? 0),
     windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
     outputWeight: COST_DEFAULTS.outputWeight,
+    parts: partsOf(scenario),
   })
   const laws = new LawChecker()
   const journal = {
@@ -63,13 +67,15 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     callers,
     collector,
     laws,
+    ...(options.trace === undefined ? {} : { trace: options.trace }),
     onProgress: options.onProgress ?? (() => {}),
   })
   return makeReport(collector, {
     scenario: scenario.name,
     seed: options.seed,
     endAt: end.endAt,
-    engine: end.engine,
+    engines: end.engines,
+    engineParts: end.engineParts,
     usdPerHour: usdPerHour(config),
     laws: laws.violations,
     wallSeconds: (wallMs() - startedMs) / 1_000,

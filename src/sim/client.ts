@@ -27,6 +27,8 @@ export interface ClientParts {
   /** Unique among the run's clients: names its requests and its random streams. */
   readonly name: string
   readonly endAt: Instant
+  /** Times as many as its spec says; 1. */
+  readonly load?: number
 }
 
 /** Turns of a conversation are about this long: what the ladder can trim away one by one. */
@@ -76,7 +78,7 @@ export class Client {
     const { spec, clock } = this.#parts
     const { arrivals } = spec
     if (arrivals.kind === 'closed') return
-    const factor = factorAt(spec.phases, usToSeconds(from))
+    const factor = (this.#parts.load ?? 1) * factorAt(spec.phases, usToSeconds(from))
     // A pause is looked at again soon; a gap that began in it would miss what follows.
     const gapUs =
       factor === 0 ? PAUSE_US : secondsToUs(drawUnitGap(arrivals, this.#arrivals) / (arrivals.ratePerS * factor))
@@ -172,7 +174,7 @@ const PAUSE_US = 100_000
 const ROUND_TRIP_US = 1_000
 
 /** A system part and turns: the last one is the question. */
-function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Segment[] {
+export function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Segment[] {
   const systemTokens = Math.min(prefixTokens ?? SYSTEM_TOKENS_MAX, promptTokens - 1)
   const segments: Segment[] = systemTokens > 0 ? [{ role: 'system', tokens: systemTokens }] : []
   let left = promptTokens - Math.max(0, systemTokens)
@@ -185,7 +187,7 @@ function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Seg
 }
 
 /** Takes everything at once; remembers only how it was refused. */
-class SimSink implements Sink {
+export class SimSink implements Sink {
   refusal: Refusal | undefined
 
   start(): void {}

@@ -70,8 +70,14 @@ export function runCanary(run: CanaryRun): CanaryStory {
   const tenants = makeTenants(Rng.stream(run.seed, 'tenants'))
   const judge = new Judge(run.judge)
   const rollout = new Rollout({
-    ...{ name: `rollout-${run.seed}`, model: 'm', stable: 'v1', canary: 'v2', stickyBy: 'session' },
-    ...{ steps: run.steps ?? [0.05, 0.25, 0.5], dwellUs: 0, pins: [] },
+    name: `rollout-${run.seed}`,
+    model: 'm',
+    stable: 'v1',
+    canary: 'v2',
+    stickyBy: 'session',
+    steps: run.steps ?? [0.05, 0.25, 0.5],
+    dwellUs: 0,
+    pins: [],
   })
   const changes = [rollout.start(0, 'test', 'begin')]
   let canaryAttempts = 0

@@ -65,6 +65,8 @@ export class Candidate extends Waiter {
   readonly sessionHash: number | undefined
   readonly avoidReplicaId: string | undefined
   room: ReplicaRoom | undefined = undefined
+  /** Its first token has come. */
+  hasBegun = false
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */

@@ -116,6 +116,14 @@ export class Dispatcher {
     return this.#effects.take()
   }
 
+  /** The first token has come: its prompt no longer stands before others at its replica. */
+  begin(now: number, leaseId: number): readonly Effect[] {
+    const candidate = this.#book.held(leaseId)
+    if (candidate?.room === undefined) return NO_EFFECTS
+    this.#book.begin(candidate)
+    return this.#giveIn(now, this.#fleet.grow(candidate.room))
+  }
+
   /** Output so far: what goes beyond the prediction is charged as it comes. */
   progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)

@@ -47,8 +47,13 @@ describe('the judge', () => {
   it('says its numbers', () => {
     const judge = new Judge()
     const fact = {
-      ...{ tenantId: 'a', promptTokens: 100, isFailed: false, isRefused: false },
-      ...{ ttftRatio: 1, interTokenRatio: 1, costRatio: 1 },
+      tenantId: 'a',
+      promptTokens: 100,
+      isFailed: false,
+      isRefused: false,
+      ttftRatio: 1,
+      interTokenRatio: 1,
+      costRatio: 1,
     }
     for (let i = 0; i < 60; i++) {
       judge.observeStable(fact)
@@ -71,8 +76,13 @@ describe('the judge', () => {
   it('does not blame the canary for an outage of everything', () => {
     const judge = new Judge()
     const fact = {
-      ...{ tenantId: 'a', promptTokens: 100, isFailed: true, isRefused: false },
-      ...{ ttftRatio: undefined, interTokenRatio: undefined, costRatio: undefined },
+      tenantId: 'a',
+      promptTokens: 100,
+      isFailed: true,
+      isRefused: false,
+      ttftRatio: undefined,
+      interTokenRatio: undefined,
+      costRatio: undefined,
     }
     for (let i = 0; i < 300; i++) {
       judge.observeStable(fact)

@@ -172,13 +172,7 @@ export class Rollout {
     this.#stepSince = now
   }
 
-  #change(
-    kind: RolloutChange['kind'],
-    at: number,
-    by: string,
-    because: string,
-    verdict: JudgeVerdict | undefined = undefined,
-  ): RolloutChange {
+  #change(kind: RolloutChange['kind'], at: number, by: string, because: string, verdict?: JudgeVerdict): RolloutChange {
     return { kind, at, by, because, split: this.split(), verdict }
   }
 }

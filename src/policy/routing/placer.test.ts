@@ -204,9 +204,18 @@ describe('placing', () => {
     const granted = new Map<string, number>()
     for (let i = 0; i < 40; i++) {
       const offered = dispatcher.offer(i, {
-        ...{ ticketId: `t${i}`, poolId: 'p', tenant, key, band: 'standard', bid: 0 },
-        ...{ estimate: makeEstimate(500, 50), arrivedAt: i, expiresAt: 60_000_000, isReady: true },
-        ...{ prefixHashes: blocks(i % 3, 20), sessionHash: i % 5 },
+        ticketId: `t${i}`,
+        poolId: 'p',
+        tenant,
+        key,
+        band: 'standard',
+        bid: 0,
+        estimate: makeEstimate(500, 50),
+        arrivedAt: i,
+        expiresAt: 60_000_000,
+        isReady: true,
+        prefixHashes: blocks(i % 3, 20),
+        sessionHash: i % 5,
       })
       for (const effect of offered.effects)
         if (effect.kind === 'granted')

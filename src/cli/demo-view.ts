@@ -1,4 +1,4 @@
-import { styleText } from 'node:util'
+import { stripVTControlCharacters, styleText } from 'node:util'
 import type { DemoEnd, DemoPhase, DemoTenant, DemoView } from '../main/demo.ts'
 
 /** What the demo shows while it runs, and what it says afterwards. Text only: who calls it knows where it goes. */
@@ -135,19 +135,16 @@ function ms(value: number | undefined): string {
 
 /** Columns as wide as what is seen in them: colours have no width. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widthOf = (text: string): number => stripped(text).length
+  const widthOf = (text: string): number => stripVTControlCharacters(text).length
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => widthOf(row[i] ?? ''))))
   const line = (cells: readonly string[]): string =>
     cells
       .map((cell, i) => {
         const gap = ' '.repeat(Math.max(0, (widths[i] ?? 0) - widthOf(cell)))
-        const isNumber = /^[\d.]+( %| s| ms)?$/.test(stripped(cell))
+        const isNumber = /^[\d.]+( %| s| ms)?$/.test(stripVTControlCharacters(cell))
         return isNumber ? gap + cell : cell + gap
       })
       .join('  ')
       .trimEnd()
   return [paint('dim', line(head)), ...rows.map(line)]
 }
-
-// oxlint-disable-next-line no-control-regex -- that is what a colour is
-const stripped = (text: string): string => text.replaceAll(/\u001b\[\d+m/g, '')

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { demoLine, demoScreen, demoSummary } from '../../src/cli/demo-view.ts'
 import { buildConfig } from '../../src/config/load.ts'
@@ -11,9 +12,6 @@ beforeAll(async () => {
   platform = await serve(config, { out: () => {}, err: () => {} })
 })
 afterAll(() => platform.close())
-
-// oxlint-disable-next-line no-control-regex -- colours are not what is tested
-const plain = (text: string): string => text.replaceAll(/\u001b\[\d+m/g, '')
 
 it('shows the three phases, and sums them up', async () => {
   const views: DemoView[] = []
@@ -39,9 +37,11 @@ it('shows the three phases, and sums them up', async () => {
     }
   }
   const last = views.at(-1)!
-  expect(plain(demoScreen(last, phases))).toMatch(/calm {2}→ {2}spike: globex × 20 {2}→ {2}▶ recovery[\s\S]*globex/)
+  expect(stripVTControlCharacters(demoScreen(last, phases))).toMatch(
+    /calm {2}→ {2}spike: globex × 20 {2}→ {2}▶ recovery[\s\S]*globex/,
+  )
   expect(demoLine(last)).toMatch(/^ +\d+ s {2}recovery {2}acme [\d.]+\/s/)
-  expect(plain(demoSummary(end))).toMatch(/globex sent twenty times as much[\s\S]*Look deeper/)
+  expect(stripVTControlCharacters(demoSummary(end))).toMatch(/globex sent twenty times as much[\s\S]*Look deeper/)
 })
 
 it('says so when a promise was missed', () => {
@@ -65,7 +65,7 @@ it('says so when a promise was missed', () => {
     lagMs: { mean: 50, max: 400, over20MsRatio: 0.5 },
     phases: [{ phase: { name: 'spike', fromS: 0, toS: 1 }, tenants: [tenant('acme', 1_500), tenant('globex', 900)] }],
   }
-  const text = plain(demoSummary(end))
+  const text = stripVTControlCharacters(demoSummary(end))
   expect(text).toContain('acme did NOT keep its promise: p95 1.5 s of 1 s, 1 refused')
   expect(text).toContain('This machine was busy: 50 % of the requests left over 20 ms late')
 })

@@ -44,14 +44,15 @@ function errorsOf(texts: readonly string[], count: (text: string) => number): { 
   return { mean: 100 * mean, absolute: 100 * absolute }
 }
 
-/** Best of nine rounds: what the neighbours on the machine do is not our cost. */
+/** This thread's own CPU time, best of nine rounds: what the neighbours on the machine do is not our cost. */
 function usPerCall(texts: readonly string[], count: (text: string) => number, calls: number): number {
   let sum = 0
   let bestUs = Number.POSITIVE_INFINITY
   for (let round = 0; round < 9; round++) {
-    const startedAt = performance.now()
+    const from = process.threadCpuUsage()
     for (let i = 0; i < calls; i++) sum += count(texts[i % texts.length] as string)
-    bestUs = Math.min(bestUs, ((performance.now() - startedAt) * 1_000) / calls)
+    const { user, system } = process.threadCpuUsage(from)
+    bestUs = Math.min(bestUs, (user + system) / calls)
   }
   return sum < 0 ? 0 : bestUs
 }
@@ -78,8 +79,8 @@ findings.push({
 const chat = pieces(KINDS['prose'] as string)
 const long = [(KINDS['code'] as string).repeat(4).slice(0, 1_000_000)]
 const wide = [Object.values(TEXTS).join('\n').repeat(2).slice(0, 1_024)]
-findings.push({ name: '1 kB of prose', value: usPerCall(chat, estimateTokens, 50_000), unit: 'µs', below: 1 })
-findings.push({ name: '1 kB of mixed scripts', value: usPerCall(wide, estimateTokens, 50_000), unit: 'µs', below: 1 })
-findings.push({ name: `${long[0]?.length} characters`, value: usPerCall(long, estimateTokens, 5_000), unit: 'µs' })
+findings.push({ name: '1 kB of prose', value: usPerCall(chat, estimateTokens, 100_000), unit: 'µs', below: 1 })
+findings.push({ name: '1 kB of mixed scripts', value: usPerCall(wide, estimateTokens, 100_000), unit: 'µs', below: 1 })
+findings.push({ name: `${long[0]?.length} characters`, value: usPerCall(long, estimateTokens, 10_000), unit: 'µs' })
 findings.push({ name: '1 kB of prose, exactly', value: usPerCall(chat, (t) => encode(t).length, 1_000), unit: 'µs' })
 tell('estimate: 1 µs per kilobyte, within 10 %', findings)

@@ -4,8 +4,9 @@ import { type Finding, tell } from './tell.ts'
 /**
  * Claim: two and eight tenants that all send more than their share (256 tokens in, 256 out) receive the same service;
  * with lengths predicted from history the accumulated gap is at most 1.1 times that with true lengths known, mean of
- * ten seeds. Shown beside the virtual token counter, round robin and first come, first served. Service counts 1 for a
- * prompt token and 2 for an output token, as in the VTC paper; ten virtual minutes a run.
+ * ten seeds. Also shown, without a claim: lengths spread evenly from 32 to 480, where every prediction must be wrong;
+ * and beside each the virtual token counter, round robin and first come, first served. Service counts 1 for a prompt
+ * token and 2 for an output token, as in the VTC paper; ten virtual minutes a run, the first two not counted.
  */
 const SEEDS = 10
 
@@ -34,7 +35,8 @@ for (const lengths of ['fixed', 'varied'] as const) {
       findings.push({ name: `${tenantCount} tenants, ${lengths}: ${name}`, value, unit: 'service units' })
     })
     const value = (gaps[1] as number) / (gaps[0] as number)
-    findings.push({ name: `${tenantCount} tenants, ${lengths}: history ÷ true`, value, unit: 'times', below: 1.1 })
+    const claim = lengths === 'fixed' ? { below: 1.1 } : {}
+    findings.push({ name: `${tenantCount} tenants, ${lengths}: history ÷ true`, value, unit: 'times', ...claim })
   }
 }
 tell('accumulated service gap of overloading tenants, mean of 10 seeds', findings)

@@ -2,17 +2,17 @@ import type { Cancellation } from '../base/cancellation.ts'
 import type { Segment } from '../domain/request.ts'
 import { chatTexts, completionTexts } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
-import { SLICE_CHARACTERS, slicesOf } from './text-slices.ts'
+import { type LongWork, runLongWork, WORK_PER_BREATH } from './long-work.ts'
+import { slicesOf } from './text-slices.ts'
 import { append, piecesOf, type Tokenizer } from './tokenizer.ts'
 
 /**
  * What does this prompt say, and which tokens is it? A chat becomes tokens as by a chat template: each message in its
  * frame of special tokens, then the head of the answer. A completion's prompt is its tokens and nothing else.
  *
- * Reading is the one costly thing that a simulated engine does (7 ms for 100 kB of English, half a second for as much
- * of the worst), so it is done once per request however many answers or attempts it has, and long prompts are read a
- * slice at a time: `breathe` lets the event loop run in between. Where time is virtual there is no `breathe`, and
- * reading happens at once. A prompt of more than `tokensMax` is refused anyway: reading stops soon after.
+ * Reading is the one costly thing that a simulated engine does (10 ms for 100 kB of English, 300 ms for as much of the
+ * worst), so it is done once per request however many answers or attempts it has, and long prompts are read a slice at
+ * a time: `breathe` lets the event loop run in between. A prompt of more than `tokensMax` is refused anyway: reading stops soon after.
  */
 export interface PromptReaderOptions {
   readonly tokenizer: Tokenizer
@@ -60,43 +60,31 @@ export class PromptReader {
 
   /** At once for short prompts; a promise for long ones. Called off, it returns what it has. */
   read(body: Body, cancellation?: Cancellation): ReadPrompt | Promise<ReadPrompt> {
+    return this.#known.get(body) ?? this.run(this.reading(body), charactersOf(body), cancellation)
+  }
+
+  /** Work on prompts, of about so many characters. */
+  run<T>(work: LongWork<T>, characters: number, cancellation?: Cancellation): T | Promise<T> {
+    return runLongWork(work, { breathe: this.#breathe, isShort: characters <= WORK_PER_BREATH, cancellation })
+  }
+
+  *reading(body: Body): LongWork<ReadPrompt> {
     const known = this.#known.get(body)
     if (known !== undefined) return known
-    const reading = this.#readSlowly(body)
-    if (this.#breathe === undefined || charactersOf(body) <= SLICE_CHARACTERS) {
-      for (;;) {
-        const step = reading.next()
-        if (step.done === true) return this.#remember(body, step.value)
+    let isCalledOff = false
+    const slowly = this.#readSlowly(body)
+    for (let step = slowly.next(false); ; step = slowly.next(isCalledOff)) {
+      if (step.done !== true) {
+        isCalledOff = yield step.value
+        continue
       }
+      if (!isCalledOff) this.#known.set(body, step.value)
+      return step.value
     }
-    return this.#readBreathing(body, reading, this.#breathe, cancellation)
-  }
-
-  async #readBreathing(
-    body: Body,
-    reading: Generator<number, ReadPrompt, boolean>,
-    breathe: () => Promise<void>,
-    cancellation: Cancellation | undefined,
-  ): Promise<ReadPrompt> {
-    let characters = 0
-    for (;;) {
-      const isCalledOff = cancellation?.isCancelled === true
-      const step = reading.next(isCalledOff)
-      if (step.done === true) return isCalledOff ? step.value : this.#remember(body, step.value)
-      characters += step.value
-      if (characters < SLICE_CHARACTERS) continue
-      characters = 0
-      await breathe()
-    }
-  }
-
-  #remember(body: Body, prompt: ReadPrompt): ReadPrompt {
-    this.#known.set(body, prompt)
-    return prompt
   }
 
   /** Yields the length of each slice after it is read; told `true`, it stops there. */
-  *#readSlowly(body: Body): Generator<number, ReadPrompt, boolean> {
+  *#readSlowly(body: Body): LongWork<ReadPrompt> {
     const isChat = 'messages' in body
     const { messageStart, roleEnd, messageEnd } = this.tokenizer.frame
     const segments: ReadSegment[] = []
@@ -151,7 +139,7 @@ interface GivenText {
 }
 
 /** What there is to tokenize. */
-function charactersOf(body: Body): number {
+export function charactersOf(body: Body): number {
   const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
   return texts.reduce((sum, { text }) => sum + text.length, 0)
 }

@@ -148,6 +148,24 @@ describe('a simulated answer', () => {
     expect(promptTokens).toBe(encodeWhole(tokenizer, content).length + 7)
   })
 
+  it('lets others go first when there is much to make', async () => {
+    let breaths = 0
+    const breathe = () => {
+      breaths++
+      return Promise.resolve()
+    }
+    const reader = new PromptReader({ tokenizer, tokensMax: 1_000, breathe })
+    const text = new SimulatedText({ reader, seed: 1, blockTokens: 16, contextTokensMax: 1_000 })
+    const body = { model: 'm', messages: [{ role: 'user', content: DOC }] }
+    const plan = { keptSegments: [0], outputTokensMax: 100 } as unknown as Plan
+    const scriptsOf = (choiceCount: number) =>
+      text.scriptsFor({ text: { body }, choiceCount } as unknown as Request, plan, new Cancellation())
+    expect(scriptsOf(1)).not.toBeInstanceOf(Promise)
+    const many = await scriptsOf(50)
+    expect(many.kind === 'made' && many.scripts.length).toBe(50)
+    expect(breaths).toBeGreaterThan(5)
+  })
+
   it('comes n times, differently, on one prompt', async () => {
     const three = await answers({ choices: 3 })
     expect(new Set(three.map(({ text }) => text)).size).toBe(3)

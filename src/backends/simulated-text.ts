@@ -6,7 +6,8 @@ import { type EngineKnobs, readEngineKnobs } from '../wire/engine-knobs.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { BlockNames } from './block-names.ts'
 import { AnswerMaterial } from './extract-answer.ts'
-import type { PromptReader, ReadPrompt, ReadSegment } from './prompt-reader.ts'
+import { type LongWork, WORK_PER_BREATH } from './long-work.ts'
+import { charactersOf, type PromptReader, type ReadPrompt, type ReadSegment } from './prompt-reader.ts'
 import type { Script, Scripts, ScriptsMade } from './simulated.ts'
 import { append, encodeWhole, piecesOf, type Tokenizer } from './tokenizer.ts'
 
@@ -51,47 +52,60 @@ export class SimulatedText implements Scripts {
   }
 
   scriptsFor(request: Request, plan: Plan, cancellation: Cancellation): ScriptsMade | Promise<ScriptsMade> {
-    const body = (request.text?.body ?? { messages: [] }) as ChatBody | CompletionBody
-    const prompt = this.#options.reader.read(body, cancellation)
-    if (prompt instanceof Promise) return prompt.then((read) => this.#scripts(read, body, request, plan))
-    return this.#scripts(prompt, body, request, plan)
+    const body = (request.text?.body ?? { messages: [] }) as Body
+    const size = charactersOf(body) + request.choiceCount * WORK_PER_CHOICE
+    return this.#options.reader.run(this.#make(body, request, plan), size, cancellation)
   }
 
-  #scripts(read: ReadPrompt, body: ChatBody | CompletionBody, request: Request, plan: Plan): ScriptsMade {
-    const { contextTokensMax, blockTokens, reader } = this.#options
+  *#make(body: Body, request: Request, plan: Plan): LongWork<ScriptsMade> {
+    const { contextTokensMax, reader } = this.#options
+    const read = yield* reader.reading(body)
     const prompts = promptsOf(read, plan)
     const longest = Math.max(...prompts.map(({ tokenCount }) => tokenCount))
     if (read.isCut || longest >= contextTokensMax) {
       const count = read.isCut ? `more than ${contextTokensMax}` : String(longest)
-      return {
-        kind: 'refused',
-        because: `The prompt has ${count} tokens; there is room for ${contextTokensMax} with the answer.`,
-      }
+      const because = `The prompt has ${count} tokens; there is room for ${contextTokensMax} with the answer.`
+      return { kind: 'refused', because }
     }
-    const knobs = readEngineKnobs(body)
+    yield WORK_PER_BREATH
     const answersEach = Math.max(1, Math.floor(request.choiceCount / prompts.length))
-    const scripts = prompts.flatMap(({ segments, tokens, tokenCount }) => {
-      const material = new Material(reader.tokenizer, segments)
-      const names = new BlockNames(blockTokens)
-      names.add(tokens)
-      const outputTokensMax = Math.min(plan.outputTokensMax, contextTokensMax - tokenCount)
-      return Array.from({ length: answersEach }, (_, choice): Script => {
-        const rng = Rng.stream(this.#options.seed + (body.seed ?? 0), `${material.hash}/${choice}`)
-        const { pieces, ...answer } = answerOf(material, rng, { ...knobs, choice, outputTokensMax })
-        return {
-          promptTokens: tokenCount,
-          sharesPrompt: choice > 0,
-          outputTokens: pieces.length,
-          // The next turn of a conversation begins with this prompt and this answer: both can be found again.
-          prefixHashes: names.with(answer.tokens),
-          textBetween: (from, to) => pieces.slice(from, to).join(''),
-          finishReason: answer.finishReason,
-        }
-      })
-    })
+    const scripts: Script[] = []
+    for (const prompt of prompts) scripts.push(...(yield* this.#answers(prompt, body, plan, answersEach)))
     return { kind: 'made', scripts }
   }
+
+  *#answers(prompt: OnePrompt, body: Body, plan: Plan, count: number): LongWork<Script[]> {
+    const { contextTokensMax, blockTokens, reader, seed } = this.#options
+    const { segments, tokens, tokenCount } = prompt
+    const knobs = readEngineKnobs(body)
+    const material = new Material(reader.tokenizer, segments)
+    yield WORK_PER_BREATH
+    const names = new BlockNames(blockTokens)
+    names.add(tokens)
+    const outputTokensMax = Math.min(plan.outputTokensMax, contextTokensMax - tokenCount)
+    const scripts: Script[] = []
+    for (let choice = 0; choice < count; choice++) {
+      const rng = Rng.stream(seed + (body.seed ?? 0), `${material.hash}/${choice}`)
+      const { pieces, ...answer } = yield* answering(material, rng, { ...knobs, choice, outputTokensMax })
+      scripts.push({
+        promptTokens: tokenCount,
+        sharesPrompt: choice > 0,
+        outputTokens: pieces.length,
+        // The next turn of a conversation begins with this prompt and this answer: both can be found again.
+        prefixHashes: names.with(answer.tokens),
+        textBetween: (from, to) => pieces.slice(from, to).join(''),
+        finishReason: answer.finishReason,
+      })
+      yield WORK_PER_CHOICE
+    }
+    return scripts
+  }
 }
+
+type Body = ChatBody | CompletionBody
+
+/** An answer takes about a tenth of a millisecond when its sentences are known. */
+const WORK_PER_CHOICE = 128
 
 interface OnePrompt {
   readonly segments: readonly ReadSegment[]
@@ -163,12 +177,12 @@ interface Answer extends Tokens {
   readonly finishReason: 'stop' | 'length'
 }
 
-function answerOf(material: Material, rng: Rng, wanted: Wanted): Answer {
+function* answering(material: Material, rng: Rng, wanted: Wanted): LongWork<Answer> {
   const { outputTokensMax, isJson } = wanted
   const isEndless = wanted.ignoresEnd && !isJson
   const tokensMin = isEndless ? outputTokensMax : Math.min(wanted.minTokens, outputTokensMax)
   const natural = Math.max(lengthAt(rng.next()), tokensMin)
-  const said = say(material.sentences(rng, wanted.choice), material, { tokens: natural, tokensMin })
+  const said = yield* saying(material.sentences(rng, wanted.choice), material, { tokens: natural, tokensMin })
   const whole = isJson ? material.tokensOf(asJson(said)) : said
   const stopped = cutAtStop(whole.pieces, wanted)
   if (stopped !== undefined && stopped.length <= outputTokensMax) {
@@ -189,11 +203,11 @@ function lengthAt(quantile: number): number {
 }
 
 /** Whole sentences, at least one, as near to so many tokens as they come. */
-function say(
+function* saying(
   sentences: Iterator<string, never>,
   material: Material,
   wanted: { readonly tokens: number; readonly tokensMin: number },
-): Tokens {
+): LongWork<Tokens> {
   const tokens: number[] = []
   const pieces: string[] = []
   const add = (text: Tokens): void => {
@@ -208,6 +222,7 @@ function say(
     if (!isFirst && isCloserWithout && tokens.length >= wanted.tokensMin) break
     add(next)
     if (next.tokens.length >= lacking) break
+    yield next.tokens.length
   }
   return { tokens, pieces }
 }

@@ -16,8 +16,8 @@
  * there, the tokens may differ from those of the whole by one or two; put together they still spell the same text.
  */
 
-/** Ordinary text takes a tenth of a millisecond a slice, random Chinese, the worst we know, about ten. */
-export const SLICE_CHARACTERS = 2_048
+/** Small beside what is done between two breaths. */
+export const SLICE_CHARACTERS = 512
 
 /** Twice the longest token of the vocabulary (128 blanks), and longer than any word that people write. */
 export const RUN_CHARACTERS_MAX = 256

@@ -53,7 +53,8 @@ describe('promises', () => {
         const clock = new VirtualClock()
         const log: string[] = []
         const chain = async (name: number): Promise<void> => {
-          for (let i = 0; i < depth; i++) await (i % 2 === 0 ? Promise.resolve() : Promise.all([Promise.resolve()]))
+          for (let i = 0; i < depth; i++)
+            await (i % 2 === 0 ? Promise.resolve() : Promise.all([Promise.resolve(), Promise.resolve()]))
           log.push(`end ${name} at ${clock.now()}`)
         }
         for (let i = 0; i < timers; i++) {

@@ -1,11 +1,25 @@
+import { bench } from './bench.ts'
 import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
 import { engine } from './engine.ts'
+import { engineFit } from './engine-fit.ts'
+import { engineValidate } from './engine-validate.ts'
 import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { serve } from './serve.ts'
 import { simulate } from './simulate.ts'
 
 /** Every command, in the order in which the help lists them. */
-export const commands: readonly Command[] = [serve, simulate, explain, engine, configCheck, configPrint, keysCreate]
+export const commands: readonly Command[] = [
+  serve,
+  simulate,
+  bench,
+  explain,
+  engine,
+  engineFit,
+  engineValidate,
+  configCheck,
+  configPrint,
+  keysCreate,
+]

@@ -54,7 +54,7 @@ export const engine: Command = {
       path: textFlag(flags, 'config'),
       flags: { 'engine.listenHost': textFlag(flags, 'host'), 'engine.listenPort': textFlag(flags, 'port') },
     })
-    const options = optionsOf(flags)
+    const options = engineServerOptions(flags)
     // Loaded only now: help, version and a broken configuration need none of the platform.
     const { serveEngine } = await import('../main/engine-server.ts')
     return runUntilSignal(() => serveEngine(config, io, options))
@@ -64,7 +64,8 @@ export const engine: Command = {
 const COUNT = { min: 1, max: 1_000_000_000, isWhole: true }
 const RATIO = { min: 0, max: 1 }
 
-function optionsOf(flags: FlagValues): EngineServerOptions {
+/** What the words say, checked. */
+export function engineServerOptions(flags: FlagValues): EngineServerOptions {
   const count = (name: string): number | undefined => numberFlag(flags, name, COUNT)
   const afterMany = (name: string): number | undefined => numberFlag(flags, name, { ...COUNT, min: 0 })
   return {

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import type { Simulation } from '../main/live-simulation.ts'
 import { reportTable } from '../main/report-table.ts'
-import { type Command, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { type Command, type FlagValues, JSON_FLAG, REPORT_FLAG, textFlag, UsageError } from './command.ts'
 import { ProgressLine } from './live-progress-line.ts'
 
 export const simulate: Command = {
@@ -19,6 +19,7 @@ export const simulate: Command = {
       meaning: 'change one value of the scenario; may be given again',
       multiple: true,
     },
+    report: REPORT_FLAG,
     json: JSON_FLAG,
   },
   examples: [
@@ -40,8 +41,15 @@ export const simulate: Command = {
         progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s`),
     })
     progress.clear()
-    const isFine = simulation.expectations.every(({ holds }) => holds) && simulation.report.laws.length === 0
+    const reports = [simulation.report, ...Object.values(simulation.variants)]
+    const isLawful = reports.every(({ laws }) => laws.length === 0)
+    const isFine = isLawful && simulation.expectations.every(({ holds }) => holds)
     io.out(flags['json'] === true ? asJson(simulation) : asText(simulation))
+    const folder = textFlag(flags, 'report')
+    if (folder !== undefined) {
+      const { writeReport } = await import('../main/fs-report.ts')
+      io.err(`The page: ${writeReport(folder, { ...simulation, isLive: false })}`)
+    }
     return isFine ? 0 : 1
   },
 }

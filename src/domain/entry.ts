@@ -79,6 +79,7 @@ export interface Settled extends Stamp {
   readonly poolId: string | undefined
   readonly replicaId: string | undefined
   readonly band: Band
+  readonly bid: number
   readonly rung: string
   readonly outcome: Outcome
   readonly because: string

@@ -27,18 +27,22 @@ export function measure(platform: Platform, ticket: Ticket, ending: Ending): Mea
     outputTokens: ticket.outputTokens,
   }
   const cost = hasServed ? weightedTokens(work, platform.policies.outputWeight) : 0
-  return { cost, ending: ending.kind, firstTokenUs }
+  return { cost, ending: ending.kind, firstTokenUs, meanTokenUs: meanTokenUsOf(ticket) }
 }
 
-/** An attempt is over: how fast was the engine, and how fast does its pool drain? */
+/** Mean time between the tokens of one choice; undefined when there were fewer than two. */
+function meanTokenUsOf(ticket: Ticket): number | undefined {
+  const { firstTokenAt, lastTokenAt } = ticket
+  const tokensPerChoice = ticket.outputTokens / ticket.request.choiceCount
+  if (firstTokenAt === undefined || lastTokenAt === undefined || tokensPerChoice <= 1) return undefined
+  return lastTokenAt > firstTokenAt ? (lastTokenAt - firstTokenAt) / (tokensPerChoice - 1) : undefined
+}
+
+/** An attempt is over: how fast was the engine? */
 export function learnFromAttempt(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
   const pool = platform.policies.poolsById.get(lease.replica.poolId)
-  const { plan, grantedAt, firstTokenAt, lastTokenAt } = ticket
-  if (pool === undefined || plan === undefined || grantedAt === undefined) return
-  const replicaCount = platform.policies.dispatcher.poolFacts(lease.replica.poolId)?.readyReplicaCount ?? 0
-  const now = platform.world.clock.now()
-  if (ending.kind === 'finished') pool.wait.completed(now, { cost: plan.estimate.cost, replicaCount })
-  if (firstTokenAt === undefined) return
+  const { plan, grantedAt, firstTokenAt } = ticket
+  if (pool === undefined || plan === undefined || grantedAt === undefined || firstTokenAt === undefined) return
   const usage = ending.kind === 'finished' ? ending.usage : undefined
   const promptTokens = usage?.promptTokens ?? plan.estimate.promptTokens
   const cachedTokens = usage?.cachedTokens ?? 0
@@ -50,11 +54,10 @@ export function learnFromAttempt(platform: Platform, ticket: Ticket, lease: Leas
       tookUs: firstTokenAt - grantedAt,
     })
   }
-  const tokensPerChoice = ticket.outputTokens / ticket.request.choiceCount
-  if (lastTokenAt !== undefined && tokensPerChoice > 1 && lastTokenAt > firstTokenAt) {
-    const gapUs = (lastTokenAt - firstTokenAt) / (tokensPerChoice - 1)
-    pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(tokensPerChoice / 2), gapUs })
-  }
+  const gapUs = meanTokenUsOf(ticket)
+  if (gapUs === undefined) return
+  const outputPerChoice = Math.round(ticket.outputTokens / ticket.request.choiceCount)
+  pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
 }
 
 /** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */

@@ -67,7 +67,12 @@ export class Platform {
     return this.policies.budgets.view(this.world.clock.now(), scopesOf(request))
   }
 
-  chargeOn(ticket: Ticket): void {
+  begun(ticket: Ticket): void {
+    if (ticket.lease !== undefined) this.turnstile.begin(ticket, ticket.lease)
+  }
+
+  /** It is longer than predicted: fairness charges as it comes. */
+  grown(ticket: Ticket): void {
     if (ticket.lease !== undefined) this.turnstile.progress(ticket.lease, ticket.outputTokens)
   }
 

@@ -27,7 +27,7 @@ export async function serveRequest(
   sink: Sink,
 ): Promise<Settled> {
   const ticket = new Ticket(request, cancellation)
-  const relay = new Relay(platform.world.clock, ticket, sink, (longer) => platform.chargeOn(longer))
+  const relay = new Relay(platform.world.clock, ticket, sink, platform)
   platform.arrive(ticket)
   try {
     const verdict = admit(platform, ticket)

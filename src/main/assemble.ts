@@ -18,7 +18,7 @@ import { Demand } from '../policy/ladder/demand.ts'
 import { Ladder } from '../policy/ladder/ladder.ts'
 import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
-import { FixedLimit } from '../policy/limits/fixed.ts'
+import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
@@ -39,8 +39,11 @@ export interface Parts {
 export function assemble(config: Config, parts: Parts): Platform {
   const setups = toPools(config)
   const now = parts.clock.now()
-  const policies = makePolicies(config, setups, now)
-  for (const setup of setups) addReplicas(policies, setup, now)
+  const pools = setups.map((setup) => ({ setup, speed: speedOf(config, setup, COST_DEFAULTS.outputWeight) }))
+  const policies = makePolicies(config, pools, now)
+  // Any tenant may come to any pool, so the tightest promise holds.
+  const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
+  for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   return new Platform({
     world: { ...parts, capacity: soleHolder },
@@ -54,9 +57,14 @@ export function assemble(config: Config, parts: Parts): Platform {
 /** One gateway alone holds all the room there is; limits bound it. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
 
-function makePolicies(config: Config, setups: readonly PoolSetup[], now: Instant): Policies {
+interface KnownPool {
+  readonly setup: PoolSetup
+  readonly speed: PoolSpeed
+}
+
+function makePolicies(config: Config, known: readonly KnownPool[], now: Instant): Policies {
   const { outputWeight } = COST_DEFAULTS
-  const pools = setups.map((setup) => makePool(setup, speedOf(config, setup, outputWeight), now))
+  const pools = known.map((pool) => makePool(pool, now))
   const models = toModels(config)
   const rng = Rng.stream(config.seed, 'retry-jitter')
   return {
@@ -84,7 +92,7 @@ function makePolicies(config: Config, setups: readonly PoolSetup[], now: Instant
   }
 }
 
-function makePool({ pool }: PoolSetup, speed: PoolSpeed, now: Instant): PoolPolicies {
+function makePool({ setup: { pool }, speed }: KnownPool, now: Instant): PoolPolicies {
   return {
     pool,
     wait: new PredictedWait(speed.drainPerReplicaUs),
@@ -105,12 +113,23 @@ function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSp
 }
 
 /** Not ready until the first tick has looked at them. */
-function addReplicas(policies: Policies, setup: PoolSetup, now: number): void {
-  const kvTokensMax = policies.poolsById.get(setup.pool.id)?.kvTokensMax ?? Number.POSITIVE_INFINITY
+function addReplicas(
+  policies: Policies,
+  { setup, speed }: KnownPool,
+  { now, interTokenUsMax }: { readonly now: Instant; readonly interTokenUsMax: number },
+): void {
   policies.dispatcher.addPool(setup.pool.id)
   for (const replica of setup.pool.replicas) {
-    const limit = new FixedLimit({ sequencesMax: setup.concurrencyMax })
-    policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax, isReady: false })
+    const limit = makeLimit(limitSpecOf(setup, speed, interTokenUsMax))
+    policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax: speed.kvTokensMax, isReady: false })
     policies.dispatcher.replicaChanged(now, replica.id, { allowance: soleHolder.allowance(replica) })
   }
+}
+
+function limitSpecOf({ limit }: PoolSetup, { steps }: PoolSpeed, interTokenUsMax: number): LimitSpec {
+  const { concurrencyMax: sequencesMax } = limit
+  if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
+  if (steps === undefined) return { kind: 'gradient', sequencesMax }
+  const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }
+  return { kind: 'reported', model: steps, interTokenUsMax, options }
 }

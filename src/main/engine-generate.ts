@@ -29,9 +29,8 @@ export function engineGenerateRoutes(engine: ServedEngine): Route[] {
 
 type Body = ChatBody | CompletionBody
 
-/** Choices of a chat are told apart by the bits of one number; prompts of a completion are not. */
-const CHAT_CHOICES_MAX = 31
-const COMPLETION_CHOICES_MAX = 256
+/** Enough for any batch of prompts; each choice is a sequence of its own. */
+const CHOICES_MAX = 256
 
 let leaseCount = 0
 
@@ -90,6 +89,10 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
     return
   }
   const planned = await plan(engine, asked)
+  if (cancellation.isCancelled) {
+    end(sink, { kind: 'cancelled' }, cancellation)
+    return
+  }
   if ('fault' in planned) {
     exchange.sendFault(planned.fault)
     return
@@ -147,13 +150,11 @@ const NONE = { promptTokens: 0, cachedTokens: 0, outputTokens: 0, outputTokensHi
 
 function unsupported(engine: ServedEngine, body: Body): WireFault | undefined {
   if (body.model !== engine.model) return noSuchModel(body.model)
-  const isChat = 'messages' in body
   const wantsLogprobs = body.logprobs === true || typeof body.logprobs === 'number'
   if (wantsLogprobs) return badRequest('A simulated engine has no log probabilities.', 'logprobs')
   const choiceCount = choiceCountOf(body)
-  const choicesMax = isChat ? CHAT_CHOICES_MAX : COMPLETION_CHOICES_MAX
-  if (choiceCount > choicesMax) return badRequest(`n must be at most ${choicesMax}, got ${choiceCount}.`, 'n')
-  if (!isChat) return undefined
+  if (choiceCount > CHOICES_MAX) return badRequest(`n must be at most ${CHOICES_MAX}, got ${choiceCount}.`, 'n')
+  if (!('messages' in body)) return undefined
   if (body.tool_choice === 'required' || (typeof body.tool_choice === 'object' && body.tool_choice !== null)) {
     return badRequest('A simulated engine calls no tools; leave tool_choice at "auto" or "none".', 'tool_choice')
   }

@@ -3,10 +3,10 @@ import type { Config } from '../config/schema.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import type { EngineLimits } from '../engine/engine-state.ts'
 import { limitsOf, servingCoefficients } from '../engine/gpu-profile.ts'
-import { findGpuProfile, gpuProfileNames } from '../engine/gpu-profiles.ts'
 import { slowed } from '../engine/gpu-share.ts'
 import type { Speculation } from '../engine/speculation.ts'
 import { findSpeculation, speculationNames } from '../engine/speculation-profiles.ts'
+import { loadProfile } from './fs-profiles.ts'
 
 /** A profile's name and what is to be different from it become an engine; what cannot be is said in one line. */
 export interface EngineChanges {
@@ -23,10 +23,7 @@ export interface EngineChanges {
 }
 
 export function engineOptionsOf(config: Config, profileName: string, changes: EngineChanges = {}): EngineOptions {
-  const profile = findGpuProfile(profileName)
-  if (profile === undefined) {
-    throw new ConfigError([`no GPU profile is called "${profileName}". Known: ${gpuProfileNames().join(', ')}.`])
-  }
+  const profile = loadProfile(profileName)
   const { slowdown = 1, blockTokens, waitingMax, ...given } = changes
   const usual = limitsOf(profile, blockTokens)
   const limits: EngineLimits = {

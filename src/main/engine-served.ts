@@ -1,6 +1,5 @@
 import type { PromptReader } from '../backends/prompt-reader.ts'
 import type { SimulatedBackend } from '../backends/simulated.ts'
-import type { Cancellation } from '../base/cancellation.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Faults } from './engine-faults.ts'
 import type { EngineMetrics } from './engine-metrics.ts'

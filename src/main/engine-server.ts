@@ -44,7 +44,7 @@ export interface EngineServerOptions {
   readonly exit: (code: number) => void
 }
 
-/** A quarter of an hour's work for an 8B model on one GPU: whoever still waits behind it has given up. */
+/** Minutes of work for any profile: whoever waits behind so many has long given up. */
 const WAITING_MAX = 16_384
 
 const CRASH_EXIT_CODE = 70
@@ -117,7 +117,11 @@ function resolve(config: Config, options: EngineServerOptions): Resolved {
   const configured = config.models.find(({ name }) => name === model)
   const backend = config.pools.find((pool) => pool.model === model)?.backend
   const profile = options.profile ?? (backend?.kind === 'simulated' ? backend.profile : defaults.PROFILE_SMALL)
-  const engineOptions = engineOptionsOf(config, profile, { waitingMax: WAITING_MAX, ...definedOf(options.changes) })
+  const engineOptions = engineOptionsOf(config, profile, {
+    waitingMax: WAITING_MAX,
+    seed: options.seed,
+    ...definedOf(options.changes),
+  })
   const { blockCount, blockTokens } = engineOptions.limits
   const wanted = options.contextTokensMax ?? configured?.contextTokensMax ?? defaults.CONTEXT_TOKENS_MAX
   // As vLLM sees to it: one sequence of full length always fits.

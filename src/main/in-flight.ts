@@ -5,6 +5,10 @@ export class InFlight {
   readonly #open = new Set<Cancellation>()
   #onEmpty: (() => void) | undefined
 
+  get size(): number {
+    return this.#open.size
+  }
+
   add(cancellation: Cancellation): void {
     this.#open.add(cancellation)
   }

@@ -8,6 +8,7 @@ import { simulate } from './simulate.ts'
 
 /** A scenario with everything that it compares itself with: the run, its variants, and whether it is as expected. */
 export interface Simulation {
+  readonly scenario: Scenario
   readonly report: Report
   readonly variants: Readonly<Record<string, Report>>
   readonly expectations: readonly Checked[]
@@ -35,5 +36,5 @@ export async function runSimulation(file: ConfigFile, options: SimulationOptions
   const variants: Record<string, Report> = {}
   for (const [name, paths] of Object.entries(scenario.variants ?? {}))
     variants[name] = await run({ ...set, ...paths }, name)
-  return { report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
+  return { scenario, report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
 }

@@ -132,6 +132,23 @@ export const FaultSchema = Type.Object(
   { additionalProperties: false },
 )
 
+export const PartSchema = Type.Object(
+  {
+    fromS: seconds('Start of the part: who arrives from here on belongs to it.'),
+    toS: seconds('And its end.'),
+  },
+  { additionalProperties: false },
+)
+
+const TimesSchema = Type.Object(
+  {
+    variant: Type.String(),
+    factor: Type.Number(),
+    path: Type.Optional(Type.String({ description: 'Where in the variant\u2019s report; the same path if absent.' })),
+  },
+  { additionalProperties: false },
+)
+
 export const ExpectationSchema = Type.Object(
   {
     what: Type.String({ description: 'A sentence: what should hold.' }),
@@ -140,12 +157,13 @@ export const ExpectationSchema = Type.Object(
     }),
     atLeast: Type.Optional(Type.Number()),
     atMost: Type.Optional(Type.Number()),
-    /** Compare with the same path in a variant: value ≤ factor × that. */
-    atMostTimes: Type.Optional(
-      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
-    ),
-    atLeastTimes: Type.Optional(
-      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
+    /** Compare with a path in a variant: value ≤ factor × that. */
+    atMostTimes: Type.Optional(TimesSchema),
+    atLeastTimes: Type.Optional(TimesSchema),
+    of: Type.Optional(
+      Type.String({
+        description: 'Look at the report of this variant, instead of the scenario\u2019s own; `*`: at all of them.',
+      }),
     ),
     except: Type.Optional(Type.Array(Type.String(), { description: 'Names that `*` leaves out.' })),
   },
@@ -173,6 +191,9 @@ export const ScenarioSchema = Type.Object(
     windowS: Type.Optional(
       Type.Number({ exclusiveMinimum: 0, description: 'Width of the windows in the report; 5 s.' }),
     ),
+    load: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, description: 'All arrival rates are multiplied by this; 1.' }),
+    ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     groups: Type.Optional(Type.Array(TenantGroupSchema)),
     workload: Type.Array(StreamSchema, { minItems: 1 }),
@@ -181,6 +202,9 @@ export const ScenarioSchema = Type.Object(
       Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
         description: 'The same scenario with some paths set otherwise, to compare with.',
       }),
+    ),
+    parts: Type.Optional(
+      Type.Record(Type.String(), PartSchema, { description: 'Stretches of time that the report tells of apart.' }),
     ),
     expect: Type.Optional(Type.Array(ExpectationSchema)),
   },

@@ -201,7 +201,7 @@ describe('an engine server', () => {
     [
       'too many choices',
       '/v1/chat/completions',
-      { messages: MESSAGES, n: 99 },
+      { messages: MESSAGES, n: 999 },
       400,
       { type: 'BadRequestError', param: 'n' },
     ],

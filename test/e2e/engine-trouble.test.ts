@@ -5,29 +5,34 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Faults, NO_FAULTS } from '../../src/main/engine-faults.ts'
-import { framesOf, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
+import { framesOf, InsideEngine, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
 
 /** `spillway engine` told to misbehave, overloaded, stopped: what a router or a client then sees. */
 
 const MODEL = 'meta-llama/Llama-3.1-8B-Instruct'
 const MESSAGES = [{ role: 'user', content: 'A spillway lets water pass a dam. It is sized for the largest flood.' }]
 
-const started: SpillwayProcess[] = []
-const start = async (...words: string[]): Promise<SpillwayProcess> => {
-  const one = await SpillwayProcess.start('engine', '--profile', 'h100-llama-8b', '--model', MODEL, ...words)
+const WORDS = ['--profile', 'h100-llama-8b', '--model', MODEL]
+const started: Array<{ stop(): Promise<unknown> }> = []
+const keep = async <T extends { stop(): Promise<unknown> }>(starting: Promise<T>): Promise<T> => {
+  const one = await starting
   started.push(one)
   return one
 }
+/** In a process of its own. */
+const start = (...words: string[]) => keep(SpillwayProcess.start('engine', ...WORDS, ...words))
+/** Here. */
+const inside = (...words: string[]) => keep(InsideEngine.start(...WORDS, ...words))
 afterEach(async () => {
   await Promise.all(started.splice(0).map((one) => one.stop()))
 })
 
 describe('an engine server in trouble', () => {
-  const ask = (engine: SpillwayProcess, body: object = {}, init?: RequestInit) =>
+  const ask = (engine: { readonly url: string }, body: object = {}, init?: RequestInit) =>
     postJson(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, max_tokens: 3, ...body }, init)
 
   it('fails the share of requests that it was told to, the same for a seed', async () => {
-    const engine = await start('--fail-rate', '0.5', '--seed', '7')
+    const engine = await inside('--fail-rate', '0.5', '--seed', '7')
     const statuses: number[] = []
     for (let i = 0; i < 12; i++) {
       const response = await ask(engine)
@@ -40,7 +45,7 @@ describe('an engine server in trouble', () => {
   })
 
   it('hangs, healthy to look at, until the client gives up', async () => {
-    const engine = await start('--hang-after', '1')
+    const engine = await inside('--hang-after', '1')
     expect((await ask(engine)).status).toBe(200)
     const leaving = new AbortController()
     const hanging = ask(engine, {}, { signal: leaving.signal })
@@ -49,7 +54,7 @@ describe('an engine server in trouble', () => {
     expect((await fetch(`${engine.url}/health`)).status).toBe(200)
     leaving.abort()
     await expect(hanging).rejects.toMatchObject({ name: 'AbortError' })
-    expect(await engine.stop('SIGTERM')).toBe(0)
+    expect(await (await fetch(`${engine.url}/load`)).json()).toEqual({ server_load: 0 })
   })
 
   it('crashes after so many requests, with a code that says so', async () => {
@@ -61,7 +66,7 @@ describe('an engine server in trouble', () => {
   })
 
   it('is not ready while it loads its weights', async () => {
-    const engine = await start('--load-seconds', '1.5')
+    const engine = await inside('--load-seconds', '1.5')
     const health = await fetch(`${engine.url}/health`)
     expect(health.status).toBe(503)
     expect((await ask(engine)).status).toBe(503)
@@ -74,7 +79,7 @@ describe('an engine server in trouble', () => {
   })
 
   it('queues inside, and refuses only when the queue it was given is full', async () => {
-    const engine = await start('--max-seqs', '1', '--token-budget', '512', '--max-waiting', '2', '--slowdown', '5')
+    const engine = await inside('--max-seqs', '1', '--token-budget', '512', '--max-waiting', '2', '--slowdown', '5')
     const three = [1, 2, 3].map(() => ask(engine, { max_tokens: 20, ignore_eos: true }))
     while (
       ((await metricOf(engine.url, 'num_requests_running')) ?? 0) +
@@ -91,7 +96,7 @@ describe('an engine server in trouble', () => {
   })
 
   it('speculates, and counts it as vLLM does', async () => {
-    const engine = await start('--speculation', 'eagle')
+    const engine = await inside('--speculation', 'eagle')
     const response = await ask(engine, { max_tokens: 200, ignore_eos: true, stream: true })
     let frames = 0
     for await (const _ of framesOf(response)) frames++
@@ -105,7 +110,7 @@ describe('an engine server in trouble', () => {
   })
 
   it('asks for its key, if it has one, and only under /v1', async () => {
-    const engine = await start('--api-key', 'sk-secret')
+    const engine = await inside('--api-key', 'sk-secret')
     const refused = await ask(engine)
     expect([refused.status, await refused.json()]).toEqual([401, { error: 'Unauthorized' }])
     expect((await ask(engine, {}, { headers: { authorization: 'Bearer sk-secret' } })).status).toBe(200)
@@ -131,9 +136,9 @@ describe('an engine server in trouble', () => {
     const folder = mkdtempSync(join(tmpdir(), 'spillway-engine-'))
     const file = join(folder, 'engine.yaml')
     writeFileSync(file, 'server:\n  stalledReaderMs: 300\ntenants:\n  - id: nobody\n')
-    const engine = await start('--config', file, '--max-seqs', '64', '--slowdown', '0.001', '--max-model-len', '400000')
+    const engine = await start('--config', file, '--max-seqs', '64', '--slowdown', '0.002', '--max-model-len', '100000')
     rmSync(folder, { recursive: true })
-    const body = JSON.stringify({ messages: MESSAGES, max_tokens: 300_000, ignore_eos: true, stream: true })
+    const body = JSON.stringify({ messages: MESSAGES, max_tokens: 80_000, ignore_eos: true, stream: true })
     const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
     const stalled = request(`${engine.url}/v1/chat/completions`, { method: 'POST', headers })
     stalled.on('error', () => {})

@@ -1,6 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { parseArgsOptions } from '../../src/cli/command.ts'
+import { engine, engineServerOptions } from '../../src/cli/engine.ts'
+import { buildConfig } from '../../src/config/load.ts'
+import { serveEngine } from '../../src/main/engine-server.ts'
 import { sampleValue } from './parse-exposition.ts'
 
 const BIN = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'bin', 'spillway.mjs')
@@ -51,6 +56,31 @@ export class SpillwayProcess {
   stop(signal: NodeJS.Signals = 'SIGKILL'): Promise<number> {
     this.child.kill(signal)
     return this.#ended
+  }
+}
+
+/** The same engine inside this process, for what does not need one of its own: it starts in no time. */
+export class InsideEngine {
+  readonly url: string
+  readonly said: string
+  readonly stop: () => Promise<void>
+
+  private constructor(url: string, said: string, stop: () => Promise<void>) {
+    this.url = url
+    this.said = said
+    this.stop = stop
+  }
+
+  static async start(...words: string[]): Promise<InsideEngine> {
+    const { values } = parseArgs({ args: words, options: parseArgsOptions(engine) })
+    const config = buildConfig(undefined, {}, { 'engine.listenPort': '0' })
+    const options = engineServerOptions(values as Record<string, string>)
+    let said = ''
+    const hear = (text: string): void => {
+      said += text
+    }
+    const running = await serveEngine(config, { out: hear, err: hear }, options)
+    return new InsideEngine(running.address, said, () => running.close())
   }
 }
 

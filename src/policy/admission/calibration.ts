@@ -21,7 +21,9 @@ import type { Calibrated, Patience, Prediction } from './feasibility.ts'
  * admitted, so it always goes on learning.
  *
  * Expired and evicted tickets count as infinitely late (they are what censoring would hide); cancelled ones are not
- * observed. Fewer than 24 tight samples in a cell: those of all sizes; fewer there too: bias 1 and the floor.
+ * observed. Decisions go by class, over all sizes: they share a queue, and were each size to have terms of its own, the
+ * one with the luckiest would take all of it. Sizes are kept for the report. Fewer than 24 tight samples: bias 1 and the
+ * floor.
  *
  * Memory: pools × classes × 5 sizes × 2 promises, 0.5 kB each, with a bound. It does not touch decisions already made.
  *
@@ -48,8 +50,13 @@ export const CALIBRATION_DEFAULTS = {
   /** Lower than this it would forget in quiet times what it needs in the first seconds of a burst. */
   levelMin: 0.85,
   levelMax: 0.995,
-  /** A bias beyond these is a broken model; admission goes on with the bound and the coverage tells. */
-  biasMin: 0.5,
+  /**
+   * Predictions are never made rosier than they are. What is learned comes seconds after what it is learned from; a
+   * pool that has just become faster would be promised twice what it has gained. And nothing is lost: a queue shorter
+   * than could be afforded keeps the engines as busy as a longer one.
+   */
+  biasMin: 1,
+  /** A bias beyond this is a broken model; admission goes on with the bound and the coverage tells. */
   biasMax: 2,
   /** Cells kept at most (pool × class × size): more than any sane configuration has. */
   cellsMax: 1_024,
@@ -105,11 +112,10 @@ export class Calibration {
   }
 
   termsFor(cell: CalibrationCell): { readonly ttft: Calibrated; readonly finish: Calibrated } {
-    const own = this.#cells.get(sizedName(cell))
     const parent = this.#cells.get(classNameOf(cell))
     return {
-      ttft: own?.ttft.terms() ?? parent?.ttft.terms() ?? this.#unknown(),
-      finish: own?.finish.terms() ?? parent?.finish.terms() ?? this.#unknown(),
+      ttft: parent?.ttft.terms() ?? this.#unknown(),
+      finish: parent?.finish.terms() ?? this.#unknown(),
     }
   }
 

@@ -3,12 +3,12 @@ import type { Instant } from '../../base/clock.ts'
 /**
  * How fast does this pool work off its backlog?
  *
- * Weighted tokens per microsecond and ready replica, learned from what was completed while work was waiting. Only such
+ * Weighted tokens per microsecond and ready replica, learned from what began to answer while work was waiting. Only such
  * stretches count: an idle pool completes little because little is asked, and taking that for its capacity would make
  * the first burst look hopeless. Time in which nothing waits passes without a trace, so a quiet night forgets nothing.
- * While work waits and nothing completes, the silence counts too: a stalled engine is slow before it says so.
+ * While work waits and nothing begins, the silence counts too: a stalled engine is slow before it says so.
  *
- * What is completed is counted at its *predicted* cost, the unit in which the backlog is counted: if predictions are
+ * What begins is counted at its *predicted* cost, the unit in which the backlog is counted: if predictions are
  * all a third too low, so is the rate, and their quotient, the wait, is still right. It starts from a prior (what the
  * step-time model says a replica can do) with the weight of some busy seconds.
  *

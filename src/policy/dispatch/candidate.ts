@@ -10,7 +10,6 @@ export interface BacklogView {
   readonly weight: number
   readonly queuedCount: number
   readonly queuedCost: number
-  readonly queuedEngineUs: number
   readonly heldCount: number
   readonly heldCost: number
 }
@@ -20,7 +19,6 @@ export class Backlog implements BacklogView {
   weight: number
   queuedCount = 0
   queuedCost = 0
-  queuedEngineUs = 0
   heldCount = 0
   heldCost = 0
 
@@ -67,7 +65,8 @@ export class Candidate extends Waiter {
   readonly sessionHash: number | undefined
   readonly avoidReplicaId: string | undefined
   room: ReplicaRoom | undefined = undefined
-  grantedAt = 0
+  /** Its first token has come. */
+  hasBegun = false
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */

@@ -36,7 +36,6 @@ export interface PoolFacts {
   readonly id: string
   readonly queuedCount: number
   readonly queuedCost: number
-  readonly queuedEngineUs: number
   readonly heldCount: number
   readonly heldCost: number
   readonly readyReplicaCount: number
@@ -53,7 +52,6 @@ export class PoolState implements PoolFacts {
   reservation: Reservation | undefined = undefined
   queuedCount = 0
   queuedCost = 0
-  queuedEngineUs = 0
   heldCount = 0
   heldCost = 0
   readyReplicaCount = 0

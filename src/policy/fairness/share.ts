@@ -22,6 +22,8 @@ export class Share {
   quantum = 0
   /** The round in which it may next have a turn. */
   round = 0
+  /** The list it stands in. */
+  slot = 0
   /** Place among equals: whoever was filed first goes first. */
   sequence = 0
   heapIndex = -1

@@ -109,6 +109,7 @@ export function waitQuestion(policies: Policies, part: BacklogPart, poolId: stri
     share: part.share,
     band: part.band,
     cost: plan.estimate.cost,
+    debt: policies.dispatcher.debtOf(poolId, part.share.key.id, part.band),
     hasRoom: (facts?.openReplicaCount ?? 0) > 0,
     replicaCount: facts?.readyReplicaCount ?? 0,
   }

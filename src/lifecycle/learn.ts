@@ -54,6 +54,7 @@ function guarded(platform: Platform, ticket: Ticket, learn: () => void): void {
 }
 
 function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  tellReplica(platform, ticket, lease, ending)
   const pool = platform.policies.poolsById.get(lease.replica.poolId)
   const { plan, grantedAt, firstTokenAt } = ticket
   if (pool === undefined || plan === undefined || grantedAt === undefined || firstTokenAt === undefined) return
@@ -72,6 +73,20 @@ function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: En
   if (gapUs === undefined) return
   const outputPerChoice = Math.round(ticket.outputTokens / ticket.request.choiceCount)
   pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
+}
+
+/** Routing learns how slow the replica is, and whether it fails. What the request or its client did is not its fault. */
+function tellReplica(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  const { placer, health } = platform.policies
+  const { grantedAt, firstTokenAt } = ticket
+  const replicaId = lease.replica.id
+  const now = platform.world.clock.now()
+  const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
+  const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
+  placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs, isFailed })
+  const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
+  if (grantedAt !== undefined && !saysNothing)
+    platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
 }
 
 /** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */

@@ -19,6 +19,8 @@ import type { EngineSpeed } from '../policy/planning/cost.ts'
 import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TokenRatio } from '../policy/planning/token-ratio.ts'
+import type { Health } from '../policy/routing/health.ts'
+import type { RoutingPlacer } from '../policy/routing/placer.ts'
 
 /**
  * The meters and machines that the stories ask. They live here, side by side, because none of them may know another:
@@ -53,8 +55,10 @@ export interface Policies {
   readonly outputs: OutputLengths
   readonly models: ReadonlyMap<string, Model>
   readonly ratios: ReadonlyMap<string, TokenRatio>
-  /** By model: which pool would run it. */
-  readonly poolsByModel: ReadonlyMap<string, PoolPolicies>
+  /** By model: the pools that could run it. `pick-pool.ts` chooses. */
+  readonly poolsByModel: ReadonlyMap<string, readonly PoolPolicies[]>
+  readonly placer: RoutingPlacer
+  readonly health: Health
   readonly poolsById: ReadonlyMap<string, PoolPolicies>
   /** What an output token costs in prompt tokens. */
   readonly outputWeight: number

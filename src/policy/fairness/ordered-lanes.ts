@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
-import { type Debt, NO_DEBT, type Fairness, type FairnessName } from './fairness.ts'
+import { type Debt, type Fairness, type FairnessName, NO_DEBT } from './fairness.ts'
 import type { Lane } from './lane.ts'
 
 /**

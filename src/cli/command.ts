@@ -1,7 +1,7 @@
 import type { ParseArgsConfig } from 'node:util'
 import type { Io } from '../main/running.ts'
 
-export type FlagValues = Readonly<Record<string, string | boolean | undefined>>
+export type FlagValues = Readonly<Record<string, string | boolean | readonly string[] | undefined>>
 
 export interface Flag {
   readonly type: 'string' | 'boolean'
@@ -9,6 +9,8 @@ export interface Flag {
   /** The word that stands for the value in the help, as in `--port NUMBER`. */
   readonly value?: string
   readonly meaning: string
+  /** May be given again; the value is then a list. */
+  readonly multiple?: boolean
 }
 
 /** One command: one file that exports one of these, and one row in `commands.ts`. */
@@ -19,6 +21,8 @@ export interface Command {
   readonly summary: string
   /** A paragraph for the command's own help. */
   readonly about: string
+  /** The word that stands for its one argument, as SCENARIO; it comes with the flags, as `argument`. */
+  readonly argument?: string
   readonly flags: Readonly<Record<string, Flag>>
   readonly examples: readonly string[]
   /** Returns the exit code. Throws `UsageError` and `ConfigError` freely: they become one clear line each. */
@@ -39,14 +43,50 @@ export const CONFIG_FLAG: Flag = {
 
 export const JSON_FLAG: Flag = { type: 'boolean', meaning: 'print JSON for machines' }
 
+export const REPORT_FLAG: Flag = {
+  type: 'string',
+  value: 'DIR',
+  meaning: 'write report.html, one page with plots, and report.json into this folder',
+}
+
 export const HELP_FLAG: Flag = { type: 'boolean', short: 'h', meaning: 'show this help' }
 
 export function parseArgsOptions(command: Command): NonNullable<ParseArgsConfig['options']> {
   const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
-  return Object.fromEntries(flags.map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]))
+  return Object.fromEntries(
+    flags.map(([name, { type, short, multiple }]) => [
+      name,
+      { type, ...(short && { short }), ...(multiple === true && { multiple }) },
+    ]),
+  )
 }
 
 export const textFlag = (flags: FlagValues, name: string): string | undefined => {
   const value = flags[name]
   return typeof value === 'string' ? value : undefined
+}
+
+/** A number given as a flag, within its bounds; what is none is said in one line. */
+export function numberFlag(flags: FlagValues, name: string, bounds: NumberBounds = {}): number | undefined {
+  const text = textFlag(flags, name)
+  if (text === undefined) return undefined
+  const { min = Number.NEGATIVE_INFINITY, above = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = bounds
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  const isIn = value >= min && value > above && value <= max
+  if (isIn && (bounds.isWhole !== true || Number.isInteger(value))) return value
+  const wanted = [
+    Number.isFinite(min) ? ` from ${min}` : '',
+    Number.isFinite(above) ? ` above ${above}` : '',
+    Number.isFinite(max) ? `${Number.isFinite(min) ? '' : ' up'} to ${max}` : '',
+  ]
+  throw new UsageError(
+    `--${name} is "${text}". Give a ${bounds.isWhole === true ? 'whole ' : ''}number${wanted.join('')}.`,
+  )
+}
+
+export interface NumberBounds {
+  readonly min?: number
+  readonly above?: number
+  readonly max?: number
+  readonly isWhole?: boolean
 }

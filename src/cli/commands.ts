@@ -1,9 +1,27 @@
+import { bench } from './bench.ts'
 import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
+import { demo } from './demo.ts'
 import { engine } from './engine.ts'
+import { engineFit } from './engine-fit.ts'
+import { engineValidate } from './engine-validate.ts'
+import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { serve } from './serve.ts'
+import { simulate } from './simulate.ts'
 
 /** Every command, in the order in which the help lists them. */
-export const commands: readonly Command[] = [serve, engine, configCheck, configPrint, keysCreate]
+export const commands: readonly Command[] = [
+  serve,
+  simulate,
+  bench,
+  demo,
+  explain,
+  engine,
+  engineFit,
+  engineValidate,
+  configCheck,
+  configPrint,
+  keysCreate,
+]

@@ -1,8 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { invalidRequest } from '../wire/openai-error.ts'
+import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
 import { answerBrokenRequest } from './http-broken-request.ts'
+import { Connections } from './http-connections.ts'
 
 /**
  * HTTP in. A route is a method, a path and a function; what a route does not handle gets an answer in OpenAI's shape.
@@ -24,19 +26,25 @@ export interface HttpServerOptions {
   readonly idleTimeoutMs: number
   readonly connectionsMax: number
   readonly makeRequestId: () => string
+  /** OpenAI's if absent. */
+  readonly errors?: ErrorWords
   readonly onFault: (where: string, error: unknown) => void
 }
 
 /** How often Node looks for clients that are too slow with their headers. */
 const SLOW_CLIENT_CHECK_MS = 500
 
-export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): Server {
+/** Node's server, and what is open on it. */
+export class HttpServer extends Server {
+  readonly open = new Connections(this)
+}
+
+export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): HttpServer {
   const table = new RouteTable(routes, options.basePath)
-  /** The last response on each connection: whoever wants to write there must know whether one has begun. */
-  const responses = new WeakMap<Socket, ServerResponse>()
+  const errors = options.errors ?? OPENAI_ERRORS
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
-    responses.set(req.socket, res)
-    const exchange = new Exchange(req, res, options.makeRequestId())
+    server.open.note(req.socket, res)
+    const exchange = new Exchange(req, res, options.makeRequestId(), errors)
     const path = pathOf(req.url ?? '/')
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
     if (found === undefined) {
@@ -59,20 +67,18 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
       retryAfterUs: 1_000_000,
     })
   }
-  const server = createServer(
-    {
-      noDelay: true,
-      headersTimeout: options.headersTimeoutMs,
-      requestTimeout: options.requestTimeoutMs,
-      keepAliveTimeout: options.idleTimeoutMs,
-      connectionsCheckingInterval: Math.min(SLOW_CLIENT_CHECK_MS, options.headersTimeoutMs),
-    },
-    answer,
-  )
+  const limits: ServerOptions = {
+    noDelay: true,
+    headersTimeout: options.headersTimeoutMs,
+    requestTimeout: options.requestTimeoutMs,
+    keepAliveTimeout: options.idleTimeoutMs,
+    connectionsCheckingInterval: Math.min(SLOW_CLIENT_CHECK_MS, options.headersTimeoutMs),
+  }
+  const server = new HttpServer(limits, answer)
   server.maxConnections = options.connectionsMax
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket
-    answerBrokenRequest(error, socket, responses.get(socket), options.makeRequestId())
+    answerBrokenRequest(error, socket, server.open.isAnswering(socket), { requestId: options.makeRequestId(), errors })
   })
   return server
 }
@@ -124,11 +130,6 @@ function notFound(exchange: Exchange, path: string, methods: readonly string[]):
     exchange.sendFault(invalidRequest(`Unknown request URL: ${method} ${shown}.`, null, 'unknown_url', 404))
     return
   }
-  const { status, error } = invalidRequest(
-    `Method ${method} is not allowed for ${shown}.`,
-    null,
-    'method_not_allowed',
-    405,
-  )
-  exchange.sendError(status, error, ['allow', methods.join(', ')])
+  const fault = invalidRequest(`Method ${method} is not allowed for ${shown}.`, null, 'method_not_allowed', 405)
+  exchange.sendFault(fault, ['allow', methods.join(', ')])
 }

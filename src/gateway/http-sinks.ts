@@ -1,12 +1,10 @@
 import type { Cancellation } from '../base/cancellation.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, usToMs } from '../base/clock.ts'
 import type { Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
-import { errorBody } from '../wire/openai-error.ts'
-import { SSE_DONE } from '../wire/sse.ts'
-import { toOpenAiError } from './error-table.ts'
+import { SSE_DONE, SSE_KEEP_ALIVE } from '../wire/sse.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Where an answer goes on HTTP: event by event, or as one document. */
@@ -17,28 +15,51 @@ export interface SinkOptions {
   readonly askedModel: string
   readonly clock: Clock
   readonly cancellation: Cancellation
+  /** What the caller has left of its budgets. */
+  readonly rateLimits: () => string[]
   /** A reader that takes nothing for this long is cut off. */
   readonly stalledReaderUs: number
+  /** A stream that waits this long gets its headers, and then a comment as often, so that nobody hangs up on it. */
+  readonly keepAliveUs: number
+  /** What we tell of how it was served, beside the answer; ours if absent. */
+  readonly headersOf?: (head: AnswerHead) => string[]
 }
 
-function answerHeaders(exchange: Exchange, head: AnswerHead): string[] {
-  const headers = ['x-request-id', exchange.id, 'x-spillway-model', head.model]
+function spillwayHeaders(head: AnswerHead): string[] {
+  const headers = ['x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   return headers
+}
+
+/**
+ * The answer has left us, but perhaps not the socket. Whoever takes nothing of the rest for that long is cut off:
+ * otherwise one answer after another could be asked for, left unread, and kept in our memory. Node's own timer is used
+ * because it sees bytes move inside one large write.
+ */
+function cutOffUnread({ exchange: { res }, stalledReaderUs }: SinkOptions): void {
+  if (res.writableLength > 0) res.setTimeout(usToMs(stalledReaderUs), () => res.destroy())
 }
 
 export class SseSink implements Sink {
   readonly #options: SinkOptions
   readonly #encoder: StreamEncoder
+  #stopKeepAlive: () => void = () => {}
 
   constructor(options: SinkOptions) {
     this.#options = options
     this.#encoder = new StreamEncoder({ ...options.identity, model: options.askedModel })
+    this.#keepAliveLater()
   }
 
   start(head: AnswerHead): void {
-    const { exchange } = this.#options
-    if (!exchange.isOpen) return
+    const { exchange, headersOf = spillwayHeaders } = this.#options
+    this.#stopKeepAlive()
+    this.#encoder.noteRung(head.rung)
+    if (exchange.isOpen) this.#sendHead(headersOf(head))
+  }
+
+  #sendHead(headers: readonly string[]): void {
+    const { exchange, rateLimits } = this.#options
     exchange.res.writeHead(200, [
       'content-type',
       'text/event-stream; charset=utf-8',
@@ -47,8 +68,22 @@ export class SseSink implements Sink {
       // Proxies in front of us (nginx) would otherwise hold tokens back.
       'x-accel-buffering',
       'no',
-      ...answerHeaders(exchange, head),
+      'x-request-id',
+      exchange.id,
+      ...rateLimits(),
+      ...headers,
     ])
+  }
+
+  /** From the first comment on the status is out: a late refusal is then an error frame. */
+  #keepAliveLater(): void {
+    const { clock, keepAliveUs, exchange } = this.#options
+    this.#stopKeepAlive = clock.at(clock.now() + keepAliveUs, () => {
+      if (exchange.res.destroyed || exchange.res.writableEnded) return
+      if (exchange.isOpen) this.#sendHead([])
+      exchange.res.write(SSE_KEEP_ALIVE)
+      this.#keepAliveLater()
+    })
   }
 
   write(delta: Delta): Promise<void> | undefined {
@@ -58,14 +93,18 @@ export class SseSink implements Sink {
   }
 
   finish(usage: Usage): void {
+    this.#stopKeepAlive()
     this.#options.exchange.res.end(this.#encoder.end(usage))
+    cutOffUnread(this.#options)
   }
 
   fail(refusal: Refusal): void {
     const { exchange } = this.#options
-    if (exchange.isOpen) exchange.sendRefusal(refusal)
+    this.#stopKeepAlive()
+    if (exchange.isOpen) exchange.sendRefusal(refusal, this.#options.rateLimits())
     else if (!exchange.res.writableEnded) {
-      exchange.res.end(`data: ${errorBody(toOpenAiError(refusal), refusal.detail)}\n\n${SSE_DONE}`)
+      exchange.res.end(`data: ${exchange.errors.ofRefusal(refusal).body}\n\n${SSE_DONE}`)
+      cutOffUnread(this.#options)
     }
   }
 
@@ -111,14 +150,15 @@ export class JsonSink implements Sink {
   }
 
   finish(usage: Usage): void {
-    const { exchange, identity, askedModel } = this.#options
+    const { exchange, identity, askedModel, rateLimits, headersOf = spillwayHeaders } = this.#options
     const head = this.#head ?? { model: askedModel, rung: 'full' }
     const more = head.rung === 'full' ? {} : { spillway: { rung: head.rung, served_model: head.model } }
     const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
-    exchange.sendJson(200, body, answerHeaders(exchange, head).slice(2))
+    exchange.sendJson(200, body, [...rateLimits(), ...headersOf(head)])
+    cutOffUnread(this.#options)
   }
 
   fail(refusal: Refusal): void {
-    this.#options.exchange.sendRefusal(refusal)
+    this.#options.exchange.sendRefusal(refusal, this.#options.rateLimits())
   }
 }

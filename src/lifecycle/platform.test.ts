@@ -63,12 +63,14 @@ describe('the control loop', () => {
     isReady = false
     await world.run(world.virtual.now() + 3_500_000)
     expect(reports()).toEqual([true, true, false])
-    const waiting = world.serve()
+    const refused = world.serve()
     await world.run(world.virtual.now() + 500_000)
-    expect(waiting.settled).toBeUndefined()
+    expect(refused.settled).toMatchObject({ outcome: 'rejected', refusal: { code: 'no-replica' } })
     isReady = true
     await world.run(world.virtual.now() + 1_500_000)
-    expect(waiting.settled).toMatchObject({ outcome: 'completed' })
+    const served = world.serve()
+    await world.run(world.virtual.now() + 100_000)
+    expect(served.settled).toMatchObject({ outcome: 'completed' })
     loop.stop()
     await world.run()
     expect(world.unrest()).toEqual([])

@@ -1,6 +1,8 @@
 import type { Pool } from '../domain/fleet.ts'
-import { promptTokensOf } from '../domain/request.ts'
-import type { Policies } from './policies.ts'
+import { promptTokensOf, type Request } from '../domain/request.ts'
+import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import type { HealthChange } from '../policy/routing/health.ts'
+import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
@@ -61,7 +63,31 @@ export class Platform {
     })
   }
 
-  chargeOn(ticket: Ticket): void {
+  /** Replicas whose health changed: the dispatcher uses them more, less or not at all. */
+  applyHealth(changes: readonly HealthChange[]): void {
+    for (const { replicaId, isReady, allowance, kind, because } of changes) {
+      this.world.journal.record({
+        kind: 'replica-health',
+        at: this.world.clock.now(),
+        replicaId,
+        health: kind,
+        because,
+      })
+      this.turnstile.replicaChanged(replicaId, { isReady, allowance })
+    }
+  }
+
+  /** What the caller of this request has left, over every scope that it spends from. */
+  rateLimits(request: Request): RateLimitView {
+    return this.policies.budgets.view(this.world.clock.now(), scopesOf(request))
+  }
+
+  begun(ticket: Ticket): void {
+    if (ticket.lease !== undefined) this.turnstile.begin(ticket, ticket.lease)
+  }
+
+  /** It is longer than predicted: fairness charges as it comes. */
+  grown(ticket: Ticket): void {
     if (ticket.lease !== undefined) this.turnstile.progress(ticket.lease, ticket.outputTokens)
   }
 

@@ -73,7 +73,7 @@ describe('a request that is not taken', () => {
     const tooLong = world.serve({ segments: [{ role: 'user', tokens: 1_000_000 }] })
     const unknown = world.serve({ model: 'gpt-17' })
     expect(await tooLong.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'context-too-long' } })
-    expect(await unknown.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'no-replica' } })
+    expect(await unknown.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'unknown-model' } })
     expect(world.unrest()).toEqual([])
   })
 
@@ -93,10 +93,10 @@ describe('a request that is not taken', () => {
   it('expires at its deadline when that comes first', async () => {
     const { world } = await VirtualWorld.scripted([{ deltas: 0, ending: 'hangs' }])
     const first = world.serve()
-    const second = world.serve({ deadlineAt: world.virtual.now() + 7_000 })
-    await world.run(world.virtual.now() + 10_000)
+    const second = world.serve({ outputTokensMax: 4, deadlineAt: world.virtual.now() + 900_000 })
+    await world.run(world.virtual.now() + 1_000_000)
     expect(second.settled).toMatchObject({ outcome: 'expired' })
-    expect(second.settled!.at - second.settled!.arrivedAt).toBe(7_000)
+    expect(second.settled!.at - second.settled!.arrivedAt).toBe(900_000)
     first.cancellation.cancel('client-gone')
     await world.run()
     expect(world.unrest()).toEqual([])
@@ -126,8 +126,7 @@ describe('a replica that does not deliver', () => {
     expect(world.unrest()).toEqual([])
   })
 
-  // The first dispatcher forgets where a ticket was tried; the one with lanes takes a replica to avoid. Flip it then.
-  it.fails('is tried elsewhere, while there is an elsewhere', async () => {
+  it('is tried elsewhere, while there is an elsewhere', async () => {
     const { world, backend } = await VirtualWorld.scripted([lost(0), finished(3)], { replicas: 2 })
     world.serve()
     await world.run()
@@ -228,6 +227,39 @@ describe('something that should not happen', () => {
     await world.run()
     expect(broken.settled).toMatchObject({ outcome: 'failed' })
     expect(drivers[0]!.view()).toMatchObject({ running: 0, waiting: 0 })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('a meter that breaks while it learns changes no outcome, and is counted', async () => {
+    const { world } = await VirtualWorld.scripted([finished(3)])
+    const breaks = (): never => {
+      throw new Error('the meter is broken')
+    }
+    Object.assign(world.platform.policies.outputs, { observe: breaks })
+    Object.assign(world.platform.policies.calibration, { observe: breaks })
+    const [first, second] = [world.serve(), world.serve()]
+    await world.run()
+    for (const { settled, sink } of [first!, second!]) {
+      expect(settled).toMatchObject({ outcome: 'completed', usage: { outputTokens: 3 } })
+      expect(sink.calls.at(-1)).toBe('finish')
+    }
+    const faults = world.entries.filter((entry) => entry.kind === 'fault-seen')
+    expect(faults.length).toBeGreaterThanOrEqual(2)
+    expect(faults[0]).toMatchObject({ where: 'learn', ticketId: first!.request.id })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('a client that cannot be told of its ending has ended all the same, once', async () => {
+    const { world } = await VirtualWorld.scripted([finished(2)])
+    const sink = new RecordingSink()
+    sink.finish = () => {
+      throw new Error('nobody is there')
+    }
+    const { done } = world.serve({}, sink)
+    const failure = done.catch((error: unknown) => error)
+    await world.run()
+    expect(await failure).toMatchObject({ message: 'nobody is there' })
+    expect(world.entries.filter((entry) => entry.kind === 'settled')).toMatchObject([{ outcome: 'completed' }])
     expect(world.unrest()).toEqual([])
   })
 })

@@ -97,6 +97,21 @@ export class Turnstile {
     })
   }
 
+  /**
+   * Its first token has come: so much of the backlog is worked off, and its replica has room for the next prompt. Told
+   * with the first token and not with the last, because it is turns that those who wait are waiting for: at the start
+   * of a burst nothing ends for seconds, and yet turns are given.
+   */
+  begin(ticket: Ticket, lease: Lease): void {
+    const { poolId } = lease.replica
+    const { plan, grantedAt } = ticket
+    if (plan !== undefined && grantedAt !== undefined) {
+      const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
+      this.#waitOf(poolId)?.begun(this.#clock.now(), { grantedAt, cost: plan.estimate.cost, replicaCount })
+    }
+    this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
+  }
+
   /** Output so far, told when it is more than was predicted: fairness charges as it comes. */
   progress(lease: Lease, outputTokens: number): void {
     this.#apply(this.#dispatcher.progress(this.#clock.now(), lease.id, outputTokens))

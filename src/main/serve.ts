@@ -1,25 +1,21 @@
-import type { Server } from 'node:http'
 import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import type { Config } from '../config/schema.ts'
-import { toKeys, toModels, toTenants } from '../config/to-domain.ts'
-import type { Caller, KeyDirectory } from '../gateway/authenticate.ts'
-import { type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
-import { ModelDirectory } from '../gateway/model-directory.ts'
-import { openApiDocument } from '../gateway/openapi.ts'
-import { generateRoutes } from '../gateway/routes/generate.ts'
-import { modelRoutes } from '../gateway/routes/models.ts'
-import { metricsRoute, operateRoutes } from '../gateway/routes/operate.ts'
+import { toKeys, toTenants } from '../config/to-domain.ts'
+import { type HttpServerOptions, makeHttpServer } from '../gateway/http-server.ts'
+import { metricsRoute } from '../gateway/routes/operate.ts'
+import { TenantDirectory } from '../gateway/tenant-directory.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
-import { closeServer, listen } from './listen.ts'
+import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
+import { liveRoutes } from './live-routes.ts'
+import { reloadTenants } from './reload.ts'
 import type { Io, Running } from './running.ts'
 import { welcome } from './welcome.ts'
 
@@ -37,6 +33,8 @@ const TICK_US = 1_000_000
 export interface Served extends Running {
   readonly platform: Platform
   readonly journal: LiveJournal
+  /** Tenants on new terms; says how many changed. */
+  reload(config: Config): number
 }
 
 export async function serve(config: Config, io: Io): Promise<Served> {
@@ -52,10 +50,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
-  const models = new ModelDirectory(
-    toModels(config).map((model) => ({ model, features: backends.featuresOf(model.name) })),
-  )
-  const keys = keyDirectory(config)
+  const keys = new TenantDirectory(toTenants(config), toKeys(config))
   const httpOptions: HttpServerOptions = {
     ...config.server,
     makeRequestId: makeRequestIds(),
@@ -64,24 +59,11 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   }
   const metricsPage = metricsRoute(() => metrics.text())
   const hasOwnMetrics = config.server.metricsPort !== undefined
-  const routes: Route[] = [
-    ...generateRoutes({
-      platform,
-      clock,
-      keys,
-      rules: { models, choicesMax: config.limits.choicesMax, estimateTokens },
-      bodyBytesMax: config.server.bodyBytesMax,
-      stalledReaderUs: msToUs(config.server.stalledReaderMs),
-    }),
-    ...modelRoutes(models, keys),
-    ...operateRoutes({
-      readiness: () => readiness(platform),
-      openApi: openApiDocument({ version: packageJson.version, basePath: config.server.basePath }),
-    }),
-    ...(hasOwnMetrics ? [] : [metricsPage]),
-  ]
-  const servers: Server[] = [makeHttpServer(routes, httpOptions)]
-  const address = await listen(servers[0] as Server, config.server)
+  const routes = liveRoutes({ config, clock, platform, backends, keys, telemetry })
+  if (!hasOwnMetrics) routes.push(metricsPage)
+  const server = makeHttpServer(routes, httpOptions)
+  const servers = [server]
+  const address = await listen(server, config.server)
   if (config.server.metricsPort !== undefined) {
     const metricsServer = makeHttpServer([metricsPage], { ...httpOptions, basePath: '' })
     servers.push(metricsServer)
@@ -97,17 +79,21 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     address,
     platform,
     journal,
+    reload(changed) {
+      const count = reloadTenants(platform, keys, changed)
+      const because = `configuration read again: ${count} tenants changed`
+      journal.record({ kind: 'platform-changed', at: clock.now(), state: 'ready', because })
+      return count
+    },
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
-      const drained = platform.drain()
-      const closed = Promise.all(servers.map((server) => closeServer(server)))
-      const forget = clock.at(clock.now() + msToUs(config.server.shutdownGraceMs), () =>
-        platform.cancelAll('shutting-down'),
-      )
-      await drained
-      forget()
+      const answersEnded = platform.drain()
+      const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
+      void graceOver.then(() => platform.cancelAll('shutting-down'))
+      const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
+      await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
+      await answersEnded
       loop.stop()
-      await closed
       await backends.close()
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
       await telemetry.close()
@@ -122,21 +108,4 @@ function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' 
 
 function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
   return format === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : format
-}
-
-function readiness(platform: Platform): { isReady: boolean; because: string } {
-  if (platform.isDraining) return { isReady: false, because: 'shutting down' }
-  const { readyReplicas } = platform.turnstile.view()
-  if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyReplicas} replicas are ready` }
-}
-
-function keyDirectory(config: Config): KeyDirectory {
-  const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
-  const callers = new Map<string, Caller>()
-  for (const { key, hash } of toKeys(config)) {
-    const tenant = tenants.get(key.tenantId)
-    if (tenant !== undefined) callers.set(hash.replace(/^sha256:/, ''), { tenant, key })
-  }
-  return { byHash: (digest) => callers.get(digest) }
 }

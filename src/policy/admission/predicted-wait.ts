@@ -23,10 +23,17 @@ export interface WaitQuestion extends Newcomer {
   readonly replicaCount: number
 }
 
+export interface Begun {
+  readonly grantedAt: Instant
+  readonly cost: number
+  readonly replicaCount: number
+}
+
 export class PredictedWait {
   readonly #shared = new Backlog()
   readonly #offline = new Backlog()
   readonly #drain: DrainRate
+  #waitingSince: Instant = 0
 
   /** The prior: weighted tokens per microsecond that one replica should do, from its step-time model. */
   constructor(priorPerReplicaUs: number, options: Partial<DrainRateOptions> = {}) {
@@ -43,7 +50,10 @@ export class PredictedWait {
 
   /** From admission on, ready or not: what is admitted is seen by the next decision. */
   join(now: Instant, ticket: Newcomer): void {
-    if (this.backlogCost === 0) this.#drain.startedWaiting(now)
+    if (this.backlogCost === 0) {
+      this.#waitingSince = now
+      this.#drain.startedWaiting(now)
+    }
     this.#backlogOf(ticket.band).join(now, ticket)
   }
 
@@ -57,9 +67,13 @@ export class PredictedWait {
     this.#backlogOf(ticket.band).leave(ticket, undefined)
   }
 
-  /** A ticket (or a part of it) was completed, at its predicted cost. */
-  completed(now: Instant, done: { readonly cost: number; readonly replicaCount: number }): void {
-    if (this.backlogCost > 0) this.#drain.observe(now, done)
+  /**
+   * A ticket's prompt is done and its answer has begun: its predicted cost counts as worked off, if all of that was
+   * done while others waited. What had its turn before they came was half done when the time began to count; at the
+   * short waits of an ordinary day it would make the pool look several times as fast as it is.
+   */
+  begun(now: Instant, done: Begun): void {
+    if (this.backlogCost > 0 && done.grantedAt >= this.#waitingSince) this.#drain.observe(now, done)
   }
 
   drainPerUs(now: Instant, replicaCount: number): number {

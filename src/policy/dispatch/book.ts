@@ -93,6 +93,13 @@ export class Book {
     return lease
   }
 
+  /** Its first token has come: the next prompt may go to that replica. */
+  begin(candidate: Candidate): void {
+    if (candidate.hasBegun || candidate.room === undefined) return
+    candidate.hasBegun = true
+    candidate.room.ledger.begin(candidate.estimate)
+  }
+
   /** Output so far: what goes beyond the charge is charged, and KV room is held for what goes beyond the room. */
   progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
     if (outputTokens > candidate.chargedTokens) this.#chargeOn(pool, candidate, outputTokens)
@@ -130,6 +137,7 @@ export class Book {
       const { firstTokenUs, meanTokenUs } = measured
       room.limit.observe(now, { firstTokenUs, meanTokenUs, isDropped: measured.ending !== 'finished' }, room.ledger)
     }
+    this.begin(candidate)
     room.ledger.drop(estimate, candidate.grownKvTokens)
     return room
   }

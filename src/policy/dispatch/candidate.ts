@@ -62,8 +62,11 @@ export class PoolLane extends Lane {
 export class Candidate extends Waiter {
   declare readonly lane: PoolLane
   readonly prefixHashes: readonly number[] | undefined
+  readonly sessionHash: number | undefined
   readonly avoidReplicaId: string | undefined
   room: ReplicaRoom | undefined = undefined
+  /** Its first token has come. */
+  hasBegun = false
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */
@@ -74,6 +77,7 @@ export class Candidate extends Waiter {
   constructor(offer: Offer, place: CandidatePlace) {
     super(offer, place)
     this.prefixHashes = offer.prefixHashes
+    this.sessionHash = offer.sessionHash
     this.avoidReplicaId = offer.avoidReplicaId
   }
 }

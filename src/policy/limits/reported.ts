@@ -17,6 +17,10 @@ import type { Limit, LimitSample, LimitView } from './limit.ts'
  * itself, so a bound on the step would never start a long prompt. What answers really took corrects the model by a
  * slowly learned factor, so that a replica that is slower than its profile is given less.
  *
+ * And no queue inside the engine: while the prompts that it has not begun to answer fill a step, it gets no more. A
+ * burst into an idle engine would otherwise take every place at once, and wait for its first tokens where nobody can
+ * reorder, degrade or refuse it. The bound is on what is there already, so that long prompts fit when short ones do.
+ *
  * Deliberately not: no KV (the replica's room checks it against memory), no look at the queue, no bound on the first
  * token (admission's business).
  *
@@ -33,6 +37,8 @@ export const REPORTED_LIMIT_DEFAULTS = {
   sequencesMin: 2,
   /** Sequences: what the engine itself runs at once at most (`max_num_seqs`). */
   sequencesMax: 256,
+  /** Prompt tokens not yet answered at which it gets no more: one step of an engine with vLLM's usual budget. */
+  prefillTokensMax: 2_048,
   /** Microseconds over which the correction of the model forgets: slower than a burst, faster than a deployment. */
   correctionMemoryUs: 30_000_000,
   /** The correction stays between these: beyond them it is a fault, which health must see, not a limit. */
@@ -55,6 +61,7 @@ export interface ReportedLimitOptions {
   readonly aimRatio: number
   readonly sequencesMin: number
   readonly sequencesMax: number
+  readonly prefillTokensMax: number
   readonly correctionMemoryUs: number
   readonly correctionMin: number
   readonly correctionMax: number
@@ -108,7 +115,7 @@ export class ReportedLimit implements Limit {
 
   #isWithin(load: Load, contextTokens: number, prefillMilli: number): boolean {
     const sequences = load.sequences + 1
-    if (sequences > this.#options.sequencesMax) return false
+    if (sequences > this.#options.sequencesMax || load.prefillTokens >= this.#options.prefillTokensMax) return false
     if (sequences <= this.#options.sequencesMin) return true
     const context = load.contextTokens + contextTokens
     const prefill = load.prefillMilliPerToken + prefillMilli

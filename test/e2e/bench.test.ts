@@ -6,6 +6,7 @@ import { type Benched, type BenchOptions, bench } from '../../src/main/bench.ts'
 import { runLoad } from '../../src/main/live-load.ts'
 import { configOf, streamsOf } from '../../src/main/scenario-config.ts'
 import type { Scenario, StreamSpec } from '../../src/sim/scenario.ts'
+import type { TraceRequest } from '../../src/sim/trace.ts'
 import {
   answers,
   type Behaviour,

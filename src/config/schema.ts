@@ -105,6 +105,16 @@ const FairnessSchema = section(
   'Sharing capacity between tenants.',
 )
 
+const LadderSchema = section(
+  {
+    enabled: Type.Boolean({
+      default: true,
+      description: 'Give up quality before answers. Off, whoever does not fit in full is refused.',
+    }),
+  },
+  'Degradation.',
+)
+
 const LimitsSchema = section(
   {
     choicesMax: count(defaults.CHOICES_MAX, { description: 'Largest `n` in a request.' }),
@@ -193,6 +203,7 @@ export const ConfigSchema = Type.Object(
     queue: QueueSchema,
     admission: AdmissionSchema,
     fairness: FairnessSchema,
+    ladder: LadderSchema,
     limits: LimitsSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,

@@ -65,6 +65,7 @@ interface State {
   readonly replicaId: string
   readonly poolId: string
   kind: HealthKind
+  isFounding: boolean
   since: number
   /** When the present state ends by itself; Infinity when it does not. */
   until: number
@@ -86,13 +87,17 @@ export class Health {
     this.#options = { ...HEALTH_DEFAULTS, ...options }
   }
 
-  /** Known from here on; takes nothing until a probe says that it is ready. */
-  add(now: number, replicaId: string, poolId: string): readonly HealthChange[] {
+  /**
+   * Known from here on; takes nothing until a probe says that it is ready. One that was there before we were
+   * (`isFounding`) has long been warm: a gateway that restarts must not slow its whole fleet down.
+   */
+  add(now: number, replicaId: string, poolId: string, isFounding = false): readonly HealthChange[] {
     assert(!this.#states.has(replicaId), 'a replica joins once')
     const state: State = {
       replicaId,
       poolId,
       kind: 'away',
+      isFounding,
       since: now,
       until: Number.POSITIVE_INFINITY,
       isProbedReady: false,
@@ -124,6 +129,10 @@ export class Health {
     if (state.isDraining) return NO_CHANGES
     if (!isReady) return this.#enter(now, state, 'away', 'its probe says that it is not ready')
     state.failuresInRow = 0
+    if (state.isFounding) {
+      state.isFounding = false
+      return this.#enter(now, state, 'steady', 'it was ready when we started')
+    }
     return this.#enter(now, state, 'warming', 'it is ready again: slow start')
   }
 

@@ -11,5 +11,5 @@ it('says that it is not ready before it turns anybody away', async () => {
   const models = await fetch(`${platform.address}/v1/models`, { headers: { authorization: `Bearer ${ACME_KEY}` } })
   expect(models.status).toBe(200)
   await closed
-  await expect(fetch(`${platform.address}/health`)).rejects.toThrow()
+  await expect(fetch(`${platform.address}/health`)).rejects.toThrow('fetch failed')
 })

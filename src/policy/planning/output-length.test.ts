@@ -29,7 +29,11 @@ describe('output length', () => {
 
   it('knows that the mean of a long tail lies above its median', () => {
     const lengths = new OutputLengths()
-    observeMany(lengths, habitOf('a'), Array.from({ length: 100 }, (_, i) => (i % 10 === 0 ? 1_000 : 100)))
+    observeMany(
+      lengths,
+      habitOf('a'),
+      Array.from({ length: 100 }, (_, i) => (i % 10 === 0 ? 1_000 : 100)),
+    )
     expect(lengths.predict(habitOf('a'), 4_000)).toMatchObject({ tokens: 99, tokensMean: 190 })
   })
 

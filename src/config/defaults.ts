@@ -56,3 +56,6 @@ export const PROFILE_SMALL = 'h100-llama-8b'
 
 /** Load balancers hang up on a silent connection after 30 to 60 seconds; clients look sooner. */
 export const KEEP_ALIVE_MS = 10_000
+
+/** Nobody balances a laptop. Before a balancer: a little more than the interval of its health checks. */
+export const SHUTDOWN_DELAY_MS = 0

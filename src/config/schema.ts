@@ -51,6 +51,10 @@ const ServerSchema = section(
       minimum: 1,
       description: 'A stream that waits this long for its first token gets its headers, then a comment as often.',
     }),
+    shutdownDelayMs: durationMs(defaults.SHUTDOWN_DELAY_MS, {
+      description:
+        'After SIGTERM `/health/ready` says no for this long before anybody is turned away: time for balancers to look.',
+    }),
     shutdownGraceMs: durationMs(defaults.SHUTDOWN_GRACE_MS, {
       description: 'After SIGTERM running answers may take this long; then they end with an error frame.',
     }),

@@ -27,6 +27,7 @@ export class Platform {
   readonly pools: readonly Pool[]
   readonly queueUsMax: number
   readonly #live = new Map<string, Ticket>()
+  #isSteppingDown = false
   #isDraining = false
   #whenIdle: (() => void) | undefined
 
@@ -40,6 +41,11 @@ export class Platform {
 
   get liveCount(): number {
     return this.#live.size
+  }
+
+  /** Going away soon: still serving, but no longer to be chosen. */
+  get isSteppingDown(): boolean {
+    return this.#isSteppingDown || this.#isDraining
   }
 
   get isDraining(): boolean {
@@ -103,6 +109,11 @@ export class Platform {
   depart(ticket: Ticket): void {
     this.#live.delete(ticket.id)
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
+  }
+
+  /** Readiness says no from here on, so that balancers look elsewhere; everybody who comes is still served. */
+  stepDown(): void {
+    this.#isSteppingDown = true
   }
 
   /** Takes no more requests; resolves when the last live ticket has ended. */

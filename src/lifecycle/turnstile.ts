@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
+import { meanCostOf } from '../domain/plan.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
@@ -107,7 +108,7 @@ export class Turnstile {
     const { plan, grantedAt } = ticket
     if (plan !== undefined && grantedAt !== undefined) {
       const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
-      this.#waitOf(poolId)?.begun(this.#clock.now(), { grantedAt, cost: plan.estimate.cost, replicaCount })
+      this.#waitOf(poolId)?.begun(this.#clock.now(), { grantedAt, cost: meanCostOf(plan.estimate), replicaCount })
     }
     this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
   }
@@ -140,7 +141,7 @@ export class Turnstile {
 
   #enter(ticket: Ticket, offer: Offer, ask: () => Offered): NoPlace | undefined {
     const { request } = ticket
-    const backlog = { share: shareOf(request), band: request.band, cost: offer.estimate.cost }
+    const backlog = { share: shareOf(request), band: request.band, cost: meanCostOf(offer.estimate) }
     const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: () => {} }
     this.#places.set(ticket.id, place)
     // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.

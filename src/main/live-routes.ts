@@ -55,7 +55,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
 }
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {
-  if (platform.isDraining) return { isReady: false, because: 'shutting down' }
+  if (platform.isSteppingDown) return { isReady: false, because: 'shutting down' }
   const { readyReplicas } = platform.turnstile.view()
   if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
   return { isReady: true, because: `${readyReplicas} replicas are ready` }

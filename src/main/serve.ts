@@ -87,6 +87,8 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     },
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
+      platform.stepDown()
+      if (config.server.shutdownDelayMs > 0) await clock.sleep(msToUs(config.server.shutdownDelayMs))
       const answersEnded = platform.drain()
       const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
       void graceOver.then(() => platform.cancelAll('shutting-down'))

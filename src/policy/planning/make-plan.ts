@@ -82,6 +82,7 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
       estimate: {
         ...work,
         outputTokensHigh: output.tokensHigh * choiceCount,
+        meanCost: weightedTokens({ ...work, outputTokens: output.tokensMean * choiceCount }, facts.outputWeight),
         cost: weightedTokens(work, facts.outputWeight),
         engineUs: engineUs(facts.speedOf(model.name), { ...work, choiceCount }),
       },

@@ -20,7 +20,7 @@ import { assert } from '../../base/assert.ts'
  * placer's slowness sends less to a slow one). An attempt that began before the present state says nothing about it.
  *
  * Laws: L2 closing a replica takes no lease away. Example: five failures in a row eject for 10 s; then one ticket is
- * tried; it fails: 20 s; the next succeeds: 4 at once, after 3 s 8, … after 24 s as many as its limit allows.
+ * tried; it fails: 20 s; the next succeeds: 16 at once, after 1 s 32, … after 5 s as many as its limit allows.
  */
 export const HEALTH_DEFAULTS = {
   /** In a row: with one in a hundred failing by chance, five in a row come once in 10^10 attempts. */
@@ -35,10 +35,13 @@ export const HEALTH_DEFAULTS = {
   ejectUsMax: 300_000_000,
   /** Of a pool's replicas, rounded down: a pool of one never loses it. */
   ejectedRatioMax: 0.5,
-  /** A new replica compiles kernels and fills caches with its first answers. */
-  warmFrom: 4,
-  warmStepUs: 3_000_000,
-  warmDoublings: 8,
+  /**
+   * A new replica compiles kernels and fills caches with its first answers. Four seconds to a full batch: after a
+   * blackout the whole fleet warms at once, and every second of it is capacity that is not there.
+   */
+  warmFrom: 16,
+  warmStepUs: 1_000_000,
+  warmDoublings: 5,
 }
 
 export type HealthOptions = typeof HEALTH_DEFAULTS

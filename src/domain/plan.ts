@@ -26,6 +26,8 @@ export interface Estimate {
   readonly cost: number
   /** The same on the average, where that is known to differ: what a queue of these really takes. */
   readonly meanCost?: number
+  /** What it takes of a full engine's time on the average, in microseconds; absent where nobody knows. */
+  readonly shareUs?: number
   /** How long the answer would take an engine that is otherwise as busy as usual. */
   readonly engineUs: number
 }

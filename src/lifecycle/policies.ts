@@ -105,6 +105,7 @@ export interface BacklogPart {
   readonly share: Share
   readonly band: Band
   readonly cost: number
+  readonly shareUs?: number | undefined
 }
 
 export function waitQuestion(policies: Policies, part: BacklogPart, poolId: string, plan: Plan): WaitQuestion {
@@ -113,6 +114,7 @@ export function waitQuestion(policies: Policies, part: BacklogPart, poolId: stri
     share: part.share,
     band: part.band,
     cost: meanCostOf(plan.estimate),
+    shareUs: plan.estimate.shareUs,
     debt: policies.dispatcher.debtOf(poolId, part.share.key.id, part.band),
     hasRoom: (facts?.openReplicaCount ?? 0) > 0,
     replicaCount: facts?.readyReplicaCount ?? 0,

@@ -108,7 +108,12 @@ export class Turnstile {
     const { plan, grantedAt } = ticket
     if (plan !== undefined && grantedAt !== undefined) {
       const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
-      this.#waitOf(poolId)?.begun(this.#clock.now(), { grantedAt, cost: meanCostOf(plan.estimate), replicaCount })
+      this.#waitOf(poolId)?.begun(this.#clock.now(), {
+        grantedAt,
+        cost: meanCostOf(plan.estimate),
+        shareUs: plan.estimate.shareUs,
+        replicaCount,
+      })
     }
     this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
   }
@@ -141,7 +146,12 @@ export class Turnstile {
 
   #enter(ticket: Ticket, offer: Offer, ask: () => Offered): NoPlace | undefined {
     const { request } = ticket
-    const backlog = { share: shareOf(request), band: request.band, cost: meanCostOf(offer.estimate) }
+    const backlog = {
+      share: shareOf(request),
+      band: request.band,
+      cost: meanCostOf(offer.estimate),
+      shareUs: offer.estimate.shareUs,
+    }
     const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: () => {} }
     this.#places.set(ticket.id, place)
     // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.

@@ -102,7 +102,7 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
 function makePool({ setup: { pool }, speed }: KnownPool, now: Instant): PoolPolicies {
   return {
     pool,
-    wait: new PredictedWait(speed.drainPerReplicaUs),
+    wait: waitOf(speed),
     speed: new ObservedSpeed(speed.alone),
     speedAlone: speed.alone,
     kvTokensMax: speed.kvTokensMax,
@@ -110,6 +110,18 @@ function makePool({ setup: { pool }, speed }: KnownPool, now: Instant): PoolPoli
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
   }
+}
+
+/** A full engine's work in a microsecond, in microseconds: some is lost where steps do not fill up. */
+const FULL_ENGINE_RATE = 0.95
+
+/** Where steps are known, work is counted in engines' time; else in cost, and its rate is learned from a guess. */
+function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
+  if (alone.shareUs === undefined) return new PredictedWait(drainPerReplicaUs)
+  return new PredictedWait(FULL_ENGINE_RATE, {
+    costPerShareUs: drainPerReplicaUs,
+    perReplicaUsMax: FULL_ENGINE_RATE,
+  })
 }
 
 function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSpeed {

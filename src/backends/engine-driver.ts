@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Engine, Submission } from '../engine/engine.ts'
-import type { EngineEvent } from '../engine/engine-event.ts'
+import type { Abortion, EngineEvent } from '../engine/engine-event.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { SequenceSpec } from '../engine/sequence.ts'
 
@@ -29,11 +29,17 @@ export class EngineDriver {
     return submission
   }
 
-  /** Frees the sequence at once; its listener hears nothing more. */
-  abort(id: string): void {
-    if (!this.#listeners.delete(id)) return
-    this.#engine.abort(this.#clock.now(), id)
+  /** Frees the sequence at once, and says what it had come to; its listener hears nothing more. */
+  abort(id: string): Abortion | undefined {
+    if (!this.#listeners.delete(id)) return undefined
+    const abortion = this.#engine.abort(this.#clock.now(), id)
     this.#arm()
+    return abortion
+  }
+
+  /** The engine is gone: nobody hears of its sequences again. */
+  abortAll(): void {
+    for (const id of [...this.#listeners.keys()]) this.abort(id)
   }
 
   view(): EngineView {

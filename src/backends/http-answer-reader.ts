@@ -1,8 +1,8 @@
 import type { Dispatcher } from 'undici'
-import type { Usage } from '../domain/delta.ts'
+import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { Call, Ending } from '../lifecycle/ports.ts'
-import { SseReader } from '../wire/sse.ts'
-import { errorMessage, readUpstream } from '../wire/upstream.ts'
+import { SseOverflow, SseReader } from '../wire/sse.ts'
+import { readUpstream, type UpstreamAnswer } from '../wire/upstream.ts'
 import { endingOf } from './http-ending.ts'
 
 /**
@@ -13,7 +13,9 @@ import { endingOf } from './http-ending.ts'
  *   JSON         ─▶ collect (bounded) ─▶ one delta, finished
  *
  * It ends exactly once. When the sink says "slow reader", the connection is paused, the engine's socket fills, and
- * that is the backpressure.
+ * that is the backpressure; frames that had arrived in the same piece are held until the reader has caught up.
+ *
+ * What an engine says never goes into the reasons that we journal: it may quote the prompt or the answer.
  */
 
 /** An answer that is sent whole may be this long; an explanation of an error needs far less. */
@@ -23,19 +25,25 @@ const ERROR_BYTES_MAX = 64 << 10
 export class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call
   readonly #resolve: (ending: Ending) => void
+  readonly #reject: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
   #status = 0
   #retryAfterS: number | undefined
   #sse: SseReader | undefined
   #parts: Buffer[] = []
   #size = 0
+  /** Frames of the last piece that wait for a slow reader: at most what one read from the socket brought. */
+  #held: string[] = []
+  #isBlocked = false
   #usage: Usage | undefined
+  #hasChoices = false
   #hasFinishReason = false
   #hasEnded = false
 
-  constructor(call: Call, resolve: (ending: Ending) => void) {
+  constructor(call: Call, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
     this.#call = call
     this.#resolve = resolve
+    this.#reject = reject
   }
 
   /** Called off: the connection is dropped, which makes the engine abort its sequence. */
@@ -65,14 +73,14 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#hasEnded) return
     if (this.#sse === undefined) {
-      this.#collect(controller, chunk)
+      this.#collect(chunk)
       return
     }
     try {
-      this.#sse.read(chunk, (data) => this.#readFrame(controller, data))
+      this.#sse.read(chunk, (data) => this.#takeFrame(controller, data))
     } catch (error) {
-      this.#end({ kind: 'lost', because: `the engine's stream is broken: ${String((error as Error).message)}` })
-      controller.abort(new Error('broken stream'))
+      if (error instanceof SseOverflow) this.#lose('the engine sent a frame that is too long')
+      else this.#fail(error)
     }
   }
 
@@ -84,9 +92,9 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       else this.#end({ kind: 'lost', because: 'the engine closed the stream before the answer was whole' })
       return
     }
-    const text = Buffer.concat(this.#parts).toString('utf8')
-    if (this.#status >= 400) this.#end(endingOf(this.#status, reasonIn(text), this.#retryAfterS))
-    else this.#readWhole(text)
+    const json = parsed(Buffer.concat(this.#parts).toString('utf8'))
+    if (this.#status >= 400) this.#end(endingOf(this.#status, json, this.#retryAfterS))
+    else this.#readWhole(json)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -94,73 +102,117 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#end({ kind: 'lost', because: `the connection to the engine failed: ${code}` })
   }
 
-  #collect(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  #collect(chunk: Buffer): void {
     this.#size += chunk.length
     if (this.#size <= (this.#status >= 400 ? ERROR_BYTES_MAX : ANSWER_BYTES_MAX)) {
       this.#parts.push(chunk)
       return
     }
-    this.#end({ kind: 'lost', because: 'the engine sent an answer that is too long' })
-    controller.abort(new Error('too long'))
+    this.#lose('the engine sent an answer that is too long')
+  }
+
+  #takeFrame(controller: Dispatcher.DispatchController, data: string): void {
+    if (this.#isBlocked) this.#held.push(data)
+    else this.#readFrame(controller, data)
   }
 
   #readFrame(controller: Dispatcher.DispatchController, data: string): void {
     if (this.#hasEnded) return
     if (data === '[DONE]') {
-      this.#end({ kind: 'finished', usage: this.#usage })
+      if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
+      else this.#lose('the engine ended its answer before it began')
       return
     }
-    this.#relay(controller, JSON.parse(data))
-  }
-
-  #readWhole(text: string): void {
-    try {
-      this.#relay(undefined, JSON.parse(text))
-    } catch {
-      this.#end({ kind: 'lost', because: 'the engine sent something that is not JSON' })
+    const json = parsed(data)
+    if (json === undefined) {
+      this.#lose('the engine sent a frame that is not JSON')
       return
     }
-    this.#end({ kind: 'finished', usage: this.#usage })
+    const wait = this.#relay(readUpstream(json), undefined)
+    if (wait === undefined) return
+    this.#isBlocked = true
+    controller.pause()
+    wait.then(
+      () => this.#unblock(controller),
+      (error: unknown) => this.#fail(error),
+    )
   }
 
-  #relay(controller: Dispatcher.DispatchController | undefined, json: unknown): void {
+  #unblock(controller: Dispatcher.DispatchController): void {
+    this.#isBlocked = false
+    while (!this.#isBlocked && this.#held.length > 0) this.#readFrame(controller, this.#held.shift()!)
+    if (!this.#isBlocked && !controller.aborted) controller.resume()
+  }
+
+  #readWhole(json: unknown): void {
+    if (json === undefined) {
+      this.#lose('the engine sent something that is not JSON')
+      return
+    }
     const answer = readUpstream(json)
+    // A whole answer brings all its tokens at once; in a stream each frame is about one.
+    void this.#relay(answer, answer.usage?.outputTokens)
+    if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
+    else this.#lose('the engine sent an answer without choices')
+  }
+
+  #relay(answer: UpstreamAnswer, allTokens: number | undefined): Promise<void> | undefined {
     if (answer.error !== undefined) {
-      this.#end({ kind: 'lost', because: `the engine broke off: ${answer.error}` })
-      return
+      this.#lose('the engine reported an error in the middle of its answer')
+      return undefined
     }
     if (answer.usage !== undefined) this.#usage = answer.usage
+    const choices = this.#known(answer.choices)
     let tokens = 0
     let isEmpty = true
-    for (const choice of answer.choices) {
+    for (const choice of choices) {
+      this.#hasChoices = true
       if (choice.finishReason !== null) this.#hasFinishReason = true
       if (choice.content || choice.extra !== undefined) tokens++
       if (choice.content || choice.extra !== undefined || choice.finishReason !== null) isEmpty = false
     }
-    if (isEmpty) return
-    // A whole answer brings all its tokens at once; in a stream each frame is about one.
-    if (controller === undefined && answer.usage !== undefined) tokens = answer.usage.outputTokens
-    const wait = this.#call.sink.write({ tokens, choices: answer.choices })
-    if (wait === undefined || controller === undefined) return
-    controller.pause()
-    void wait.then(() => controller.resume())
+    if (isEmpty) return undefined
+    try {
+      return this.#call.sink.write({ tokens: allTokens ?? tokens, choices })
+    } catch (error) {
+      this.#fail(error)
+      return undefined
+    }
+  }
+
+  /** A choice that nobody asked for has no place in the answer; its index would only make us count. */
+  #known(choices: readonly ChoiceDelta[]): readonly ChoiceDelta[] {
+    const { choiceCount } = this.#call.request
+    const isKnown = ({ index }: ChoiceDelta): boolean => Number.isInteger(index) && index >= 0 && index < choiceCount
+    return choices.every(isKnown) ? choices : choices.filter(isKnown)
+  }
+
+  /** Broken off from our side too: an engine that has gone wrong need not finish what nobody reads. */
+  #lose(because: string): void {
+    this.#end({ kind: 'lost', because })
+    this.#controller?.abort(new Error(because))
+  }
+
+  /** The sink broke, not the engine. */
+  #fail(error: unknown): void {
+    if (!this.#hasEnded) this.#reject(error)
+    this.#lose('the answer could not be passed on')
   }
 
   #end(ending: Ending): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#parts = []
+    this.#held = []
     this.#resolve(ending)
   }
 }
 
-/** The engine's own words, cut short: they go into our error body, so they must not be a page. */
-function reasonIn(text: string): string {
-  let reason = text
+function parsed(text: string): unknown {
   try {
-    reason = errorMessage(JSON.parse(text))
+    return JSON.parse(text) as unknown
   } catch {
     // Not JSON: an HTML page of some proxy, perhaps.
+    return undefined
   }
-  return reason.replaceAll(/\s+/g, ' ').slice(0, 300)
 }

@@ -61,8 +61,8 @@ export class HttpOpenAiBackend implements Backend {
     const { request, plan, lease, cancellation } = call
     const body = upstreamBody(request, plan, this.#upstreamModel ?? plan.model)
     const path = `${this.#basePath}${request.kind === 'chat' ? '/chat/completions' : '/completions'}`
-    return new Promise((resolve) => {
-      const reader = new AnswerReader(call, resolve)
+    return new Promise((resolve, reject) => {
+      const reader = new AnswerReader(call, resolve, reject)
       cancellation.onCancel(() => reader.cancel())
       if (cancellation.isCancelled) return
       const headers = [...this.#headers, 'x-request-id', lease.ticketId]

@@ -119,7 +119,7 @@ class SimulatedAnswer {
       this.#openChoices++
       if (index % this.#choicesPerPrompt === 0) this.#promptTokens += script.promptTokens
     }
-    this.#forget = cancellation.onCancel(() => this.#end({ kind: 'cancelled' }))
+    this.#forget = cancellation.onCancel(() => this.#calledOff())
   }
 
   #onEvent(choice: Choice, event: EngineEvent): void {
@@ -188,10 +188,21 @@ class SimulatedAnswer {
     this.#resolve(ending)
   }
 
-  #letGo(): void {
+  #calledOff(): void {
+    const unreportedTokens = this.#letGo()
+    this.#resolve(unreportedTokens === 0 ? { kind: 'cancelled' } : { kind: 'cancelled', unreportedTokens })
+  }
+
+  /** Frees what is left, and gives the tokens that simulated clients had got without being told of each. */
+  #letGo(): number {
     this.#forget?.()
     this.#unsent.length = 0
-    for (const choice of this.#choices) if (!choice.isDone) this.#driver.abort(choice.sequenceId)
+    let unreportedTokens = 0
+    for (const { isDone, sequenceId, script } of this.#choices) {
+      const abortion = isDone ? undefined : this.#driver.abort(sequenceId)
+      if (script.textBetween === undefined) unreportedTokens += abortion?.tokens ?? 0
+    }
+    return unreportedTokens
   }
 }
 

@@ -14,14 +14,15 @@ describe('sum tree', () => {
             tree.remove(slot)
             list.delete(slot)
           } else {
-            tree.set(slot, { key, first, second: 1 })
+            tree.set(slot, key, { first, second: 1, third: first / 4 })
             list.set(slot, { key, first })
           }
         }
         tree.assertInvariants()
         const below = [...list.values()].filter((entry) => entry.key <= x)
         expect(tree.size).toBe(list.size)
-        expect(tree.sumUpTo(x)).toEqual({ first: below.reduce((sum, e) => sum + e.first, 0), second: below.length })
+        const first = below.reduce((sum, e) => sum + e.first, 0)
+        expect(tree.sumUpTo(x)).toEqual({ first, second: below.length, third: first / 4 })
         expect(tree.total.second).toBe(list.size)
       }),
     )

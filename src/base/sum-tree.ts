@@ -4,13 +4,13 @@ import { assert } from './assert.ts'
  * Sums over everything whose key is at most x, while keys keep changing.
  *
  * A treap (Seidel and Aragon, 1996) in typed arrays: a binary search tree by (key, slot), kept balanced by a heap order
- * on pseudo-random ranks, where each node also holds the sums of two amounts over its subtree. Slots are the caller's
+ * on pseudo-random ranks, where each node also holds the sums of three amounts over its subtree. Slots are the caller's
  * small integers; a slot's rank is a hash of its number, so the shape, and with it the order of adding, is the same in
  * every run.
  *
  *              (5 │ Σ 31)            sumUpTo(4): go left at 5, take 3 and what is left of it, go right …
  *             /          \
- *      (3 │ Σ 12)     (9 │ Σ 11)     set, remove, sum: O(log n); memory 37 bytes a slot
+ *      (3 │ Σ 12)     (9 │ Σ 11)     set, remove, sum: O(log n); memory 65 bytes a slot
  *
  * A Fenwick tree does the same for keys that are known beforehand; ours are ratios that move with every ticket, so it
  * would need rebuilding or rounding, and adding and subtracting fractions in place drifts. Here each sum is formed
@@ -21,6 +21,7 @@ const NIL = 0
 export interface Sums {
   readonly first: number
   readonly second: number
+  readonly third: number
 }
 
 export class SumTree {
@@ -30,8 +31,10 @@ export class SumTree {
   #key = new Float64Array(16)
   #first = new Float64Array(16)
   #second = new Float64Array(16)
+  #third = new Float64Array(16)
   #firstSum = new Float64Array(16)
   #secondSum = new Float64Array(16)
+  #thirdSum = new Float64Array(16)
   #isHeld = new Uint8Array(16)
   #root = NIL
   #count = 0
@@ -44,20 +47,25 @@ export class SumTree {
   }
 
   get total(): Sums {
-    return { first: this.#firstSum[this.#root] as number, second: this.#secondSum[this.#root] as number }
+    return {
+      first: this.#firstSum[this.#root] as number,
+      second: this.#secondSum[this.#root] as number,
+      third: this.#thirdSum[this.#root] as number,
+    }
   }
 
-  /** Puts the slot at a key with its two amounts, moving it if it was elsewhere. */
-  set(slot: number, at: { readonly key: number; readonly first: number; readonly second: number }): void {
-    assert(!Number.isNaN(at.key), 'a key can be ordered')
+  /** Puts the slot at a key with its amounts, moving it if it was elsewhere. */
+  set(slot: number, key: number, amounts: Sums): void {
+    assert(!Number.isNaN(key), 'a key can be ordered')
     const node = slot + 1
     this.#grow(node)
     if (this.#isHeld[node] === 1) this.#root = this.#without(this.#root, node)
     else this.#count++
     this.#isHeld[node] = 1
-    this.#key[node] = at.key
-    this.#first[node] = at.first
-    this.#second[node] = at.second
+    this.#key[node] = key
+    this.#first[node] = amounts.first
+    this.#second[node] = amounts.second
+    this.#third[node] = amounts.third
     this.#left[node] = NIL
     this.#right[node] = NIL
     this.#sum(node)
@@ -72,22 +80,24 @@ export class SumTree {
     this.#count--
   }
 
-  /** Both amounts, summed over all slots with key ≤ x. */
+  /** The amounts, summed over all slots with key ≤ x. */
   sumUpTo(x: number): Sums {
     let node = this.#root
     let first = 0
     let second = 0
+    let third = 0
     while (node !== NIL) {
       if ((this.#key[node] as number) <= x) {
         const left = this.#left[node] as number
         first += (this.#firstSum[left] as number) + (this.#first[node] as number)
         second += (this.#secondSum[left] as number) + (this.#second[node] as number)
+        third += (this.#thirdSum[left] as number) + (this.#third[node] as number)
         node = this.#right[node] as number
       } else {
         node = this.#left[node] as number
       }
     }
-    return { first, second }
+    return { first, second, third }
   }
 
   assertInvariants(): void {
@@ -172,10 +182,9 @@ export class SumTree {
   #sum(node: number): void {
     const left = this.#left[node] as number
     const right = this.#right[node] as number
-    const firstBelow = (this.#firstSum[left] as number) + (this.#firstSum[right] as number)
-    const secondBelow = (this.#secondSum[left] as number) + (this.#secondSum[right] as number)
-    this.#firstSum[node] = firstBelow + (this.#first[node] as number)
-    this.#secondSum[node] = secondBelow + (this.#second[node] as number)
+    this.#firstSum[node] = sumOf(this.#firstSum, left, right) + (this.#first[node] as number)
+    this.#secondSum[node] = sumOf(this.#secondSum, left, right) + (this.#second[node] as number)
+    this.#thirdSum[node] = sumOf(this.#thirdSum, left, right) + (this.#third[node] as number)
   }
 
   #grow(node: number): void {
@@ -187,10 +196,16 @@ export class SumTree {
     this.#key = enlarged(this.#key, new Float64Array(size))
     this.#first = enlarged(this.#first, new Float64Array(size))
     this.#second = enlarged(this.#second, new Float64Array(size))
+    this.#third = enlarged(this.#third, new Float64Array(size))
     this.#firstSum = enlarged(this.#firstSum, new Float64Array(size))
     this.#secondSum = enlarged(this.#secondSum, new Float64Array(size))
+    this.#thirdSum = enlarged(this.#thirdSum, new Float64Array(size))
     this.#isHeld = enlarged(this.#isHeld, new Uint8Array(size))
   }
+}
+
+function sumOf(sums: Float64Array, left: number, right: number): number {
+  return (sums[left] as number) + (sums[right] as number)
 }
 
 function enlarged<T extends { set(from: T): void }>(from: T, to: T): T {

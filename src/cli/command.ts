@@ -1,7 +1,7 @@
 import type { ParseArgsConfig } from 'node:util'
 import type { Io } from '../main/running.ts'
 
-export type FlagValues = Readonly<Record<string, string | boolean | undefined>>
+export type FlagValues = Readonly<Record<string, string | boolean | readonly string[] | undefined>>
 
 export interface Flag {
   readonly type: 'string' | 'boolean'
@@ -9,6 +9,8 @@ export interface Flag {
   /** The word that stands for the value in the help, as in `--port NUMBER`. */
   readonly value?: string
   readonly meaning: string
+  /** May be given again; the value is then a list. */
+  readonly multiple?: boolean
 }
 
 /** One command: one file that exports one of these, and one row in `commands.ts`. */
@@ -19,6 +21,8 @@ export interface Command {
   readonly summary: string
   /** A paragraph for the command's own help. */
   readonly about: string
+  /** The word that stands for its one argument, as SCENARIO; it comes with the flags, as `argument`. */
+  readonly argument?: string
   readonly flags: Readonly<Record<string, Flag>>
   readonly examples: readonly string[]
   /** Returns the exit code. Throws `UsageError` and `ConfigError` freely: they become one clear line each. */
@@ -43,7 +47,12 @@ export const HELP_FLAG: Flag = { type: 'boolean', short: 'h', meaning: 'show thi
 
 export function parseArgsOptions(command: Command): NonNullable<ParseArgsConfig['options']> {
   const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
-  return Object.fromEntries(flags.map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]))
+  return Object.fromEntries(
+    flags.map(([name, { type, short, multiple }]) => [
+      name,
+      { type, ...(short && { short }), ...(multiple === true && { multiple }) },
+    ]),
+  )
 }
 
 export const textFlag = (flags: FlagValues, name: string): string | undefined => {

@@ -4,6 +4,7 @@ import { configPrint } from './config-print.ts'
 import { engine } from './engine.ts'
 import { keysCreate } from './keys-create.ts'
 import { serve } from './serve.ts'
+import { simulate } from './simulate.ts'
 
 /** Every command, in the order in which the help lists them. */
-export const commands: readonly Command[] = [serve, engine, configCheck, configPrint, keysCreate]
+export const commands: readonly Command[] = [serve, simulate, engine, configCheck, configPrint, keysCreate]

@@ -27,7 +27,7 @@ export function helpFor(commands: readonly Command[]): string {
 
 export function helpForCommand(command: Command): string {
   return [
-    `${heading(`spillway ${command.name}`)}: ${command.summary}`,
+    `${heading(`spillway ${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}`)}: ${command.summary}`,
     '',
     command.about,
     '',

@@ -68,9 +68,13 @@ function unknownCommand(words: readonly string[]): string {
 
 function parseFlags(command: Command, words: readonly string[]): FlagValues {
   try {
-    return parseArgs({ args: [...words], options: parseArgsOptions(command), allowPositionals: false })
-      .values as FlagValues
+    const allowPositionals = command.argument !== undefined
+    const parsed = parseArgs({ args: [...words], options: parseArgsOptions(command), allowPositionals })
+    const [argument, extra] = parsed.positionals
+    if (extra !== undefined) throw new UsageError(oneWordTooMany(command, extra))
+    return { ...(parsed.values as FlagValues), argument }
   } catch (error) {
+    if (error instanceof UsageError) throw error
     throw new UsageError(flagProblem(command, words, error as NodeJS.ErrnoException))
   }
 }
@@ -84,7 +88,10 @@ function flagProblem(command: Command, words: readonly string[], error: NodeJS.E
   }
   if (error.code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
     const extra = /'([^']*)'/.exec(error.message)?.[1]
-    return `"${extra}" is one word too many for "${command.name}". ${see}`
+    return oneWordTooMany(command, extra ?? '')
   }
   return `${error.message.split('\n')[0]?.replace(/\.$/, '')}. ${see}`
 }
+
+const oneWordTooMany = (command: Command, word: string): string =>
+  `"${word}" is one word too many for "${command.name}". See: spillway ${command.name} --help`

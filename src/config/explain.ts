@@ -27,6 +27,8 @@ export interface SchemaNode {
   readonly anyOf?: readonly SchemaNode[]
   readonly properties?: Readonly<Record<string, SchemaNode>>
   readonly patternProperties?: Readonly<Record<string, SchemaNode>>
+  /** True: anything more is somebody else's to check. */
+  readonly additionalProperties?: boolean
   readonly required?: readonly string[]
   readonly items?: SchemaNode
   readonly minItems?: number
@@ -87,8 +89,9 @@ function explainObject(node: SchemaNode, value: unknown, path: Path): Problem[] 
   const others = Object.values(node.patternProperties ?? {})[0]
   for (const [key, child] of Object.entries(value)) {
     const known = properties[key] ?? others
-    if (known === undefined) problems.push(unknownKey(key, properties, [...path, key]))
-    else if (child !== undefined) problems.push(...explain(known, child, [...path, key]))
+    if (known === undefined) {
+      if (node.additionalProperties !== true) problems.push(unknownKey(key, properties, [...path, key]))
+    } else if (child !== undefined) problems.push(...explain(known, child, [...path, key]))
   }
   for (const key of node.required ?? []) {
     // A default is filled in only where the rest is good: its absence is never the person's mistake.

@@ -16,7 +16,7 @@ export function readConfigFile(path: string): ConfigFile {
 
 export function parseConfigFile(path: string, text: string): ConfigFile {
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true })
   if (document.errors.length > 0) {
     throw new ConfigError(
       document.errors.map(

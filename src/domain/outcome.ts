@@ -27,4 +27,8 @@ export interface Refusal {
   readonly retryAfterUs: number | undefined
   /** Numbers behind the decision, for the error body. */
   readonly detail?: Readonly<Record<string, number | string>>
+  /** The parameter at fault, where one is. */
+  readonly param?: string
+  /** An engine's own words, for the client alone: they may quote its prompt, so they are never journalled. */
+  readonly said?: string
 }

@@ -52,7 +52,7 @@ function applyChunk(state: EngineState, sequence: Sequence, at: Instant, events:
 }
 
 function reportEveryStep(state: EngineState, at: Instant, events: EngineEvent[]): void {
-  for (const sequence of state.decodes.members()) {
+  for (let sequence = state.decodes.first; sequence !== undefined; sequence = sequence.next) {
     if (sequence.isReportedEveryStep) reportTokens(sequence, state.decodes.generatedBy(sequence), at, events)
   }
 }

@@ -11,7 +11,7 @@ import { makeStepPlan, planStep } from './plan-step.ts'
 import { Sequence, type SequenceSpec } from './sequence.ts'
 import { assertSpeculation, draftUs, type Speculation } from './speculation.ts'
 import { SteadyDecodes } from './steady-decodes.ts'
-import { StepTime, TICKS_PER_US } from './step-time.ts'
+import { exactStepsMax, StepTime, TICKS_PER_US } from './step-time.ts'
 import { Timeline } from './timeline.ts'
 
 /**
@@ -50,9 +50,6 @@ export interface EngineOptions {
 export type Submission =
   | { readonly kind: 'taken' }
   | { readonly kind: 'refused'; readonly code: 'never-fits' | 'queue-full'; readonly because: string }
-
-/** Exactness ends at 2^53 ticks; four thousand steps of up to two seconds stay below it. */
-const LEAP_STEPS_MAX = 4_096
 
 export class Engine {
   readonly #state: EngineState
@@ -175,7 +172,7 @@ export class Engine {
     }
     const isLeap = this.#plan.prefillTokens === 0 && this.#plan.isQueueSettled
     // The first step has its blocks; the others take theirs when they begin.
-    this.#stretchSteps = isLeap ? decodes.leapSteps(pool.freeBlocks, Math.min(pace.stepsMax, LEAP_STEPS_MAX)) : 1
+    this.#stretchSteps = isLeap ? decodes.leapSteps(pool.freeBlocks, exactStepsMax(pace)) : 1
   }
 
   #endStretch(): void {

@@ -26,8 +26,10 @@ export interface RooflineCoefficients {
   readonly allReduceBaseUs: number
   readonly allReduceUsPerToken: number
   readonly hostUs: number
-  /** No step with a prefill is shorter: a host that launches kernels one by one is the slower half there. */
+  /** What a host that launches a prefill kernel by kernel needs for it, beside the GPU; and how sharply the slower of
+   * the two decides. Zero where prefills are captured graphs. */
   readonly prefillFloorUs: number
+  readonly prefillFloorSharpness: number
   readonly decodeFloorUs: number
 }
 

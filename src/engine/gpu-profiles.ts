@@ -93,9 +93,17 @@ const H200_LLAMA_8B: GpuProfile = {
     allReduceUsPerToken: 0,
     hostUs: 0,
     prefillFloorUs: 0,
+    prefillFloorSharpness: 4,
     decodeFloorUs: 0,
   },
-  serving: { hostUs: 825.6, prefillFloorUs: 23_420, contextAttentionUsPerPair: 0.003061, contextUsPerToken: 0 },
+  serving: {
+    hostUs: 825.1,
+    prefillBaseUs: 0,
+    prefillFloorUs: 22_910,
+    prefillFloorSharpness: 4.152,
+    contextAttentionUsPerPair: 0.003193,
+    contextUsPerToken: 0,
+  },
   source: 'own measurements, h200-steps.csv and h200-replay-steps.csv',
 }
 
@@ -119,6 +127,7 @@ const H200_LLAMA_1B: GpuProfile = {
     allReduceUsPerToken: 0,
     hostUs: 0,
     prefillFloorUs: 0,
+    prefillFloorSharpness: 4,
     decodeFloorUs: 0,
   },
   source: 'own measurements, h200-steps.csv',

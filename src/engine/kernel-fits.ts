@@ -71,6 +71,7 @@ function parseRow(row: string): KernelFit {
       allReduceUsPerToken: us(14),
       hostUs: 0,
       prefillFloorUs: 0,
+      prefillFloorSharpness: 4,
       decodeFloorUs: 0,
     },
   }

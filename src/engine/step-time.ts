@@ -10,19 +10,22 @@ import type { ReferenceCoefficients, RooflineCoefficients, StepCoefficients } fr
  *
  *     n tokens in the step, D decoding sequences, C the sum and L the longest of their contexts, chunks (q, ctx)
  *
- *     T = max(floor, (W^p + (c·n)^p)^(1/p) + lm + host + AR0 + AR1·n
- *                    + [D > 0] (d0 + s·D + max(k·C, l·L))
- *                    + [prefill] (p0 + a·Σ q²/2 + b·Σ q·ctx))
+ *     T = (W^p + (c·n)^p)^(1/p) + lm + host + AR0 + AR1·n
+ *         + [D > 0] (d0 + s·D + max(k·C, l·L))
+ *         + [prefill] (p0 + a·Σ q²/2 + b·Σ q·ctx)
  *
  *     W weights, c compute per token, p sharpness of the knee, lm the output layer, AR all-reduce, k reading keys and
  *     values, l one sequence's serial attention (it rules when the batch is too small to fill the chip), a and b
- *     attention per pair of tokens inside a chunk and from a chunk to its context (equal when one kernel does both),
- *     floor what the host needs to launch the step.
+ *     attention per pair of tokens inside a chunk and from a chunk to its context (equal when one kernel does both).
+ *
+ * **The floor.** A host that launches a prefill kernel by kernel works beside the GPU, and the slower of the two decides:
+ * (F^r + T^r)^(1/r) for a step with a prefill. The maximum is soft because the host's time varies from step to step. A
+ * decode step is a captured graph, launched at once; its floor, if any, is hard.
  *
  * **Exact sums.** While only decodes run, C grows by D a step and everything else stays: step times form an arithmetic
  * progression, and a thousand of them are one multiplication. So that leaping and stepping give the same instants to
  * the last bit, a duration is a whole number of *ticks* of 2^-20 µs: sums of whole numbers do not depend on their
- * order. The only power, the knee, is rounded to whole microseconds, because powers differ between processors.
+ * order. Powers are rounded to whole microseconds, because they differ between processors.
  *
  * Worked example, `h200-llama-8b` of the catalogue: 64 sequences at 1,024 tokens measure 7.51 ms.
  */
@@ -48,6 +51,17 @@ export interface StepPace {
   ticks: number
   ticksGrowth: number
   stepsMax: number
+}
+
+/** A longer stretch is taken in parts: more would save nothing. */
+const STRETCH_STEPS_MAX = 4_096
+/** Whole numbers are exact up to 2^53. */
+const STRETCH_TICKS_MAX = 2 ** 52
+
+/** How many steps of this pace can be summed up exactly. */
+export function exactStepsMax(pace: StepPace): number {
+  const ticksMax = pace.ticks + pace.ticksGrowth * STRETCH_STEPS_MAX
+  return Math.max(1, Math.min(pace.stepsMax, STRETCH_STEPS_MAX, Math.floor(STRETCH_TICKS_MAX / ticksMax)))
 }
 
 export class StepTime {
@@ -84,6 +98,12 @@ export class StepTime {
 
   /** Three lines over the number of steps: reading all contexts, the longest context, the floor. The highest counts. */
   #rooflinePace(c: RooflineCoefficients, load: StepLoad, pace: StepPace): void {
+    if (load.prefillTokens > 0) {
+      pace.ticks = Math.round(stepUs(c, load)) * TICKS_PER_US
+      pace.ticksGrowth = 0
+      pace.stepsMax = 1
+      return
+    }
     const base = Math.round(
       (this.#kneeUs(c, load.decodeTokens + load.prefillTokens) + besidesKneeUs(c, load)) * TICKS_PER_US,
     )
@@ -91,7 +111,7 @@ export class StepTime {
     const sumGrowth = this.#kvReadTicks * load.decodeTokens
     const longestTicks = base + this.#contextTicks * load.contextMax
     const longestGrowth = this.#contextTicks
-    const floorTicks = Math.round((load.prefillTokens > 0 ? c.prefillFloorUs : c.decodeFloorUs) * TICKS_PER_US)
+    const floorTicks = Math.round(c.decodeFloorUs * TICKS_PER_US)
 
     if (sumTicks >= longestTicks && sumTicks >= floorTicks) {
       pace.ticks = sumTicks
@@ -126,12 +146,17 @@ export function stepUs(c: StepCoefficients, load: StepLoad): number {
   if (c.kind === 'reference') return referenceUs(c, load)
   const fixedUs = kneeUs(c, load.decodeTokens + load.prefillTokens) + besidesKneeUs(c, load)
   const attentionUs = Math.max(c.kvReadUsPerToken * load.contextSum, c.contextUsPerToken * load.contextMax)
-  return Math.max(load.prefillTokens > 0 ? c.prefillFloorUs : c.decodeFloorUs, fixedUs + attentionUs)
+  const us = fixedUs + attentionUs
+  if (load.prefillTokens === 0) return Math.max(c.decodeFloorUs, us)
+  return c.prefillFloorUs === 0 ? us : softMax(c.prefillFloorUs, us, c.prefillFloorSharpness)
 }
 
 function kneeUs(c: RooflineCoefficients, tokens: number): number {
-  const p = c.kneeSharpness
-  return (c.weightsUs ** p + (c.computeUsPerToken * tokens) ** p) ** (1 / p)
+  return softMax(c.weightsUs, c.computeUsPerToken * tokens, c.kneeSharpness)
+}
+
+function softMax(a: number, b: number, sharpness: number): number {
+  return (a ** sharpness + b ** sharpness) ** (1 / sharpness)
 }
 
 /** All that does not grow while a set decodes, the knee excepted. */

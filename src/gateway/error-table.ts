@@ -52,8 +52,8 @@ export function toOpenAiError(refusal: Refusal): OpenAiError {
   const row = ERROR_TABLE[refusal.code]
   const status = statusOf(refusal)
   const type = status === 429 ? 'rate_limit_error' : status >= 500 ? 'server_error' : 'invalid_request_error'
-  const message = `${sentence(refusal.because)} ${row?.advice ?? 'Try again later.'}`
-  return { message, type, param: row?.param ?? null, code: refusal.code.replaceAll('-', '_') }
+  const message = [sentence(refusal.because), refusal.said, row?.advice ?? 'Try again later.'].filter(Boolean).join(' ')
+  return { message, type, param: refusal.param ?? row?.param ?? null, code: refusal.code.replaceAll('-', '_') }
 }
 
 function sentence(because: string): string {

@@ -1,4 +1,4 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { errorBody, invalidRequest, type WireFault } from '../wire/openai-error.ts'
 
@@ -10,10 +10,9 @@ import { errorBody, invalidRequest, type WireFault } from '../wire/openai-error.
 export function answerBrokenRequest(
   error: NodeJS.ErrnoException,
   socket: Socket,
-  response: ServerResponse | undefined,
+  isAnswering: boolean,
   requestId: string,
 ): void {
-  const isAnswering = response?.headersSent === true && !response.writableFinished
   if (!socket.writable || isAnswering) {
     socket.destroy()
     return

@@ -1,8 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { invalidRequest } from '../wire/openai-error.ts'
 import { Exchange } from './exchange.ts'
 import { answerBrokenRequest } from './http-broken-request.ts'
+import { Connections } from './http-connections.ts'
 
 /**
  * HTTP in. A route is a method, a path and a function; what a route does not handle gets an answer in OpenAI's shape.
@@ -30,12 +31,15 @@ export interface HttpServerOptions {
 /** How often Node looks for clients that are too slow with their headers. */
 const SLOW_CLIENT_CHECK_MS = 500
 
-export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): Server {
+/** Node's server, and what is open on it. */
+export class HttpServer extends Server {
+  readonly open = new Connections(this)
+}
+
+export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): HttpServer {
   const table = new RouteTable(routes, options.basePath)
-  /** The last response on each connection: whoever wants to write there must know whether one has begun. */
-  const responses = new WeakMap<Socket, ServerResponse>()
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
-    responses.set(req.socket, res)
+    server.open.note(req.socket, res)
     const exchange = new Exchange(req, res, options.makeRequestId())
     const path = pathOf(req.url ?? '/')
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
@@ -59,20 +63,18 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
       retryAfterUs: 1_000_000,
     })
   }
-  const server = createServer(
-    {
-      noDelay: true,
-      headersTimeout: options.headersTimeoutMs,
-      requestTimeout: options.requestTimeoutMs,
-      keepAliveTimeout: options.idleTimeoutMs,
-      connectionsCheckingInterval: Math.min(SLOW_CLIENT_CHECK_MS, options.headersTimeoutMs),
-    },
-    answer,
-  )
+  const limits: ServerOptions = {
+    noDelay: true,
+    headersTimeout: options.headersTimeoutMs,
+    requestTimeout: options.requestTimeoutMs,
+    keepAliveTimeout: options.idleTimeoutMs,
+    connectionsCheckingInterval: Math.min(SLOW_CLIENT_CHECK_MS, options.headersTimeoutMs),
+  }
+  const server = new HttpServer(limits, answer)
   server.maxConnections = options.connectionsMax
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket
-    answerBrokenRequest(error, socket, responses.get(socket), options.makeRequestId())
+    answerBrokenRequest(error, socket, server.open.isAnswering(socket), options.makeRequestId())
   })
   return server
 }

@@ -1,5 +1,5 @@
 import type { Cancellation } from '../base/cancellation.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, usToMs } from '../base/clock.ts'
 import type { Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
@@ -25,6 +25,15 @@ function answerHeaders(exchange: Exchange, head: AnswerHead): string[] {
   const headers = ['x-request-id', exchange.id, 'x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   return headers
+}
+
+/**
+ * The answer has left us, but perhaps not the socket. Whoever takes nothing of the rest for that long is cut off:
+ * otherwise one answer after another could be asked for, left unread, and kept in our memory. Node's own timer is used
+ * because it sees bytes move inside one large write.
+ */
+function cutOffUnread({ exchange: { res }, stalledReaderUs }: SinkOptions): void {
+  if (res.writableLength > 0) res.setTimeout(usToMs(stalledReaderUs), () => res.destroy())
 }
 
 export class SseSink implements Sink {
@@ -59,6 +68,7 @@ export class SseSink implements Sink {
 
   finish(usage: Usage): void {
     this.#options.exchange.res.end(this.#encoder.end(usage))
+    cutOffUnread(this.#options)
   }
 
   fail(refusal: Refusal): void {
@@ -66,6 +76,7 @@ export class SseSink implements Sink {
     if (exchange.isOpen) exchange.sendRefusal(refusal)
     else if (!exchange.res.writableEnded) {
       exchange.res.end(`data: ${errorBody(toOpenAiError(refusal), refusal.detail)}\n\n${SSE_DONE}`)
+      cutOffUnread(this.#options)
     }
   }
 
@@ -116,6 +127,7 @@ export class JsonSink implements Sink {
     const more = head.rung === 'full' ? {} : { spillway: { rung: head.rung, served_model: head.model } }
     const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
     exchange.sendJson(200, body, answerHeaders(exchange, head).slice(2))
+    cutOffUnread(this.#options)
   }
 
   fail(refusal: Refusal): void {

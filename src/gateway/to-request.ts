@@ -24,6 +24,8 @@ export interface Asked {
 export interface RequestRules {
   readonly models: ModelDirectory
   readonly choicesMax: number
+  /** Longest prompt, whatever the model could take; undefined leaves it to the model. */
+  readonly promptTokensMax: number | undefined
   readonly estimateTokens: (text: string, model: string) => number
 }
 
@@ -63,6 +65,13 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
   }
   const unsupported = unsupportedFeature(body, known)
   if (unsupported !== undefined) return unsupported
+  const segments = texts.map((text) => toSegment(text, known.model.name, rules))
+  const promptTokens = segments.reduce((sum, segment) => sum + segment.tokens, 0)
+  if (promptTokens > (rules.promptTokensMax ?? Number.POSITIVE_INFINITY)) {
+    const param = 'messages' in body ? 'messages' : 'prompt'
+    const message = `The prompt has about ${promptTokens} tokens; at most ${rules.promptTokensMax} are allowed here.`
+    return fault(message, param, 'context_length_exceeded')
+  }
   const wishes = readWishes(asked)
   const slo = sloFor(caller.tenant, wishes.ttftMs)
   const request: Request = {
@@ -71,7 +80,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     key: caller.key,
     kind: asked.kind,
     model: known.model.name,
-    segments: texts.map((text) => toSegment(text, known.model.name, rules)),
+    segments,
     prefixHashes: [],
     outputTokensMax: outputBound(body),
     choiceCount,

@@ -112,6 +112,7 @@ function keptTokens(ticket: Ticket): number {
 }
 
 /** When the engine did not tell: the prompt as we estimated it, and the tokens that went through our hands. */
-export function usageSeen(ticket: Ticket): Usage {
-  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens: ticket.outputTokens }
+export function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
+  const outputTokens = ticket.outputTokens + unreportedTokens
+  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }
 }

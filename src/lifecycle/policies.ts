@@ -65,7 +65,8 @@ export interface Policies {
 export function shareOf(request: Request): Share {
   const { tenant, key } = request
   return {
-    org: { id: tenant.orgId, weight: tenant.orgWeight ?? tenant.weight },
+    // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
+    org: { id: tenant.orgId, weight: undefined },
     tenant: { id: tenant.id, weight: tenant.weight },
     key: { id: key.id, weight: key.weight },
   }

@@ -57,12 +57,15 @@ export interface DeltaSink {
   write(delta: Delta): Promise<void> | undefined
 }
 
-/** How one call ended. `refused`: the replica took nothing. `lost`: it broke off, perhaps in the middle. */
+/**
+ * How one call ended. `refused`: the replica took nothing. `lost`: it broke off, perhaps in the middle. A backend that
+ * reports seldom says with `cancelled` how many tokens the client had got since its last delta.
+ */
 export type Ending =
   | { readonly kind: 'finished'; readonly usage: Usage | undefined }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'lost'; readonly because: string }
-  | { readonly kind: 'cancelled' }
+  | { readonly kind: 'cancelled'; readonly unreportedTokens?: number }
 
 /** What a replica says of itself; gauges are absent where the engine tells nothing. */
 export interface ReplicaReport {

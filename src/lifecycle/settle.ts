@@ -55,14 +55,19 @@ export function notGranted(platform: Platform, ticket: Ticket, turn: Exclude<Tur
   }
 }
 
-/** The last attempt's ending becomes the ticket's: there is no further try. */
+/**
+ * The last attempt's ending becomes the ticket's: there is no further try. A client that has gone is told nothing, and
+ * what its replica did wrong meanwhile is no failure of its ticket.
+ */
 export function endedBy(ticket: Ticket, ending: Ending): Ended {
-  const seen = usageSoFar(ticket)
+  const seen = usageSoFar(ticket, ending.kind === 'cancelled' ? ending.unreportedTokens : 0)
+  const { because: calledOffBecause } = ticket.cancellation
+  if (calledOffBecause !== undefined && ending.kind !== 'finished') return calledOff(calledOffBecause, seen)
   switch (ending.kind) {
     case 'finished':
       return { outcome: 'completed', because: 'finished', refusal: undefined, usage: ending.usage ?? seen }
     case 'cancelled':
-      return calledOff(ticket.cancellation.because ?? 'cancelled', seen)
+      return calledOff('cancelled', seen)
     case 'refused':
       return { outcome: 'failed', because: ending.refusal.because, refusal: ending.refusal, usage: NO_USAGE }
     case 'lost': {
@@ -106,7 +111,16 @@ function calledOff(because: string, usage: Usage): Ended {
   return { outcome: 'failed', because, refusal, usage }
 }
 
-const usageSoFar = (ticket: Ticket): Usage => (ticket.attempts === 0 ? NO_USAGE : usageSeen(ticket))
+function usageSoFar(ticket: Ticket, unreportedTokens = 0): Usage {
+  return ticket.attempts === 0 ? NO_USAGE : usageSeen(ticket, unreportedTokens)
+}
+
+/** Without what an engine said: that is between it and the client. */
+function journalled(refusal: Refusal | undefined): Refusal | undefined {
+  if (refusal?.said === undefined) return refusal
+  const { said: _said, ...rest } = refusal
+  return rest
+}
 
 function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
   const { request } = ticket
@@ -124,7 +138,7 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     rung: ticket.plan?.rung.name ?? 'full',
     outcome: ended.outcome,
     because: ended.because,
-    refusal: ended.refusal,
+    refusal: journalled(ended.refusal),
     usage: ended.usage,
     attempts: ticket.attempts,
     arrivedAt: request.arrivedAt,

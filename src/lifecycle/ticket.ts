@@ -63,9 +63,11 @@ export class Ticket {
   /** Takes note of a delta that is about to reach the client. */
   noteDelta(now: Instant, tokens: number, innerGapUs: number | undefined): void {
     if (tokens === 0) return
-    if (this.firstTokenAt === undefined) this.firstTokenAt = now
-    else this.#observeGap(now - (this.lastTokenAt ?? now), 1)
-    if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, tokens - 1)
+    const isFirst = this.firstTokenAt === undefined
+    if (isFirst) this.firstTokenAt = now
+    // A delta of many tokens says how far apart they came; else the time since the last one is the only gap known.
+    if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, isFirst ? tokens - 1 : tokens)
+    else if (!isFirst) this.#observeGap(now - (this.lastTokenAt ?? now), 1)
     this.lastTokenAt = now
     this.outputTokens += tokens
   }

@@ -2,7 +2,8 @@ import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
-import type { Dispatcher, ReplicaChange } from '../policy/dispatch/dispatcher.ts'
+import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
 import type { Effect, Measured, Offer, Offered, RefusedCode } from '../policy/dispatch/offer.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
 import { type BacklogPart, shareOf } from './policies.ts'
@@ -49,8 +50,16 @@ export class Turnstile {
     this.#waitOf = waitOf
   }
 
-  get waitingCount(): number {
-    return this.#places.size
+  /** For people and tests: what waits and what runs, over all pools. */
+  view(): { readonly waiting: number; readonly inFlight: number; readonly readyReplicas: number } {
+    const { queuedCount, pools } = this.#dispatcher.view()
+    let inFlight = 0
+    let readyReplicas = 0
+    for (const pool of pools) {
+      inFlight += pool.heldCount
+      for (const replica of pool.replicas) if (replica.isReady) readyReplicas++
+    }
+    return { waiting: queuedCount, inFlight, readyReplicas }
   }
 
   /** Joins its lane, or says why it may not. */
@@ -119,11 +128,16 @@ export class Turnstile {
     const backlog = { share: shareOf(request), band: request.band, cost: offer.estimate.cost }
     const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: () => {} }
     this.#places.set(ticket.id, place)
+    // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.
+    if (ticket.cancellation.because !== undefined) {
+      place.turn = { kind: 'cancelled', because: ticket.cancellation.because }
+      return undefined
+    }
     this.#waitOf(offer.poolId)?.join(this.#clock.now(), backlog)
     const offered = ask()
     this.#apply(offered.effects)
     if (offered.kind === 'refused') {
-      this.#waitOf(offer.poolId)?.leave(backlog)
+      this.#waitOf(offer.poolId)?.withdrawn(backlog)
       this.#forget(ticket.id, place)
       return offered
     }
@@ -143,7 +157,7 @@ export class Turnstile {
   }
 
   #withdraw(ticketId: string, place: Place): void {
-    this.#waitOf(place.poolId)?.leave(place.backlog)
+    this.#waitOf(place.poolId)?.withdrawn(place.backlog)
     this.#apply(this.#dispatcher.withdraw(this.#clock.now(), ticketId))
   }
 
@@ -151,7 +165,9 @@ export class Turnstile {
     for (const effect of effects) {
       const place = this.#places.get(effect.ticketId)
       assert(place !== undefined && place.turn === undefined, 'the dispatcher speaks only of tickets that wait')
-      this.#waitOf(place.poolId)?.leave(place.backlog)
+      const wait = this.#waitOf(place.poolId)
+      if (effect.kind === 'granted') wait?.granted(this.#clock.now(), place.backlog)
+      else wait?.withdrawn(place.backlog)
       place.turn = effect
       place.resolve?.(effect)
     }

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { HttpServer } from '../gateway/http-server.ts'
 
 /** Starts listening; a port in use or a missing permission rejects with the system's own error. */
 export function listen(server: Server, where: { readonly host: string; readonly port: number }): Promise<string> {
@@ -13,10 +14,17 @@ export function listen(server: Server, where: { readonly host: string; readonly 
   })
 }
 
-/** Stops accepting, lets open exchanges end, and closes kept-alive connections that carry none. */
-export function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeIdleConnections()
-  })
+export interface Closing {
+  /** No answer is being made any more; what is written may still be on its way. */
+  readonly answersEnded: Promise<void>
+  /** From here nobody is waited for. */
+  readonly patienceEnded: Promise<void>
+}
+
+/** Stops accepting at once; resolves when the last connection has closed. */
+export function closeServer({ open }: HttpServer, closing: Closing): Promise<void> {
+  const closed = open.close()
+  void closing.answersEnded.then(() => open.closeWaiting())
+  void closing.patienceEnded.then(() => open.closeAll())
+  return closed
 }

@@ -1,4 +1,3 @@
-import type { Server } from 'node:http'
 import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
@@ -32,6 +31,9 @@ import { welcome } from './welcome.ts'
 
 /** How often replicas are looked at. A lost one is noticed sooner by the requests that it fails. */
 const TICK_US = 1_000_000
+
+/** After the grace, error frames have this long to reach their readers. */
+const LAST_WORDS_US = 500_000
 
 /** A server that runs, and what can be seen of it from inside its process. */
 export interface Served extends Running {
@@ -69,7 +71,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       platform,
       clock,
       keys,
-      rules: { models, choicesMax: config.limits.choicesMax, estimateTokens },
+      rules: { models, ...config.limits, promptTokensMax: config.limits.promptTokensMax, estimateTokens },
       bodyBytesMax: config.server.bodyBytesMax,
       stalledReaderUs: msToUs(config.server.stalledReaderMs),
     }),
@@ -80,8 +82,9 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     }),
     ...(hasOwnMetrics ? [] : [metricsPage]),
   ]
-  const servers: Server[] = [makeHttpServer(routes, httpOptions)]
-  const address = await listen(servers[0] as Server, config.server)
+  const server = makeHttpServer(routes, httpOptions)
+  const servers = [server]
+  const address = await listen(server, config.server)
   if (config.server.metricsPort !== undefined) {
     const metricsServer = makeHttpServer([metricsPage], { ...httpOptions, basePath: '' })
     servers.push(metricsServer)
@@ -99,15 +102,13 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     journal,
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
-      const drained = platform.drain()
-      const closed = Promise.all(servers.map((server) => closeServer(server)))
-      const forget = clock.at(clock.now() + msToUs(config.server.shutdownGraceMs), () =>
-        platform.cancelAll('shutting-down'),
-      )
-      await drained
-      forget()
+      const answersEnded = platform.drain()
+      const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
+      void graceOver.then(() => platform.cancelAll('shutting-down'))
+      const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
+      await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
+      await answersEnded
       loop.stop()
-      await closed
       await backends.close()
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
       await telemetry.close()
@@ -126,10 +127,9 @@ function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {
   if (platform.isDraining) return { isReady: false, because: 'shutting down' }
-  let readyCount = 0
-  for (const { id } of platform.pools) readyCount += platform.policies.dispatcher.poolFacts(id)?.readyReplicaCount ?? 0
-  if (readyCount === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyCount} replicas are ready` }
+  const { readyReplicas } = platform.turnstile.view()
+  if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
+  return { isReady: true, because: `${readyReplicas} replicas are ready` }
 }
 
 function keyDirectory(config: Config): KeyDirectory {

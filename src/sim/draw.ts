@@ -14,13 +14,13 @@ export function drawTokens(lengths: Lengths, rng: Rng): number {
   }
 }
 
-function atQuantile(points: ReadonlyArray<readonly [number, number]>, quantile: number): number {
+function atQuantile(points: ReadonlyArray<readonly number[]>, quantile: number): number {
   for (let i = 1; i < points.length; i++) {
-    const [q0, t0] = points[i - 1]!
-    const [q1, t1] = points[i]!
+    const [q0 = 0, t0 = 1] = points[i - 1] ?? []
+    const [q1 = 1, t1 = 1] = points[i] ?? []
     if (quantile <= q1) return Math.max(1, Math.round(t0 + ((quantile - q0) / Math.max(1e-9, q1 - q0)) * (t1 - t0)))
   }
-  return points.at(-1)![1]
+  return points.at(-1)?.[1] ?? 1
 }
 
 /** A gap with mean 1, to be divided by the rate of the moment. */

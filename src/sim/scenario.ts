@@ -16,7 +16,7 @@ export const LengthsSchema = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('quantiles'),
-      points: Type.Array(Type.Tuple([Type.Number({ minimum: 0, maximum: 1 }), Type.Integer({ minimum: 1 })]), {
+      points: Type.Array(Type.Array(Type.Number({ minimum: 0 }), { minItems: 2, maxItems: 2 }), {
         minItems: 2,
         description: 'Pairs of quantile and tokens, ascending; between them lengths are interpolated.',
       }),

@@ -24,7 +24,8 @@ export class StreamEncoder {
   readonly #includesUsage: boolean
   readonly #head: string
   readonly #tail: string
-  #startedChoices = 0
+  /** By index: whose first delta, which has the role, has gone out. */
+  readonly #startedChoices: boolean[] = []
 
   constructor(identity: AnswerIdentity) {
     this.#kind = identity.kind
@@ -50,9 +51,8 @@ export class StreamEncoder {
 
   #chatChoice(choice: ChoiceDelta): string {
     const { index, content, extra, finishReason, logprobs } = choice
-    // Bit per choice; `n` is limited far below 31.
-    const isFirst = (this.#startedChoices & (1 << index)) === 0
-    if (isFirst) this.#startedChoices |= 1 << index
+    const isFirst = this.#startedChoices[index] !== true
+    if (isFirst) this.#startedChoices[index] = true
     let delta = isFirst ? '"role":"assistant"' : ''
     if (content !== '' && content !== null) delta += `${delta === '' ? '' : ','}"content":${JSON.stringify(content)}`
     else if (isFirst && extra === undefined) delta += ',"content":""'
@@ -89,7 +89,8 @@ export class WholeAnswer {
 
   encode(identity: AnswerIdentity, usage: Usage, more: Readonly<Record<string, unknown>>): string {
     const isChat = identity.kind === 'chat'
-    const choices = this.#choices.map((choice, index) =>
+    // An engine may have left one out: what is missing is left out here too, not null.
+    const choices = this.#choices.flatMap((choice, index) =>
       isChat
         ? {
             index,

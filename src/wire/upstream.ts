@@ -45,15 +45,15 @@ export interface UpstreamAnswer {
 
 /** Reads one chunk of a stream, or a whole answer: they differ only in `delta` against `message`. */
 export function readUpstream(json: unknown): UpstreamAnswer {
-  const answer = (typeof json === 'object' && json !== null ? json : {}) as {
+  const answer = (isObject(json) ? json : {}) as {
     choices?: UpstreamChoice[]
     usage?: UpstreamUsage | null
     error?: unknown
   }
   if (answer.error !== undefined && answer.error !== null) {
-    return { choices: [], usage: undefined, error: errorMessage(answer.error) }
+    return { choices: [], usage: undefined, error: errorMessage(answer.error) ?? 'no reason given' }
   }
-  const choices = Array.isArray(answer.choices) ? answer.choices.map(readChoice) : []
+  const choices = Array.isArray(answer.choices) ? answer.choices.filter(isObject).map(readChoice) : []
   return { choices, usage: readUsage(answer.usage), error: undefined }
 }
 
@@ -62,8 +62,8 @@ function readChoice(choice: UpstreamChoice, position: number): ChoiceDelta {
   const index = choice.index ?? position
   const finishReason = choice.finish_reason ?? null
   const logprobs = choice.logprobs ?? undefined
-  if (said === undefined) return { index, content: choice.text ?? '', finishReason, logprobs }
-  const content = typeof said['content'] === 'string' ? said['content'] : null
+  if (!isObject(said)) return { index, content: textOf(choice.text) ?? '', finishReason, logprobs }
+  const content = textOf(said['content']) ?? null
   let extra: Record<string, unknown> | undefined
   for (const key in said) {
     // The role is ours to send, and a null refusal says nothing.
@@ -77,21 +77,31 @@ function readChoice(choice: UpstreamChoice, position: number): ChoiceDelta {
 }
 
 function readUsage(usage: UpstreamUsage | null | undefined): Usage | undefined {
-  if (usage === null || usage === undefined) return undefined
+  if (!isObject(usage)) return undefined
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage as UpstreamUsage
   return {
-    promptTokens: usage.prompt_tokens ?? 0,
-    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
-    outputTokens: usage.completion_tokens ?? 0,
+    promptTokens: countOf(prompt_tokens),
+    cachedTokens: countOf(prompt_tokens_details?.cached_tokens),
+    outputTokens: countOf(completion_tokens),
   }
 }
 
 /** `{"error": {"message": …}}`, `{"error": "…"}`, and vLLM's older `{"object": "error", "message": …}`. */
-export function errorMessage(error: unknown): string {
+export function errorMessage(error: unknown): string | undefined {
   if (typeof error === 'string') return error
-  if (typeof error === 'object' && error !== null) {
-    const { message, error: inner } = error as { message?: unknown; error?: unknown }
-    if (typeof message === 'string') return message
-    if (inner !== undefined) return errorMessage(inner)
-  }
-  return 'no reason given'
+  if (!isObject(error)) return undefined
+  const { message, error: inner } = error as { message?: unknown; error?: unknown }
+  return textOf(message) ?? (inner === undefined ? undefined : errorMessage(inner))
 }
+
+/** The parameter that the engine complains about, if it names one. */
+export function errorParam(error: unknown): string | undefined {
+  if (!isObject(error)) return undefined
+  const { param, error: inner } = error as { param?: unknown; error?: unknown }
+  return textOf(param) ?? (inner === undefined ? undefined : errorParam(inner))
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+const countOf = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.round(value) : 0

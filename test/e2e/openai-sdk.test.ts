@@ -313,7 +313,11 @@ describe('retries', () => {
     const server = makeHttpServer([route], HTTP_OPTIONS)
     const address = await listen(server, { host: '127.0.0.1', port: 0 })
     const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: 'any', maxRetries: 2 })
-    return { client, askedAt, close: () => closeServer(server) }
+    return {
+      client,
+      askedAt,
+      close: () => closeServer(server, { answersEnded: Promise.resolve(), patienceEnded: Promise.resolve() }),
+    }
   }
 
   it.each([

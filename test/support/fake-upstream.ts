@@ -11,7 +11,7 @@ export interface UpstreamCall {
   readonly res: ServerResponse
   readonly body: Record<string, unknown>
   /** The gateway has gone. */
-  isGone(): boolean
+  readonly isGone: () => boolean
 }
 
 export type Behaviour = (call: UpstreamCall) => void | Promise<void>
@@ -181,11 +181,18 @@ function piecesOf(text: string, bytes: number): Buffer[] {
   return Array.from({ length: Math.ceil(all.length / bytes) }, (_, i) => all.subarray(i * bytes, (i + 1) * bytes))
 }
 
-const drained = (res: ServerResponse): Promise<void> =>
-  new Promise((resolve) => {
-    res.once('drain', resolve)
-    res.once('close', resolve)
+/** The other side has taken what was written, or has gone. */
+export function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      res.off('drain', done)
+      res.off('close', done)
+      resolve()
+    }
+    res.on('drain', done)
+    res.on('close', done)
   })
+}
 
 /** Refuses or breaks, with whatever body engines and proxies send then. */
 export function fails(status: number, body: unknown, headers: Record<string, string> = {}): Behaviour {

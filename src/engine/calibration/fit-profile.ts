@@ -100,6 +100,7 @@ function coefficientsOf(parameters: readonly number[]): RooflineCoefficients {
     allReduceUsPerToken: 0,
     hostUs: 0,
     prefillFloorUs: 0,
+    prefillFloorSharpness: 4,
     decodeFloorUs: 0,
   }
 }

@@ -8,17 +8,22 @@ import { mean, quantile } from './statistics.ts'
 /**
  * What does a whole engine add to its kernels?
  *
- * Given the kernels' coefficients and the recording of an engine at work, three terms are fitted: what the host adds to
- * every step (its own gaps between steps included), the floor under steps with a prefill when these are launched kernel
- * by kernel, and attention from a chunk to its context, which goes through the block table there. The engine's decode
- * attention splits long contexts, so the term for the longest of them goes away: at one sequence its steps take the
- * same at 3,500 tokens of context as at 1,100.
+ * Given the kernels' coefficients and the recording of an engine at work, four terms are fitted: what the host adds to
+ * every step (its own gaps between steps included), the floor under steps with a prefill that are launched kernel by
+ * kernel and its sharpness, and attention from a chunk to its context, which goes through the block table there. Two
+ * terms go away: launching a prefill is in the floor, and the engine's decode attention splits long contexts (at one
+ * sequence its steps take the same at 3,500 tokens of context as at 1,100).
  *
  * Everything else stays the kernels': a workload that looks different must not need another fit.
  */
 export type ServingTerms = Pick<
   RooflineCoefficients,
-  'hostUs' | 'prefillFloorUs' | 'contextAttentionUsPerPair' | 'contextUsPerToken'
+  | 'hostUs'
+  | 'prefillBaseUs'
+  | 'prefillFloorUs'
+  | 'prefillFloorSharpness'
+  | 'contextAttentionUsPerPair'
+  | 'contextUsPerToken'
 >
 
 /** A longer pause between two steps is idling, not overhead. */
@@ -44,16 +49,18 @@ export function fitServing(
     prefills.map((step) => step.measuredUs),
     0.1,
   )
-  const start = [0.1 * decodeUs, shortest, 2 * kernels.contextAttentionUsPerPair]
+  const start = [0.1 * decodeUs, shortest, 4, 2 * kernels.contextAttentionUsPerPair]
   const fitted = fitLeastSquares(start.map(Math.log), (logs) => residuals(termsOf(logs.map(Math.exp))))
   return termsOf(fitted.map((log) => Number(Math.exp(log).toPrecision(4))))
 }
 
 function termsOf(parameters: readonly number[]): ServingTerms {
-  const [hostUs, prefillFloorUs, contextAttentionUsPerPair] = parameters
+  const [hostUs, prefillFloorUs, prefillFloorSharpness, contextAttentionUsPerPair] = parameters
   return {
     hostUs: hostUs as number,
+    prefillBaseUs: 0,
     prefillFloorUs: prefillFloorUs as number,
+    prefillFloorSharpness: prefillFloorSharpness as number,
     contextAttentionUsPerPair: contextAttentionUsPerPair as number,
     contextUsPerToken: 0,
   }

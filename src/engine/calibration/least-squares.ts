@@ -94,7 +94,7 @@ function solve(matrix: number[][], right: readonly number[]): number[] {
       for (let i = column; i <= size; i++) (rows[r] as number[])[i] = at(rows, r, i) - factor * at(rows, column, i)
     }
   }
-  const solution = new Array<number>(size).fill(0)
+  const solution = rows.map(() => 0)
   for (let r = size - 1; r >= 0; r--) {
     let value = at(rows, r, size)
     for (let i = r + 1; i < size; i++) value -= at(rows, r, i) * (solution[i] as number)

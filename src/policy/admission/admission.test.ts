@@ -133,15 +133,24 @@ const rungOf = (verdict: Verdict): string => (verdict.kind === 'admitted' ? verd
 
 describe('admission', () => {
   it('admits in full what fits, and says what it predicted', () => {
-    const verdict = decide(requestOf())
-    expect(verdict).toMatchObject({
+    expect(decide(requestOf())).toMatchObject({
       kind: 'admitted',
       rung: { name: 'full' },
       poolId: 'big-pool',
       reserveTokens: 3_000,
+      predicted: { waitUs: 0, ttftUs: 100_000, finishUs: 6_090_000 },
+      offeredCost: 2_000 + 4 * 600,
+      pressure: 0,
     })
-    if (verdict.kind === 'admitted')
-      expect(verdict.predicted).toEqual({ waitUs: 0, ttftUs: 100_000, finishUs: 6_090_000 })
+  })
+
+  it('weighs every request in full and by its wait, whichever way it goes', () => {
+    const busy = waits(175 * MS)
+    const deep = { dwellingDepth: 2 }
+    // 450 ms less 25 ms of prefill (500 tokens are kept) can be waited: 175 ÷ 425.
+    expect(decide(requestOf(), { big: busy, facts: deep })).toMatchObject({ offeredCost: 4_400, pressure: 175 / 425 })
+    const late = waits(5_000 * MS)
+    expect(decide(requestOf(), { big: late, small: late })).toMatchObject({ kind: 'rejected', pressure: 4 })
   })
 
   it('walks down to the first rung that fits', () => {

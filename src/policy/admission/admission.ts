@@ -3,6 +3,7 @@ import type { Refusal } from '../../domain/outcome.ts'
 import type { Plan, Rung } from '../../domain/plan.ts'
 import type { Request } from '../../domain/request.ts'
 import type { RungTerms } from '../../domain/rung.ts'
+import { pressureOf } from '../ladder/pressure.ts'
 import { isSameWork, makePlan, type Planned } from '../planning/make-plan.ts'
 import type { AdmissionFacts, PoolFacts, Try } from './facts.ts'
 import { isFeasibleAlone, latenessOf, type Patience, type Prediction, patienceOf, predict } from './feasibility.ts'
@@ -37,7 +38,15 @@ export const ADMISSION_DEFAULTS = {
 
 export type Verdict = AdmittedVerdict | RejectedVerdict
 
-export interface AdmittedVerdict {
+/** What the meters want to know of every decision, whichever way it went. */
+interface Weighed {
+  /** What it would cost in full: for `Demand`. Undefined when it could not be planned. */
+  readonly offeredCost: number | undefined
+  /** On the tenant's dwelling rung, predicted ÷ affordable wait: for `Ladder`. Undefined when no pool was asked. */
+  readonly pressure: number | undefined
+}
+
+export interface AdmittedVerdict extends Weighed {
   readonly kind: 'admitted'
   readonly plan: Plan
   readonly rung: Rung
@@ -49,7 +58,7 @@ export interface AdmittedVerdict {
   readonly because: string
 }
 
-export interface RejectedVerdict {
+export interface RejectedVerdict extends Weighed {
   readonly kind: 'rejected'
   readonly refusal: Refusal
   /** The try that came nearest, for the audit of false rejects; undefined when nothing was planned. */
@@ -57,9 +66,29 @@ export interface RejectedVerdict {
 }
 
 export function decideAdmission(now: Instant, request: Request, facts: AdmissionFacts): Verdict {
+  const walk = walkRungs(now, request, facts)
+  const weighed = { offeredCost: offeredCostOf(request, facts, walk), pressure: pressureIn(walk) }
+  if (walk.budgetRefusal !== undefined) {
+    return { kind: 'rejected', refusal: walk.budgetRefusal, nearest: undefined, ...weighed }
+  }
+  if (walk.taken !== undefined) return { ...admit(walk.taken), ...weighed }
+  return { kind: 'rejected', ...refuse(now, request, facts, walk), ...weighed }
+}
+
+interface Walk {
+  readonly tries: readonly Try[]
+  readonly firstPlan: Plan | undefined
+  readonly unplannable: Planned | undefined
+  readonly budgetRefusal: Refusal | undefined
+  readonly taken: Try | undefined
+}
+
+/** From the dwelling rung down, until a plan can be taken. */
+function walkRungs(now: Instant, request: Request, facts: AdmissionFacts): Walk {
   const tries: Try[] = []
   let unplannable: Planned | undefined
-  let last: Plan | undefined
+  let firstPlan: Plan | undefined
+  let lastPlan: Plan | undefined
   for (const rung of rungsToTry(request, facts)) {
     const planned = makePlan(request, rung, facts.planning)
     if (planned.kind === 'unplannable') {
@@ -67,22 +96,36 @@ export function decideAdmission(now: Instant, request: Request, facts: Admission
       continue
     }
     const { plan } = planned
-    if (last !== undefined && isSameWork(plan, last)) continue
-    if (last === undefined) {
+    if (lastPlan !== undefined && isSameWork(plan, lastPlan)) continue
+    if (firstPlan === undefined) {
+      firstPlan = plan
       // Deeper rungs only ever ask for less, so a budget that fits here fits there.
-      const refusal = facts.budgetRefusal(reserveTokensOf(plan))
-      if (refusal !== undefined) return { kind: 'rejected', refusal, nearest: undefined }
+      const budgetRefusal = facts.budgetRefusal(reserveTokensOf(plan))
+      if (budgetRefusal !== undefined) return { tries, firstPlan, unplannable, budgetRefusal, taken: undefined }
     }
-    last = plan
+    lastPlan = plan
     const pool = facts.poolOf(plan.model)
     if (pool === undefined || pool.readyReplicaCount === 0) continue
     const attempt = tryPlan(now, request, plan, pool)
-    if (attempt.ending === 'idle' || (attempt.ending === 'fits' && !isShed(request, rung, facts))) {
-      return admit(attempt)
-    }
     tries.push(attempt)
+    if (attempt.ending === 'idle' || (attempt.ending === 'fits' && !isShed(request, rung, facts))) {
+      return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: attempt }
+    }
   }
-  return { kind: 'rejected', ...refuse(now, request, facts, { tries, unplannable }) }
+  return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: undefined }
+}
+
+function offeredCostOf(request: Request, facts: AdmissionFacts, walk: Walk): number | undefined {
+  if (walk.firstPlan?.rung.depth === 0) return walk.firstPlan.estimate.cost
+  const full = facts.rungs[0]
+  const planned = full === undefined ? undefined : makePlan(request, full, facts.planning)
+  return planned?.kind === 'planned' ? planned.plan.estimate.cost : walk.firstPlan?.estimate.cost
+}
+
+function pressureIn(walk: Walk): number | undefined {
+  const lateness = walk.tries[0]?.lateness
+  if (lateness === undefined) return undefined
+  return pressureOf({ predictedUs: lateness.waitUs, affordableUs: lateness.affordableWaitUs })
 }
 
 /** What a plan may use at most in nine cases of ten: what budgets are asked to hold. */
@@ -113,7 +156,7 @@ function tryPlan(now: Instant, request: Request, plan: Plan, pool: PoolFacts): T
   return { ...seen, ending: 'fits' }
 }
 
-function admit(attempt: Try): AdmittedVerdict {
+function admit(attempt: Try): Omit<AdmittedVerdict, keyof Weighed> {
   const { plan, pool, predicted, patience, lateness, ending } = attempt
   const spareMs = Math.round(-lateness.lateUs / 1_000)
   const because =
@@ -129,9 +172,9 @@ function refuse(
   now: Instant,
   request: Request,
   facts: AdmissionFacts,
-  seen: { readonly tries: readonly Try[]; readonly unplannable: Planned | undefined },
+  walk: Walk,
 ): { refusal: Refusal; nearest: Try | undefined } {
-  const { tries, unplannable } = seen
+  const { tries, unplannable } = walk
   const fitting = tries.find((attempt) => attempt.ending === 'fits')
   if (fitting !== undefined) return { refusal: bandShed(request, fitting, facts), nearest: fitting }
   let late: Try | undefined

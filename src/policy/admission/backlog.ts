@@ -1,20 +1,24 @@
+import { assert } from '../../base/assert.ts'
+import type { Instant } from '../../base/clock.ts'
 import type { Band } from '../../domain/tenant.ts'
-import { type Member, ShareLevel } from './share-level.ts'
+import { type Member, NO_OTHERS, type Others, ShareLevel } from './share-level.ts'
 
 /**
- * How much work goes before this ticket under weighted round robin?
+ * How long until this ticket's turn, under weighted round robin?
  *
  * Not the own lane alone. While tenant i's backlog B_i and the newcomer's cost c are served, every other active tenant
  * j is served in proportion to its weight, until its own backlog is gone: Σ_j min(B_j, (w_j ÷ w_i)·(B_i + c)). With
  * 200 small tenants the own-lane rule lets 56 % of the admitted be late, this sum 5.6 % (DESIGN.md §4).
  *
- * Shares are a tree, org → tenant → key, and so is the sum. Among the keys of the tenant it gives the work that the
- * tenant must be served until the newcomer's turn; that number takes the place of B_i + c among the tenants of the
- * org, and what comes out of there among the orgs. Inside a tenant's share `interactive` goes first: a standard ticket
- * has all of its tenant's interactive backlog before it, an interactive one none of the standard.
+ * And not what waits now alone. Under a noisy neighbour the light tenants' lanes are empty at almost every instant,
+ * and yet their new tickets go before the noisy one's long lane. A tenant with B_j ÷ w_j ≤ B_i ÷ w_i will have run out
+ * before, so what it sends meanwhile goes first, until it too has had its share: with their flow Λ of late, their room
+ * left C and the drain rate D, the wait T solves D·T = Σ + min(Λ·T, C), that is T = min(Σ ÷ (D − Λ), (Σ + C) ÷ D). A
+ * ticket with nothing of its own tenant before it is overtaken by nobody (C = 0).
  *
- * It knows no time (`predicted-wait.ts` divides by the drain rate) and does not guess who will arrive: tickets that
- * come later and go first are in the calibrated margin. `offline` has a backlog of its own.
+ * Shares are a tree, org → tenant → key, and so is the sum: what comes out among the keys takes the place of B_i + c
+ * among the tenants of the org, and that among the orgs. Inside a tenant's share `interactive` goes first: a standard
+ * ticket has all of its tenant's interactive backlog before it, an interactive one none of the standard.
  *
  * Example (one org, one key each): weights 1, backlogs A 100, B 500, C 2,000; a request of cost 300 from A: x = 400;
  * A's own 100 + min(500, 400) + min(2,000, 400) = 900 goes before it, not 100 and not 2,600.
@@ -26,9 +30,16 @@ export interface ShareNode {
 
 /** Where a ticket stands in the tree. It keeps the share it joined with until it leaves, whatever is reconfigured. */
 export interface Share {
-  readonly org: ShareNode
+  /** An org without a weight of its own weighs as much as its tenants that have something waiting. */
+  readonly org: { readonly id: string; readonly weight: number | undefined }
   readonly tenant: ShareNode
   readonly key: ShareNode
+}
+
+export interface Newcomer {
+  readonly share: Share
+  readonly band: Band
+  readonly cost: number
 }
 
 interface TenantMember extends Member {
@@ -40,17 +51,15 @@ interface OrgMember extends Member {
   readonly tenants: ShareLevel<TenantMember>
 }
 
-const makeKey = (slot: number): Member => ({ slot, weight: 1, backlog: 0 })
+const makeKey = (slot: number): Member => ({ slot, weight: 1, backlog: 0, flow: 0, flowedAt: 0 })
 
 const makeTenant = (slot: number): TenantMember => ({
-  slot,
-  weight: 1,
-  backlog: 0,
+  ...makeKey(slot),
   interactive: new ShareLevel(makeKey),
   others: new ShareLevel(makeKey),
 })
 
-const makeOrg = (slot: number): OrgMember => ({ slot, weight: 1, backlog: 0, tenants: new ShareLevel(makeTenant) })
+const makeOrg = (slot: number): OrgMember => ({ ...makeKey(slot), tenants: new ShareLevel(makeTenant) })
 
 export class Backlog {
   readonly #orgs = new ShareLevel(makeOrg)
@@ -69,38 +78,100 @@ export class Backlog {
     return this.#orgs.get(share.org.id)?.tenants.get(share.tenant.id)?.backlog ?? 0
   }
 
-  /** A ticket joined its lane (cost above zero) or left it (exactly what joined, below zero). */
-  change(share: Share, band: Band, cost: number): void {
-    const tenants = this.#orgs.getOrMake(share.org.id).tenants
-    const tenant = tenants.getOrMake(share.tenant.id)
+  join(now: Instant, { share, band, cost }: Newcomer): void {
+    const { tenants } = this.#orgs.getOrMake(now, share.org.id)
+    const tenant = tenants.getOrMake(now, share.tenant.id)
     const keys = band === 'interactive' ? tenant.interactive : tenant.others
-    keys.change(share.key.id, { cost, weight: share.key.weight })
-    tenants.change(share.tenant.id, { cost, weight: share.tenant.weight })
-    this.#orgs.change(share.org.id, { cost, weight: share.org.weight })
+    keys.join(now, share.key.id, { cost, weight: share.key.weight })
+    tenants.join(now, share.tenant.id, { cost, weight: share.tenant.weight })
+    this.#orgs.join(now, share.org.id, { cost, weight: share.org.weight ?? tenants.activeWeight })
   }
 
-  /** The work that goes before a newcomer of this cost, itself not counted. */
-  aheadOf(share: Share, band: Band, cost: number): number {
-    return this.#ahead(share, cost, this.#aheadInTenant(share, band, cost))
-  }
-
-  /** The same, had its tenant nothing waiting: tells whether a wait is the tenant's own doing. */
-  aheadWithoutOwn(share: Share, cost: number): number {
-    return this.#ahead(share, cost, cost)
-  }
-
-  #ahead(share: Share, cost: number, inTenant: number): number {
+  /** With the share, band and cost that it joined with; `grantedAt` when it left because it got its turn. */
+  leave({ share, band, cost }: Newcomer, grantedAt: Instant | undefined): void {
     const org = this.#orgs.get(share.org.id)
-    const inOrg = inTenant + (org?.tenants.servedToOthers(share.tenant.id, inTenant / share.tenant.weight) ?? 0)
-    return inOrg + this.#orgs.servedToOthers(share.org.id, inOrg / share.org.weight) - cost
+    const tenant = org?.tenants.get(share.tenant.id)
+    assert(org !== undefined && tenant !== undefined, 'only who joined leaves')
+    const keys = band === 'interactive' ? tenant.interactive : tenant.others
+    keys.leave(share.key.id, cost, grantedAt)
+    org.tenants.leave(share.tenant.id, cost, grantedAt)
+    this.#orgs.leave(share.org.id, cost, grantedAt)
+    if (share.org.weight === undefined && org.tenants.activeWeight > 0) {
+      this.#orgs.reweigh(share.org.id, org.tenants.activeWeight)
+    }
   }
 
-  #aheadInTenant(share: Share, band: Band, cost: number): number {
-    const tenant = this.#orgs.get(share.org.id)?.tenants.get(share.tenant.id)
-    if (tenant === undefined) return cost
-    const keys = band === 'interactive' ? tenant.interactive : tenant.others
-    const own = (keys.get(share.key.id)?.backlog ?? 0) + cost
-    const inBand = own + keys.servedToOthers(share.key.id, own / share.key.weight)
-    return band === 'interactive' ? inBand : inBand + tenant.interactive.backlog
+  /** The work that waits now and goes before a newcomer, itself not counted. */
+  aheadOf(now: Instant, newcomer: Newcomer): number {
+    return this.#climb(now, newcomer, { isOwnCounted: true, waitUs: 0 }).work - newcomer.cost
   }
+
+  /** Microseconds until its turn, at this drain rate. `isOwnCounted: false`: had its own tenant nothing waiting. */
+  waitUs(
+    now: Instant,
+    newcomer: Newcomer,
+    how: { readonly drainPerUs: number; readonly isOwnCounted: boolean },
+  ): number {
+    const { drainPerUs, isOwnCounted } = how
+    const first = this.#climb(now, newcomer, { isOwnCounted, waitUs: 0 })
+    const waitUs = solveWait(first.work - newcomer.cost, first.beside, drainPerUs)
+    if (!first.hasInflowBelow) return waitUs
+    // New work inside the own org and tenant lengthens the wait, and a longer wait brings more of it: one step suffices.
+    const second = this.#climb(now, newcomer, { isOwnCounted, waitUs })
+    return solveWait(second.work - newcomer.cost, second.beside, drainPerUs)
+  }
+
+  /** Up the tree: the work to be served until the newcomer is, and what the other orgs may still bring. */
+  #climb(
+    now: Instant,
+    { share, band, cost }: Newcomer,
+    how: { readonly isOwnCounted: boolean; readonly waitUs: number },
+  ): { work: number; beside: Others; hasInflowBelow: boolean } {
+    const org = this.#orgs.get(share.org.id)
+    const tenant = org?.tenants.get(share.tenant.id)
+    let work = cost
+    let hasInflowBelow = false
+    const pass = (level: ShareLevel<Member> | undefined, node: ShareNode): void => {
+      const others = othersAt(now, level, node, work, cost)
+      work += others.waiting + Math.min(others.inflowPerUs * how.waitUs, others.inflowMax)
+      hasInflowBelow ||= others.inflowPerUs > 0 && others.inflowMax > 0
+    }
+    if (how.isOwnCounted && tenant !== undefined) {
+      const keys = band === 'interactive' ? tenant.interactive : tenant.others
+      work += keys.get(share.key.id)?.backlog ?? 0
+      pass(keys, share.key)
+      if (band !== 'interactive') work += tenant.interactive.backlog
+    }
+    pass(org?.tenants, share.tenant)
+    const beside = othersAt(now, this.#orgs, { id: share.org.id, weight: orgWeightOf(share, org) }, work, cost)
+    return { work: work + beside.waiting, beside, hasInflowBelow }
+  }
+}
+
+/** As it would be with the newcomer waiting. */
+function orgWeightOf(share: Share, org: OrgMember | undefined): number {
+  if (share.org.weight !== undefined) return share.org.weight
+  const active = org?.tenants.activeWeight ?? 0
+  const isActive = (org?.tenants.get(share.tenant.id)?.backlog ?? 0) > 0
+  return isActive ? active : active + share.tenant.weight
+}
+
+function othersAt(
+  now: Instant,
+  level: ShareLevel<Member> | undefined,
+  node: ShareNode,
+  work: number,
+  cost: number,
+): Others {
+  return (
+    level?.servedToOthers(now, node.id, { x: work / node.weight, xBefore: (work - cost) / node.weight }) ?? NO_OTHERS
+  )
+}
+
+/** T from D·T = Σ + min(Λ·T, C). */
+function solveWait(ahead: number, beside: Others, drainPerUs: number): number {
+  if (ahead <= 0) return 0
+  const atMostUs = (ahead + beside.inflowMax) / drainPerUs
+  const left = drainPerUs - beside.inflowPerUs
+  return left <= 0 ? atMostUs : Math.min(ahead / left, atMostUs)
 }

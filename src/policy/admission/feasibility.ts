@@ -42,6 +42,12 @@ export interface Patience {
 export interface Lateness {
   readonly promise: 'ttft' | 'deadline'
   readonly lateUs: number
+  /** Corrected prediction, and what of the promise the margin leaves: their difference is `lateUs`. */
+  readonly predictedUs: number
+  readonly affordableUs: number
+  /** Of these, the wait, and the wait that could be afforded: their quotient is the pressure. */
+  readonly waitUs: number
+  readonly affordableWaitUs: number
 }
 
 export function predict(plan: Plan, choiceCount: number, speed: EngineSpeed, waitUs: number): Prediction {
@@ -67,12 +73,35 @@ export function latenessOf(
   patience: Patience,
   calibrated: { readonly ttft: Calibrated; readonly finish: Calibrated },
 ): Lateness {
-  const ttftLateUs = prediction.ttftUs * calibrated.ttft.biasRatio - patience.ttftUs * (1 - calibrated.ttft.marginRatio)
-  const finishLateUs =
-    prediction.finishUs * calibrated.finish.biasRatio - patience.finishUs * (1 - calibrated.finish.marginRatio)
-  return ttftLateUs > finishLateUs
-    ? { promise: 'ttft', lateUs: Math.ceil(ttftLateUs) }
-    : { promise: 'deadline', lateUs: Math.ceil(finishLateUs) }
+  const { waitUs } = prediction
+  const ttft = judge('ttft', { waitUs, rawUs: prediction.ttftUs, patienceUs: patience.ttftUs }, calibrated.ttft)
+  const finish = judge(
+    'deadline',
+    { waitUs, rawUs: prediction.finishUs, patienceUs: patience.finishUs },
+    calibrated.finish,
+  )
+  return ttft.lateUs > finish.lateUs ? ttft : finish
+}
+
+/** A request that leaves itself no time to wait says nothing about load: it counts as if it had left a quarter. */
+const WAIT_PATIENCE_RATIO_MIN = 0.25
+
+function judge(
+  promise: Lateness['promise'],
+  { waitUs, rawUs, patienceUs }: { readonly waitUs: number; readonly rawUs: number; readonly patienceUs: number },
+  { biasRatio, marginRatio }: Calibrated,
+): Lateness {
+  const predictedUs = rawUs * biasRatio
+  const affordableUs = patienceUs * (1 - marginRatio)
+  const serviceUs = (rawUs - waitUs) * biasRatio
+  return {
+    promise,
+    lateUs: Math.ceil(predictedUs - affordableUs),
+    predictedUs,
+    affordableUs,
+    waitUs: waitUs * biasRatio,
+    affordableWaitUs: Math.max(WAIT_PATIENCE_RATIO_MIN * patienceUs, affordableUs - serviceUs),
+  }
 }
 
 export const UNCALIBRATED: Calibrated = { biasRatio: 1, marginRatio: 0 }

@@ -114,12 +114,11 @@ describe('budgets', () => {
         for (const { waitUs, tokens, usedRatio, isRun } of script) {
           now += waitUs
           const before = budgets.view(now, scopes)
-          if (budgets.refusalFor(now, scopes, tokens) === undefined) {
-            held.push(budgets.reserve(now, scopes, tokens))
-            expect(budgets.view(now, scopes).tokens?.remaining).toBe((before.tokens?.remaining ?? 0) - tokens)
-          } else {
-            expect(budgets.view(now, scopes)).toEqual(before)
-          }
+          const isRefused = budgets.refusalFor(now, scopes, tokens) !== undefined
+          expect(budgets.view(now, scopes)).toEqual(before)
+          if (!isRefused) held.push(budgets.reserve(now, scopes, tokens))
+          const taken = isRefused ? 0 : tokens
+          expect(budgets.view(now, scopes).tokens?.remaining).toBe((before.tokens?.remaining ?? 0) - taken)
           const done = held.length > 2 ? held.shift() : undefined
           if (done === undefined) continue
           if (isRun) budgets.settle(now, done, Math.floor(done.tokens * usedRatio))

@@ -69,11 +69,11 @@ describe('token bucket', () => {
           const amount = Math.floor(share * terms.burst)
           const fitsAt = bucket.fitsAt(now, amount)
           expect(fitsAt === now).toBe(twin.fits(now, amount))
-          if (fitsAt === undefined) expect(amount).toBeGreaterThan(terms.burst)
-          else if (fitsAt > now) {
-            expect(twin.fits(fitsAt, amount)).toBe(true)
-            expect(twin.fits(fitsAt - 1, amount)).toBe(false)
-          }
+          expect(fitsAt === undefined).toBe(amount > terms.burst)
+          // The instant it names is the first at which it fits.
+          const isFirst =
+            fitsAt === undefined || fitsAt === now || (twin.fits(fitsAt, amount) && !twin.fits(fitsAt - 1, amount))
+          expect(isFirst).toBe(true)
           if (doing === 'take' && fitsAt === now) {
             bucket.take(now, amount)
             twin.move(now, -amount)

@@ -95,18 +95,25 @@ export class Book {
     return lease
   }
 
-  /** Output beyond what was charged: charged now, and KV room held for it. */
-  chargeOn(pool: PoolState, candidate: Candidate, outputTokens: number): void {
-    const over = outputTokens - candidate.chargedTokens
-    if (over <= 0) return
-    const cost = over * this.#options.outputTokenCost
-    candidate.chargedTokens = outputTokens
+  /** Output so far: what goes beyond the charge is charged, and KV room is held for what goes beyond the room. */
+  progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
+    if (outputTokens > candidate.chargedTokens) this.#chargeOn(pool, candidate, outputTokens)
+    const beyondTokens = outputTokens - Math.ceil(candidate.estimate.outputTokensHigh) - candidate.grownKvTokens
+    if (beyondTokens > 0) this.#growRoom(pool, candidate, beyondTokens)
+  }
+
+  #chargeOn(pool: PoolState, candidate: Candidate, outputTokens: number): void {
+    const { fairness } = pool.sideOf(candidate.lane)
+    const ahead = fairness.isChargedAhead ? Math.ceil(outputTokens * this.#options.overrunRatio) : 0
+    const cost = (outputTokens + ahead - candidate.chargedTokens) * this.#options.outputTokenCost
+    candidate.chargedTokens = outputTokens + ahead
     candidate.chargedCost += cost
-    pool.sideOf(candidate.lane).fairness.charge(candidate.lane, cost)
-    const beyondKv = outputTokens - Math.ceil(candidate.estimate.outputTokensHigh) - candidate.grownKvTokens
-    if (beyondKv <= 0) return
+    fairness.charge(candidate.lane, cost)
+  }
+
+  #growRoom(pool: PoolState, candidate: Candidate, tokens: number): void {
     const block = this.#options.growKvTokens
-    const grown = Math.ceil(beyondKv / block) * block
+    const grown = Math.ceil(tokens / block) * block
     candidate.grownKvTokens += grown
     candidate.room?.ledger.grow(grown)
     if (candidate.room !== undefined) pool.refreshOpen(candidate.room)
@@ -123,11 +130,8 @@ export class Book {
     pool.sideOf(lane).fairness.charge(lane, measured.cost - candidate.chargedCost)
     this.#moveHeld(pool, lane, -1, estimate.cost)
     if (measured.ending !== 'cancelled') {
-      room.limit.observe(now, {
-        firstTokenUs: measured.firstTokenUs,
-        inFlight: room.ledger.sequences,
-        isDropped: measured.ending !== 'finished',
-      })
+      const { firstTokenUs, meanTokenUs } = measured
+      room.limit.observe(now, { firstTokenUs, meanTokenUs, isDropped: measured.ending !== 'finished' }, room.ledger)
     }
     room.ledger.drop(estimate, candidate.grownKvTokens)
     return room

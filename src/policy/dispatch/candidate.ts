@@ -1,3 +1,4 @@
+import type { HeapItem } from '../../base/indexed-heap.ts'
 import type { Band } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
 import type { Offer } from './offer.ts'
@@ -29,10 +30,22 @@ export class Backlog implements BacklogView {
   }
 }
 
+/** One tenant's part of the shared buffer, while it has anything queued. */
+export interface BufferShare extends HeapItem {
+  readonly tenantId: string
+  /** Among equals, whoever has had something queued for longer yields first. */
+  readonly ordinal: number
+  weight: number
+  count: number
+  readonly lanes: Set<PoolLane>
+}
+
 /** A lane as the dispatcher sees it: with its tenant's backlog and its place in the rule for big heads. */
 export class PoolLane extends Lane {
   readonly backlog: Backlog
   heldCount = 0
+  /** Its tenant's part of the shared buffer, while anything waits here. */
+  bufferShare: BufferShare | undefined = undefined
   /** Its head had its turn and fitted nowhere: it is owed the turn and stands outside the order until it fits. */
   isOwed = false
   /** Turns that the pool had granted when it was first skipped. */

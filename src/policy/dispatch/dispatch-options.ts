@@ -1,6 +1,10 @@
 import type { FairnessName } from '../fairness/fairness.ts'
 import { LANE_DEFAULTS, type LaneOptions } from '../fairness/lane.ts'
 
+/**
+ * What may be set about dispatching, with its defaults and the reason for each. Configuration maps to these names;
+ * nothing here is read from anywhere.
+ */
 export const DISPATCHER_DEFAULTS = {
   /** Tickets in all lanes together (MAX_QUEUE_SIZE): 10,000 of under 2 KB are 20 MB. */
   queueDepthMax: 10_000,
@@ -10,6 +14,12 @@ export const DISPATCHER_DEFAULTS = {
   lookAheadMax: 64,
   /** Cost of one output token in the unit of `Estimate.cost`: DESIGN.md's w. */
   outputTokenCost: 4,
+  /**
+   * An answer that has passed its prediction is expected to go on for so much of what it has: half, because lengths
+   * are long-tailed. Measured (bench/micro/fairness-gap.ts) it brings the gap of varied lengths nearer to that of true
+   * ones than no expectation does, and an answer is charged a few times instead of at every token.
+   */
+  overrunRatio: 0.5,
   /** KV tokens by which the room of an answer longer than predicted grows: one block of the engine. */
   growKvTokens: 16,
   fairness: 'deficit-round-robin',
@@ -21,6 +31,7 @@ export interface DispatcherOptions {
   readonly skipsMax: number
   readonly lookAheadMax: number
   readonly outputTokenCost: number
+  readonly overrunRatio: number
   readonly growKvTokens: number
   readonly fairness: FairnessName
   readonly lanes: LaneOptions

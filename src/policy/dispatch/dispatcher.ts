@@ -8,11 +8,12 @@ import { evictTail, refusalOf, whoYields } from './bounds.ts'
 import { type BacklogObserver, type BacklogView, Candidate, PoolLane } from './candidate.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
+import { FleetState, type ReplicaChange } from './fleet-state.ts'
 import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
 import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered } from './offer.ts'
 import { LeastLoaded, type Placer } from './placer.ts'
-import { type PoolFacts, PoolState } from './pool-state.ts'
-import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
+import type { PoolFacts, PoolState } from './pool-state.ts'
+import type { ReplicaFacts } from './replica-room.ts'
 
 /**
  * Now: who goes, and where?
@@ -43,23 +44,12 @@ export interface DispatcherParts {
   readonly onBacklogChange?: BacklogObserver
 }
 
-/** What may change about a replica while it serves. */
-export interface ReplicaChange {
-  readonly isReady?: boolean
-  /** Slots that this gateway may use; Infinity when it has the replica to itself. */
-  readonly allowance?: number
-}
-
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #book: Book
   readonly #turns: TurnGiver
-  readonly #pools = new Map<string, PoolState>()
-  readonly #rooms = new Map<string, ReplicaRoom>()
-  /** Rooms with reported foreign load, which lapses. */
-  readonly #reported = new Set<ReplicaRoom>()
+  readonly #fleet = new FleetState()
   #sequence = 0
-  #roomCount = 0
 
   constructor(parts: DispatcherParts = {}) {
     this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
@@ -71,7 +61,7 @@ export class Dispatcher {
 
   /** Queued: exactly one effect will end the wait, now or later, unless `withdraw` comes first. */
   offer(now: number, offer: Offer): Offered {
-    const pool = this.#pools.get(offer.poolId)
+    const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
     const effects: Effect[] = []
@@ -94,7 +84,7 @@ export class Dispatcher {
    * its own lane, or of the longest, yields.
    */
   offerAgain(now: number, offer: Offer): Offered {
-    const pool = this.#pools.get(offer.poolId)
+    const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
     const effects: Effect[] = []
@@ -130,7 +120,7 @@ export class Dispatcher {
   /** Output so far: what goes beyond the prediction is charged as it comes. */
   progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
-    if (candidate !== undefined) this.#book.chargeOn(this.#poolOf(candidate.lane), candidate, outputTokens)
+    if (candidate !== undefined) this.#book.progress(this.#poolOf(candidate.lane), candidate, outputTokens)
     return NO_EFFECTS
   }
 
@@ -140,83 +130,53 @@ export class Dispatcher {
     assert(candidate !== undefined, 'L2: a lease is returned once')
     const pool = this.#poolOf(candidate.lane)
     const room = this.#book.giveBack(now, pool, leaseId, measured)
-    return this.#roomChanged(now, room)
+    return this.#giveIn(now, this.#fleet.grow(room))
   }
 
   // ── replicas ──
 
   addPool(poolId: string, fairness: FairnessName = this.#options.fairness): void {
-    if (!this.#pools.has(poolId)) this.#pools.set(poolId, new PoolState(poolId, fairness))
+    this.#fleet.addPool(poolId, fairness)
   }
 
+  /** Adds its pool too, if that is new. */
   addReplica(now: number, facts: ReplicaFacts): readonly Effect[] {
-    const { id, poolId } = facts.replica
-    assert(!this.#rooms.has(id), 'a replica is added once')
-    this.addPool(poolId)
-    const pool = this.#pools.get(poolId) as PoolState
-    const room = new ReplicaRoom(facts, this.#roomCount++)
-    this.#rooms.set(id, room)
-    pool.rooms.set(id, room)
-    pool.recount()
-    return this.#roomChanged(now, room)
+    return this.#giveIn(now, this.#fleet.add(facts, this.#options.fairness))
   }
 
   /** Nothing more goes there. Leases that are out come back through `release` as always. */
   removeReplica(now: number, replicaId: string): readonly Effect[] {
-    const room = this.#rooms.get(replicaId)
-    if (room === undefined) return NO_EFFECTS
-    const pool = this.#pools.get(room.replica.poolId) as PoolState
-    this.#rooms.delete(replicaId)
-    this.#reported.delete(room)
-    room.isReady = false
-    pool.rooms.delete(replicaId)
-    pool.recount()
-    if (pool.reservation?.room === room) pool.endReservation()
-    return this.#roomChanged(now, room)
+    return this.#giveIn(now, this.#fleet.remove(replicaId))
   }
 
+  /** It became ready or stopped being so, or this gateway's allowance there is another one. */
   replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
-    const room = this.#rooms.get(replicaId)
-    if (room === undefined) return NO_EFFECTS
-    const pool = this.#pools.get(room.replica.poolId) as PoolState
-    if (change.isReady !== undefined) room.isReady = change.isReady
-    if (change.allowance !== undefined) room.allowance = change.allowance
-    pool.recount()
-    if ((!room.isReady || room.allowance < 1) && pool.reservation?.room === room) pool.endReservation()
-    return this.#roomChanged(now, room)
+    return this.#giveIn(now, this.#fleet.change(replicaId, change))
   }
 
   /** What the engine says about itself; it corrects the ledger until it lapses. */
   report(now: number, replicaId: string, gauges: Gauges): readonly Effect[] {
-    const room = this.#rooms.get(replicaId)
-    if (room === undefined) return NO_EFFECTS
-    room.ledger.report(now, gauges)
-    if (room.ledger.foreignUntil() === undefined) this.#reported.delete(room)
-    else this.#reported.add(room)
-    return this.#roomChanged(now, room)
+    return this.#giveIn(now, this.#fleet.report(now, replicaId, gauges))
   }
 
   // ── weights ──
 
   /** A weight changed, or a tenant moved to another org: from the next turn on, for what is queued too. */
   reweigh(change: WeightChange): void {
-    for (const pool of this.#pools.values()) {
+    for (const pool of this.#fleet.pools.values()) {
       pool.foreground.fairness.reweigh(change)
       pool.leftover.fairness.reweigh(change)
     }
-    if (change.kind === 'tenant') this.#book.reweighTenant(this.#pools.values(), change.tenantId, change.weight)
+    if (change.kind === 'tenant') this.#book.reweighTenant(this.#fleet.pools.values(), change.tenantId, change.weight)
   }
 
   // ── time ──
 
   /** When `onWakeup` should be called at the latest. */
   nextWakeupAt(): number | undefined {
-    let at = this.#book.nextExpiryAt()
-    for (const room of this.#reported) {
-      const until = room.ledger.foreignUntil()
-      if (until !== undefined && (at === undefined || until < at)) at = until
-    }
-    return at
+    const expiryAt = this.#book.nextExpiryAt()
+    const lapseAt = this.#fleet.nextLapseAt()
+    return expiryAt === undefined || (lapseAt !== undefined && lapseAt < expiryAt) ? lapseAt : expiryAt
   }
 
   onWakeup(now: number): readonly Effect[] {
@@ -227,11 +187,7 @@ export class Dispatcher {
       this.#turns.expire(pool, due, effects)
       changed.add(pool)
     }
-    for (const room of this.#reported) {
-      if (!room.ledger.lapse(now)) continue
-      this.#reported.delete(room)
-      changed.add(this.#growRoom(room))
-    }
+    this.#fleet.lapse(now, changed)
     for (const pool of changed) this.#turns.give(now, pool, effects)
     return effects
   }
@@ -240,38 +196,38 @@ export class Dispatcher {
 
   /** Live facts, not a copy. */
   poolFacts(poolId: string): PoolFacts | undefined {
-    return this.#pools.get(poolId)
+    return this.#fleet.pools.get(poolId)
   }
 
   /** Live facts, not a copy; undefined when the tenant has had nothing here lately. */
   backlogOf(poolId: string, tenantId: string): BacklogView | undefined {
-    return this.#pools.get(poolId)?.backlogs.get(tenantId)
+    return this.#fleet.pools.get(poolId)?.backlogs.get(tenantId)
   }
 
   hasIdleReplica(poolId: string, estimate: Estimate): boolean {
-    return this.#pools.get(poolId)?.hasIdleReplica(estimate) ?? false
+    return this.#fleet.pools.get(poolId)?.hasIdleReplica(estimate) ?? false
   }
 
   /** What waits in one key's lane. */
   laneOf(poolId: string, keyId: string, band: Band): Pick<PoolLane, 'count' | 'cost' | 'engineUs'> | undefined {
-    return this.#pools.get(poolId)?.laneOf(keyId, BANDS.indexOf(band))
+    return this.#fleet.pools.get(poolId)?.laneOf(keyId, BANDS.indexOf(band))
   }
 
   view(): DispatcherView {
-    const pools = [...this.#pools.values()].map((pool) => viewOf(pool))
+    const pools = [...this.#fleet.pools.values()].map((pool) => viewOf(pool))
     return { queuedCount: this.#book.buffer.count, queueDepthMax: this.#options.queueDepthMax, pools }
   }
 
   assertInvariants(): void {
-    this.#book.assertInvariants(this.#pools.values())
-    for (const pool of this.#pools.values()) {
+    this.#book.assertInvariants(this.#fleet.pools.values())
+    for (const pool of this.#fleet.pools.values()) {
       pool.assertInvariants(this.#options.lanes)
       assertNoIdleRoom(pool, this.#options.lookAheadMax)
     }
   }
 
   #poolOf(lane: PoolLane): PoolState {
-    return this.#pools.get(lane.poolId) as PoolState
+    return this.#fleet.pools.get(lane.poolId) as PoolState
   }
 
   #enqueue(pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
@@ -297,17 +253,8 @@ export class Dispatcher {
     if (evictTail(this.#book, pool, lane, code, effects)) this.#turns.give(now, pool, effects)
   }
 
-  /** Something about this replica changed that may have made room. */
-  #growRoom(room: ReplicaRoom): PoolState {
-    const pool = this.#pools.get(room.replica.poolId) as PoolState
-    pool.refreshOpen(room)
-    pool.roomGrowth++
-    return pool
-  }
-
-  #roomChanged(now: number, room: ReplicaRoom): readonly Effect[] {
-    const pool = this.#growRoom(room)
-    if (pool.queuedCount === 0) return NO_EFFECTS
+  #giveIn(now: number, pool: PoolState | undefined): readonly Effect[] {
+    if (pool === undefined || pool.queuedCount === 0) return NO_EFFECTS
     const effects: Effect[] = []
     this.#turns.give(now, pool, effects)
     return effects

@@ -30,6 +30,8 @@ export class TurnGiver {
   }
 
   give(now: number, pool: PoolState, effects: Effect[]): void {
+    // Where every slot is taken, an arrival costs nothing more than its place in the queue.
+    if (pool.open.length === 0 && pool.foreground.owed.length === 0 && pool.leftover.owed.length === 0) return
     this.#giveSide(now, pool, pool.foreground, effects)
     this.#giveSide(now, pool, pool.leftover, effects)
     this.#reserveForSkipped(pool)

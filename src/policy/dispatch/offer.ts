@@ -76,4 +76,6 @@ export interface Measured {
   readonly ending: 'finished' | 'refused' | 'lost' | 'cancelled'
   /** From grant to first token; undefined when none came. */
   readonly firstTokenUs: number | undefined
+  /** Mean time between its output tokens; undefined when it had fewer than two. */
+  readonly meanTokenUs?: number | undefined
 }

@@ -13,6 +13,9 @@ import type { ReplicaRoom } from './replica-room.ts'
  * owed to heads too big for the room left. Only bookkeeping: who goes is decided in `dispatcher.ts`.
  */
 
+/** Lanes below which nobody looks for idle ones: a megabyte. */
+const LANES_BEFORE_SWEEP = 1_024
+
 /** An order of turns, and the lanes that had a turn but no room, in the order in which they were skipped. */
 export interface Side {
   readonly fairness: Fairness
@@ -58,7 +61,9 @@ export class PoolState implements PoolFacts {
   roomGrowth = 0
   /** The most that fits any replica alone. */
   kvTokensMax = 0
-  laneCount = 0
+  #laneCount = 0
+  /** So many lanes, and the idle ones are looked for. */
+  #sweepAt = LANES_BEFORE_SWEEP
   readonly #lanes = new Map<string, Array<PoolLane | undefined>>()
 
   constructor(id: string, fairness: FairnessName) {
@@ -69,6 +74,10 @@ export class PoolState implements PoolFacts {
 
   get openReplicaCount(): number {
     return this.open.length
+  }
+
+  get laneCount(): number {
+    return this.#laneCount
   }
 
   sideOf(lane: PoolLane): Side {
@@ -84,15 +93,13 @@ export class PoolState implements PoolFacts {
   }
 
   laneFor(tenant: Tenant, key: Key, band: Band, bandRank: number): PoolLane {
-    let bands = this.#lanes.get(key.id)
-    if (bands === undefined) {
-      bands = [undefined, undefined, undefined]
-      this.#lanes.set(key.id, bands)
-    }
-    const known = bands[bandRank]
+    const known = this.#lanes.get(key.id)?.[bandRank]
     if (known !== undefined) return known
+    if (this.#laneCount >= this.#sweepAt) this.#forgetIdleLanes()
     const lane = this.#makeLane(tenant, key, band)
+    const bands = this.#lanes.get(key.id) ?? [undefined, undefined, undefined]
     bands[bandRank] = lane
+    this.#lanes.set(key.id, bands)
     return lane
   }
 
@@ -105,12 +112,15 @@ export class PoolState implements PoolFacts {
     const name = { poolId: this.id, orgId: tenant.orgId, tenantId: tenant.id, keyId: key.id, keyWeight: key.weight }
     const lane = new PoolLane({ ...name, tenantWeight: backlog.weight, band }, backlog)
     this.sideOf(lane).fairness.attach(lane)
-    this.laneCount++
+    this.#laneCount++
     return lane
   }
 
-  /** Forgets lanes that hold nothing and owe nothing; their tenants' records with them. O(lanes). */
-  forgetIdleLanes(): void {
+  /**
+   * Forgets lanes that hold nothing and owe nothing, and their tenants' records with them. O(lanes), but only after as
+   * many new lanes as it left the last time: tenants that come once and never again cost no memory for ever.
+   */
+  #forgetIdleLanes(): void {
     for (const [keyId, bands] of this.#lanes) {
       let kept = 0
       for (let rank = 0; rank < bands.length; rank++) {
@@ -118,11 +128,12 @@ export class PoolState implements PoolFacts {
         if (lane === undefined) continue
         if (lane.count === 0 && lane.heldCount === 0 && this.sideOf(lane).fairness.detach(lane)) {
           bands[rank] = undefined
-          this.laneCount--
+          this.#laneCount--
         } else kept++
       }
       if (kept === 0) this.#lanes.delete(keyId)
     }
+    this.#sweepAt = Math.max(LANES_BEFORE_SWEEP, 2 * this.#laneCount)
     const named = new Set<string>()
     for (const lane of this.lanes()) named.add(lane.tenantId)
     for (const tenantId of this.backlogs.keys()) if (!named.has(tenantId)) this.backlogs.delete(tenantId)

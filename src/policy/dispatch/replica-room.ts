@@ -1,7 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Replica } from '../../domain/fleet.ts'
 import type { Estimate } from '../../domain/plan.ts'
-import { type Gauges, kvTokensOf, Ledger } from '../limits/ledger.ts'
+import { kvTokensOf, Ledger } from '../limits/ledger.ts'
 import type { Limit } from '../limits/limit.ts'
 
 /**
@@ -52,10 +52,6 @@ export class ReplicaRoom {
   /** The median answer must fit; that the cautious one might not is a risk worth taking on an empty replica. */
   fitsAlone(estimate: Estimate): boolean {
     return estimate.promptTokens + estimate.outputTokens <= this.kvTokensMax
-  }
-
-  report(now: number, gauges: Gauges): void {
-    this.ledger.report(now, gauges)
   }
 
   assertInvariants(): void {

@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
-import { type HeapItem, IndexedHeap } from '../../base/indexed-heap.ts'
-import type { PoolLane } from './candidate.ts'
+import { IndexedHeap } from '../../base/indexed-heap.ts'
+import type { BufferShare, PoolLane } from './candidate.ts'
 
 /**
  * Who must yield when the shared queue is full?
@@ -17,15 +17,6 @@ import type { PoolLane } from './candidate.ts'
  * of light or gold makes 101; heavy has most per weight, so heavy's last ticket is evicted. An arrival of heavy is
  * refused; so is one of light once both have 48, because a promise is not broken for no gain in fairness.
  */
-interface BufferShare extends HeapItem {
-  readonly tenantId: string
-  /** Among equals, whoever has had something queued for longer yields first. */
-  readonly ordinal: number
-  weight: number
-  count: number
-  readonly lanes: Set<PoolLane>
-}
-
 export class SharedBuffer {
   readonly depthMax: number
   readonly #tenants = new Map<string, BufferShare>()
@@ -45,21 +36,9 @@ export class SharedBuffer {
     return this.#count > this.depthMax
   }
 
-  /** A lane got its first ticket, or got some again. */
+  /** The lane got one more ticket. */
   admit(lane: PoolLane): void {
-    let share = this.#tenants.get(lane.tenantId)
-    if (share === undefined) {
-      share = {
-        heapIndex: -1,
-        tenantId: lane.tenantId,
-        ordinal: this.#ordinal++,
-        weight: lane.tenantWeight,
-        count: 0,
-        lanes: new Set(),
-      }
-      this.#tenants.set(lane.tenantId, share)
-      this.#byLength.push(share)
-    }
+    const share = lane.bufferShare ?? this.#shareOf(lane)
     if (lane.count === 1) share.lanes.add(lane)
     share.count++
     this.#count++
@@ -68,16 +47,32 @@ export class SharedBuffer {
 
   /** One ticket has left the lane. */
   dismiss(lane: PoolLane): void {
-    const share = this.#tenants.get(lane.tenantId)
+    const share = lane.bufferShare
     assert(share !== undefined, 'who leaves the buffer was in it')
     share.count--
     this.#count--
-    if (lane.count === 0) share.lanes.delete(lane)
+    if (lane.count === 0) {
+      share.lanes.delete(lane)
+      lane.bufferShare = undefined
+    }
     if (share.count > 0) this.#byLength.update(share)
     else {
       this.#byLength.remove(share)
       this.#tenants.delete(lane.tenantId)
     }
+  }
+
+  /** A tenant has a share as long as it has something queued, and a lane knows it as long as it has. */
+  #shareOf(lane: PoolLane): BufferShare {
+    let share = this.#tenants.get(lane.tenantId)
+    if (share === undefined) {
+      const { tenantId, tenantWeight } = lane
+      share = { heapIndex: -1, tenantId, ordinal: this.#ordinal++, weight: tenantWeight, count: 0, lanes: new Set() }
+      this.#tenants.set(tenantId, share)
+      this.#byLength.push(share)
+    }
+    lane.bufferShare = share
+    return share
   }
 
   reweigh(tenantId: string, weight: number): void {

@@ -28,9 +28,10 @@ import type { Share, Siblings } from './share.ts'
  * Deliberately not: no clock (only rounds with competition in them count), no preemption, no knowledge of readiness
  * or room.
  *
- * Law L7. Over any interval in which siblings i and j are both active, charged work per weight differs by at most
- * 2·Q + C/w_i + C/w_j, where Q is the largest quantum per weight used in it and C the largest single change of an
- * account (a turn's cost, or a correction). Corrections that are still to come add what they will be.
+ * Law L7. Over any interval in which siblings i and j are both active, work charged per weight differs by at most
+ * 2·Q + (C_i + E_i)/w_i + (C_j + E_j)/w_j: Q the largest quantum per weight, C the largest cost of a turn, E the largest
+ * sum of corrections between two turns of one share. Work measured differs by at most that and what is still to be
+ * corrected.
  *
  * Worked example: quantum 100 each. a takes a turn of 350: deficit 100 − 350 = −250, next turn in round 10 (three
  * more quanta make it 50). b and c with turns of 100 each get rounds 8 and 9 to themselves. At settle a's turn proves

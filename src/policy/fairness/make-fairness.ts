@@ -10,6 +10,10 @@ import type { Share } from './share.ts'
 import { isMoreImportant } from './strict-priority.ts'
 import { VirtualTokenCounter } from './virtual-token-counter.ts'
 
+/**
+ * Which order of turns does configuration name? The list of all orders, and how each is put together: those that
+ * share by weight are one tree with different orders of siblings in it, the others one heap of lanes.
+ */
 export const FAIRNESS_NAMES: readonly FairnessName[] = [
   'deficit-round-robin',
   'virtual-token-counter',

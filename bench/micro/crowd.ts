@@ -1,0 +1,102 @@
+import { Rng } from '../../src/base/rng.ts'
+import type { Estimate } from '../../src/domain/plan.ts'
+import type { Key, Tenant } from '../../src/domain/tenant.ts'
+import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
+import type { Effect, Offer } from '../../src/policy/dispatch/offer.ts'
+import type { FairnessName } from '../../src/policy/fairness/fairness.ts'
+import { FixedLimit } from '../../src/policy/limits/fixed.ts'
+import { makeEstimate, makeKey, makeTenant } from '../../test/support/demand.ts'
+
+/**
+ * A saturated pool for the benches of the dispatcher: so many tenants, so many tickets waiting, every slot held. One
+ * cycle is one arrival and one return: an offer, the turn that the return makes possible, and its settlement. The
+ * number that wait stays the same.
+ */
+export interface CrowdOptions {
+  readonly tenantCount: number
+  readonly queuedCount: number
+  readonly replicaCount?: number
+  readonly slotsPerReplica?: number
+  readonly fairness?: FairnessName
+}
+
+const LENGTH_COUNT = 256
+
+export class Crowd {
+  readonly dispatcher: Dispatcher
+  readonly #rng = Rng.stream(1, 'crowd')
+  readonly #tenants: Tenant[] = []
+  readonly #keys: Key[] = []
+  readonly #estimates: Estimate[] = []
+  /** Leases that are out, oldest first, in a ring. */
+  readonly #leases: number[]
+  #oldest = 0
+  #ticketCount = 0
+  #now = 1_700_000_000_000_000
+
+  constructor(options: CrowdOptions) {
+    const { tenantCount, queuedCount, replicaCount = 8, slotsPerReplica = 32 } = options
+    const lanes = { depthMax: 1e9, engineUsMax: 1e18, agingUsPerBid: 1e6 }
+    const limits = { queueDepthMax: queuedCount + 10, lanes, fairness: options.fairness ?? 'deficit-round-robin' }
+    this.dispatcher = new Dispatcher({ options: limits })
+    for (let i = 0; i < tenantCount; i++) {
+      this.#tenants.push(makeTenant(`tenant-${i}`, { weight: 1 + (i % 3), orgId: `org-${i % 100}` }))
+      this.#keys.push(makeKey(`key-${i}`, `tenant-${i}`))
+    }
+    for (let i = 0; i < LENGTH_COUNT; i++) {
+      this.#estimates.push(makeEstimate(50 + this.#rng.below(2_000), 10 + this.#rng.below(500)))
+    }
+    for (let i = 0; i < replicaCount; i++) {
+      const replica = { id: `replica-${i}`, poolId: 'pool', model: 'm', region: 'here' }
+      this.dispatcher.addReplica(this.#now, { replica, limit: new FixedLimit({ sequencesMax: slotsPerReplica }) })
+    }
+    this.#leases = []
+    const slotCount = replicaCount * slotsPerReplica
+    for (let i = 0; i < slotCount + queuedCount; i++) {
+      const offered = this.dispatcher.offer(this.#now, this.nextOffer())
+      for (const effect of offered.effects) if (effect.kind === 'granted') this.#leases.push(effect.lease.id)
+    }
+  }
+
+  /** The next arrival: a random tenant, a random length. */
+  nextOffer(): Offer {
+    this.#now += 50
+    const who = this.#rng.below(this.#tenants.length)
+    const ticket = this.#ticketCount++
+    return {
+      ticketId: `ticket-${ticket}`,
+      poolId: 'pool',
+      tenant: this.#tenants[who] as Tenant,
+      key: this.#keys[who] as Key,
+      band: ticket % 4 === 0 ? 'interactive' : 'standard',
+      bid: ticket % 5,
+      estimate: this.#estimates[ticket % LENGTH_COUNT] as Estimate,
+      arrivedAt: this.#now,
+      expiresAt: this.#now + 60_000_000_000 + this.#rng.below(1_000_000),
+      isReady: true,
+    }
+  }
+
+  offer(offer: Offer): void {
+    this.dispatcher.offer(this.#now, offer)
+  }
+
+  /** The oldest lease comes back: settlement, and the scheduling decision that it makes possible. */
+  release(): readonly Effect[] {
+    const leases = this.#leases
+    const leaseId = leases[this.#oldest] as number
+    const effects = this.dispatcher.release(this.#now, leaseId, {
+      cost: 700 + (leaseId % 900),
+      ending: 'finished',
+      firstTokenUs: 90_000,
+    })
+    for (const effect of effects) if (effect.kind === 'granted') leases[this.#oldest] = effect.lease.id
+    this.#oldest = (this.#oldest + 1) % leases.length
+    return effects
+  }
+
+  cycle(): void {
+    this.offer(this.nextOffer())
+    this.release()
+  }
+}

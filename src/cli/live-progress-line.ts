@@ -1,0 +1,26 @@
+/** One line that moves, on a terminal only: what runs, how far it is. Elsewhere it says nothing. */
+const WIDTH = 30
+/** Repainting costs more than a simulated second: ten times a second is enough for an eye. */
+const REPAINT_MS = 100
+
+export class ProgressLine {
+  readonly #stream: NodeJS.WriteStream
+  #paintedMs = 0
+
+  constructor(stream: NodeJS.WriteStream) {
+    this.#stream = stream
+  }
+
+  show(what: string, ratio: number, detail: string): void {
+    if (!this.#stream.isTTY) return
+    const nowMs = performance.now()
+    if (ratio < 1 && nowMs - this.#paintedMs < REPAINT_MS) return
+    this.#paintedMs = nowMs
+    const filled = Math.round(WIDTH * Math.max(0, Math.min(1, ratio)))
+    this.#stream.write(`\r\u001b[2K${what} ${'█'.repeat(filled)}${'░'.repeat(WIDTH - filled)} ${detail}`)
+  }
+
+  clear(): void {
+    if (this.#stream.isTTY) this.#stream.write('\r\u001b[2K')
+  }
+}

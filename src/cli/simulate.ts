@@ -1,0 +1,94 @@
+import { styleText } from 'node:util'
+import type { Simulation } from '../main/live-simulation.ts'
+import { reportTable } from '../main/report-table.ts'
+import { type Command, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { ProgressLine } from './live-progress-line.ts'
+
+export const simulate: Command = {
+  name: 'simulate',
+  summary: 'run a scenario in virtual time: the same code as live, an hour in seconds',
+  about:
+    'SCENARIO is the name of a shipped scenario or the path of a YAML file. The platform in it is a configuration as\n' +
+    '"spillway serve" takes it, on simulated GPUs. Exit code 1 when an expectation of the scenario does not hold.',
+  argument: 'SCENARIO',
+  flags: {
+    seed: { type: 'string', value: 'N', meaning: 'same seed, same run (default 1)' },
+    set: {
+      type: 'string',
+      value: 'PATH=VALUE',
+      meaning: 'change one value of the scenario; may be given again',
+      multiple: true,
+    },
+    json: JSON_FLAG,
+  },
+  examples: [
+    'spillway simulate noisy-neighbour',
+    'spillway simulate viral-spike-20x --seed 7 --set platform.pools.0.replicas=4',
+  ],
+  async run(flags, io) {
+    // Loaded when the command runs: help and version need none of the platform.
+    const { loadScenario, shippedScenarios } = await import('../main/fs-scenario.ts')
+    const { runSimulation } = await import('../main/live-simulation.ts')
+    const name = textFlag(flags, 'argument')
+    if (name === undefined) throw new UsageError(`which scenario? One of: ${shippedScenarios().join(', ')}.`)
+    const { file } = loadScenario(name)
+    const progress = new ProgressLine(process.stderr)
+    const simulation = await runSimulation(file, {
+      seed: seedOf(flags),
+      set: settingsOf(flags),
+      onProgress: (what, atS, durationS) =>
+        progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s`),
+    })
+    progress.clear()
+    const isFine = simulation.expectations.every(({ holds }) => holds) && simulation.report.laws.length === 0
+    io.out(flags['json'] === true ? asJson(simulation) : asText(simulation))
+    return isFine ? 0 : 1
+  },
+}
+
+function seedOf(flags: FlagValues): number {
+  const text = textFlag(flags, 'seed') ?? '1'
+  const seed = Number(text)
+  if (!Number.isInteger(seed) || seed < 0) throw new UsageError(`--seed is "${text}". Give a whole number.`)
+  return seed
+}
+
+/** `path=value`; a value that reads as JSON is that, anything else is text. */
+function settingsOf(flags: FlagValues): Record<string, unknown> {
+  const given = flags['set']
+  const list = Array.isArray(given) ? given : typeof given === 'string' ? [given] : []
+  return Object.fromEntries(
+    list.map((text) => {
+      const at = text.indexOf('=')
+      if (at < 1) throw new UsageError(`--set is "${text}". Write it as path=value.`)
+      const value = text.slice(at + 1)
+      try {
+        return [text.slice(0, at), JSON.parse(value) as unknown]
+      } catch {
+        return [text.slice(0, at), value]
+      }
+    }),
+  )
+}
+
+function asJson({ report, variants, expectations }: Simulation): string {
+  return JSON.stringify({ ...report, variants, expectations })
+}
+
+function asText({ report, variants, expectations }: Simulation): string {
+  const good = (text: string): string => styleText('green', text, { stream: process.stdout })
+  const bad = (text: string): string => styleText('red', text, { stream: process.stdout })
+  const lines = [reportTable(report)]
+  for (const [name, variant] of Object.entries(variants)) lines.push('', `Variant ${name}`, reportTable(variant))
+  if (expectations.length > 0) lines.push('', 'Expectations')
+  for (const { what, holds, because } of expectations) {
+    lines.push(`  ${holds ? good('holds') : bad('FAILS')}  ${what}: ${because}`)
+  }
+  for (const { law, ticketId, what } of report.laws) lines.push(`  ${bad('BROKEN')} ${law} ${ticketId}: ${what}`)
+  const { seconds, speedup, requestsPerS } = report.wall
+  lines.push(
+    '',
+    `${seconds.toFixed(1)} s, ${Math.round(speedup)} times real time, ${Math.round(requestsPerS)} requests a second`,
+  )
+  return lines.join('\n')
+}

@@ -1,0 +1,61 @@
+import type { Server, ServerResponse } from 'node:http'
+import { Server as NetServer, type Socket } from 'node:net'
+
+/**
+ * The open connections of a server, with the last response on each: what it takes to close one without tearing an
+ * answer. Node's own `server.close()` counts a response as over when it has been written, and drops the connection
+ * although a slow reader has not taken it yet; it also stops looking for clients that are too slow to send.
+ *
+ *     no response yet      stays until all answers have ended: it may be asking whether we are ready
+ *     response going out   stays until it is out
+ *     response is out      closed at once: the next request should go elsewhere
+ */
+export class Connections {
+  readonly #server: Server
+  readonly #last = new Map<Socket, ServerResponse | undefined>()
+
+  constructor(server: Server) {
+    this.#server = server
+    server.on('connection', (socket: Socket) => {
+      this.#last.set(socket, undefined)
+      socket.on('close', () => this.#last.delete(socket))
+    })
+  }
+
+  /** A request came in, and this is where its answer will go. */
+  note(socket: Socket, response: ServerResponse): void {
+    this.#last.set(socket, response)
+    if (!this.#server.listening) response.shouldKeepAlive = false
+  }
+
+  /** Part of an answer is out, and the rest is not. */
+  isAnswering(socket: Socket): boolean {
+    const response = this.#last.get(socket)
+    return response?.headersSent === true && !response.writableFinished
+  }
+
+  /** Stops accepting; resolves when the last connection has closed. */
+  close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      NetServer.prototype.close.call(this.#server, () => {
+        // This time only for its timer, which looks for slow clients.
+        this.#server.close()
+        resolve()
+      })
+    })
+    for (const [socket, response] of this.#last) {
+      if (response?.writableFinished === true) socket.destroy()
+      else response?.on('finish', () => socket.destroySoon())
+    }
+    return closed
+  }
+
+  /** All answers have ended: whoever is not being sent the rest of one has nothing to wait for. */
+  closeWaiting(): void {
+    for (const socket of this.#last.keys()) if (!this.isAnswering(socket)) socket.destroy()
+  }
+
+  closeAll(): void {
+    for (const socket of this.#last.keys()) socket.destroy()
+  }
+}

@@ -1,0 +1,232 @@
+import { describe, expect, it } from 'vitest'
+import { finished, lost, refusedBy } from '../../test/support/scripted-backend.ts'
+import { RecordingSink, VirtualWorld } from '../../test/support/virtual-world.ts'
+
+describe('a request that goes well', () => {
+  it('arrives, is admitted, takes a turn, generates and is settled', async () => {
+    const { world } = await VirtualWorld.scripted([finished(5)])
+    const { sink, done, request } = world.serve()
+    await world.run()
+    const settled = await done
+    expect(world.kinds(request.id)).toEqual(['arrived', 'admitted', 'granted', 'attempt-ended', 'settled'])
+    expect(settled).toMatchObject({ outcome: 'completed', attempts: 1, usage: { outputTokens: 5 }, tenantId: 'acme' })
+    expect(settled.at - settled.arrivedAt).toBe(6_000)
+    expect(settled.firstTokenAt! - settled.arrivedAt).toBe(1_000)
+    expect(settled.gaps).toMatchObject({ sumUs: 4_000, maxUs: 1_000 })
+    expect(sink).toMatchObject({ tokens: 5, isWellFormed: true, usage: settled.usage, head: { rung: 'full' } })
+    expect(sink.calls.at(-1)).toBe('finish')
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('is counted from what passed through our hands when the engine tells no usage', async () => {
+    const { world } = await VirtualWorld.scripted([{ deltas: 3, ending: { kind: 'finished', usage: undefined } }])
+    const { done } = world.serve()
+    await world.run()
+    expect((await done).usage).toEqual({ promptTokens: 20, cachedTokens: 0, outputTokens: 3 })
+  })
+
+  it('has a head even if it has no delta', async () => {
+    const { world } = await VirtualWorld.scripted([finished(0)])
+    const { sink } = world.serve()
+    await world.run()
+    expect(sink.calls).toEqual(['start', 'finish'])
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('waits for its turn, in order, while the replica is busy', async () => {
+    const { world, backend } = await VirtualWorld.scripted([finished(4)])
+    const all = [world.serve(), world.serve(), world.serve()]
+    expect(world.platform.turnstile.view()).toMatchObject({ inFlight: 1, waiting: 2 })
+    await world.run()
+    const waits = all.map(({ settled }) => settled!.grantedAt! - settled!.admittedAt!)
+    expect(waits).toEqual([0, 5_000, 10_000])
+    expect(backend.openCount).toBe(0)
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('waits for a slow reader before it writes on', async () => {
+    const { world } = await VirtualWorld.scripted([finished(3)])
+    const sink = new RecordingSink()
+    sink.onWrite = () => world.clock.sleep(10_000)
+    const { done } = world.serve({}, sink)
+    await world.run()
+    expect((await done).at - (await done).arrivedAt).toBe(34_000)
+    expect(world.unrest()).toEqual([])
+  })
+})
+
+describe('a request that is not taken', () => {
+  it('is rejected when the queue is full, and has cost nothing', async () => {
+    const { world } = await VirtualWorld.scripted([finished(1)], { queueMax: 1 })
+    const [, , third] = [world.serve(), world.serve(), world.serve()]
+    const settled = await third!.done
+    expect(settled).toMatchObject({ outcome: 'rejected', attempts: 0, admittedAt: undefined })
+    expect(settled.usage.promptTokens).toBe(0)
+    expect(settled.at).toBe(settled.arrivedAt)
+    expect(third!.sink).toMatchObject({ calls: ['fail'], refusal: { code: 'queue-full', blame: 'platform' } })
+    await world.run()
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('is rejected when it cannot fit, or when nobody serves its model', async () => {
+    const { world } = await VirtualWorld.scripted([finished(1)])
+    const tooLong = world.serve({ segments: [{ role: 'user', tokens: 1_000_000 }] })
+    const unknown = world.serve({ model: 'gpt-17' })
+    expect(await tooLong.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'context-too-long' } })
+    expect(await unknown.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'unknown-model' } })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('expires in the queue at its limit, not later, before it cost anything', async () => {
+    const { world, backend } = await VirtualWorld.scripted([{ deltas: 0, ending: 'hangs' }], { waitMsMax: 50 })
+    const first = world.serve()
+    const second = world.serve()
+    await world.run(world.virtual.now() + 60_000)
+    expect(second.settled).toMatchObject({ outcome: 'expired', attempts: 0, refusal: { code: 'waited-too-long' } })
+    expect(second.settled!.at - second.settled!.admittedAt!).toBe(50_000)
+    expect(backend.replicaIds).toHaveLength(1)
+    first.cancellation.cancel('client-gone')
+    await world.run()
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('expires at its deadline when that comes first', async () => {
+    const { world } = await VirtualWorld.scripted([{ deltas: 0, ending: 'hangs' }])
+    const first = world.serve()
+    const second = world.serve({ outputTokensMax: 4, deadlineAt: world.virtual.now() + 900_000 })
+    await world.run(world.virtual.now() + 1_000_000)
+    expect(second.settled).toMatchObject({ outcome: 'expired' })
+    expect(second.settled!.at - second.settled!.arrivedAt).toBe(900_000)
+    first.cancellation.cancel('client-gone')
+    await world.run()
+    expect(world.unrest()).toEqual([])
+  })
+})
+
+describe('a replica that does not deliver', () => {
+  it.each([
+    ['was lost', lost(0)],
+    ['refused', refusedBy('platform')],
+  ])('is tried once more when it %s before the first delta', async (_what, turnout) => {
+    const { world, backend } = await VirtualWorld.scripted([turnout, finished(3)], { replicas: 2 })
+    const { done, sink, request } = world.serve()
+    await world.run()
+    expect(await done).toMatchObject({ outcome: 'completed', attempts: 2 })
+    expect(backend.replicaIds).toHaveLength(2)
+    expect(sink.isWellFormed).toBe(true)
+    expect(world.kinds(request.id)).toEqual([
+      'arrived',
+      'admitted',
+      'granted',
+      'attempt-ended',
+      'granted',
+      'attempt-ended',
+      'settled',
+    ])
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('is tried elsewhere, while there is an elsewhere', async () => {
+    const { world, backend } = await VirtualWorld.scripted([lost(0), finished(3)], { replicas: 2 })
+    world.serve()
+    await world.run()
+    expect(new Set(backend.replicaIds).size).toBe(2)
+  })
+
+  it('goes before all others that wait, for its second try', async () => {
+    const { world } = await VirtualWorld.scripted([lost(0), finished(1)])
+    const [first, , third] = [world.serve(), world.serve(), world.serve()]
+    await world.run()
+    // The freed turn goes to the second, which waits already; the next one is ours again.
+    expect(first!.settled!.grantedAt).toBeLessThan(third!.settled!.grantedAt!)
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('fails after the second try, and says why', async () => {
+    const { world, backend } = await VirtualWorld.scripted([lost(0)])
+    const { done, sink } = world.serve()
+    await world.run()
+    expect(await done).toMatchObject({ outcome: 'failed', attempts: 2, refusal: { code: 'replica-lost' } })
+    expect(sink.calls).toEqual(['fail'])
+    expect(backend.replicaIds).toHaveLength(2)
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('is not tried again once the client has seen something', async () => {
+    const { world } = await VirtualWorld.scripted([lost(2), finished(3)])
+    const { done, sink } = world.serve()
+    await world.run()
+    expect(await done).toMatchObject({ outcome: 'failed', attempts: 1, usage: { outputTokens: 2 } })
+    expect(sink.calls).toEqual(['start', 'write', 'write', 'fail'])
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('is not tried again with a request that is itself at fault', async () => {
+    const { world } = await VirtualWorld.scripted([refusedBy('request'), finished(3)])
+    const { done } = world.serve()
+    await world.run()
+    expect(await done).toMatchObject({ outcome: 'failed', attempts: 1, refusal: { code: 'replica-rejected-request' } })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('may expire while it waits for its second try', async () => {
+    const { world } = await VirtualWorld.scripted(
+      [{ deltas: 0, everyUs: 30_000, ending: { kind: 'lost', because: 'x' } }],
+      {
+        waitMsMax: 20,
+      },
+    )
+    const { done } = world.serve()
+    await world.run()
+    expect((await done).outcome).toMatch(/^(expired|failed)$/)
+    expect(world.unrest()).toEqual([])
+  })
+})
+
+describe('something that should not happen', () => {
+  it.each([
+    ['before the first delta', 0],
+    ['in the middle', 2],
+  ])('a backend that throws %s fails its ticket, is counted, and the process goes on', async (_when, deltas) => {
+    const { world } = await VirtualWorld.scripted([{ deltas, ending: 'throws' }, finished(2)])
+    const [broken, fine] = [world.serve(), world.serve()]
+    await world.run()
+    expect(broken!.settled).toMatchObject({ outcome: 'failed', usage: { outputTokens: deltas } })
+    expect(broken!.sink.refusal).toMatchObject({ code: 'internal-error' })
+    expect(broken!.sink.isWellFormed).toBe(true)
+    expect(fine!.settled).toMatchObject({ outcome: 'completed' })
+    expect(world.entries.filter((entry) => entry.kind === 'fault-seen')).toMatchObject([
+      { where: 'serve-request', ticketId: broken!.request.id, because: 'Error: the backend is broken' },
+    ])
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('a sink that throws fails its own ticket and no other, on a real engine', async () => {
+    const script = { promptTokens: 20, outputTokens: 6, prefixHashes: [], finishReason: 'stop' } as const
+    const textual = { ...script, textBetween: () => 'x' }
+    const { world, drivers } = await VirtualWorld.simulated(textual, { concurrencyMax: 4 })
+    const sink = new RecordingSink()
+    sink.onWrite = () => {
+      if (sink.tokens === 3) throw new Error('the sink is broken')
+      return undefined
+    }
+    const [broken, fine] = [world.serve({}, sink), world.serve()]
+    await world.run()
+    expect(broken.settled).toMatchObject({ outcome: 'failed' })
+    expect(fine.settled).toMatchObject({ outcome: 'completed', usage: { outputTokens: 6 } })
+    expect(drivers[0]!.view()).toMatchObject({ running: 0, waiting: 0 })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('a sink whose promise is broken fails its ticket too', async () => {
+    const script = { promptTokens: 20, outputTokens: 6, prefixHashes: [], finishReason: 'stop' } as const
+    const { world, drivers } = await VirtualWorld.simulated({ ...script, textBetween: () => 'x' })
+    const sink = new RecordingSink()
+    sink.onWrite = () => (sink.tokens === 2 ? Promise.reject(new Error('no more')) : undefined)
+    const broken = world.serve({}, sink)
+    await world.run()
+    expect(broken.settled).toMatchObject({ outcome: 'failed' })
+    expect(drivers[0]!.view()).toMatchObject({ running: 0, waiting: 0 })
+    expect(world.unrest()).toEqual([])
+  })
+})

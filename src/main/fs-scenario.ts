@@ -1,0 +1,49 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Value } from 'typebox/value'
+import { ConfigError } from '../config/config-error.ts'
+import { asNode, explain } from '../config/explain.ts'
+import { type ConfigFile, readConfigFile } from '../config/fs-config-file.ts'
+import { nearest } from '../config/nearest.ts'
+import { type Scenario, ScenarioSchema } from '../sim/scenario.ts'
+
+/** A scenario by the name of a shipped one or by path, checked; every mistake is told with its line. */
+export interface LoadedScenario {
+  readonly scenario: Scenario
+  readonly file: ConfigFile
+}
+
+const SHIPPED = join(import.meta.dirname, '..', '..', 'scenarios')
+
+export function shippedScenarios(): string[] {
+  return readdirSync(SHIPPED)
+    .filter((name) => name.endsWith('.yaml'))
+    .map((name) => name.slice(0, -'.yaml'.length))
+    .sort()
+}
+
+export function loadScenario(nameOrPath: string): LoadedScenario {
+  const file = readConfigFile(pathOf(nameOrPath))
+  return { scenario: checkScenario(file, file.tree), file }
+}
+
+export function checkScenario(file: ConfigFile, tree: unknown): Scenario {
+  if (Value.Check(ScenarioSchema, tree)) return tree
+  const problems = explain(asNode(ScenarioSchema), tree)
+  throw new ConfigError(
+    problems.map((problem) => {
+      const line = file.lineOf(problem)
+      return `${file.path}${line === undefined ? '' : `:${line}`}: ${problem.path.join('.')} ${problem.text}.`
+    }),
+  )
+}
+
+function pathOf(nameOrPath: string): string {
+  if (nameOrPath.endsWith('.yaml') || nameOrPath.endsWith('.yml')) return nameOrPath
+  const path = join(SHIPPED, `${nameOrPath}.yaml`)
+  if (existsSync(path)) return path
+  const names = shippedScenarios()
+  const meant = nearest(nameOrPath, names)
+  const hint = meant === undefined ? `Known: ${names.join(', ')}` : `Did you mean ${meant}?`
+  throw new ConfigError([`no scenario is called "${nameOrPath}". ${hint}, or give a path that ends in .yaml.`])
+}

@@ -1,0 +1,107 @@
+import { assert } from '../../base/assert.ts'
+import type { FairnessName } from '../fairness/fairness.ts'
+import type { Gauges } from '../limits/ledger.ts'
+import { PoolState } from './pool-state.ts'
+import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
+
+/**
+ * What is there to run on, as the dispatcher knows it? The pools and their replicas, and which of them carry reported
+ * foreign load that will lapse. Every change answers with the pool in which there may now be room for somebody.
+ */
+export interface ReplicaChange {
+  readonly isReady?: boolean
+  /** Slots that this gateway may use; Infinity when it has the replica to itself. */
+  readonly allowance?: number
+}
+
+export class FleetState {
+  readonly pools = new Map<string, PoolState>()
+  readonly #rooms = new Map<string, ReplicaRoom>()
+  readonly #reported = new Set<ReplicaRoom>()
+  #ordinal = 0
+
+  addPool(poolId: string, fairness: FairnessName): PoolState {
+    const known = this.pools.get(poolId)
+    if (known !== undefined) return known
+    const pool = new PoolState(poolId, fairness)
+    this.pools.set(poolId, pool)
+    return pool
+  }
+
+  add(facts: ReplicaFacts, fairness: FairnessName): PoolState {
+    const { id, poolId } = facts.replica
+    assert(!this.#rooms.has(id), 'a replica is added once')
+    const pool = this.addPool(poolId, fairness)
+    const room = new ReplicaRoom(facts, this.#ordinal++)
+    this.#rooms.set(id, room)
+    pool.rooms.set(id, room)
+    pool.recount()
+    return this.grow(room)
+  }
+
+  remove(replicaId: string): PoolState | undefined {
+    const room = this.#rooms.get(replicaId)
+    if (room === undefined) return undefined
+    this.#rooms.delete(replicaId)
+    this.#reported.delete(room)
+    room.isReady = false
+    const pool = this.#poolOf(room)
+    pool.rooms.delete(replicaId)
+    return this.#settle(pool, room)
+  }
+
+  change(replicaId: string, change: ReplicaChange): PoolState | undefined {
+    const room = this.#rooms.get(replicaId)
+    if (room === undefined) return undefined
+    if (change.isReady !== undefined) room.isReady = change.isReady
+    if (change.allowance !== undefined) room.allowance = change.allowance
+    return this.#settle(this.#poolOf(room), room)
+  }
+
+  report(now: number, replicaId: string, gauges: Gauges): PoolState | undefined {
+    const room = this.#rooms.get(replicaId)
+    if (room === undefined) return undefined
+    room.ledger.report(now, gauges)
+    if (room.ledger.foreignUntil() === undefined) this.#reported.delete(room)
+    else this.#reported.add(room)
+    return this.grow(room)
+  }
+
+  /** When the next report lapses. */
+  nextLapseAt(): number | undefined {
+    let at: number | undefined
+    for (const room of this.#reported) {
+      const until = room.ledger.foreignUntil()
+      if (until !== undefined && (at === undefined || until < at)) at = until
+    }
+    return at
+  }
+
+  /** Forgets what was reported too long ago; adds the pools in which that made room. */
+  lapse(now: number, changed: Set<PoolState>): void {
+    for (const room of this.#reported) {
+      if (!room.ledger.lapse(now)) continue
+      this.#reported.delete(room)
+      changed.add(this.grow(room))
+    }
+  }
+
+  /** Something about this replica changed that may have made room. */
+  grow(room: ReplicaRoom): PoolState {
+    const pool = this.#poolOf(room)
+    pool.refreshOpen(room)
+    pool.roomGrowth++
+    return pool
+  }
+
+  #settle(pool: PoolState, room: ReplicaRoom): PoolState {
+    pool.recount()
+    const isUsable = room.isReady && room.allowance >= 1
+    if (!isUsable && pool.reservation?.room === room) pool.endReservation()
+    return this.grow(room)
+  }
+
+  #poolOf(room: ReplicaRoom): PoolState {
+    return this.pools.get(room.replica.poolId) as PoolState
+  }
+}

@@ -1,0 +1,238 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { assert } from '../../base/assert.ts'
+import { DeficitRoundRobin } from './deficit-round-robin.ts'
+import { MedianCost } from './median-cost.ts'
+import { Share } from './share.ts'
+
+const QUANTUM = 100
+
+function given(weights: readonly number[]) {
+  const typical = new MedianCost()
+  typical.observe(QUANTUM)
+  const order = new DeficitRoundRobin<Share>(typical)
+  const shares = weights.map((weight, index) => new Share(String(index), weight))
+  return { order, shares, share: (index: number) => shares[index] as Share }
+}
+
+/** Rounds as the textbook has them: each gives every share its quantum, one after the other. */
+class TextbookRounds {
+  readonly #weights: number[]
+  readonly #deficits: number[]
+  readonly #active = new Set<number>()
+  readonly #seen = new Set<number>()
+
+  constructor(weights: readonly number[]) {
+    this.#weights = [...weights]
+    this.#deficits = weights.map(() => 0)
+  }
+
+  get eligible(): number[] {
+    if (this.#active.size > 0) while (this.#mayGo().length === 0) this.#round()
+    return this.#mayGo()
+  }
+
+  enter(index: number): void {
+    void this.eligible
+    if (!this.#seen.has(index)) this.#deficits[index] = this.#quantum(index)
+    this.#seen.add(index)
+    this.#deficits[index] = Math.min(this.#quantum(index), this.deficitOf(index))
+    this.#active.add(index)
+  }
+
+  leave(index: number): void {
+    this.#active.delete(index)
+    if (this.#active.size > 0) return
+    while (this.deficitOf(index) <= 0) this.#round()
+  }
+
+  charge(index: number, cost: number): void {
+    this.#deficits[index] = this.deficitOf(index) - cost
+  }
+
+  reweigh(index: number, weight: number): void {
+    this.#weights[index] = weight
+  }
+
+  isActive(index: number): boolean {
+    return this.#active.has(index)
+  }
+
+  deficitOf(index: number): number {
+    const deficit = this.#deficits[index] as number
+    return this.#active.has(index) || !this.#seen.has(index) ? deficit : Math.min(this.#quantum(index), deficit)
+  }
+
+  hasSeen(index: number): boolean {
+    return this.#seen.has(index)
+  }
+
+  #quantum(index: number): number {
+    return (this.#weights[index] as number) * QUANTUM
+  }
+
+  #mayGo(): number[] {
+    return [...this.#active].filter((index) => (this.#deficits[index] as number) > 0)
+  }
+
+  #round(): void {
+    for (const index of this.#seen) {
+      const next = this.deficitOf(index) + this.#quantum(index)
+      this.#deficits[index] = this.#active.has(index) ? next : Math.min(this.#quantum(index), next)
+    }
+  }
+}
+
+const weight = fc.constantFrom(0.5, 1, 2, 5)
+
+describe('deficit round robin', () => {
+  test('bulk rounds do what textbook rounds do', () => {
+    const step = fc.record({
+      kind: fc.constantFrom('enter', 'leave', 'turn', 'turn', 'turn', 'charge', 'reweigh'),
+      index: fc.nat(5),
+      cost: fc.constantFrom(0, 1, 30, 100, 250, 4_000, 30_000),
+      refund: fc.boolean(),
+      weight,
+    })
+    fc.assert(
+      fc.property(
+        fc.array(weight, { minLength: 6, maxLength: 6 }),
+        fc.array(step, { maxLength: 100 }),
+        (weights, steps) => {
+          const { order, share, shares } = given(weights)
+          const twin = new TextbookRounds(weights)
+          for (const one of steps) {
+            const isActive = twin.isActive(one.index)
+            if (one.kind === 'enter' && !isActive) {
+              order.enter(share(one.index))
+              twin.enter(one.index)
+            } else if (one.kind === 'leave' && isActive) {
+              order.leave(share(one.index))
+              twin.leave(one.index)
+            } else if (one.kind === 'charge' && twin.hasSeen(one.index)) {
+              order.charge(share(one.index), one.refund ? -one.cost : one.cost)
+              twin.charge(one.index, one.refund ? -one.cost : one.cost)
+            } else if (one.kind === 'reweigh') {
+              order.reweigh(share(one.index), one.weight)
+              twin.reweigh(one.index, one.weight)
+            } else if (one.kind === 'turn' && order.size > 0) {
+              const first = Number(order.first()?.id)
+              assert(twin.eligible.includes(first), 'the textbook allows the pick')
+              order.takeTurn(share(first), one.cost)
+              twin.charge(first, one.cost)
+            }
+            order.assertInvariants()
+            // The textbook knows nothing of lists: both are asked in the same round.
+            if (order.size > 0) order.first()
+            void twin.eligible
+            shares.forEach((each, index) => {
+              expect(twin.hasSeen(index) ? order.standingOf(each) : 0).toBeCloseTo(twin.deficitOf(index), 5)
+            })
+          }
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('L7: over any interval, work per weight of two active shares differs by at most 2·Q + C/w + C/w', () => {
+    const scenario = fc.record({
+      weights: fc.array(weight, { minLength: 2, maxLength: 8 }),
+      costs: fc.array(fc.integer({ min: 1, max: 2_000 }), { minLength: 200, maxLength: 400 }),
+    })
+    fc.assert(
+      fc.property(scenario, ({ weights, costs }) => {
+        const { order, shares } = given(weights)
+        for (const each of shares) order.enter(each)
+        const served = shares.map(() => 0)
+        const apart = pairs(weights.length).map(() => ({ least: 0, most: 0 }))
+        for (const cost of costs) {
+          const first = order.first() as Share
+          order.takeTurn(first, cost)
+          served[Number(first.id)] = (served[Number(first.id)] as number) + cost / first.weight
+          pairs(weights.length).forEach(([i, j], index) => {
+            const gap = (served[i] as number) - (served[j] as number)
+            const seen = apart[index] as { least: number; most: number }
+            seen.least = Math.min(seen.least, gap)
+            seen.most = Math.max(seen.most, gap)
+          })
+        }
+        const largest = Math.max(...costs)
+        pairs(weights.length).forEach(([i, j], index) => {
+          const { least, most } = apart[index] as { least: number; most: number }
+          const bound = 2 * QUANTUM + largest / (weights[i] as number) + largest / (weights[j] as number)
+          expect(most - least).toBeLessThanOrEqual(bound + 1e-6)
+        })
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  test('errors of prediction are made good: with every cost trued up later, the same bound and the error in flight', () => {
+    const turn = fc.record({
+      predicted: fc.integer({ min: 1, max: 500 }),
+      measured: fc.integer({ min: 1, max: 2_000 }),
+    })
+    fc.assert(
+      fc.property(fc.array(turn, { minLength: 300, maxLength: 500 }), fc.integer({ min: 0, max: 8 }), (turns, late) => {
+        const { order, shares } = given([1, 1, 1])
+        for (const each of shares) order.enter(each)
+        const served = [0, 0, 0]
+        const flying: Array<{ share: Share; predicted: number; measured: number }> = []
+        for (const { predicted, measured } of turns) {
+          const first = order.first() as Share
+          order.takeTurn(first, predicted)
+          flying.push({ share: first, predicted, measured })
+          const done = flying.length > late ? flying.shift() : undefined
+          if (done === undefined) continue
+          order.charge(done.share, done.measured - done.predicted)
+          served[Number(done.share.id)] = (served[Number(done.share.id)] as number) + done.measured
+        }
+        const bound = 2 * QUANTUM + (late + 2) * 2_000
+        expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(bound)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('a share that was away comes back level: debt decays, credit is not hoarded', () => {
+    const { order, share } = given([1, 1])
+    order.enter(share(0))
+    order.enter(share(1))
+    order.takeTurn(share(0), 350)
+    order.leave(share(0))
+    expect(order.standingOf(share(0))).toBe(-250)
+    for (let turns = 0; turns < 2; turns++) order.takeTurn(order.first() as Share, 100)
+    order.first()
+    expect(order.standingOf(share(0))).toBe(-50)
+    for (let turns = 0; turns < 50; turns++) order.takeTurn(order.first() as Share, 100)
+    order.enter(share(0))
+    expect(order.standingOf(share(0))).toBe(QUANTUM)
+  })
+
+  test('a newcomer goes after those that are due already, however long the others have been served', () => {
+    const { order, share } = given([1, 1, 1])
+    order.enter(share(0))
+    order.enter(share(1))
+    for (let turns = 0; turns < 11; turns++) order.takeTurn(order.first() as Share, 5_000)
+    order.enter(share(2))
+    expect(order.first()).toBe(share(1))
+    order.takeTurn(share(1), 100)
+    expect(order.first()).toBe(share(2))
+  })
+
+  test('a turn of a million quanta costs no million rounds', () => {
+    const { order, shares } = given([1, 1, 1])
+    for (const each of shares) order.enter(each)
+    const startedAt = performance.now()
+    for (let turns = 0; turns < 1_000; turns++) order.takeTurn(order.first() as Share, QUANTUM * 1e6)
+    expect(performance.now() - startedAt).toBeLessThan(500)
+    order.assertInvariants()
+  })
+})
+
+function pairs(count: number): Array<[number, number]> {
+  const all: Array<[number, number]> = []
+  for (let i = 0; i < count; i++) for (let j = i + 1; j < count; j++) all.push([i, j])
+  return all
+}

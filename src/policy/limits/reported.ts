@@ -1,0 +1,115 @@
+import { Ewma } from '../../base/ewma.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import { contextTokensOf, type Load, prefillMilliOf } from './ledger.ts'
+import type { Limit, LimitSample, LimitView } from './limit.ts'
+
+/**
+ * How much may be in flight at a replica whose speed is known?
+ *
+ * As much as keeps the mean time per output token within the pool's promise. The ledger knows how many sequences
+ * decode over how much context, and how many prompt tokens ride along with each step: a sequence that brings p prompt
+ * tokens and o output tokens adds p ÷ o of them to the average step of its life, and by Little's law so do those that
+ * come after it. The step-time model turns these three into a mean step: the time per output token, with prefill
+ * interference in it.
+ *
+ * A bound on the mean and not on the single step: one chunk of 2,048 prompt tokens takes over 100 ms on an A100 by
+ * itself, so a bound on the step would never start a long prompt. What answers really took corrects the model by a
+ * slowly learned factor, so that a replica that is slower than its profile is given less.
+ *
+ * Deliberately not: no KV (the replica's room checks it against memory), no look at the queue, no bound on the first
+ * token (admission's business).
+ *
+ * Laws: L2 at every grant; L6 through `sequencesMin` and the idle rule: never locked up.
+ *
+ * Worked example: model 6 ms + 0.1 ms a sequence + 0.02 µs a context token + 5 µs a prompt token; promise 25 ms. 64
+ * sequences of 1,000 + 200 tokens: context 64 × 1,100 = 70,400, prompt tokens a step 64 × 5 = 320:
+ * 6 + 6.4 + 1.4 + 1.6 = 15.4 ms, fits. The same with answers of 20 tokens: 3,200 a step, 29.7 ms: full.
+ */
+export const REPORTED_LIMIT_DEFAULTS = {
+  /** Sequences that are allowed whatever the model says: two overlap the way of one answer with the next prefill. */
+  sequencesMin: 2,
+  /** Sequences: what the engine itself runs at once at most (`max_num_seqs`). */
+  sequencesMax: 256,
+  /** Microseconds over which the correction of the model forgets: slower than a burst, faster than a deployment. */
+  correctionMemoryUs: 30_000_000,
+  /** The correction stays between these: beyond them it is a fault, which health must see, not a limit. */
+  correctionMin: 0.5,
+  correctionMax: 4,
+} as const
+
+/** What a replica's profile must be able to say. Non-decreasing in every argument. */
+export interface StepModel {
+  /**
+   * Mean microseconds of a step that decodes `sequences` over `contextTokens` in sum and takes `prefillTokens` of
+   * prompts along (bounded by the engine's own token budget a step).
+   */
+  meanTokenUs(sequences: number, contextTokens: number, prefillTokens: number): number
+}
+
+export interface ReportedLimitOptions {
+  readonly sequencesMin: number
+  readonly sequencesMax: number
+  readonly correctionMemoryUs: number
+  readonly correctionMin: number
+  readonly correctionMax: number
+}
+
+export interface ReportedLimitParts {
+  readonly model: StepModel
+  /** The pool's promise: mean microseconds per output token. */
+  readonly interTokenUsMax: number
+  readonly options?: Partial<ReportedLimitOptions>
+}
+
+export class ReportedLimit implements Limit {
+  readonly name = 'reported'
+  readonly #model: StepModel
+  readonly #interTokenUsMax: number
+  readonly #options: ReportedLimitOptions
+  readonly #correction: Ewma
+
+  constructor(parts: ReportedLimitParts) {
+    this.#model = parts.model
+    this.#interTokenUsMax = parts.interTokenUsMax
+    this.#options = { ...REPORTED_LIMIT_DEFAULTS, ...parts.options }
+    this.#correction = new Ewma(this.#options.correctionMemoryUs)
+  }
+
+  isFull(load: Load): boolean {
+    return !this.#isWithin(load, 0, 0)
+  }
+
+  fits(load: Load, estimate: Estimate): boolean {
+    return this.#isWithin(load, contextTokensOf(estimate), prefillMilliOf(estimate))
+  }
+
+  observe(now: number, sample: LimitSample, load: Load): void {
+    if (sample.meanTokenUs === undefined) return
+    const predictedUs = this.#meanTokenUs(load.sequences, load.contextTokens, load.prefillMilliPerToken)
+    const { correctionMin, correctionMax } = this.#options
+    const ratio = Math.max(correctionMin, Math.min(correctionMax, sample.meanTokenUs / Math.max(1, predictedUs)))
+    this.#correction.observe(now, ratio)
+  }
+
+  view(): LimitView {
+    const because = `${this.#interTokenUsMax / 1_000} ms a token, the model corrected by ${this.#factor().toFixed(2)}`
+    return { sequencesMax: this.#options.sequencesMax, because }
+  }
+
+  #isWithin(load: Load, contextTokens: number, prefillMilli: number): boolean {
+    const sequences = load.sequences + 1
+    if (sequences > this.#options.sequencesMax) return false
+    if (sequences <= this.#options.sequencesMin) return true
+    const context = load.contextTokens + contextTokens
+    const meanUs = this.#meanTokenUs(sequences, context, load.prefillMilliPerToken + prefillMilli)
+    return meanUs * this.#factor() <= this.#interTokenUsMax
+  }
+
+  #meanTokenUs(sequences: number, contextTokens: number, prefillMilli: number): number {
+    return this.#model.meanTokenUs(sequences, contextTokens, prefillMilli / 1_000)
+  }
+
+  #factor(): number {
+    return this.#correction.view() ?? 1
+  }
+}

@@ -1,0 +1,185 @@
+import type { Instant } from '../base/clock.ts'
+import type { Entry, Settled } from '../domain/entry.ts'
+import type { Tenant } from '../domain/tenant.ts'
+import { weightedTokens } from '../policy/planning/cost.ts'
+import { Stats } from './stats.ts'
+import { Windows } from './windows.ts'
+
+/**
+ * Listens to a journal and keeps sums, never tickets: memory does not grow with the length of a run. Live and simulated
+ * runs are told by the same collector, so their reports can be laid side by side.
+ */
+export interface CollectorOptions {
+  readonly tenants: ReadonlyMap<string, Tenant>
+  readonly startAt: Instant
+  /** Earlier tickets are not counted, except in the windows. */
+  readonly warmUntil: Instant
+  readonly windowUs: number
+  readonly outputWeight: number
+}
+
+/** Time that tickets of a tenant were waiting: who is backlogged all the time has a claim to its share. */
+class Backlogged {
+  waiting = 0
+  sinceAt = 0
+  totalUs = 0
+
+  change(at: Instant, by: 1 | -1): void {
+    if (this.waiting === 0 && by === 1) this.sinceAt = at
+    this.waiting += by
+    if (this.waiting === 0) this.totalUs += at - this.sinceAt
+  }
+
+  upTo(at: Instant): number {
+    return this.totalUs + (this.waiting > 0 ? at - this.sinceAt : 0)
+  }
+}
+
+interface Dwelling {
+  rung: string
+  sinceAt: Instant
+}
+
+export class Collector {
+  readonly name = 'collector'
+  readonly options: CollectorOptions
+  readonly everybody = new Stats()
+  readonly byTenant = new Map<string, Stats>()
+  readonly byBand = new Map<string, Stats>()
+  readonly windows: Windows
+  readonly #waiting = new Map<string, string>()
+  readonly #backlogged = new Map<string, Backlogged>()
+  readonly #dwellings = new Map<string, Dwelling>()
+  readonly #rungUs = new Map<string, number>()
+  readonly refusals = new Map<string, number>()
+  rungChanges = 0
+  faults = 0
+  prediction = { observed: 0, falseAdmits: 0, falseRejects: 0, rightRejects: 0 }
+  queuedMax = 0
+  readonly #rejects = new Map<string, { falseRejects: number; rightRejects: number }>()
+
+  constructor(options: CollectorOptions) {
+    this.options = options
+    this.windows = new Windows(options.windowUs)
+  }
+
+  take(entry: Entry): void {
+    switch (entry.kind) {
+      case 'arrived':
+        this.windows.arrived(entry.at - this.options.startAt)
+        return
+      case 'admitted':
+        this.#waiting.set(entry.ticketId, entry.tenantId)
+        this.#backlogOf(entry.tenantId).change(entry.at, 1)
+        return
+      case 'granted':
+        this.#leave(entry.at, entry.ticketId)
+        return
+      case 'settled':
+        this.#settled(entry)
+        return
+      case 'rung-changed':
+        this.#rungChanged(entry)
+        return
+      case 'pool-reported':
+        this.#pooled(entry)
+        return
+      case 'fault-seen':
+        this.faults++
+        return
+      default:
+    }
+  }
+
+  /** Share of the counted time in which the tenant had something waiting. */
+  backloggedRatio(tenantId: string, until: Instant): number {
+    return (this.#backlogged.get(tenantId)?.upTo(until) ?? 0) / Math.max(1, until - this.options.startAt)
+  }
+
+  /** Seconds that tenants spent on each rung below full, summed over tenants and pools. */
+  timeOnRungS(until: Instant): Record<string, number> {
+    const total = new Map(this.#rungUs)
+    for (const { rung, sinceAt } of this.#dwellings.values()) total.set(rung, (total.get(rung) ?? 0) + until - sinceAt)
+    total.delete('full')
+    return Object.fromEntries([...total].map(([rung, us]) => [rung, us / 1_000_000]))
+  }
+
+  #settled(entry: Settled): void {
+    this.#leave(entry.at, entry.ticketId)
+    const tenant = this.options.tenants.get(entry.tenantId)
+    if (tenant === undefined) return
+    this.windows.settled(shifted(entry, this.options.startAt), tenant.slo)
+    if (entry.arrivedAt < this.options.warmUntil) return
+    const hasServed = entry.usage.outputTokens > 0 || entry.usage.promptTokens > 0
+    const cost = hasServed ? weightedTokens(entry.usage, this.options.outputWeight) : 0
+    this.everybody.observe(entry, tenant.slo, cost)
+    statsOf(this.byTenant, entry.tenantId).observe(entry, tenant.slo, cost)
+    statsOf(this.byBand, entry.band).observe(entry, tenant.slo, cost)
+    const code = entry.refusal?.code
+    if (code !== undefined) this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
+  }
+
+  #rungChanged(entry: Extract<Entry, { kind: 'rung-changed' }>): void {
+    const name = `${entry.poolId}/${entry.tenantId}`
+    const dwelling = this.#dwellings.get(name)
+    if (dwelling !== undefined) {
+      this.#rungUs.set(dwelling.rung, (this.#rungUs.get(dwelling.rung) ?? 0) + entry.at - dwelling.sinceAt)
+    }
+    this.#dwellings.set(name, { rung: entry.to, sinceAt: entry.at })
+    this.rungChanges++
+  }
+
+  #pooled(entry: Extract<Entry, { kind: 'pool-reported' }>): void {
+    this.windows.reported({ ...entry, at: entry.at - this.options.startAt })
+    this.queuedMax = Math.max(this.queuedMax, entry.queuedCount)
+    this.#rejects.set(entry.poolId, entry)
+    let falseRejects = 0
+    let rightRejects = 0
+    for (const rejects of this.#rejects.values()) {
+      falseRejects += rejects.falseRejects
+      rightRejects += rejects.rightRejects
+    }
+    this.prediction = { observed: entry.observedCount, falseAdmits: entry.falseAdmits, falseRejects, rightRejects }
+  }
+
+  #leave(at: Instant, ticketId: string): void {
+    const tenantId = this.#waiting.get(ticketId)
+    if (tenantId === undefined) return
+    this.#waiting.delete(ticketId)
+    this.#backlogOf(tenantId).change(at, -1)
+  }
+
+  #backlogOf(tenantId: string): Backlogged {
+    let backlogged = this.#backlogged.get(tenantId)
+    if (backlogged === undefined) {
+      backlogged = new Backlogged()
+      this.#backlogged.set(tenantId, backlogged)
+    }
+    return backlogged
+  }
+}
+
+function statsOf(by: Map<string, Stats>, name: string): Stats {
+  let stats = by.get(name)
+  if (stats === undefined) {
+    stats = new Stats()
+    by.set(name, stats)
+  }
+  return stats
+}
+
+/** Windows count from the start of the run. */
+function shifted(entry: Settled, startAt: Instant): Settled {
+  if (startAt === 0) return entry
+  const back = (at: Instant | undefined): Instant | undefined => (at === undefined ? undefined : at - startAt)
+  return {
+    ...entry,
+    at: entry.at - startAt,
+    arrivedAt: entry.arrivedAt - startAt,
+    admittedAt: back(entry.admittedAt),
+    grantedAt: back(entry.grantedAt),
+    firstTokenAt: back(entry.firstTokenAt),
+    lastTokenAt: back(entry.lastTokenAt),
+    deadlineAt: entry.deadlineAt - startAt,
+  }
+}

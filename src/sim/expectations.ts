@@ -1,0 +1,102 @@
+import type { Report } from './report.ts'
+import type { Expectation } from './scenario.ts'
+
+/**
+ * Does the report show what the scenario says that it should? Paths walk the report; `*` stands for every name at its
+ * place, and then each must hold. A value that is not there fails: an expectation that looks at nothing is no check.
+ */
+export interface Checked {
+  readonly what: string
+  readonly holds: boolean
+  /** The worst value found, where it was, and what it should have been. */
+  readonly because: string
+}
+
+export function checkExpectations(
+  expectations: readonly Expectation[],
+  report: Report,
+  variants: Readonly<Record<string, Report>>,
+): Checked[] {
+  return expectations.map((expectation) => check(expectation, report, variants))
+}
+
+interface Found {
+  readonly path: readonly string[]
+  readonly value: unknown
+}
+
+function check(expectation: Expectation, report: Report, variants: Readonly<Record<string, Report>>): Checked {
+  const { what } = expectation
+  const found = valuesAt(report, expectation.path.split('.'), new Set(expectation.except ?? []))
+  if (found.length === 0) return { what, holds: false, because: `nothing is at ${expectation.path}` }
+  for (const { path, value } of found) {
+    const where = path.join('.')
+    const number = value === undefined || value === null ? Number.NaN : Number(value)
+    const bounds = boundsFor(expectation, path, variants)
+    if (typeof bounds === 'string') return { what, holds: false, because: bounds }
+    if (Number.isNaN(number)) return { what, holds: false, because: `${where} has no value` }
+    if (number < bounds.min)
+      return { what, holds: false, because: `${where} is ${show(number)}, below ${show(bounds.min)}` }
+    if (number > bounds.max)
+      return { what, holds: false, because: `${where} is ${show(number)}, above ${show(bounds.max)}` }
+  }
+  return { what, holds: true, because: summary(expectation, found) }
+}
+
+function boundsFor(
+  expectation: Expectation,
+  path: readonly string[],
+  variants: Readonly<Record<string, Report>>,
+): { min: number; max: number } | string {
+  let min = expectation.atLeast ?? Number.NEGATIVE_INFINITY
+  let max = expectation.atMost ?? Number.POSITIVE_INFINITY
+  const times = expectation.atMostTimes ?? expectation.atLeastTimes
+  if (times !== undefined) {
+    const variant = variants[times.variant]
+    if (variant === undefined) return `there is no variant called ${times.variant}`
+    const other = Number(valuesAt(variant, path, new Set())[0]?.value ?? Number.NaN)
+    if (Number.isNaN(other)) return `${path.join('.')} has no value in the variant ${times.variant}`
+    if (expectation.atMostTimes !== undefined) max = Math.min(max, other * times.factor)
+    else min = Math.max(min, other * times.factor)
+  }
+  return { min, max }
+}
+
+function valuesAt(node: unknown, path: readonly string[], except: ReadonlySet<string>): Found[] {
+  let found: Found[] = [{ path: [], value: node }]
+  for (const step of path) {
+    found = found.flatMap(({ path: walked, value }) => {
+      if (typeof value !== 'object' || value === null) return []
+      const names = step === '*' ? Object.keys(value).filter((name) => !except.has(name)) : [step]
+      return names
+        .filter((name) => name in value)
+        .map((name) => ({ path: [...walked, name], value: (value as Record<string, unknown>)[name] }))
+    })
+  }
+  // A window in which nothing happened has no percentile; it breaks no promise either.
+  return path.includes('*') ? found.filter(({ value }) => value !== undefined) : found
+}
+
+function summary(expectation: Expectation, found: readonly Found[]): string {
+  const numbers = found.map(({ value }) => Number(value))
+  const least = Math.min(...numbers)
+  const most = Math.max(...numbers)
+  const seen = least === most ? show(least) : `${show(least)} … ${show(most)}`
+  const wanted: string[] = []
+  if (expectation.atLeast !== undefined) wanted.push(`≥ ${show(expectation.atLeast)}`)
+  if (expectation.atMost !== undefined) wanted.push(`≤ ${show(expectation.atMost)}`)
+  if (expectation.atMostTimes !== undefined) {
+    wanted.push(`≤ ${expectation.atMostTimes.factor} × ${expectation.atMostTimes.variant}`)
+  }
+  if (expectation.atLeastTimes !== undefined) {
+    wanted.push(`≥ ${expectation.atLeastTimes.factor} × ${expectation.atLeastTimes.variant}`)
+  }
+  return `${seen} (${wanted.join(', ')})`
+}
+
+function show(number: number): string {
+  if (!Number.isFinite(number)) return number > 0 ? '∞' : '−∞'
+  const size = Math.abs(number)
+  if (size >= 100 || Number.isInteger(number)) return String(Math.round(number))
+  return size >= 1 ? number.toFixed(2) : number.toPrecision(3)
+}

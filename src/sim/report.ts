@@ -1,0 +1,168 @@
+import type { Instant } from '../base/clock.ts'
+import type { EngineView } from '../engine/engine-view.ts'
+import type { Collector } from './collector.ts'
+import type { Violation } from './laws.ts'
+import type { StatsView } from './stats.ts'
+import type { WindowView } from './windows.ts'
+
+/**
+ * What was seen, as one object: the same for a simulated and a live run. Times are milliseconds, rates per second,
+ * money in US dollars.
+ */
+export interface Report extends StatsView {
+  readonly scenario: string
+  readonly seed: number
+  readonly durationS: number
+  readonly tenants: Readonly<Record<string, StatsView & { readonly weight: number; readonly backloggedRatio: number }>>
+  readonly bands: Readonly<Record<string, StatsView>>
+  readonly refusals: Readonly<Record<string, number>>
+  readonly fairness: FairnessView
+  readonly engine: EngineUse
+  readonly prediction: {
+    readonly coverage: number | undefined
+    readonly falseAdmit: number
+    readonly falseReject: number
+    readonly rightReject: number
+  }
+  readonly ladder: { readonly timeOnRungS: Readonly<Record<string, number>>; readonly changes: number }
+  readonly cost: {
+    readonly perHour: number
+    readonly perMillionTokens: number | undefined
+    readonly perTenant: Readonly<Record<string, number>>
+  }
+  readonly queuedMax: number
+  readonly faults: number
+  readonly windows: readonly WindowView[]
+  readonly laws: readonly Violation[]
+  readonly wall: { readonly seconds: number; readonly speedup: number; readonly requestsPerS: number }
+}
+
+export interface FairnessView {
+  /** Jain's index of served cost per weight, over tenants that were backlogged nearly all the time. */
+  readonly jain: number | undefined
+  readonly backloggedTenants: number
+  /** Largest deviation of a backlogged tenant's share from its weighted share. */
+  readonly shareErrorMax: number | undefined
+  /** Largest difference of served cost per unit of weight between two of them. */
+  readonly maxServiceDifference: number | undefined
+}
+
+export interface EngineUse {
+  readonly utilisation: number
+  readonly kv: number
+  readonly preemptions: number
+  readonly prefixHitRatio: number | undefined
+  readonly stepMs: number | undefined
+  readonly steps: number
+}
+
+export interface ReportFacts {
+  readonly scenario: string
+  readonly seed: number
+  readonly endAt: Instant
+  readonly engine: EngineUse
+  readonly usdPerHour: number
+  readonly laws: readonly Violation[]
+  readonly wallSeconds: number
+}
+
+/** A tenant with a queue this much of the time is held to its share. */
+const BACKLOGGED_RATIO = 0.99
+
+export function makeReport(collector: Collector, facts: ReportFacts): Report {
+  const { tenants, warmUntil, startAt } = collector.options
+  const durationS = Math.max(1e-6, (facts.endAt - warmUntil) / 1_000_000)
+  const everybody = collector.everybody.view(durationS)
+  const byTenant: Record<string, StatsView & { weight: number; backloggedRatio: number }> = {}
+  for (const [id, stats] of collector.byTenant) {
+    const backloggedRatio = collector.backloggedRatio(id, facts.endAt)
+    byTenant[id] = { ...stats.view(durationS), weight: tenants.get(id)?.weight ?? 1, backloggedRatio }
+  }
+  const { observed, falseAdmits, falseRejects, rightRejects } = collector.prediction
+  const tokens = everybody.tokens.prompt + everybody.tokens.output
+  const usd = (facts.usdPerHour * durationS) / 3_600
+  const simulatedS = (facts.endAt - startAt) / 1_000_000
+  return {
+    scenario: facts.scenario,
+    seed: facts.seed,
+    durationS,
+    ...everybody,
+    tenants: byTenant,
+    bands: Object.fromEntries([...collector.byBand].map(([band, stats]) => [band, stats.view(durationS)])),
+    refusals: Object.fromEntries(collector.refusals),
+    fairness: fairnessOf(Object.values(byTenant)),
+    engine: facts.engine,
+    prediction: {
+      coverage: observed === 0 ? undefined : 1 - falseAdmits / observed,
+      falseAdmit: falseAdmits,
+      falseReject: falseRejects,
+      rightReject: rightRejects,
+    },
+    ladder: { timeOnRungS: collector.timeOnRungS(facts.endAt), changes: collector.rungChanges },
+    cost: {
+      perHour: facts.usdPerHour,
+      perMillionTokens: tokens === 0 ? undefined : (usd / tokens) * 1_000_000,
+      perTenant: Object.fromEntries(
+        Object.entries(byTenant).map(([id, stats]) => [
+          id,
+          everybody.served === 0 ? 0 : (usd * stats.served) / everybody.served,
+        ]),
+      ),
+    },
+    queuedMax: collector.queuedMax,
+    faults: collector.faults,
+    windows: collector.windows.view(),
+    laws: facts.laws,
+    wall: {
+      seconds: facts.wallSeconds,
+      speedup: simulatedS / Math.max(1e-6, facts.wallSeconds),
+      requestsPerS: everybody.requests.arrived / Math.max(1e-6, facts.wallSeconds),
+    },
+  }
+}
+
+function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; backloggedRatio: number }>): FairnessView {
+  const pressed = tenants.filter((tenant) => tenant.backloggedRatio >= BACKLOGGED_RATIO)
+  if (pressed.length < 2) {
+    return {
+      jain: undefined,
+      backloggedTenants: pressed.length,
+      shareErrorMax: undefined,
+      maxServiceDifference: undefined,
+    }
+  }
+  const rates = pressed.map(({ served, weight }) => served / weight)
+  const sum = rates.reduce((total, rate) => total + rate, 0)
+  const squares = rates.reduce((total, rate) => total + rate * rate, 0)
+  const served = pressed.reduce((total, tenant) => total + tenant.served, 0)
+  const weights = pressed.reduce((total, tenant) => total + tenant.weight, 0)
+  const errors = pressed.map((tenant) => Math.abs(tenant.served / served / (tenant.weight / weights) - 1))
+  return {
+    jain: (sum * sum) / (rates.length * squares),
+    backloggedTenants: pressed.length,
+    shareErrorMax: Math.max(...errors),
+    maxServiceDifference: Math.max(...rates) - Math.min(...rates),
+  }
+}
+
+/** What the engines did between two looks at them. */
+export function engineUse(
+  before: readonly EngineView[],
+  after: readonly EngineView[],
+  durationUs: number,
+  replicas: number,
+): EngineUse {
+  const sum = (views: readonly EngineView[], of: (view: EngineView) => number): number =>
+    views.reduce((total, view) => total + of(view), 0)
+  const grown = (of: (view: EngineView) => number): number => sum(after, of) - sum(before, of)
+  const steps = grown((view) => view.steps)
+  const queries = grown((view) => view.prefixQueries)
+  return {
+    utilisation: grown((view) => view.busyUs) / Math.max(1, durationUs * replicas),
+    kv: after.length === 0 ? 0 : sum(after, (view) => view.kvUsageRatio) / after.length,
+    preemptions: grown((view) => view.preemptions),
+    prefixHitRatio: queries === 0 ? undefined : grown((view) => view.prefixHits) / queries,
+    stepMs: steps === 0 ? undefined : grown((view) => view.busyUs) / steps / 1_000,
+    steps,
+  }
+}

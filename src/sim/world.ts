@@ -1,0 +1,169 @@
+import { EngineDriver } from '../backends/engine-driver.ts'
+import { SimulatedBackend } from '../backends/simulated.ts'
+import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
+import type { Replica } from '../domain/fleet.ts'
+import { Engine, type EngineOptions } from '../engine/engine.ts'
+import type { EngineView } from '../engine/engine-view.ts'
+import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
+import type { ClientScripts } from './scripts.ts'
+
+/**
+ * The simulated fleet: the same backend and the same engine that run live, on virtual time, and with a switch for
+ * everything that can go wrong with a replica.
+ */
+export class SimulatedFleet implements Backends {
+  readonly #replicas = new Map<string, SimulatedReplica>()
+
+  constructor(
+    clock: Clock,
+    replicas: ReadonlyArray<{ readonly replica: Replica; readonly options: EngineOptions }>,
+    scripts: ClientScripts,
+  ) {
+    for (const { replica, options } of replicas) {
+      this.#replicas.set(replica.id, new SimulatedReplica(clock, replica, options, scripts))
+    }
+  }
+
+  of(replica: Replica): SimulatedReplica {
+    return this.replica(replica.id)
+  }
+
+  replica(id: string): SimulatedReplica {
+    const found = this.#replicas.get(id)
+    if (found === undefined) throw new Error(`no replica is called ${id}`)
+    return found
+  }
+
+  all(): IterableIterator<SimulatedReplica> {
+    return this.#replicas.values()
+  }
+}
+
+/** A replica that can crash, hang and slow down. What an engine did before a crash still counts in its totals. */
+export class SimulatedReplica implements Backend {
+  readonly replica: Replica
+  readonly #clock: StretchedClock
+  readonly #options: EngineOptions
+  readonly #scripts: ClientScripts
+  readonly #calls = new Set<(ending: Ending) => void>()
+  #driver: EngineDriver
+  #backend: SimulatedBackend
+  #isUp = true
+  #buried: EngineView[] = []
+
+  constructor(clock: Clock, replica: Replica, options: EngineOptions, scripts: ClientScripts) {
+    this.replica = replica
+    this.#clock = new StretchedClock(clock)
+    this.#options = options
+    this.#scripts = scripts
+    this.#driver = new EngineDriver(new Engine(options), this.#clock)
+    this.#backend = new SimulatedBackend(this.#driver, scripts)
+  }
+
+  generate(call: Call): Promise<Ending> {
+    if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
+    return new Promise((resolve) => {
+      const end = (ending: Ending): void => {
+        if (this.#calls.delete(end)) resolve(ending)
+      }
+      this.#calls.add(end)
+      void this.#backend.generate(call).then(end)
+    })
+  }
+
+  probe(replica: Replica): Promise<ReplicaReport> {
+    if (!this.#isUp) return Promise.resolve({ isReady: false, because: 'connection refused' })
+    if (this.#clock.isStopped) return Promise.resolve({ isReady: false, because: 'no answer to the probe' })
+    return this.#backend.probe(replica)
+  }
+
+  /** Everything that it was doing is lost, and its memory with it. */
+  crash(): void {
+    this.#isUp = false
+    this.#buried.push(this.#driver.view())
+    for (const end of this.#calls) end({ kind: 'lost', because: 'connection reset' })
+    this.#driver.abortAll()
+    this.#driver = new EngineDriver(new Engine(this.#options), this.#clock)
+    this.#backend = new SimulatedBackend(this.#driver, this.#scripts)
+  }
+
+  recover(): void {
+    this.#isUp = true
+    this.#clock.setPace(1)
+  }
+
+  /** Times slower; Infinity hangs it. */
+  slowDown(factor: number): void {
+    this.#clock.setPace(1 / factor)
+  }
+
+  views(): readonly EngineView[] {
+    return [...this.#buried, this.#driver.view()]
+  }
+}
+
+/**
+ * A clock for one engine that can run slower than the world's, or stand still: how a slow or hanging GPU looks from
+ * outside. Instants given to `at` are the engine's own.
+ */
+class StretchedClock implements Clock {
+  readonly #world: Clock
+  #pace = 1
+  #worldAnchor: Instant
+  #ownAnchor: Instant
+  readonly #timers = new Set<{ at: Instant; fn: () => void; cancel: CancelTimer }>()
+
+  constructor(world: Clock) {
+    this.#world = world
+    this.#worldAnchor = world.now()
+    this.#ownAnchor = this.#worldAnchor
+  }
+
+  get isStopped(): boolean {
+    return this.#pace === 0
+  }
+
+  now(): Instant {
+    return this.#ownAnchor + Math.floor((this.#world.now() - this.#worldAnchor) * this.#pace)
+  }
+
+  at(instant: Instant, fn: () => void): CancelTimer {
+    // The usual case: nothing is stretched, and the world's own timer will do.
+    const timer = { at: instant, fn, cancel: () => {} }
+    this.#timers.add(timer)
+    this.#arm(timer)
+    return () => {
+      this.#timers.delete(timer)
+      timer.cancel()
+    }
+  }
+
+  sleep(durationUs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.at(this.now() + durationUs, resolve)
+    })
+  }
+
+  setPace(pace: number): void {
+    const own = this.now()
+    this.#worldAnchor = this.#world.now()
+    this.#ownAnchor = own
+    this.#pace = Number.isFinite(pace) ? pace : 1
+    for (const timer of this.#timers) {
+      timer.cancel()
+      this.#arm(timer)
+    }
+  }
+
+  #arm(timer: { at: Instant; fn: () => void; cancel: CancelTimer }): void {
+    if (this.#pace === 0) {
+      timer.cancel = () => {}
+      return
+    }
+    const worldAt = this.#worldAnchor + Math.ceil((timer.at - this.#ownAnchor) / this.#pace)
+    timer.cancel = this.#world.at(worldAt, () => {
+      this.#timers.delete(timer)
+      timer.fn()
+    })
+  }
+}

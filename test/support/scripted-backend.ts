@@ -1,0 +1,80 @@
+import type { Clock } from '../../src/base/clock.ts'
+import type { Replica } from '../../src/domain/fleet.ts'
+import type { Backend, Call, Ending, ReplicaReport } from '../../src/lifecycle/ports.ts'
+
+/**
+ * How one attempt turns out: so many deltas of one token, `everyUs` apart, then an ending. `hangs` never ends by
+ * itself; `throws` is a bug in the backend.
+ */
+export interface Turnout {
+  readonly deltas: number
+  readonly everyUs?: number
+  readonly ending: Ending | 'hangs' | 'throws'
+}
+
+export const finished = (deltas: number): Turnout => ({
+  deltas,
+  ending: { kind: 'finished', usage: { promptTokens: 20, cachedTokens: 0, outputTokens: deltas } },
+})
+export const lost = (deltas: number): Turnout => ({ deltas, ending: { kind: 'lost', because: 'gone' } })
+export const refusedBy = (blame: 'platform' | 'request'): Turnout => ({
+  deltas: 0,
+  ending: {
+    kind: 'refused',
+    refusal: {
+      code: blame === 'request' ? 'replica-rejected-request' : 'replica-refused',
+      because: 'No.',
+      blame,
+      retryAfterUs: blame === 'request' ? undefined : 1_000_000,
+    },
+  },
+})
+
+/** A backend that keeps the port's obligations to the letter, and counts what it holds. */
+export class ScriptedBackend implements Backend {
+  readonly #clock: Clock
+  readonly #turnouts: Turnout[]
+  /** Calls that are being answered now: what a real engine would hold sequences for. */
+  openCount = 0
+  readonly replicaIds: string[] = []
+
+  constructor(clock: Clock, turnouts: readonly Turnout[]) {
+    this.#clock = clock
+    this.#turnouts = [...turnouts]
+  }
+
+  probe(_replica?: Replica): Promise<ReplicaReport> {
+    return Promise.resolve({ isReady: true, because: 'the test says so' })
+  }
+
+  generate(call: Call): Promise<Ending> {
+    this.replicaIds.push(call.lease.replica.id)
+    const turnout = this.#turnouts.length > 1 ? this.#turnouts.shift()! : this.#turnouts[0]!
+    this.openCount++
+    return new Promise((resolve, reject) => {
+      let hasEnded = false
+      let forgetTimer = (): void => {}
+      const end = (settle: () => void): void => {
+        if (hasEnded) return
+        hasEnded = true
+        this.openCount--
+        forgetTimer()
+        forgetCancel()
+        settle()
+      }
+      const step = (left: number): void => {
+        forgetTimer = this.#clock.at(this.#clock.now() + (turnout.everyUs ?? 1_000), () => {
+          if (left > 0) {
+            const wait = call.sink.write({ tokens: 1 })
+            if (wait === undefined) step(left - 1)
+            else void wait.then(() => (hasEnded ? undefined : step(left - 1)))
+          } else if (turnout.ending === 'throws') end(() => reject(new Error('the backend is broken')))
+          else if (turnout.ending !== 'hangs') end(() => resolve(turnout.ending as Ending))
+        })
+      }
+      let forgetCancel = (): void => {}
+      forgetCancel = call.cancellation.onCancel(() => end(() => resolve({ kind: 'cancelled' })))
+      if (!hasEnded) step(turnout.deltas)
+    })
+  }
+}

@@ -1,0 +1,208 @@
+import { Rng } from '../../src/base/rng.ts'
+import type { Estimate } from '../../src/domain/plan.ts'
+import type { Key, Tenant } from '../../src/domain/tenant.ts'
+import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
+import type { Effect } from '../../src/policy/dispatch/offer.ts'
+import type { FairnessName } from '../../src/policy/fairness/fairness.ts'
+import { FixedLimit } from '../../src/policy/limits/fixed.ts'
+import { makeKey, makeTenant } from './demand.ts'
+
+/**
+ * A batching engine in a page, behind the real dispatcher, for the experiment of the VTC paper (OSDI 2024, section
+ * 5): tenants that all send more than their share, prompts and answers of 256 tokens on average. It measures the
+ * service that each tenant has received, token by token: 1 for a prompt token, 2 for an output token, as in the paper.
+ */
+export interface GapOptions {
+  readonly fairness: FairnessName
+  /** What the scheduler is told about an answer's length before it runs. */
+  readonly knows: 'true-length' | 'history'
+  readonly tenantCount: number
+  readonly lengths: 'fixed' | 'varied'
+  readonly seed: number
+  readonly seconds?: number
+  /** Sequences at once; 19 unless told: the paper's A10G holds 10,000 KV tokens, 19 requests of 512. */
+  readonly slots?: number
+}
+
+export interface GapResult {
+  /** The largest difference of accumulated service between two tenants, at any instant after the warm-up. */
+  readonly gap: number
+  /** The same at the end. */
+  readonly finalGap: number
+  /** Total service per second: what fairness costs. */
+  readonly serviceRate: number
+}
+
+const PROMPT_TOKENS = 256
+const OUTPUT_TOKENS = 256
+const OUTPUT_COST = 2
+const SLOTS = 19
+/** Requests of a tenant that wait at most: admission lets no queue grow for minutes, and predictions with it. */
+const DEPTH_MAX = 32
+const STEP_US = 20_000
+const STEP_PER_SEQUENCE_US = 200
+const PREFILL_US_PER_TOKEN = 50
+/** Until everybody has a backlog. */
+const WARM_UP_S = 120
+
+interface Sequence {
+  readonly who: number
+  readonly leaseId: number
+  readonly outputTokens: number
+  generated: number
+}
+
+interface Sender {
+  readonly tenant: Tenant
+  readonly key: Key
+  readonly history: History
+  nextAt: number
+}
+
+/** What a gateway knows of a tenant: the median of its last answers, and caution before it has seen one. */
+class History {
+  readonly #lengths: number[] = []
+
+  observe(length: number): void {
+    this.#lengths.push(length)
+    if (this.#lengths.length > 64) this.#lengths.shift()
+  }
+
+  median(): number {
+    if (this.#lengths.length === 0) return 2 * OUTPUT_TOKENS
+    const sorted = [...this.#lengths].sort((a, b) => a - b)
+    return sorted[sorted.length >> 1] as number
+  }
+}
+
+export function measureGap(options: GapOptions): GapResult {
+  return new Experiment(options).run()
+}
+
+class Experiment {
+  readonly #options: GapOptions
+  readonly #dispatcher: Dispatcher
+  readonly #arrivals: Rng
+  readonly #lengths: Rng
+  readonly #tenants: Sender[] = []
+  readonly #waiting = new Map<string, { readonly who: number; readonly outputTokens: number }>()
+  #running: Sequence[] = []
+  #prefillTokens = 0
+  readonly #service: number[]
+  readonly #slots: number
+  #now = 0
+  #ticketCount = 0
+
+  constructor(options: GapOptions) {
+    this.#options = options
+    this.#arrivals = Rng.stream(options.seed, 'arrivals')
+    this.#lengths = Rng.stream(options.seed, 'lengths')
+    this.#service = Array.from({ length: options.tenantCount }, () => 0)
+    const lanes = { depthMax: DEPTH_MAX, engineUsMax: 1e15, agingUsPerBid: 1e6 }
+    const { fairness, slots = SLOTS } = options
+    this.#slots = slots
+    this.#dispatcher = new Dispatcher({
+      options: { fairness, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes },
+    })
+    const replica = { id: 'engine', poolId: 'pool', model: 'm', region: 'here' }
+    this.#dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: slots }) })
+    for (let who = 0; who < options.tenantCount; who++) {
+      const tenant = makeTenant(`t${who}`)
+      this.#tenants.push({ tenant, key: makeKey(`k${who}`, tenant.id), history: new History(), nextAt: 0 })
+    }
+  }
+
+  run(): GapResult {
+    const { seconds = 600 } = this.#options
+    let base: number[] | undefined
+    let gap = 0
+    while (this.#now < seconds * 1e6) {
+      this.#arrive()
+      this.#step()
+      if (this.#now < WARM_UP_S * 1e6) continue
+      base ??= [...this.#service]
+      gap = Math.max(gap, spread(this.#service, base))
+    }
+    const total = this.#service.reduce((sum, one) => sum + one, 0)
+    return { gap, finalGap: spread(this.#service, base ?? this.#service), serviceRate: (total * 1e6) / this.#now }
+  }
+
+  /** Everybody sends at least twice its share; the second of each pair sends twice what the first does. */
+  #arrive(): void {
+    const shareUs =
+      (OUTPUT_TOKENS * (STEP_US + this.#slots * STEP_PER_SEQUENCE_US) * this.#options.tenantCount) / this.#slots
+    this.#tenants.forEach((each, who) => {
+      const intervalUs = shareUs / (who % 2 === 0 ? 2 : 4)
+      while (each.nextAt <= this.#now) {
+        // Uniform between half and one and a half: no logarithm, so the same on every processor.
+        each.nextAt += Math.round(intervalUs * (0.5 + this.#arrivals.next()))
+        this.#offer(who)
+      }
+    })
+  }
+
+  #offer(who: number): void {
+    const { tenant, key, history } = this.#tenants[who] as Sender
+    const varied = 32 + this.#lengths.below(449)
+    const outputTokens = this.#options.lengths === 'fixed' ? OUTPUT_TOKENS : varied
+    const predicted = this.#options.knows === 'true-length' ? outputTokens : history.median()
+    const estimate: Estimate = {
+      promptTokens: PROMPT_TOKENS,
+      cachedTokens: 0,
+      outputTokens: predicted,
+      outputTokensHigh: 2 * OUTPUT_TOKENS,
+      cost: PROMPT_TOKENS + OUTPUT_COST * predicted,
+      engineUs: predicted * STEP_US,
+    }
+    const ticketId = `n${this.#ticketCount++}`
+    this.#waiting.set(ticketId, { who, outputTokens })
+    const times = { arrivedAt: this.#now, expiresAt: Number.POSITIVE_INFINITY }
+    const facts = { ticketId, poolId: 'pool', tenant, key, band: 'standard', bid: 0, isReady: true } as const
+    const offered = this.#dispatcher.offer(this.#now, { ...facts, ...times, estimate })
+    if (offered.kind === 'refused') this.#waiting.delete(ticketId)
+    this.#start(offered.effects)
+  }
+
+  #start(effects: readonly Effect[]): void {
+    for (const effect of effects) {
+      if (effect.kind !== 'granted') continue
+      const { who, outputTokens } = this.#waiting.get(effect.ticketId) as { who: number; outputTokens: number }
+      this.#waiting.delete(effect.ticketId)
+      this.#running.push({ who, outputTokens, leaseId: effect.lease.id, generated: 0 })
+      this.#prefillTokens += PROMPT_TOKENS
+      this.#service[who] = (this.#service[who] as number) + PROMPT_TOKENS
+    }
+  }
+
+  /** One step: every running sequence gets a token; those that are done go back. */
+  #step(): void {
+    const batch = this.#running
+    this.#now += STEP_US + batch.length * STEP_PER_SEQUENCE_US + this.#prefillTokens * PREFILL_US_PER_TOKEN
+    this.#prefillTokens = 0
+    this.#running = []
+    const done: Sequence[] = []
+    for (const sequence of batch) {
+      sequence.generated++
+      this.#service[sequence.who] = (this.#service[sequence.who] as number) + OUTPUT_COST
+      this.#dispatcher.progress(this.#now, sequence.leaseId, sequence.generated)
+      if (sequence.generated === sequence.outputTokens) done.push(sequence)
+      else this.#running.push(sequence)
+    }
+    for (const { who, leaseId, outputTokens } of done) {
+      this.#tenants[who]?.history.observe(outputTokens)
+      const cost = PROMPT_TOKENS + OUTPUT_COST * outputTokens
+      this.#start(this.#dispatcher.release(this.#now, leaseId, { cost, ending: 'finished', firstTokenUs: STEP_US }))
+    }
+  }
+}
+
+function spread(service: readonly number[], base: readonly number[]): number {
+  let least = Number.POSITIVE_INFINITY
+  let most = Number.NEGATIVE_INFINITY
+  for (let i = 0; i < service.length; i++) {
+    const received = (service[i] as number) - (base[i] as number)
+    least = Math.min(least, received)
+    most = Math.max(most, received)
+  }
+  return most - least
+}

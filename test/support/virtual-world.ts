@@ -1,0 +1,191 @@
+import { EngineDriver } from '../../src/backends/engine-driver.ts'
+import { type Script, SimulatedBackend } from '../../src/backends/simulated.ts'
+import { Cancellation } from '../../src/base/cancellation.ts'
+import type { Clock, Instant } from '../../src/base/clock.ts'
+import { VirtualClock } from '../../src/base/virtual-clock.ts'
+import { buildConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+import type { Delta, Usage } from '../../src/domain/delta.ts'
+import type { Entry, Settled } from '../../src/domain/entry.ts'
+import type { Replica } from '../../src/domain/fleet.ts'
+import type { Refusal } from '../../src/domain/outcome.ts'
+import type { Request } from '../../src/domain/request.ts'
+import { Engine } from '../../src/engine/engine.ts'
+import { ControlLoop } from '../../src/lifecycle/control-loop.ts'
+import type { Platform } from '../../src/lifecycle/platform.ts'
+import type { AnswerHead, Backend, Sink } from '../../src/lifecycle/ports.ts'
+import { serveRequest } from '../../src/lifecycle/serve-request.ts'
+import { assemble } from '../../src/main/assemble.ts'
+import { engineOptionsOf } from '../../src/main/engine-options.ts'
+import { checkLaws } from '../laws/check-laws.ts'
+import { makeRequest } from './requests.ts'
+import { ScriptedBackend, type Turnout } from './scripted-backend.ts'
+import { MODEL, testTree } from './start-platform.ts'
+
+/**
+ * A platform in virtual time, assembled as the server assembles it, with backends that a test scripts: what happens
+ * within one instant can be looked at, and an hour costs nothing.
+ */
+export interface WorldOptions {
+  readonly replicas?: number
+  readonly concurrencyMax?: number
+  readonly queueMax?: number
+  readonly waitMsMax?: number
+  /** The clock that the platform sees, around the one that runs. */
+  readonly wrapClock?: (clock: VirtualClock) => Clock
+}
+
+export interface Served {
+  readonly request: Request
+  readonly cancellation: Cancellation
+  readonly sink: RecordingSink
+  readonly done: Promise<Settled>
+  /** How it ended, once it has. */
+  settled: Settled | undefined
+}
+
+export class VirtualWorld {
+  readonly virtual = new VirtualClock(1_000_000)
+  readonly clock: Clock
+  readonly entries: Entry[] = []
+  readonly platform: Platform
+  readonly config: Config
+  readonly #concurrencyMax: number
+  #count = 0
+
+  private constructor(options: WorldOptions, backendOf: (world: VirtualWorld, replica: Replica) => Backend) {
+    const { replicas = 1, concurrencyMax = 1, queueMax = 100, waitMsMax = 10_000 } = options
+    this.clock = options.wrapClock?.(this.virtual) ?? this.virtual
+    this.#concurrencyMax = concurrencyMax
+    const pool = { model: MODEL, backend: { kind: 'simulated' }, replicas, limit: { kind: 'fixed', concurrencyMax } }
+    const tree = testTree({ pools: [pool], queue: { requestsMax: queueMax, waitMsMax } })
+    this.config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
+    const backends = new Map<string, Backend>()
+    const { clock } = this
+    this.platform = assemble(this.config, {
+      clock,
+      journal: { record: (entry) => void this.entries.push(entry) },
+      backends: {
+        of: (replica) => {
+          const backend = backends.get(replica.id) ?? backendOf(this, replica)
+          backends.set(replica.id, backend)
+          return backend
+        },
+      },
+    })
+  }
+
+  /** Every attempt goes as the test says, in order; the last turnout repeats. */
+  static async scripted(
+    turnouts: readonly Turnout[],
+    options: WorldOptions = {},
+  ): Promise<{ world: VirtualWorld; backend: ScriptedBackend }> {
+    let backend: ScriptedBackend | undefined
+    const world = new VirtualWorld(options, ({ clock }) => {
+      backend ??= new ScriptedBackend(clock, turnouts)
+      return backend
+    })
+    await world.probe()
+    return { world, backend: backend! }
+  }
+
+  /** Real simulated engines, one per replica. */
+  static async simulated(
+    script: Script,
+    options: WorldOptions = {},
+  ): Promise<{ world: VirtualWorld; drivers: EngineDriver[] }> {
+    const drivers: EngineDriver[] = []
+    const world = new VirtualWorld(options, ({ clock, config }) => {
+      const driver = new EngineDriver(new Engine(engineOptionsOf(config, 'h100-llama-8b')), clock)
+      drivers.push(driver)
+      return new SimulatedBackend(driver, { scriptFor: () => script })
+    })
+    await world.probe()
+    return { world, drivers }
+  }
+
+  /** One tick of the control loop: replicas report and become usable. */
+  async probe(): Promise<void> {
+    await new ControlLoop(this.platform, 1_000_000).tick()
+  }
+
+  /** A request arrives now. */
+  serve(
+    overrides: Partial<Request> = {},
+    sink = new RecordingSink(),
+    cancellation: Cancellation = new Cancellation(),
+  ): Served {
+    const id = `req_${++this.#count}`
+    const request = makeRequest({ id, arrivedAt: this.clock.now(), ...overrides })
+    const done = serveRequest(this.platform, request, cancellation, sink)
+    const served: Served = { request, cancellation, sink, done, settled: undefined }
+    done.then(
+      (settled) => {
+        served.settled = settled
+      },
+      () => {},
+    )
+    return served
+  }
+
+  /** Calls `fn` at this many microseconds from now. */
+  after(delayUs: number, fn: () => void): void {
+    this.virtual.at(this.virtual.now() + delayUs, fn)
+  }
+
+  run(untilAt?: Instant): Promise<void> {
+    return this.virtual.run(untilAt)
+  }
+
+  /** What is still held by somebody, has not ended once, or breaks a law: nothing, when a run is over. */
+  unrest(): string[] {
+    const { waiting, inFlight } = this.platform.turnstile.view()
+    const left = { live: this.platform.liveCount, waiting, inFlight }
+    return [
+      ...checkLaws(this.entries, { isOver: true, concurrencyMaxOf: () => this.#concurrencyMax }).map(
+        ({ law, ticketId, text }) => `${law} ${ticketId}: ${text}`,
+      ),
+      ...Object.entries(left).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`])),
+    ]
+  }
+
+  kinds(ticketId: string): string[] {
+    return this.entries.flatMap((entry) => ('ticketId' in entry && entry.ticketId === ticketId ? [entry.kind] : []))
+  }
+}
+
+/** A client that remembers what it was told, in order. Its `write` can be made slow or faulty. */
+export class RecordingSink implements Sink {
+  readonly calls: string[] = []
+  tokens = 0
+  head: AnswerHead | undefined
+  usage: Usage | undefined
+  refusal: Refusal | undefined
+  onWrite: (delta: Delta) => Promise<void> | undefined = () => undefined
+
+  start(head: AnswerHead): void {
+    this.head = head
+    this.calls.push('start')
+  }
+
+  write(delta: Delta): Promise<void> | undefined {
+    this.tokens += delta.tokens
+    this.calls.push('write')
+    return this.onWrite(delta)
+  }
+
+  finish(usage: Usage): void {
+    this.usage = usage
+    this.calls.push('finish')
+  }
+
+  fail(refusal: Refusal): void {
+    this.refusal = refusal
+    this.calls.push('fail')
+  }
+
+  /** `start write×n finish` as it should be: one head before the first delta, one end after the last. */
+  get isWellFormed(): boolean {
+    return /^(start (write )*)?((finish|fail) )?$/.test(this.calls.map((call) => `${call} `).join(''))
+  }
+}

@@ -1,6 +1,7 @@
 import { fnv1a32, Rng } from '../base/rng.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
+import { passageText } from '../wire/passage-text.ts'
 import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import type { Script, Scripts } from './simulated.ts'
@@ -104,7 +105,14 @@ function keptTexts(request: Request, plan: Plan, number: number): SegmentText[] 
   const body = (request.text?.body ?? { messages: [] }) as ChatBody | CompletionBody
   if (!('messages' in body)) return completionTexts(body.prompt).slice(number, number + 1)
   const all = chatTexts(body)
-  return plan.keptSegments.flatMap((index) => all[index] ?? [])
+  const kept = plan.keptSegments.flatMap((index) => all[index] ?? [])
+  if (plan.passages === undefined || plan.passages.length === 0) return kept
+  const passages: SegmentText = { role: 'passage', text: passageText(plan.passages), otherTokens: 0 }
+  return kept.toSpliced(
+    kept.findLastIndex(({ role }) => role === 'user'),
+    0,
+    passages,
+  )
 }
 
 function lengthAt(quantile: number): number {

@@ -5,6 +5,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
 import { errorBody } from '../wire/openai-error.ts'
+import { wireRetrieved } from '../wire/passage-text.ts'
 import { SSE_DONE } from '../wire/sse.ts'
 import { toOpenAiError } from './error-table.ts'
 import type { Exchange } from './exchange.ts'
@@ -19,11 +20,17 @@ export interface SinkOptions {
   readonly cancellation: Cancellation
   /** A reader that takes nothing for this long is cut off. */
   readonly stalledReaderUs: number
+  /** The client wants to see the passages that its answer was given. */
+  readonly listsPassages: boolean
 }
 
 function answerHeaders(exchange: Exchange, head: AnswerHead): string[] {
   const headers = ['x-request-id', exchange.id, 'x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
+  if (head.retrieved !== undefined) {
+    const { outcome, passages } = head.retrieved
+    headers.push('x-spillway-passages', String(passages.length), 'x-spillway-retrieval', outcome)
+  }
   return headers
 }
 
@@ -58,6 +65,9 @@ export class SseSink implements Sink {
       'no',
       ...answerHeaders(exchange, head),
     ])
+    if (this.#options.listsPassages && head.retrieved !== undefined) {
+      exchange.res.write(this.#encoder.aside({ spillway: { retrieval: wireRetrieved(head.retrieved, true) } }))
+    }
   }
 
   write(delta: Delta): Promise<void> | undefined {
@@ -124,7 +134,11 @@ export class JsonSink implements Sink {
   finish(usage: Usage): void {
     const { exchange, identity, askedModel } = this.#options
     const head = this.#head ?? { model: askedModel, rung: 'full' }
-    const more = head.rung === 'full' ? {} : { spillway: { rung: head.rung, served_model: head.model } }
+    const ours = {
+      ...(head.rung !== 'full' && { rung: head.rung, served_model: head.model }),
+      ...(head.retrieved !== undefined && { retrieval: wireRetrieved(head.retrieved, this.#options.listsPassages) }),
+    }
+    const more = Object.keys(ours).length === 0 ? {} : { spillway: ours }
     const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
     exchange.sendJson(200, body, answerHeaders(exchange, head).slice(2))
     cutOffUnread(this.#options)

@@ -16,6 +16,8 @@ export interface PlatformOptions {
   readonly pools: readonly Pool[]
   /** How long any ticket may wait for a turn. */
   readonly queueUsMax: number
+  /** How long a ticket may wait for its passages. */
+  readonly retrievalUsMax: number
 }
 
 export class Platform {
@@ -24,6 +26,7 @@ export class Platform {
   readonly policies: Policies
   readonly pools: readonly Pool[]
   readonly queueUsMax: number
+  readonly retrievalUsMax: number
   readonly #live = new Map<string, Ticket>()
   #isDraining = false
   #whenIdle: (() => void) | undefined
@@ -33,6 +36,7 @@ export class Platform {
     this.turnstile = options.turnstile
     this.pools = options.pools
     this.queueUsMax = options.queueUsMax
+    this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
   }
 

@@ -45,6 +45,7 @@ export class Relay implements DeltaSink {
     this.#sink.start({
       model: plan?.model ?? this.#ticket.request.model,
       rung: plan?.rung.name ?? 'full',
+      ...(this.#ticket.retrieved !== undefined && { retrieved: this.#ticket.retrieved }),
     })
   }
 

@@ -52,8 +52,10 @@ describe('every setting has a reader', () => {
   /** Exactly these have none yet: a setting that does nothing must not go unnoticed. */
   const UNREAD = [
     'engine.batchTimeoutMs',
-    'retrieval.budgetMs',
-    'retrieval.cacheTtlS',
+    'retrieval.answerCache.answersMax',
+    'retrieval.answerCache.similarityMin',
+    'retrieval.answerCache.temperatureMax',
+    'retrieval.answerCache.ttlS',
   ]
   it('outside of config', () => {
     const tree = readTree(fileURLToPath(new URL('..', import.meta.url)))

@@ -7,9 +7,11 @@ import type { Caller, KeyDirectory } from '../gateway/authenticate.ts'
 import { type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
 import { openApiDocument } from '../gateway/openapi.ts'
+import { corporaRoutes } from '../gateway/routes/corpora.ts'
 import { generateRoutes } from '../gateway/routes/generate.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
 import { metricsRoute, operateRoutes } from '../gateway/routes/operate.ts'
+import type { RequestRules } from '../gateway/to-request.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
@@ -19,6 +21,7 @@ import { assemble } from './assemble.ts'
 import { closeServer, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
+import { makeLiveRetrieval } from './live-retrieval.ts'
 import type { Io, Running } from './running.ts'
 import { welcome } from './welcome.ts'
 
@@ -50,7 +53,8 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   })
   const { journal, metrics } = telemetry
   const backends = await makeLiveBackends(config, clock)
-  const platform = assemble(config, { clock, journal, backends })
+  const retrieval = await makeLiveRetrieval(config, { clock, journal, complain: io.err })
+  const platform = assemble(config, { clock, journal, backends, retriever: retrieval.retriever })
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
@@ -71,11 +75,12 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       platform,
       clock,
       keys,
-      rules: { models, ...config.limits, promptTokensMax: config.limits.promptTokensMax, estimateTokens },
+      rules: requestRules(config, models),
       bodyBytesMax: config.server.bodyBytesMax,
       stalledReaderUs: msToUs(config.server.stalledReaderMs),
     }),
     ...modelRoutes(models, keys),
+    ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax: config.server.bodyBytesMax }),
     ...operateRoutes({
       readiness: () => readiness(platform),
       openApi: openApiDocument({ version: packageJson.version, basePath: config.server.basePath }),
@@ -95,6 +100,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   }
   journal.record({ kind: 'platform-changed', at: clock.now(), state: 'ready', because: 'listening' })
   io.out(welcome(config, address))
+  void retrieval.warmUp()
 
   return {
     address,
@@ -109,7 +115,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
       await answersEnded
       loop.stop()
-      await backends.close()
+      await Promise.all([backends.close(), retrieval.close()])
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
       await telemetry.close()
     },
@@ -123,6 +129,12 @@ function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' 
 
 function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
   return format === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : format
+}
+
+function requestRules({ limits, retrieval }: Config, models: ModelDirectory): RequestRules {
+  const { choicesMax, promptTokensMax } = limits
+  const { passagesDefault, passagesMax } = retrieval
+  return { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax }
 }
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {

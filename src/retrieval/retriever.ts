@@ -179,6 +179,5 @@ const nothing = (outcome: 'skipped' | 'failed', because: string): Retrieved => (
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Late is nobody's fault; broken is. */
 const outcomeOf = (error: unknown): 'skipped' | 'failed' =>
-  error instanceof PartUnavailable && /was late$/.test(error.message) ? 'skipped' : 'failed'
+  error instanceof PartUnavailable && error.isLate ? 'skipped' : 'failed'

@@ -118,7 +118,7 @@ export class PgliteDatabase implements Database {
     if (this.#thread === undefined) {
       this.#opening ??= this.#open().then(
         () => this.#opened(undefined),
-        (error: unknown) => this.#opened(error),
+        (error: Error) => this.#opened(error),
       )
       return
     }
@@ -133,9 +133,9 @@ export class PgliteDatabase implements Database {
     this.#thread.postMessage(parameters === undefined ? { id, sql } : { id, sql, parameters })
   }
 
-  #opened(error: unknown): void {
+  #opened(error: Error | undefined): void {
     this.#opening = undefined
-    if (error !== undefined) this.#lose(error instanceof Error ? error.message : String(error))
+    if (error !== undefined) this.#lose(error.message)
     else this.#pump()
   }
 

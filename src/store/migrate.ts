@@ -62,7 +62,7 @@ async function needPgvector(database: Database): Promise<void> {
        from pg_available_extensions where name = 'vector'`,
     [],
   )
-  const version = String(available?.['installed'] ?? available?.['version'] ?? '')
+  const version = ((available?.['installed'] ?? available?.['version'] ?? '') as string).trim()
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (version === '' || (major === PGVECTOR_MIN[0] && minor < PGVECTOR_MIN[1])) {
     throw new DatabaseUnavailable(

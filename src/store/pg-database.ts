@@ -51,10 +51,8 @@ export class PgDatabase implements Database {
       keepAlive: true,
       application_name: 'spillway',
       statement_timeout: this.#statementMsMax,
-      onConnect: async (client) => {
-        // Before the extension exists its settings do not; the first start makes it, and reconnects.
-        await client.query(SESSION_SETTINGS).catch(() => {})
-      },
+      // The pool waits for what this returns, whatever its type says.
+      onConnect: (client) => client.query(SESSION_SETTINGS) as unknown as undefined,
     })
     this.#pool.on('error', (error) => options.onIdleError?.(error))
   }

@@ -7,6 +7,7 @@ import type { EntryOf, MetricFeed } from './metric-feed.ts'
 import { declareProcessMetrics, type ProcessSample } from './process-metrics.ts'
 import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.ts'
 import { declareRequestMetrics } from './request-metrics.ts'
+import { declareRetrievalMetrics } from './retrieval-metrics.ts'
 import type { TopLabelsOptions } from './top-labels.ts'
 
 /**
@@ -53,6 +54,7 @@ export class Metrics implements Subscriber {
     declareRequestMetrics(feed, options.tenants)
     declareLatencyMetrics(feed)
     declareFleetMetrics(feed)
+    declareRetrievalMetrics(feed)
     declareProcessMetrics(feed, options)
     this.#declareInFlight()
   }

@@ -71,8 +71,12 @@ export class BatchingEmbedder implements Embedder {
     if (set.length === 0) return
     const texts = set.map(({ text }) => text)
     this.#inner.embed(texts, { kind: 'question' }).then(
-      (vectors) => set.forEach(({ resolve }, i) => resolve(vectors[i] as Float32Array)),
-      (error: unknown) => set.forEach(({ reject }) => reject(error)),
+      (vectors) => {
+        for (const [i, { resolve }] of set.entries()) resolve(vectors[i] as Float32Array)
+      },
+      (error: unknown) => {
+        for (const { reject } of set) reject(error)
+      },
     )
   }
 }

@@ -49,7 +49,7 @@ export function termsOf(text: string): string[] {
 }
 
 function addPairs(word: string, terms: string[]): void {
-  const letters = [...word]
+  const letters = Array.from(word)
   if (letters.length === 1) terms.push(word)
   for (let i = 0; i + 1 < letters.length; i++) terms.push(`${letters[i]}${letters[i + 1]}`)
 }

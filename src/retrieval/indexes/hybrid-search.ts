@@ -42,6 +42,13 @@ export interface Found {
 /** Something that a search needs was late, broken, or left alone because it was. */
 export class PartUnavailable extends Error {
   override readonly name = 'PartUnavailable'
+  /** Late is nobody's fault; broken is. */
+  readonly isLate: boolean
+
+  constructor(message: string, isLate = false) {
+    super(message)
+    this.isLate = isLate
+  }
 }
 
 interface TermHalf {
@@ -50,23 +57,25 @@ interface TermHalf {
 }
 
 export async function searchCorpus(parts: SearchParts, corpus: CorpusFacts, search: Search): Promise<Found> {
-  let terms: TermHalf | undefined
-  let vectors: readonly Hit[] | undefined
+  const arrived: { terms?: TermHalf; vectors?: readonly Hit[] } = {}
   const problems: string[] = []
+  let isLate = false
   const note = (error: unknown): never => {
     problems.push(error instanceof Error ? error.message : String(error))
+    isLate ||= error instanceof PartUnavailable && error.isLate
     throw error
   }
   const halves = [
-    searchByTerms(parts, corpus, search).then((half) => void (terms = half), note),
-    searchByVectors(parts, corpus, search).then((hits) => void (vectors = hits), note),
+    searchByTerms(parts, corpus, search).then((terms) => Object.assign(arrived, { terms }), note),
+    searchByVectors(parts, corpus, search).then((vectors) => Object.assign(arrived, { vectors }), note),
   ]
   await withinTime(parts.clock, search.joinAt, Promise.allSettled(halves))
-  if (terms === undefined && vectors === undefined) {
+  if (arrived.terms === undefined && arrived.vectors === undefined) {
     await Promise.any(halves).catch(() => {
-      throw new PartUnavailable(problems.join('; '))
+      throw new PartUnavailable(problems.join('; '), isLate)
     })
   }
+  const { terms, vectors } = arrived
   const isWhole = terms !== undefined && vectors !== undefined
   const missing = terms === undefined ? 'the search by words' : 'the search by meaning'
   const because = isWhole ? 'searched by words and by meaning' : `without ${missing}: ${problems[0] ?? 'it was late'}`
@@ -137,7 +146,7 @@ export async function guarded<T>(
   }
   // Called off before its time is nobody's failure.
   if (!(cancellation.isCancelled && now < deadlineAt)) breaker.failed(now)
-  if (waited.kind === 'late') throw new PartUnavailable(`${what} was late`)
+  if (waited.kind === 'late') throw new PartUnavailable(`${what} was late`, true)
   throw new PartUnavailable(
     `${what} failed (${waited.error instanceof Error ? waited.error.message : String(waited.error)})`,
   )

@@ -193,11 +193,13 @@ export interface CorpusStore {
     documentId: string,
     end: { readonly status: 'completed' | 'failed'; readonly because?: string | undefined },
   ): Promise<void>
-  /** Documents of all tenants whose indexing is not finished, oldest first: where to resume. */
+  /** Documents of all tenants whose indexing is not finished: unsplit ones first, tenants in turns, oldest first. */
   unfinished(limit: number): Promise<readonly UnfinishedDocument[]>
 
   /** Passages of one document, searchable by their words from here on. Idempotent by position. */
   addPassages(tenantId: string, corpusId: string, documentId: string, drafts: readonly PassageDraft[]): Promise<void>
+  /** All passages of this document are stored. */
+  finishSplit(tenantId: string, corpusId: string, documentId: string): Promise<void>
   /** Passages of one document that have no vector yet, by position. */
   unembedded(
     tenantId: string,
@@ -254,6 +256,8 @@ export interface UnfinishedDocument {
   readonly corpusId: string
   readonly documentId: string
   readonly dimensions: number
+  /** All its passages are stored; what is left is to embed them. */
+  readonly isSplit: boolean
 }
 
 export interface TermSearch {

@@ -6,8 +6,9 @@ import { termWeights } from './indexes/bm25.ts'
 import { splitPassages } from './split-passages.ts'
 
 /**
- * Documents become searchable, one after the other, behind everybody's back: split, store the passages (found by their
- * words from then on), embed them a few at a time, done. Every step is stored and repeating one changes nothing, so a
+ * Documents become searchable, one after the other, behind everybody's back. First all that wait are split and stored:
+ * that takes milliseconds, and from then on they are found by their words. Then they are embedded, a few passages at a
+ * time, which takes a tenth of a second each with what is built in. Every step is stored and repeating one changes nothing, so a
  * process that dies goes on where it was when the next one asks `unfinished`.
  *
  * What cannot be reached (store, embedder) is waited for, with growing pauses; what is wrong with a document itself fails
@@ -93,18 +94,27 @@ export class Indexer {
     }
     try {
       if (document.dimensions !== embedder.dimensions) throw new Error('the corpus was made with another embedder')
-      const text = await this.#patiently(() => store.documentText(tenantId, corpusId, documentId))
-      if (text === undefined) return
-      const drafts = this.#drafts(corpusId, text)
-      passageCount = drafts.length
-      for (let i = 0; i < drafts.length && !this.#isStopped; i += PASSAGES_PER_STATEMENT) {
-        const part = drafts.slice(i, i + PASSAGES_PER_STATEMENT)
-        await this.#patiently(() => store.addPassages(tenantId, corpusId, documentId, part))
+      if (!document.isSplit) await this.#split(document)
+      else {
+        const count = await this.#embedAll(document)
+        passageCount = count ?? 0
+        if (count !== undefined && !this.#isStopped) await end('completed', 'indexed')
       }
-      if ((await this.#embedAll(document)) && !this.#isStopped) await end('completed', 'indexed')
     } catch (error) {
       if (!this.#isStopped) await end('failed', error instanceof Error ? error.message : String(error))
     }
+  }
+
+  async #split({ tenantId, corpusId, documentId }: UnfinishedDocument): Promise<void> {
+    const { store } = this.#options
+    const text = await this.#patiently(() => store.documentText(tenantId, corpusId, documentId))
+    if (text === undefined) return
+    const drafts = this.#drafts(corpusId, text)
+    for (let i = 0; i < drafts.length && !this.#isStopped; i += PASSAGES_PER_STATEMENT) {
+      const part = drafts.slice(i, i + PASSAGES_PER_STATEMENT)
+      await this.#patiently(() => store.addPassages(tenantId, corpusId, documentId, part))
+    }
+    if (!this.#isStopped) await this.#patiently(() => store.finishSplit(tenantId, corpusId, documentId))
   }
 
   #drafts(corpusId: string, text: string): PassageDraft[] {
@@ -116,21 +126,24 @@ export class Indexer {
     }))
   }
 
-  async #embedAll({ tenantId, corpusId, documentId }: UnfinishedDocument): Promise<boolean> {
+  /** How many were embedded; undefined when it was told to stop before the end. */
+  async #embedAll({ tenantId, corpusId, documentId }: UnfinishedDocument): Promise<number | undefined> {
     const { store, embedder } = this.#options
+    let count = 0
     while (!this.#isStopped) {
       const missing = await this.#patiently(() =>
         store.unembedded(tenantId, corpusId, documentId, PASSAGES_PER_STATEMENT),
       )
-      if (missing === undefined) return false
-      if (missing.length === 0) return true
+      if (missing === undefined) return undefined
+      if (missing.length === 0) return count
       const texts = missing.map(({ text }) => text)
       const made = await this.#patiently(() => embedder.embed(texts, { kind: 'passage' }))
-      if (made === undefined) return false
+      if (made === undefined) return undefined
       const vectors = missing.map(({ passageId }, i) => ({ passageId, vector: made[i] as Float32Array }))
       await this.#patiently(() => store.setVectors(tenantId, corpusId, vectors))
+      count += vectors.length
     }
-    return false
+    return undefined
   }
 
   /** Tries again until it works, the process stops (then undefined), or it has failed too often. */

@@ -87,10 +87,12 @@ export const SQL = {
     )
     update corpus set version = version + 1 where tenant_id = $1::text and id = $2::text and exists (select from finished)`,
   unfinished: `
-    select d.tenant_id as "tenantId", d.corpus_id as "corpusId", d.id as "documentId", c.dimensions
+    select d.tenant_id as "tenantId", d.corpus_id as "corpusId", d.id as "documentId", c.dimensions, d.is_split as "isSplit"
     from document d join corpus c on c.tenant_id = d.tenant_id and c.id = d.corpus_id
     where d.status = 'in-progress'
-    order by row_number() over (partition by d.tenant_id order by d.ordinal), d.ordinal limit $1::int`,
+    order by d.is_split, row_number() over (partition by d.tenant_id order by d.ordinal), d.ordinal limit $1::int`,
+  finishSplit: `update document d set is_split = true
+    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
 
   addPassages: `
     with draft as (

@@ -42,6 +42,7 @@ create table document (
   because text,
   passages int not null default 0,
   embedded int not null default 0,
+  is_split boolean not null default false,
   attributes jsonb not null default '{}',
   created_at_s bigint not null,
   ordinal bigint generated always as identity,

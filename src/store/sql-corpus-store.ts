@@ -173,6 +173,10 @@ export class SqlCorpusStore implements CorpusStore {
     await this.#database.query(SQL.addPassages, [tenantId, corpusId, documentId, JSON.stringify(json)])
   }
 
+  async finishSplit(tenantId: string, corpusId: string, documentId: string): Promise<void> {
+    await this.#database.query(SQL.finishSplit, [tenantId, corpusId, documentId])
+  }
+
   async unembedded(tenantId: string, corpusId: string, documentId: string, limit: number) {
     const rows = await this.#database.query(SQL.unembedded, [tenantId, corpusId, documentId, limit])
     return rows as unknown as readonly { passageId: string; text: string }[]

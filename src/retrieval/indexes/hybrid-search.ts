@@ -115,8 +115,9 @@ async function searchByVectors(parts: SearchParts, corpus: CorpusFacts, search: 
   if (corpus.embedder !== embedder.name) {
     throw new PartUnavailable(`the corpus was embedded by ${corpus.embedder}, not by ${embedder.name}`)
   }
-  const { cancellation, filter } = search
-  const [vector] = await guarded(parts.clock, embedderBreaker, 'the embedder', search, () =>
+  const { cancellation, filter, joinAt: deadlineAt } = search
+  // After `joinAt` its vector is of no use: that is when the embedder is late.
+  const [vector] = await guarded(parts.clock, embedderBreaker, 'the embedder', { deadlineAt, cancellation }, () =>
     embedder.embed([search.query], { kind: 'question', cancellation }),
   )
   if (vector === undefined) throw new PartUnavailable('the embedder gave no vector')

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
+import { letterVector } from './scripted-retrieval.ts'
 
 /**
  * Real servers for a test run, on free ports and in folders of their own: PostgreSQL with pgvector, and Redis. Where one
@@ -130,4 +132,30 @@ function freePort(): Promise<number> {
       server.close(() => resolve(port))
     })
   })
+}
+
+/** OpenAI's `/v1/embeddings` with letters for meaning: as fast as the machine, whatever else runs on it. */
+export async function startEmbedder(): Promise<{ readonly url: string; close(): Promise<void> }> {
+  const server = createHttpServer((req, res) => {
+    let text = ''
+    req.on('data', (part: Buffer) => {
+      text += part.toString()
+    })
+    req.on('end', () => {
+      const { input } = JSON.parse(text) as { input: string[] }
+      const data = input.map((one, index) => ({ object: 'embedding', index, embedding: [...letterVector(one)] }))
+      res.setHeader('content-type', 'application/json')
+      res.end(JSON.stringify({ object: 'list', data }))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
 }

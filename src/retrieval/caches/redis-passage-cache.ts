@@ -16,6 +16,7 @@ export interface RedisCacheOptions {
   readonly ttlS: number
   readonly breaker: Breaker
   readonly prefix?: string
+  readonly getUsMax?: number
 }
 
 /** A round trip takes a tenth of a millisecond; a search takes ten. */
@@ -46,7 +47,7 @@ export class RedisPassageCache implements PassageCache {
     const { clock, breaker } = this.#options
     const now = clock.now()
     if (!breaker.mayTry(now)) return undefined
-    const waited = await withinTime(clock, now + GET_US_MAX, this.#read(key))
+    const waited = await withinTime(clock, now + (this.#options.getUsMax ?? GET_US_MAX), this.#read(key))
     if (waited.kind !== 'done') {
       breaker.failed(clock.now())
       return undefined

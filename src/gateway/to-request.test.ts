@@ -17,6 +17,8 @@ const rules = {
   models: new ModelDirectory([{ model, features }]),
   choicesMax: 4,
   promptTokensMax: undefined,
+  passagesDefault: 4,
+  passagesMax: 20,
   estimateTokens: (text: string) => Math.ceil(text.length / 4),
 }
 

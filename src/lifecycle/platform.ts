@@ -18,6 +18,8 @@ export interface PlatformOptions {
   readonly pools: readonly Pool[]
   /** How long any ticket may wait for a turn. */
   readonly queueUsMax: number
+  /** How long a ticket may wait for its passages. */
+  readonly retrievalUsMax: number
 }
 
 export class Platform {
@@ -26,6 +28,7 @@ export class Platform {
   readonly policies: Policies
   readonly pools: readonly Pool[]
   readonly queueUsMax: number
+  readonly retrievalUsMax: number
   readonly #live = new Map<string, Ticket>()
   #isSteppingDown = false
   #isDraining = false
@@ -36,6 +39,7 @@ export class Platform {
     this.turnstile = options.turnstile
     this.pools = options.pools
     this.queueUsMax = options.queueUsMax
+    this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
   }
 

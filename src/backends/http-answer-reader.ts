@@ -21,8 +21,8 @@ import { endingOf, retryAfterSeconds } from './http-ending.ts'
 export interface AnswerFormat {
   /** Understands one frame, or a whole answer. */
   readonly read: (json: unknown) => UpstreamAnswer
-  /** Whether an orderly close is the only end that a stream has. */
-  readonly endsByClosing: boolean
+  /** For streams that end by closing, without a finish reason: what that reason is. */
+  readonly closingReason?: () => string
   readonly redact: (text: string) => string
 }
 
@@ -111,7 +111,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     if (this.#hasEnded) return
     if (this.#sse !== undefined) {
-      this.#closed('the engine closed the stream before the answer was whole', this.#format.endsByClosing)
+      if (this.#hasChoices) this.#addClosingReason()
+      this.#closed('the engine closed the stream before the answer was whole')
       return
     }
     const json = parsed(Buffer.concat(this.#parts).toString('utf8'))
@@ -121,14 +122,19 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const code = (error as { code?: string }).code ?? error.name
-    this.#closed(`the connection to the engine failed: ${code}`, false)
+    this.#closed(`the connection to the engine failed: ${code}`)
   }
 
   /** Some engines close without [DONE], or reset; finish reasons say that the answer is whole all the same. */
-  #closed(because: string, isOrderly: boolean): void {
+  #closed(because: string): void {
     const isWhole = this.#finishedChoices.size === this.#call.request.choiceCount
-    if (isWhole || (isOrderly && this.#hasChoices)) this.#end({ kind: 'finished', usage: this.#usage })
-    else this.#end({ kind: 'lost', because })
+    this.#end(isWhole ? { kind: 'finished', usage: this.#usage } : { kind: 'lost', because })
+  }
+
+  #addClosingReason(): void {
+    const finishReason = this.#format.closingReason?.()
+    if (finishReason === undefined || this.#finishedChoices.has(0)) return
+    void this.#relay({ choices: [{ index: 0, content: '', finishReason }], usage: undefined, error: undefined }, 0)
   }
 
   #refuse(status: number, json: unknown): void {
@@ -221,7 +227,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     }
     if (isEmpty) return undefined
     try {
-      return this.#call.sink.write({ tokens: allTokens ?? tokens, choices })
+      return this.#call.sink.write({ tokens: allTokens ?? answer.tokens ?? tokens, choices })
     } catch (error) {
       this.#fail(error)
       return undefined

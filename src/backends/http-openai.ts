@@ -56,7 +56,7 @@ export class HttpOpenAiBackend implements Backend {
     const body = upstreamBody(request, plan, upstreamModel ?? plan.model, style)
     const headers = upstream.headers('x-request-id', lease.ticketId)
     const options = { path: this.#paths[request.kind], method: 'POST', headers, body } as Dispatcher.DispatchOptions
-    const format = { read: readUpstream, endsByClosing: false, redact: (text: string) => upstream.redact(text) }
+    const format = { read: readUpstream, redact: (text: string) => upstream.redact(text) }
     return runAttempt({ call, format, clock, dispatch: (reader) => upstream.pool.dispatch(options, reader) })
   }
 

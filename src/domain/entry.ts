@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import type { RetrievalOutcome } from './corpus.ts'
 import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Band } from './tenant.ts'
@@ -10,6 +11,7 @@ import type { Band } from './tenant.ts'
 export type Entry =
   | Arrived
   | Admitted
+  | RetrievalEnded
   | Granted
   | AttemptEnded
   | Settled
@@ -17,7 +19,10 @@ export type Entry =
   | OfflineSheddingChanged
   | PoolReported
   | ReplicaReported
+  | ReplicaHealth
   | PlatformChanged
+  | BreakerChanged
+  | DocumentIndexed
   | FaultSeen
 
 interface Stamp {
@@ -45,6 +50,19 @@ export interface Admitted extends Stamp {
   readonly predictedWaitUs: number
   readonly predictedTtftUs: number
   readonly predictedFinishUs: number
+  readonly because: string
+}
+
+/** Passages were looked for while the ticket waited. */
+export interface RetrievalEnded extends Stamp {
+  readonly kind: 'retrieval-ended'
+  readonly ticketId: string
+  readonly tenantId: string
+  readonly outcome: RetrievalOutcome
+  readonly passageCount: number
+  readonly passageTokens: number
+  readonly tookUs: number
+  readonly budgetUs: number
   readonly because: string
 }
 
@@ -147,9 +165,34 @@ export interface ReplicaReported extends Stamp {
   readonly because: string
 }
 
+/** How much a replica may be used from here on: outliers are ejected for a while, newcomers start slowly. */
+export interface ReplicaHealth extends Stamp {
+  readonly kind: 'replica-health'
+  readonly replicaId: string
+  readonly health: 'away' | 'warming' | 'steady' | 'ejected' | 'trial' | 'draining'
+  readonly because: string
+}
+
 export interface PlatformChanged extends Stamp {
   readonly kind: 'platform-changed'
   readonly state: 'starting' | 'ready' | 'draining' | 'stopped'
+  readonly because: string
+}
+
+/** Something that requests use is left alone for a while after failures (`open`), or is used again (`closed`). */
+export interface BreakerChanged extends Stamp {
+  readonly kind: 'breaker-changed'
+  readonly what: string
+  readonly state: 'open' | 'closed'
+}
+
+/** A document is in its corpus, or will never be. */
+export interface DocumentIndexed extends Stamp {
+  readonly kind: 'document-indexed'
+  readonly tenantId: string
+  readonly status: 'completed' | 'failed'
+  readonly passageCount: number
+  readonly tookUs: number
   readonly because: string
 }
 

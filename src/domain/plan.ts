@@ -1,3 +1,4 @@
+import type { Passage } from './corpus.ts'
 import type { Segment } from './request.ts'
 
 /**
@@ -43,4 +44,13 @@ export interface Plan {
   readonly keptSegments: readonly number[]
   readonly outputTokensMax: number
   readonly estimate: Estimate
+  /** How many passages may join, and how long they may be together; absent when none were asked for. */
+  readonly passageRoom?: PassageRoom
+  /** What was found; absent until it was. */
+  readonly passages?: readonly Passage[]
+}
+
+export interface PassageRoom {
+  readonly passagesMax: number
+  readonly tokensMax: number
 }

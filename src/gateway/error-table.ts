@@ -37,6 +37,12 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = {
   'unknown-pool': { advice: COME_BACK },
   'replica-refused': { advice: COME_BACK },
   'replica-rejected-request': { advice: 'Change the request as the message says.' },
+  'no-such-corpus': { status: 404, advice: 'GET /v1/vector_stores lists yours.' },
+  'no-such-document': { status: 404, advice: 'GET /v1/vector_stores/ID/files lists what is in it.' },
+  'no-such-file': { status: 404, advice: 'GET /v1/files lists yours.' },
+  'name-taken': { status: 409, param: 'name', advice: 'Choose another name.' },
+  'too-much': { status: 413, advice: 'Send less at a time.' },
+  'retrieval-unavailable': { advice: COME_BACK },
   'replica-lost': { status: 502, advice: 'Try again.' },
   'shutting-down': { advice: 'This server is going away; try again and reach another one.' },
   'internal-error': { status: 500, advice: 'This is our fault; it was counted. Try again.' },
@@ -61,8 +67,11 @@ function sentence(because: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
-/** SDKs sleep as long as they are told; longer than this they would rather be told not to come back. */
-const RETRY_AFTER_S_MAX = 60
+/**
+ * SDKs sleep as long as they are told, up to a minute; told more, they come back after their own two seconds. Vercel's
+ * counts the minute itself as more. Whoever has to wait longer is told not to come back by itself.
+ */
+const RETRY_AFTER_S_MAX = 59
 
 /** Headers that say truthfully when to come back: never sooner than true, in whole seconds and in milliseconds. */
 export function retryHeaders(refusal: Refusal): string[] {

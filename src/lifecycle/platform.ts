@@ -1,6 +1,7 @@
 import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import type { HealthChange } from '../policy/routing/health.ts'
 import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -17,6 +18,8 @@ export interface PlatformOptions {
   readonly pools: readonly Pool[]
   /** How long any ticket may wait for a turn. */
   readonly queueUsMax: number
+  /** How long a ticket may wait for its passages. */
+  readonly retrievalUsMax: number
 }
 
 export class Platform {
@@ -25,7 +28,9 @@ export class Platform {
   readonly policies: Policies
   readonly pools: readonly Pool[]
   readonly queueUsMax: number
+  readonly retrievalUsMax: number
   readonly #live = new Map<string, Ticket>()
+  #isSteppingDown = false
   #isDraining = false
   #whenIdle: (() => void) | undefined
 
@@ -34,11 +39,17 @@ export class Platform {
     this.turnstile = options.turnstile
     this.pools = options.pools
     this.queueUsMax = options.queueUsMax
+    this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
   }
 
   get liveCount(): number {
     return this.#live.size
+  }
+
+  /** Going away soon: still serving, but no longer to be chosen. */
+  get isSteppingDown(): boolean {
+    return this.#isSteppingDown || this.#isDraining
   }
 
   get isDraining(): boolean {
@@ -60,6 +71,20 @@ export class Platform {
       promptTokens: promptTokensOf(request),
       isStreamed: request.isStreamed,
     })
+  }
+
+  /** Replicas whose health changed: the dispatcher uses them more, less or not at all. */
+  applyHealth(changes: readonly HealthChange[]): void {
+    for (const { replicaId, isReady, allowance, kind, because } of changes) {
+      this.world.journal.record({
+        kind: 'replica-health',
+        at: this.world.clock.now(),
+        replicaId,
+        health: kind,
+        because,
+      })
+      this.turnstile.replicaChanged(replicaId, { isReady, allowance })
+    }
   }
 
   /** What the caller of this request has left, over every scope that it spends from. */
@@ -88,6 +113,11 @@ export class Platform {
   depart(ticket: Ticket): void {
     this.#live.delete(ticket.id)
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
+  }
+
+  /** Readiness says no from here on, so that balancers look elsewhere; everybody who comes is still served. */
+  stepDown(): void {
+    this.#isSteppingDown = true
   }
 
   /** Takes no more requests; resolves when the last live ticket has ended. */

@@ -1,7 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
-import { meanCostOf } from '../domain/plan.ts'
+import { type Estimate, meanCostOf } from '../domain/plan.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
@@ -30,7 +30,7 @@ export interface NoPlace {
 
 interface Place {
   readonly poolId: string
-  readonly backlog: BacklogPart
+  backlog: BacklogPart
   /** Decided before anybody asked. */
   turn: Turn | undefined
   resolve: ((turn: Turn) => void) | undefined
@@ -81,6 +81,20 @@ export class Turnstile {
     ticket.phase = 'waiting'
     const now = this.#clock.now()
     return this.#enter(ticket, offer, () => this.#dispatcher.offerAgain(now, offer))
+  }
+
+  /** What it waited for is there: it may have its turn, with what it is now known to need. */
+  ready(ticket: Ticket, estimate: Estimate): void {
+    const place = this.#places.get(ticket.id)
+    // Expired, evicted or cancelled meanwhile.
+    if (place === undefined || place.turn !== undefined) return
+    const wait = this.#waitOf(place.poolId)
+    const now = this.#clock.now()
+    wait?.withdrawn(place.backlog)
+    place.backlog = { ...place.backlog, cost: estimate.cost }
+    wait?.join(now, place.backlog)
+    if (ticket.offer !== undefined) ticket.offer = { ...ticket.offer, estimate, isReady: true }
+    this.#apply(this.#dispatcher.ready(now, ticket.id, estimate))
   }
 
   takeTurn(ticket: Ticket): Turn | Promise<Turn> {

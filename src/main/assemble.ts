@@ -7,6 +7,7 @@ import type { Replica } from '../domain/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies, PoolPolicies } from '../lifecycle/policies.ts'
 import type { Backends, Capacity, Journal } from '../lifecycle/ports.ts'
+import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
 import { Calibration } from '../policy/admission/calibration.ts'
 import { LengthReport } from '../policy/admission/length-report.ts'
@@ -23,6 +24,8 @@ import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
 import { TokenRatio } from '../policy/planning/token-ratio.ts'
+import { Health } from '../policy/routing/health.ts'
+import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { type PoolSpeed, speedOfEngine, speedUnknown } from './pool-speed.ts'
 
@@ -34,6 +37,8 @@ export interface Parts {
   readonly clock: Clock
   readonly journal: Journal
   readonly backends: Backends
+  /** Nothing is ever found if absent. */
+  readonly retriever?: Retriever
 }
 
 export function assemble(config: Config, parts: Parts): Platform {
@@ -46,16 +51,21 @@ export function assemble(config: Config, parts: Parts): Platform {
   for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   return new Platform({
-    world: { ...parts, capacity: soleHolder },
+    world: { ...parts, capacity: soleHolder, retriever: parts.retriever ?? noRetriever },
     turnstile,
     policies,
     pools: setups.map(({ pool }) => pool),
     queueUsMax: msToUs(config.queue.waitMsMax),
+    retrievalUsMax: msToUs(config.retrieval.budgetMs),
   })
 }
 
 /** One gateway alone holds all the room there is; limits bound it. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
+
+const noRetriever: Retriever = {
+  retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
+}
 
 interface KnownPool {
   readonly setup: PoolSetup
@@ -67,10 +77,12 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
   const pools = known.map((pool) => makePool(pool, now))
   const models = toModels(config)
   const rng = Rng.stream(config.seed, 'retry-jitter')
+  const placer = new RoutingPlacer({ rng: Rng.stream(config.seed, 'routing') })
+  const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
   return {
     mode: config.admission.mode,
-    rungs: DEFAULT_RUNGS,
-    ladder: new Ladder(DEFAULT_RUNGS),
+    rungs,
+    ladder: new Ladder(rungs),
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
     lengths: new LengthReport(),
     tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
@@ -80,12 +92,15 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
         outputTokenCost: outputWeight,
         fairness: config.fairness.order,
       },
+      placer,
     }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),
     models: new Map(models.map((model) => [model.name, model])),
     ratios: new Map(models.map((model) => [model.name, new TokenRatio()])),
-    poolsByModel: new Map(pools.map((known) => [known.pool.model, known])),
+    poolsByModel: Map.groupBy(pools, (known) => known.pool.model),
+    placer,
+    health: new Health(),
     poolsById: new Map(pools.map((known) => [known.pool.id, known])),
     outputWeight,
     jitter: () => rng.next(),
@@ -133,6 +148,7 @@ function addReplicas(
   policies.dispatcher.addPool(setup.pool.id)
   for (const replica of setup.pool.replicas) {
     const limit = makeLimit(limitSpecOf(setup, speed, interTokenUsMax))
+    policies.health.add(now, replica.id, setup.pool.id, true)
     policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax: speed.kvTokensMax, isReady: false })
     policies.dispatcher.replicaChanged(now, replica.id, { allowance: soleHolder.allowance(replica) })
   }

@@ -11,6 +11,7 @@ import { makeReport, type Report } from '../sim/report.ts'
 import { runScenario } from '../sim/run-scenario.ts'
 import type { Scenario } from '../sim/scenario.ts'
 import { ClientScripts } from '../sim/scripts.ts'
+import type { TraceRequest } from '../sim/trace.ts'
 import { SimulatedFleet } from '../sim/world.ts'
 import { assemble } from './assemble.ts'
 import { engineOptionsOf } from './engine-options.ts'
@@ -20,6 +21,8 @@ import { callersOf, configOf, partsOf } from './scenario-config.ts'
 export interface SimulateOptions {
   readonly seed: number
   readonly onProgress?: (atS: number) => void
+  /** A recorded workload in place of the scenario's own. */
+  readonly trace?: Iterable<TraceRequest> | undefined
   /** Hears every journal entry, in order. */
   readonly onEntry?: (entry: Entry) => void
   /** Measures real time; only the report's `wall` depends on it. */
@@ -64,6 +67,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     callers,
     collector,
     laws,
+    ...(options.trace === undefined ? {} : { trace: options.trace }),
     onProgress: options.onProgress ?? (() => {}),
   })
   return makeReport(collector, {

@@ -175,7 +175,7 @@ const PAUSE_US = 100_000
 const ROUND_TRIP_US = 1_000
 
 /** A system part and turns: the last one is the question. */
-function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Segment[] {
+export function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Segment[] {
   const systemTokens = Math.min(prefixTokens ?? SYSTEM_TOKENS_MAX, promptTokens - 1)
   const segments: Segment[] = systemTokens > 0 ? [{ role: 'system', tokens: systemTokens }] : []
   let left = promptTokens - Math.max(0, systemTokens)
@@ -188,7 +188,7 @@ function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Seg
 }
 
 /** Takes everything at once; remembers only how it was refused. */
-class SimSink implements Sink {
+export class SimSink implements Sink {
   refusal: Refusal | undefined
 
   start(): void {}

@@ -5,13 +5,15 @@ import type { EngineView } from '../engine/engine-view.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { serveRequest } from '../lifecycle/serve-request.ts'
-import { Client } from './client.ts'
+import { Client, type Serve } from './client.ts'
 import type { Collector } from './collector.ts'
 import { scheduleFaults } from './faults.ts'
 import type { LawChecker } from './laws.ts'
 import { type EngineLook, type EnginesUse, enginesUse } from './report.ts'
 import type { Scenario } from './scenario.ts'
 import type { ClientScripts } from './scripts.ts'
+import type { TraceRequest } from './trace.ts'
+import { TraceClient } from './trace-client.ts'
 import type { SimulatedFleet } from './world.ts'
 
 /**
@@ -28,6 +30,8 @@ export interface Run {
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
   readonly collector: Collector
   readonly laws: LawChecker
+  /** A recorded workload in place of the described one. */
+  readonly trace?: Iterable<TraceRequest>
   /** Called now and then with the simulated time. */
   readonly onProgress: (atS: number) => void
 }
@@ -50,7 +54,8 @@ export async function runScenario(run: Run): Promise<RunEnd> {
   // The first probes need virtual time to pass through their promises.
   void loop.start()
   await clock.run(clock.now() + 1)
-  startClients(run, endAt)
+  if (run.trace === undefined) startClients(run, endAt)
+  else startTrace(run, run.trace, endAt)
   scheduleFaults(clock, fleet, scenario.faults ?? [])
   const { warmUntil, windowUs } = collector.options
   watchWindows(run, windowUs, endAt)
@@ -94,11 +99,18 @@ function startClients(run: Run, endAt: number): void {
       const count = (sessions.get(caller.tenant.id) ?? 0) + 1
       sessions.set(caller.tenant.id, count)
       const name = count === 1 ? caller.tenant.id : `${caller.tenant.id}.${count}`
-      const serve = (...asked: Parameters<typeof serveRequest> extends [unknown, ...infer Rest] ? Rest : never) =>
-        serveRequest(platform, ...asked)
+      const serve: Serve = (...asked) => serveRequest(platform, ...asked)
       new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scenario.load ?? 1 }).start()
     }
   }
+}
+
+function startTrace(run: Run, requests: Iterable<TraceRequest>, endAt: number): void {
+  const { scenario, clock, platform, scripts, callers } = run
+  const spec = scenario.workload[0]
+  if (spec === undefined) throw new Error('a scenario has at least one stream')
+  const serve: Serve = (...asked) => serveRequest(platform, ...asked)
+  new TraceClient({ clock, scripts, serve, requests, callers, spec, endAt }).start()
 }
 
 /** Looks at the engines at both ends of a stretch; who calls what it returns learns what they did in it. */

@@ -6,6 +6,8 @@
 const OPENAI_WORDS: Readonly<Record<string, string | null>> = {
   '': null,
   null: null,
+  // Python's, put into a string: Triton's vLLM backend.
+  None: null,
   eos: 'stop',
   eos_token: 'stop',
   end_turn: 'stop',

@@ -153,7 +153,11 @@ export const DIALECTS: readonly Dialect[] = [
   {
     name: 'TGI',
     answers: speak({
-      ...{ finish: 'eos_token', usage: 'own', space: '', prelude: [':\n\n'], between: [': keep-alive\n\n'] },
+      finish: 'eos_token',
+      usage: 'own',
+      space: '',
+      prelude: [':\n\n'],
+      between: [': keep-alive\n\n'],
     }),
     full: refuses(429, { error: 'Model is overloaded', error_type: 'overloaded' }),
     unable: refuses(422, { error: '`inputs` tokens + `max_new_tokens` must be <= 4096', error_type: 'validation' }),
@@ -206,7 +210,11 @@ export const DIALECTS: readonly Dialect[] = [
   {
     name: 'a proxy that loses the type and the end',
     answers: speak({
-      ...{ finish: 'stop', usage: 'every', eol: '\r\n', hasDone: false, contentType: undefined },
+      finish: 'stop',
+      usage: 'every',
+      eol: '\r\n',
+      hasDone: false,
+      contentType: undefined,
       prelude: ['\r\n', 'event: ping\r\ndata:\r\n\r\n', 'retry: 1000\r\n\r\n'],
     }),
     full: refuses(529, '<html>overloaded</html>'),

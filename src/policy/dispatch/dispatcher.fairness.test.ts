@@ -164,10 +164,13 @@ describe('room', () => {
     const granted: string[] = []
     const offer = (ticketId: string, estimate: Estimate): void => {
       const who = { tenant: makeTenant(ticketId), key: makeKey(ticketId, ticketId), band: 'standard', bid: 0 } as const
-      const offered = dispatcher.offer(0, {
-        ...{ ticketId, poolId: 'pool', ...who, estimate, arrivedAt: 0, expiresAt: 1e15, isReady: true },
-      })
-      for (const effect of offered.effects) granted.push(effect.ticketId)
+      const times = { arrivedAt: 0, expiresAt: 1e15, isReady: true }
+      const offered = dispatcher.offer(0, { ticketId, poolId: 'pool', ...who, ...times, estimate })
+      for (const effect of offered.effects) {
+        granted.push(effect.ticketId)
+        // Its prompt is read at once: what is bounded here is what comes after.
+        if (effect.kind === 'granted') dispatcher.begin(0, effect.lease.id)
+      }
     }
     offer('one', makeEstimate(4_000, 8))
     offer('two', makeEstimate(4_000, 8))

@@ -5,6 +5,7 @@ import { toPools, toTenants } from '../config/to-domain.ts'
 import type { Entry } from '../domain/entry.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
+import type { OutputLengths } from '../policy/planning/output-length.ts'
 import { Collector } from '../sim/collector.ts'
 import { LawChecker } from '../sim/laws.ts'
 import { makeReport, type Report } from '../sim/report.ts'
@@ -27,6 +28,8 @@ export interface SimulateOptions {
   readonly onEntry?: (entry: Entry) => void
   /** Measures real time; only the report's `wall` depends on it. */
   readonly wallMs?: () => number
+  /** Instead of predicting lengths from history. */
+  readonly outputs?: OutputLengths
 }
 
 const WINDOW_S = 5
@@ -53,7 +56,10 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   }
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
-  const platform = assemble(config, { clock, journal, backends: fleet })
+  const platform = assemble(config, {
+    ...{ clock, journal, backends: fleet },
+    ...(options.outputs === undefined ? {} : { outputs: options.outputs }),
+  })
   const wallMs = options.wallMs ?? (() => 0)
   const startedMs = wallMs()
   const callers = callersOf(config, groupOf)

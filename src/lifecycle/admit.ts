@@ -63,7 +63,11 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     ticket.admittedAt = undefined
     return { kind: 'rejected', refusal: refusalFor(platform, ticket, noPlace) }
   }
-  ticket.reservation = policies.budgets.reserve(now, scopesOf(request), verdict.reserveTokens)
+  // Observe-only lets in who is over its budget; nothing is held for it then.
+  const scopes = scopesOf(request)
+  const isAffordable =
+    policies.mode === 'enforce' || policies.budgets.refusalFor(now, scopes, verdict.reserveTokens) === undefined
+  if (isAffordable) ticket.reservation = policies.budgets.reserve(now, scopes, verdict.reserveTokens)
   ticket.phase = 'waiting'
   platform.world.journal.record({
     kind: 'admitted',

@@ -2,6 +2,7 @@ import { bench } from './bench.ts'
 import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
+import { demo } from './demo.ts'
 import { engine } from './engine.ts'
 import { engineFit } from './engine-fit.ts'
 import { engineValidate } from './engine-validate.ts'
@@ -15,6 +16,7 @@ export const commands: readonly Command[] = [
   serve,
   simulate,
   bench,
+  demo,
   explain,
   engine,
   engineFit,

@@ -14,7 +14,8 @@ describe('help', () => {
   it('lists every command', async () => {
     const { exitCode, out } = await run('--help')
     expect(exitCode).toBe(0)
-    for (const { name, summary } of commands) expect(out).toContain(`${name.padEnd(12)}  ${summary}`)
+    const width = Math.max(...commands.map(({ name }) => name.length))
+    for (const { name, summary } of commands) expect(out).toContain(`${name.padEnd(width)}  ${summary}`)
   })
   it.each(commands.map((command) => [command.name, command] as const))(
     'of %s tells every flag',

@@ -17,6 +17,7 @@ export type Entry =
   | OfflineSheddingChanged
   | PoolReported
   | ReplicaReported
+  | ReplicaHealth
   | PlatformChanged
   | FaultSeen
 
@@ -144,6 +145,14 @@ export interface ReplicaReported extends Stamp {
   readonly kind: 'replica-reported'
   readonly replicaId: string
   readonly isReady: boolean
+  readonly because: string
+}
+
+/** How much a replica may be used from here on: outliers are ejected for a while, newcomers start slowly. */
+export interface ReplicaHealth extends Stamp {
+  readonly kind: 'replica-health'
+  readonly replicaId: string
+  readonly health: 'away' | 'warming' | 'steady' | 'ejected' | 'trial' | 'draining'
   readonly because: string
 }
 

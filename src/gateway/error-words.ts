@@ -18,7 +18,12 @@ export const OPENAI_ERRORS: ErrorWords = {
   ofFault: ({ status, error }) => ({ status, body: errorBody(error), headers: [] }),
   ofRefusal: (refusal) => ({
     status: statusOf(refusal),
-    body: errorBody(toOpenAiError(refusal), refusal.detail),
+    body: errorBody(toOpenAiError(refusal), detailOf(refusal)),
     headers: retryHeaders(refusal),
   }),
+}
+
+/** The true time to come back is in the body too: headers stop at a minute, and an error frame has none. */
+function detailOf({ retryAfterUs, detail }: Refusal): Refusal['detail'] {
+  return retryAfterUs === undefined ? detail : { ...detail, retry_after_ms: Math.ceil(retryAfterUs / 1_000) }
 }

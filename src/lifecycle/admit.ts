@@ -9,6 +9,7 @@ import { retryAfterUs } from '../policy/admission/retry-after.ts'
 import { makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
 import { feelPressure } from './feel-pressure.ts'
+import { pickPool } from './pick-pool.ts'
 import type { Platform } from './platform.ts'
 import { currentWaitUs, type Policies, type PoolPolicies, scopesOf, shareOf, waitQuestion } from './policies.ts'
 import type { Ticket } from './ticket.ts'
@@ -80,14 +81,14 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
 
 function gatherFacts(policies: Policies, now: Instant, request: Request): AdmissionFacts {
   const scopes = scopesOf(request)
-  const asked = policies.poolsByModel.get(request.model)
+  const asked = pickPool(policies, now, request, request.model)
   return {
     planning: planningFacts(policies),
     rungs: policies.rungs,
     dwellingDepth: asked === undefined ? 0 : policies.ladder.depthOf(request.tenant, asked.pool.id),
     isOfflineShed: asked?.shedding.isShed ?? false,
     poolOf: (model) => {
-      const pool = policies.poolsByModel.get(model)
+      const pool = model === request.model ? asked : pickPool(policies, now, request, model)
       return pool === undefined ? undefined : poolFacts(policies, now, request, pool)
     },
     budgetRefusal: (tokens) => policies.budgets.refusalFor(now, scopes, tokens),
@@ -95,17 +96,29 @@ function gatherFacts(policies: Policies, now: Instant, request: Request): Admiss
   }
 }
 
+/** The same for every request of a platform. */
+const planningFactsKnown = new WeakMap<Policies, PlanningFacts>()
+
 function planningFacts(policies: Policies): PlanningFacts {
+  let facts = planningFactsKnown.get(policies)
+  if (facts === undefined) {
+    facts = makePlanningFacts(policies)
+    planningFactsKnown.set(policies, facts)
+  }
+  return facts
+}
+
+function makePlanningFacts(policies: Policies): PlanningFacts {
   return {
     model: (name) => policies.models.get(name),
     speedOf: (model) => {
-      const pool = policies.poolsByModel.get(model)
+      const pool = policies.poolsByModel.get(model)?.[0]
       assert(pool !== undefined, 'a model that is planned for has a pool')
       return pool.speed
     },
     correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
     predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
-    cachedTokensOf: () => 0,
+    cachedTokensOf: (_model, request) => cachedTokens(policies, request),
     outputWeight: policies.outputWeight,
   }
 }
@@ -132,6 +145,13 @@ function poolFacts(policies: Policies, now: Instant, request: Request, known: Po
         promptTokens: plan.estimate.promptTokens,
       }),
   }
+}
+
+/** What the likeliest owner of this prompt's beginning holds of it already. */
+function cachedTokens(policies: Policies, request: Request): number {
+  if (request.prefixHashes.length === 0) return 0
+  const { prefixHashes, arrivedAt } = request
+  return policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(request) })
 }
 
 /** Whether a replica is idle is asked before a plan is made: its prompt is the least that it will need. */

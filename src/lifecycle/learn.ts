@@ -11,7 +11,8 @@ import type { Ticket } from './ticket.ts'
 
 /**
  * What did it cost, and what does that teach? Every meter hears of an ending here and nowhere else: budgets are trued
- * up, predictions are held against what happened.
+ * up, predictions are held against what happened. Nothing that goes wrong in learning changes how a ticket ends: it is
+ * counted, and the story goes on.
  */
 
 /** What an attempt turned out to be, for the dispatcher's true-up. */
@@ -40,6 +41,20 @@ function meanTokenUsOf(ticket: Ticket): number | undefined {
 
 /** An attempt is over: how fast was the engine? */
 export function learnFromAttempt(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  guarded(platform, ticket, () => learnSpeed(platform, ticket, lease, ending))
+}
+
+function guarded(platform: Platform, ticket: Ticket, learn: () => void): void {
+  try {
+    learn()
+  } catch (error) {
+    const { clock, journal } = platform.world
+    journal.record({ kind: 'fault-seen', at: clock.now(), where: 'learn', because: String(error), ticketId: ticket.id })
+  }
+}
+
+function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  tellReplica(platform, ticket, lease, ending)
   const pool = platform.policies.poolsById.get(lease.replica.poolId)
   const { plan, grantedAt, firstTokenAt } = ticket
   if (pool === undefined || plan === undefined || grantedAt === undefined || firstTokenAt === undefined) return
@@ -60,17 +75,38 @@ export function learnFromAttempt(platform: Platform, ticket: Ticket, lease: Leas
   pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
 }
 
+/** Routing learns how slow the replica is, and whether it fails. What the request or its client did is not its fault. */
+function tellReplica(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  const { placer, health } = platform.policies
+  const { grantedAt, firstTokenAt } = ticket
+  const replicaId = lease.replica.id
+  const now = platform.world.clock.now()
+  const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
+  const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
+  placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs, isFailed })
+  const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
+  if (grantedAt !== undefined && !saysNothing)
+    platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
+}
+
 /** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */
 export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Settled): void {
-  const { policies } = platform
-  const { reservation, request, plan } = ticket
+  guarded(platform, ticket, () => trueUp(platform, ticket, settled))
+  guarded(platform, ticket, () => calibrate(platform, ticket, settled))
+  guarded(platform, ticket, () => learnLengths(platform, ticket, settled))
+}
+
+function trueUp({ policies }: Platform, ticket: Ticket, { usage, at: now }: Settled): void {
+  const { reservation } = ticket
+  if (reservation === undefined) return
+  ticket.reservation = undefined
+  if (ticket.attempts === 0) policies.budgets.refund(now, reservation)
+  else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
+}
+
+function learnLengths({ policies }: Platform, ticket: Ticket, settled: Settled): void {
+  const { request, plan } = ticket
   const { usage, at: now } = settled
-  if (reservation !== undefined) {
-    ticket.reservation = undefined
-    if (ticket.attempts === 0) policies.budgets.refund(now, reservation)
-    else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
-  }
-  calibrate(platform, ticket, settled)
   if (plan === undefined || ticket.firstTokenAt === undefined || usage.outputTokens === 0) return
   const tokens = Math.round(usage.outputTokens / request.choiceCount)
   policies.outputs.observe(habitOf(request), {

@@ -1,6 +1,7 @@
 import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import type { HealthChange } from '../policy/routing/health.ts'
 import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -60,6 +61,20 @@ export class Platform {
       promptTokens: promptTokensOf(request),
       isStreamed: request.isStreamed,
     })
+  }
+
+  /** Replicas whose health changed: the dispatcher uses them more, less or not at all. */
+  applyHealth(changes: readonly HealthChange[]): void {
+    for (const { replicaId, isReady, allowance, kind, because } of changes) {
+      this.world.journal.record({
+        kind: 'replica-health',
+        at: this.world.clock.now(),
+        replicaId,
+        health: kind,
+        because,
+      })
+      this.turnstile.replicaChanged(replicaId, { isReady, allowance })
+    }
   }
 
   /** What the caller of this request has left, over every scope that it spends from. */

@@ -44,6 +44,8 @@ export async function serveRequest(
       if (noPlace !== undefined) return settle(platform, ticket, relay, endedBy(ticket, ending))
     }
   } catch (error) {
+    // It has ended, and is in the journal; what broke is how its client was told. The caller counts that.
+    if (ticket.phase === 'settled') throw error
     return settle(platform, ticket, relay, failed(platform, ticket, error))
   }
 }

@@ -23,6 +23,8 @@ import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
 import { TokenRatio } from '../policy/planning/token-ratio.ts'
+import { Health } from '../policy/routing/health.ts'
+import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { type PoolSpeed, speedOfEngine, speedUnknown } from './pool-speed.ts'
 
@@ -67,6 +69,7 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
   const pools = known.map((pool) => makePool(pool, now))
   const models = toModels(config)
   const rng = Rng.stream(config.seed, 'retry-jitter')
+  const placer = new RoutingPlacer({ rng: Rng.stream(config.seed, 'routing') })
   const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
   return {
     mode: config.admission.mode,
@@ -81,12 +84,15 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
         outputTokenCost: outputWeight,
         fairness: config.fairness.order,
       },
+      placer,
     }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),
     models: new Map(models.map((model) => [model.name, model])),
     ratios: new Map(models.map((model) => [model.name, new TokenRatio()])),
-    poolsByModel: new Map(pools.map((known) => [known.pool.model, known])),
+    poolsByModel: Map.groupBy(pools, (known) => known.pool.model),
+    placer,
+    health: new Health(),
     poolsById: new Map(pools.map((known) => [known.pool.id, known])),
     outputWeight,
     jitter: () => rng.next(),
@@ -122,6 +128,7 @@ function addReplicas(
   policies.dispatcher.addPool(setup.pool.id)
   for (const replica of setup.pool.replicas) {
     const limit = makeLimit(limitSpecOf(setup, speed, interTokenUsMax))
+    policies.health.add(now, replica.id, setup.pool.id, true)
     policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax: speed.kvTokensMax, isReady: false })
     policies.dispatcher.replicaChanged(now, replica.id, { allowance: soleHolder.allowance(replica) })
   }

@@ -74,6 +74,7 @@ export async function bench(options: BenchOptions): Promise<Benched> {
   const tally = new Tally()
   const end = await runLoad({
     ...options,
+    scale: options.scale * (scenario.load ?? 1),
     url,
     streams,
     keyOf,

@@ -5,7 +5,6 @@ import { RunClock } from '../base/run-clock.ts'
 import type { Entry } from '../domain/entry.ts'
 import { Client } from '../sim/client.ts'
 import { PromptWords } from '../sim/prompt-words.ts'
-import type { StreamSpec } from '../sim/scenario.ts'
 import { LoadScripts, LoadServe } from './load-serve.ts'
 import type { TenantStream } from './scenario-config.ts'
 
@@ -66,7 +65,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadEnd> {
   const endAt = secondsToUs(durationS)
   for (const { name, caller, spec } of streams) {
     const serve: LoadServe['serve'] = (...asked) => serving.serve(...asked)
-    new Client({ clock, scripts, serve, caller, spec: scaled(spec, scale), seed, name, endAt }).start()
+    new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scale }).start()
   }
   const state = (): LoadState => ({
     atS: Math.min(durationS, clock.now() / 1_000_000),
@@ -98,12 +97,4 @@ const DRAIN_LOOK_US = 20_000
 async function ended(clock: Clock, endAt: number, serving: LoadServe, graceS: number): Promise<void> {
   while (clock.now() < endAt && !serving.isDone) await clock.sleep(Math.min(DRAIN_LOOK_US, endAt - clock.now()))
   while (serving.inFlight > 0 && clock.now() < endAt + secondsToUs(graceS)) await clock.sleep(DRAIN_LOOK_US)
-}
-
-function scaled(spec: StreamSpec, scale: number): StreamSpec {
-  if (scale === 1) return spec
-  const { arrivals } = spec
-  return arrivals.kind === 'closed'
-    ? { ...spec, arrivals: { ...arrivals, sessions: Math.max(1, Math.round(arrivals.sessions * scale)) } }
-    : { ...spec, arrivals: { ...arrivals, ratePerS: arrivals.ratePerS * scale } }
 }

@@ -17,20 +17,30 @@ export interface UpstreamStyle {
   readonly asksUsage?: boolean
 }
 
+/** What the client's body says about these is ours to say anew. */
+const SAID_ANEW = new Set([
+  'spillway',
+  'priority',
+  'service_tier',
+  'model',
+  'max_tokens',
+  'max_completion_tokens',
+  'stream_options',
+])
+
 /** The client's body as the plan has it: fewer messages, a shorter answer, the engine's own name for the model. */
 export function upstreamBody(request: Request, plan: Plan, upstreamModel: string, style: UpstreamStyle = {}): string {
-  const { spillway: _ours, priority: _theirs, service_tier: _tier, ...body } = request.text?.body ?? {}
-  const out: Record<string, unknown> = { ...body, model: upstreamModel }
+  const body: Readonly<Record<string, unknown>> = request.text?.body ?? {}
+  const out: Record<string, unknown> = { model: upstreamModel }
+  for (const name in body) if (!SAID_ANEW.has(name)) out[name] = body[name]
   const messages = body['messages']
   if (Array.isArray(messages) && plan.keptSegments.length < messages.length) {
     out['messages'] = plan.keptSegments.map((index) => messages[index])
   }
   const theirs = body['max_completion_tokens'] === undefined ? 'max_tokens' : 'max_completion_tokens'
-  const asked = out[theirs]
-  delete out[theirs]
+  const asked = body[theirs]
   const isShort = typeof asked === 'number' && asked <= plan.outputTokensMax
   out[style.outputBound ?? theirs] = isShort ? asked : plan.outputTokensMax
-  delete out['stream_options']
   if (request.isStreamed && style.asksUsage !== false) out['stream_options'] = { include_usage: true }
   return JSON.stringify(out)
 }

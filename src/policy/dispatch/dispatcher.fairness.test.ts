@@ -164,9 +164,8 @@ describe('room', () => {
     const granted: string[] = []
     const offer = (ticketId: string, estimate: Estimate): void => {
       const who = { tenant: makeTenant(ticketId), key: makeKey(ticketId, ticketId), band: 'standard', bid: 0 } as const
-      const offered = dispatcher.offer(0, {
-        ...{ ticketId, poolId: 'pool', ...who, estimate, arrivedAt: 0, expiresAt: 1e15, isReady: true },
-      })
+      const times = { arrivedAt: 0, expiresAt: 1e15, isReady: true }
+      const offered = dispatcher.offer(0, { ticketId, poolId: 'pool', ...who, ...times, estimate })
       for (const effect of offered.effects) granted.push(effect.ticketId)
     }
     offer('one', makeEstimate(4_000, 8))

@@ -1,7 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
-import type { FairnessName, WeightChange } from '../fairness/fairness.ts'
+import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
 import type { Gauges } from '../limits/ledger.ts'
 import { Book } from './book.ts'
 import { evictTail, refusalOf, whoYields } from './bounds.ts'
@@ -212,6 +212,13 @@ export class Dispatcher {
 
   hasIdleReplica(poolId: string, estimate: Estimate): boolean {
     return this.#fleet.pools.get(poolId)?.hasIdleReplica(estimate) ?? false
+  }
+
+  /** What one key, its tenant and its org have had ahead of others and must wait for. */
+  debtOf(poolId: string, keyId: string, band: Band): Debt {
+    const pool = this.#fleet.pools.get(poolId)
+    const lane = pool?.laneOf(keyId, BANDS.indexOf(band))
+    return pool === undefined || lane === undefined ? NO_DEBT : pool.sideOf(lane).fairness.debtOf(lane)
   }
 
   /** What waits in one key's lane. */

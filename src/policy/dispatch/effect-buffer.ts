@@ -15,6 +15,12 @@ export class EffectBuffer {
   /** Everything since the last time, in order. From here it belongs to the caller. */
   take(): readonly Effect[] {
     if (this.#count === 0) return NO_EFFECTS
+    const [first] = this.#effects
+    if (this.#count === 1 && first !== undefined) {
+      this.#effects[0] = undefined
+      this.#count = 0
+      return [first]
+    }
     const taken = this.#effects.slice(0, this.#count) as Effect[]
     this.#effects.fill(undefined, 0, this.#count)
     this.#count = 0

@@ -122,6 +122,12 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     return share.isActive ? account : Math.min(share.quantum, account)
   }
 
+  /** Rounds until it is due, at a quantum each; the present one is half over for those who are still in it. */
+  debtOf(share: S): number {
+    const standing = this.standingOf(share)
+    return standing > 0 || share.quantum === 0 ? 0 : (Math.floor(-standing / share.quantum) + 0.5) * share.quantum
+  }
+
   /** Brings the account up to the present round, with today's quantum from here on, and takes the cost off. */
   #settleAccount(share: S, cost: number): void {
     share.account = this.standingOf(share) - cost

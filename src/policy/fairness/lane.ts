@@ -224,10 +224,10 @@ export class Lane extends Share {
   #place(waiter: Waiter): void {
     if (waiter.state === 'ready') {
       this.#readyCount++
-      this.#ready.push(waiter)
+      this.#ready.push(waiter, waiter.dueAt)
     } else {
       this.#unready ??= new IntervalHeap<Waiter>(isSooner)
-      this.#unready.push(waiter)
+      this.#unready.push(waiter, waiter.dueAt)
     }
   }
 

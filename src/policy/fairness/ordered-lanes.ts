@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
-import type { Fairness, FairnessName } from './fairness.ts'
+import { type Debt, type Fairness, type FairnessName, NO_DEBT } from './fairness.ts'
 import type { Lane } from './lane.ts'
 
 /**
@@ -59,6 +59,10 @@ export class OrderedLanes implements Fairness {
   takeTurn(): void {}
 
   charge(): void {}
+
+  debtOf(): Debt {
+    return NO_DEBT
+  }
 
   reweigh(): void {}
 

@@ -68,6 +68,10 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
     return ((this.#active.peekKey() ?? this.#level) - share.account) * share.weight
   }
 
+  debtOf(share: S): number {
+    return Math.max(0, -this.standingOf(share))
+  }
+
   assertInvariants(): void {
     for (const share of this.#active) {
       assert(share.isActive && this.#active.has(share), 'an active share knows its place')

@@ -20,7 +20,7 @@ import { assert } from '../../base/assert.ts'
  * placer's slowness sends less to a slow one). An attempt that began before the present state says nothing about it.
  *
  * Laws: L2 closing a replica takes no lease away. Example: five failures in a row eject for 10 s; then one ticket is
- * tried; it fails: 20 s; the next succeeds: 4 at once, after 3 s 8, … after 24 s as many as its limit allows.
+ * tried; it fails: 20 s; the next succeeds: 16 at once, after 1 s 32, … after 5 s as many as its limit allows.
  */
 export const HEALTH_DEFAULTS = {
   /** In a row: with one in a hundred failing by chance, five in a row come once in 10^10 attempts. */
@@ -35,10 +35,13 @@ export const HEALTH_DEFAULTS = {
   ejectUsMax: 300_000_000,
   /** Of a pool's replicas, rounded down: a pool of one never loses it. */
   ejectedRatioMax: 0.5,
-  /** A new replica compiles kernels and fills caches with its first answers. */
-  warmFrom: 4,
-  warmStepUs: 3_000_000,
-  warmDoublings: 8,
+  /**
+   * A new replica compiles kernels and fills caches with its first answers. Four seconds to a full batch: after a
+   * blackout the whole fleet warms at once, and every second of it is capacity that is not there.
+   */
+  warmFrom: 16,
+  warmStepUs: 1_000_000,
+  warmDoublings: 5,
 }
 
 export type HealthOptions = typeof HEALTH_DEFAULTS
@@ -65,6 +68,7 @@ interface State {
   readonly replicaId: string
   readonly poolId: string
   kind: HealthKind
+  isFounding: boolean
   since: number
   /** When the present state ends by itself; Infinity when it does not. */
   until: number
@@ -86,13 +90,17 @@ export class Health {
     this.#options = { ...HEALTH_DEFAULTS, ...options }
   }
 
-  /** Known from here on; takes nothing until a probe says that it is ready. */
-  add(now: number, replicaId: string, poolId: string): readonly HealthChange[] {
+  /**
+   * Known from here on; takes nothing until a probe says that it is ready. One that was there before we were
+   * (`isFounding`) has long been warm: a gateway that restarts must not slow its whole fleet down.
+   */
+  add(now: number, replicaId: string, poolId: string, isFounding = false): readonly HealthChange[] {
     assert(!this.#states.has(replicaId), 'a replica joins once')
     const state: State = {
       replicaId,
       poolId,
       kind: 'away',
+      isFounding,
       since: now,
       until: Number.POSITIVE_INFINITY,
       isProbedReady: false,
@@ -124,6 +132,10 @@ export class Health {
     if (state.isDraining) return NO_CHANGES
     if (!isReady) return this.#enter(now, state, 'away', 'its probe says that it is not ready')
     state.failuresInRow = 0
+    if (state.isFounding) {
+      state.isFounding = false
+      return this.#enter(now, state, 'steady', 'it was ready when we started')
+    }
     return this.#enter(now, state, 'warming', 'it is ready again: slow start')
   }
 

@@ -35,5 +35,10 @@ function shown(cell: Cell): string {
   if (typeof cell === 'string') return cell
   const size = Math.abs(cell)
   const digits = size >= 100 || Number.isInteger(cell) ? 0 : size >= 1 ? 1 : 3
-  return cell.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  const rounded = Number(cell.toFixed(digits))
+  // No negative zero.
+  return (rounded === 0 ? 0 : rounded).toLocaleString('en-US', {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  })
 }

@@ -106,6 +106,20 @@ export class Crowd {
     return effects
   }
 
+  /**
+   * Looks a random tenant's records up and changes nothing: what the same memory costs without any scheduling. A cycle
+   * meets three tenants (the one that arrives, the one that returns, the one that goes).
+   */
+  lookUp(): number {
+    let seen = 0
+    for (let i = 0; i < 3; i++) {
+      const who = this.#rng.below(this.#tenants.length)
+      seen += this.dispatcher.backlogOf('pool', this.#tenants[who]?.id ?? '')?.queuedCount ?? 0
+      seen += this.dispatcher.laneOf('pool', this.#keys[who]?.id ?? '', 'standard')?.cost ?? 0
+    }
+    return seen
+  }
+
   cycle(): void {
     this.offer(this.nextOffer())
     this.release()

@@ -4,8 +4,8 @@ import { cpuUsOf, type Finding, quantile, tell } from './tell.ts'
 /**
  * Claim: with 10,000 queued tickets of 1,000 tenants, a full cycle (offer, dispatch, settle) takes under 5 µs on
  * average, and one scheduling decision (a lease comes back, the next ticket is chosen and placed) under 100 µs at p99.
- * Batches of 50,000 cycles, because neighbours on the same processor empty its caches: the quietest tells what the code
- * costs, the median what the machine made of it.
+ * The mean is of this thread's processor time. Neighbours on the same machine raise that too, by emptying its caches:
+ * the quietest batch of 50,000 cycles shows by how much.
  */
 const WARM_UP = 100_000
 const BATCHES = 10
@@ -19,7 +19,7 @@ const startedAt = performance.now()
 const batchUs: number[] = []
 for (let batch = 0; batch < BATCHES; batch++) batchUs.push(cpuUsOf(CYCLES_PER_BATCH, () => crowd.cycle()))
 const wallUs = ((performance.now() - startedAt) * 1_000) / (BATCHES * CYCLES_PER_BATCH)
-batchUs.sort((a, b) => a - b)
+const meanUs = batchUs.reduce((sum, us) => sum + us, 0) / BATCHES
 
 const tookUs = new Float64Array(DECISIONS)
 for (let i = 0; i < DECISIONS; i++) {
@@ -32,13 +32,8 @@ tookUs.sort()
 crowd.dispatcher.assertInvariants()
 
 const findings: Finding[] = [
-  {
-    name: 'cycle, mean of the quietest of ten batches',
-    value: batchUs[0] as number,
-    unit: 'µs of processor',
-    below: 5,
-  },
-  { name: 'cycle, mean of the median batch', value: batchUs[BATCHES / 2] as number, unit: 'µs of processor' },
+  { name: 'cycle, mean', value: meanUs, unit: 'µs of processor', below: 5 },
+  { name: 'cycle, quietest of ten batches', value: Math.min(...batchUs), unit: 'µs of processor' },
   { name: 'cycle, mean on the wall', value: wallUs, unit: 'µs' },
   { name: 'decision, p50', value: quantile(tookUs, 0.5), unit: 'µs' },
   { name: 'decision, p99', value: quantile(tookUs, 0.99), unit: 'µs', below: 100 },

@@ -143,7 +143,9 @@ class Engine {
 
   #token(one: Sequence): void {
     one.generated++
-    if (one.generated === 1) one.firstAt = this.#now
+    if (one.generated > 1) return
+    one.firstAt = this.#now
+    this.#start(this.#dispatcher.begin(this.#now, one.leaseId))
   }
 
   #finish({ leaseId, prompt, output, grantedAt, firstAt }: Sequence): void {

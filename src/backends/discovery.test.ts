@@ -1,4 +1,7 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../test/support/eventually.ts'
 import { json, type Reply, ScriptedServer } from '../../test/support/scripted-server.ts'
@@ -6,7 +9,7 @@ import { LiveClock } from '../base/live-clock.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import { compareEndpoints, type Endpoint } from './discovery.ts'
 import { type DnsAnswer, DnsDiscovery, NoSuchName } from './dns-discovery.ts'
-import { KubernetesDiscovery } from './http-kubernetes.ts'
+import { IN_CLUSTER, KubernetesDiscovery, readTokenFile } from './http-kubernetes.ts'
 import { LiveDnsResolver } from './live-dns.ts'
 
 const idsOf = (endpoints: readonly Endpoint[]): string[] => endpoints.map(({ id }) => id)
@@ -88,6 +91,11 @@ describe('DNS', () => {
 })
 
 describe('Kubernetes', () => {
+  const tokenPath = join(mkdtempSync(join(tmpdir(), 'spillway-')), 'token')
+  writeFileSync(tokenPath, 'pod-token\n')
+
+  it('knows where a pod finds its credentials', () => expect(IN_CLUSTER.tokenPath).toMatch(/serviceaccount/))
+
   const PATH = '/apis/discovery.k8s.io/v1/namespaces/ml/endpointslices'
   const slice = (
     name: string,
@@ -107,9 +115,9 @@ describe('Kubernetes', () => {
     readonly lists: Endpoint[][]
     readonly failures: string[]
     readonly server: ScriptedServer
-    send(event: object): void
-    hangUp(): void
-    stop(): Promise<void>
+    readonly send: (event: object) => void
+    readonly hangUp: () => void
+    readonly stop: () => Promise<void>
   }
 
   async function follow(list: Reply): Promise<Follow> {
@@ -129,7 +137,7 @@ describe('Kubernetes', () => {
       namespace: 'ml',
       service: 'vllm',
       port: 'http',
-      token: () => Promise.resolve('pod-token'),
+      token: readTokenFile(tokenPath),
       clock: new LiveClock(),
       onFailure: (because) => failures.push(because),
     })

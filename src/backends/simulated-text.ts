@@ -3,6 +3,7 @@ import { fnv1a32, Rng } from '../base/rng.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import { type EngineKnobs, readEngineKnobs } from '../wire/engine-knobs.ts'
+import { passageText } from '../wire/passage-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { BlockNames } from './block-names.ts'
 import { AnswerMaterial } from './extract-answer.ts'
@@ -60,7 +61,7 @@ export class SimulatedText implements Scripts {
   *#make(body: Body, request: Request, plan: Plan): LongWork<ScriptsMade> {
     const { contextTokensMax, reader } = this.#options
     const read = yield* reader.reading(body)
-    const prompts = promptsOf(read, plan)
+    const prompts = promptsOf(read, plan, reader.tokenizer)
     const longest = Math.max(...prompts.map(({ tokenCount }) => tokenCount))
     if (read.isCut || longest >= contextTokensMax) {
       const count = read.isCut ? `more than ${contextTokensMax}` : String(longest)
@@ -114,14 +115,25 @@ interface OnePrompt {
 }
 
 /** The plan's messages as one prompt; the prompts of a completion each by itself. */
-function promptsOf(read: ReadPrompt, plan: Plan): OnePrompt[] {
+function promptsOf(read: ReadPrompt, plan: Plan, tokenizer: Tokenizer): OnePrompt[] {
   if (read.kind === 'completion') return read.segments.map((segment) => onePrompt([segment], read.tail))
-  return [
-    onePrompt(
-      plan.keptSegments.flatMap((index) => read.segments[index] ?? []),
-      read.tail,
+  const kept = plan.keptSegments.flatMap((index) => read.segments[index] ?? [])
+  return [onePrompt(withPassages(kept, plan, tokenizer), read.tail)]
+}
+
+/** What retrieval found stands in front of the last question; planning has bounded how much that is. */
+function withPassages(kept: readonly ReadSegment[], plan: Plan, tokenizer: Tokenizer): readonly ReadSegment[] {
+  if (plan.passages === undefined || plan.passages.length === 0) return kept
+  const text = passageText(plan.passages)
+  const passages: ReadSegment = { role: 'passage', text, tokens: encodeWhole(tokenizer, text), otherTokens: 0 }
+  return kept.toSpliced(
+    Math.max(
+      0,
+      kept.findLastIndex(({ role }) => role === 'user'),
     ),
-  ]
+    0,
+    passages,
+  )
 }
 
 function onePrompt(segments: readonly ReadSegment[], tail: readonly number[]): OnePrompt {

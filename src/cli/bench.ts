@@ -24,6 +24,8 @@ export const bench: Command = {
     model: { type: 'string', value: 'NAME', meaning: 'ask for this model, whatever the scenario calls it' },
     duration: { type: 'string', value: 'SECONDS', meaning: 'stop sending after so long (default: as the scenario)' },
     requests: { type: 'string', value: 'N', meaning: 'stop sending after so many (default 1,000,000)' },
+    trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the described one' },
+    speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
     scale: { type: 'string', value: 'FACTOR', meaning: 'multiply every rate (default 1)' },
     'in-flight': { type: 'string', value: 'N', meaning: 'open streams at once, at most (default 10,000)' },
     seed: { type: 'string', value: 'N', meaning: 'same seed, same requests at the same times (default 1)' },
@@ -39,10 +41,9 @@ export const bench: Command = {
   async run(flags, io) {
     // Loaded when the command runs: help and version need none of the platform.
     const { bench: runBench } = await import('../main/bench.ts')
-    const { loadScenario } = await import('../main/fs-scenario.ts')
     const name = textFlag(flags, 'argument')
     if (name === undefined) throw new UsageError(`which scenario? Try: ${bench.examples[0]}`)
-    const { scenario } = loadScenario(name)
+    const { scenario, trace } = await withTrace(name, flags)
     const url = textFlag(flags, 'url') ?? 'http://127.0.0.1:8080'
     const durationS = numberFlag(flags, 'duration', { above: 0, max: 86_400 }) ?? scenario.durationS
     const progress = new ProgressLine(process.stderr)
@@ -50,6 +51,7 @@ export const bench: Command = {
     try {
       const benched = await runBench({
         scenario,
+        ...(trace !== undefined && { trace }),
         url,
         keys: keysOf(flags),
         model: textFlag(flags, 'model'),
@@ -60,7 +62,9 @@ export const bench: Command = {
         inFlightMax: numberFlag(flags, 'in-flight', { above: 0, max: 50_000 }) ?? 10_000,
         ignoresEos: flags['ignore-eos'] === true,
         onStart: (tenants) =>
-          io.err(`Sending "${scenario.name}" to ${url} for ${durationS} s, as ${tenants} tenants. Ctrl-C ends it.`),
+          io.err(
+            `Sending "${scenario.name}" to ${url} for ${durationS} s, as ${tenants} tenant${tenants === 1 ? '' : 's'}. Ctrl-C ends it.`,
+          ),
         onTick: ({ atS, sent, inFlight }, tally) => {
           const { completed, shed, failed } = tally.total
           const detail = `${Math.round(atS)} of ${durationS} s: ${sent} sent, ${inFlight} open, ${completed} done, ${shed} shed, ${failed} failed`
@@ -80,6 +84,14 @@ export const bench: Command = {
       forget()
     }
   },
+}
+
+async function withTrace(name: string, flags: FlagValues) {
+  const { openBenchScenario } = await import('../main/bench-scenario.ts')
+  const path = textFlag(flags, 'trace')
+  const factor = numberFlag(flags, 'speed', { above: 0 }) ?? 1
+  const seed = numberFlag(flags, 'seed', { min: 0, isWhole: true }) ?? 1
+  return openBenchScenario(name, path === undefined ? undefined : { path, factor, seed })
 }
 
 function keysOf(flags: FlagValues): readonly string[] {

@@ -31,6 +31,24 @@ export const CHOICES_MAX = 8
 /** Retrieval later than this would eat the time to first token that tenants are promised. */
 export const RETRIEVAL_BUDGET_MS = 150
 export const CACHE_TTL_S = 300
+/** Five passages of 170 tokens: what a small model still reads with attention. */
+export const PASSAGES_DEFAULT = 5
+export const PASSAGES_MAX = 20
+/** Beside the process, where a person would look for it and a container mounts a volume. */
+export const DATA_PATH = '.spillway/store'
+export const RETRIEVAL_PORT = 8_090
+export const EMBEDDER_MODEL = 'text-embedding'
+export const EMBEDDER_DIMENSIONS = 768
+/** For passages; a question waits no longer than the retrieval budget. */
+export const EMBEDDER_TIMEOUT_MS = 10_000
+/** Far below what anybody notices, and enough for questions of a busy second to meet. */
+export const EMBEDDER_BATCH_WAIT_MS = 2
+/** From a calibration on paraphrases and near misses (bench/retrieval/README.md). */
+export const ANSWER_SIMILARITY_MIN = 0.95
+/** What people who want the same answer again send: 0, or next to nothing. */
+export const ANSWER_TEMPERATURE_MAX = 0.3
+export const ANSWER_TTL_S = 3_600
+export const ANSWERS_MAX = 1_000
 
 /** vLLM's default for sequences in one batch. */
 export const BATCH_SIZE_MAX = 256
@@ -56,3 +74,6 @@ export const PROFILE_SMALL = 'h100-llama-8b'
 
 /** Load balancers hang up on a silent connection after 30 to 60 seconds; clients look sooner. */
 export const KEEP_ALIVE_MS = 10_000
+
+/** Nobody balances a laptop. Before a balancer: a little more than the interval of its health checks. */
+export const SHUTDOWN_DELAY_MS = 0

@@ -239,11 +239,11 @@ describe('keys', () => {
 models: [{ name: m }]
 pools:
   - model: m
-    backend: { kind: http-openai, url: "http://me:pass@a/v1", apiKeyEnv: UP, headers: { x-key: header-secret } }`
+    backend: { kind: http-openai, url: "http://me:url-secret@a/v1", apiKeyEnv: UP, headers: { x-key: header-secret } }`
     const config = load(yaml, { UP: 'upstream-secret' })
     expect(config.pools[0]?.backend).toMatchObject({ apiKey: 'upstream-secret' })
     const printed = JSON.stringify(redacted(config))
-    for (const secret of ['upstream-secret', 'header-secret', 'pass', HASH]) expect(printed).not.toContain(secret)
+    for (const secret of ['upstream-secret', 'header-secret', 'url-secret', HASH]) expect(printed).not.toContain(secret)
     expect(printed).toContain('x-key')
   })
 })

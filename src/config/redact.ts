@@ -13,7 +13,7 @@ export function redacted(config: Config): unknown {
 function hide(value: unknown, key: string): unknown {
   if (key === 'apiKey') return HIDDEN
   if (key === 'hash' && typeof value === 'string') return `${value.slice(0, 'sha256:'.length + 8)}…`
-  if (typeof value === 'string') return value.replace(/^(https?:\/\/)[^@/]*@/, `$1${HIDDEN}@`)
+  if (typeof value === 'string') return value.replace(/^([a-z]+:\/\/)[^@/]*@/, `$1${HIDDEN}@`)
   if (Array.isArray(value)) return value.map((item) => hide(item, ''))
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).filter(([, child]) => child !== undefined)

@@ -5,6 +5,7 @@ import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
+import { RetrievalSchema } from './schema-retrieval.ts'
 import { SloSchema, TenantSchema } from './schema-tenants.ts'
 
 /**
@@ -50,6 +51,10 @@ const ServerSchema = section(
     keepAliveMs: durationMs(defaults.KEEP_ALIVE_MS, {
       minimum: 1,
       description: 'A stream that waits this long for its first token gets its headers, then a comment as often.',
+    }),
+    shutdownDelayMs: durationMs(defaults.SHUTDOWN_DELAY_MS, {
+      description:
+        'After SIGTERM `/health/ready` says no for this long before anybody is turned away: time for balancers to look.',
     }),
     shutdownGraceMs: durationMs(defaults.SHUTDOWN_GRACE_MS, {
       description: 'After SIGTERM running answers may take this long; then they end with an error frame.',
@@ -127,25 +132,6 @@ const LimitsSchema = section(
     ),
   },
   'What one request may ask for.',
-)
-
-const RetrievalSchema = section(
-  {
-    budgetMs: durationMs(defaults.RETRIEVAL_BUDGET_MS, {
-      env: 'RETRIEVAL_BUDGET_MS',
-      description:
-        'Retrieval that takes longer is done without. Takes effect with retrieval, which is not in this version.',
-    }),
-    cacheTtlS: Type.Integer({
-      default: defaults.CACHE_TTL_S,
-      minimum: 0,
-      maximum: 31_536_000,
-      env: 'CACHE_TTL_S',
-      description:
-        'Seconds that retrieved passages are kept. Takes effect with retrieval, which is not in this version.',
-    }),
-  },
-  'Finding passages for a prompt.',
 )
 
 const EngineSchema = section(

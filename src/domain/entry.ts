@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import type { RetrievalOutcome } from './corpus.ts'
 import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Band } from './tenant.ts'
@@ -10,6 +11,7 @@ import type { Band } from './tenant.ts'
 export type Entry =
   | Arrived
   | Admitted
+  | RetrievalEnded
   | Granted
   | AttemptEnded
   | Settled
@@ -19,6 +21,8 @@ export type Entry =
   | ReplicaReported
   | ReplicaHealth
   | PlatformChanged
+  | BreakerChanged
+  | DocumentIndexed
   | FaultSeen
 
 interface Stamp {
@@ -46,6 +50,19 @@ export interface Admitted extends Stamp {
   readonly predictedWaitUs: number
   readonly predictedTtftUs: number
   readonly predictedFinishUs: number
+  readonly because: string
+}
+
+/** Passages were looked for while the ticket waited. */
+export interface RetrievalEnded extends Stamp {
+  readonly kind: 'retrieval-ended'
+  readonly ticketId: string
+  readonly tenantId: string
+  readonly outcome: RetrievalOutcome
+  readonly passageCount: number
+  readonly passageTokens: number
+  readonly tookUs: number
+  readonly budgetUs: number
   readonly because: string
 }
 
@@ -159,6 +176,23 @@ export interface ReplicaHealth extends Stamp {
 export interface PlatformChanged extends Stamp {
   readonly kind: 'platform-changed'
   readonly state: 'starting' | 'ready' | 'draining' | 'stopped'
+  readonly because: string
+}
+
+/** Something that requests use is left alone for a while after failures (`open`), or is used again (`closed`). */
+export interface BreakerChanged extends Stamp {
+  readonly kind: 'breaker-changed'
+  readonly what: string
+  readonly state: 'open' | 'closed'
+}
+
+/** A document is in its corpus, or will never be. */
+export interface DocumentIndexed extends Stamp {
+  readonly kind: 'document-indexed'
+  readonly tenantId: string
+  readonly status: 'completed' | 'failed'
+  readonly passageCount: number
+  readonly tookUs: number
   readonly because: string
 }
 

@@ -24,6 +24,15 @@ export interface RequestText {
   readonly body: Readonly<Record<string, unknown>>
 }
 
+/** Passages that the client wants to be answered from. */
+export interface RetrievalWish {
+  /** A corpus's id or name. */
+  readonly corpus: string
+  readonly passagesMax: number
+  /** The question's text; nothing but the retriever looks at it. */
+  readonly query: string
+}
+
 export interface Request {
   readonly id: string
   readonly tenant: Tenant
@@ -46,6 +55,7 @@ export interface Request {
   /** After this instant the answer is worth nothing to the client. */
   readonly deadlineAt: Instant
   readonly text: RequestText | undefined
+  readonly retrieval?: RetrievalWish
 }
 
 export function promptTokensOf(request: Request): number {

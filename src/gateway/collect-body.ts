@@ -10,9 +10,13 @@ export type CollectedBody =
   | { readonly kind: 'fault'; readonly fault: WireFault }
   | { readonly kind: 'gone' }
 
-export function collectBody(exchange: Exchange, bytesMax: number): Promise<CollectedBody> {
+export function collectBody(
+  exchange: Exchange,
+  bytesMax: number,
+  wantedType: string = 'application/json',
+): Promise<CollectedBody> {
   const { req, res } = exchange
-  const refusal = unsupported(req.headers['content-type'], req.headers['content-encoding'])
+  const refusal = unsupported(wantedType, req.headers['content-type'], req.headers['content-encoding'])
   if (refusal !== undefined) return Promise.resolve({ kind: 'fault', fault: refusal })
   const tooLarge = (): CollectedBody => {
     res.shouldKeepAlive = false
@@ -36,13 +40,17 @@ export function collectBody(exchange: Exchange, bytesMax: number): Promise<Colle
   })
 }
 
-function unsupported(contentType: string | undefined, encoding: string | undefined): WireFault | undefined {
+function unsupported(
+  wantedType: string,
+  contentType: string | undefined,
+  encoding: string | undefined,
+): WireFault | undefined {
   if (encoding !== undefined && encoding !== 'identity') {
     const message = `Content-Encoding '${encoding}' is not supported; send the body as it is.`
     return invalidRequest(message, null, 'unsupported_content_encoding', 415)
   }
   const type = contentType?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type === 'application/json' || type?.endsWith('+json')) return undefined
-  const message = `Content-Type '${type ?? 'none'}' is not supported; send application/json.`
+  if (type === wantedType || (wantedType === 'application/json' && type?.endsWith('+json'))) return undefined
+  const message = `Content-Type '${type ?? 'none'}' is not supported; send ${wantedType}.`
   return invalidRequest(message, null, 'unsupported_content_type', 415)
 }

@@ -4,6 +4,7 @@ import type { Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
+import { wireRetrieved } from '../wire/passage-text.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE } from '../wire/sse.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -23,11 +24,17 @@ export interface SinkOptions {
   readonly keepAliveUs: number
   /** What we tell of how it was served, beside the answer; ours if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
+  /** The client wants to see the passages that its answer was given. */
+  readonly listsPassages: boolean
 }
 
 function spillwayHeaders(head: AnswerHead): string[] {
   const headers = ['x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
+  if (head.retrieved !== undefined) {
+    const { outcome, passages } = head.retrieved
+    headers.push('x-spillway-passages', String(passages.length), 'x-spillway-retrieval', outcome)
+  }
   return headers
 }
 
@@ -56,6 +63,9 @@ export class SseSink implements Sink {
     this.#stopKeepAlive()
     this.#encoder.noteRung(head.rung)
     if (exchange.isOpen) this.#sendHead(headersOf(head))
+    if (this.#options.listsPassages && head.retrieved !== undefined) {
+      exchange.res.write(this.#encoder.aside({ spillway: { retrieval: wireRetrieved(head.retrieved, true) } }))
+    }
   }
 
   #sendHead(headers: readonly string[]): void {
@@ -152,7 +162,11 @@ export class JsonSink implements Sink {
   finish(usage: Usage): void {
     const { exchange, identity, askedModel, rateLimits, headersOf = spillwayHeaders } = this.#options
     const head = this.#head ?? { model: askedModel, rung: 'full' }
-    const more = head.rung === 'full' ? {} : { spillway: { rung: head.rung, served_model: head.model } }
+    const ours = {
+      ...(head.rung !== 'full' && { rung: head.rung, served_model: head.model }),
+      ...(head.retrieved !== undefined && { retrieval: wireRetrieved(head.retrieved, this.#options.listsPassages) }),
+    }
+    const more = Object.keys(ours).length === 0 ? {} : { spillway: ours }
     const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
     exchange.sendJson(200, body, [...rateLimits(), ...headersOf(head)])
     cutOffUnread(this.#options)

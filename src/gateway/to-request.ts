@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Instant, msToUs } from '../base/clock.ts'
-import type { Request, RequestKind, Segment } from '../domain/request.ts'
+import { fnv1a32 } from '../base/rng.ts'
+import type { Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
 import { BANDS, type Band, type Slo, type Tenant } from '../domain/tenant.ts'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
@@ -27,6 +28,9 @@ export interface RequestRules {
   /** Longest prompt, whatever the model could take; undefined leaves it to the model. */
   readonly promptTokensMax: number | undefined
   readonly estimateTokens: (text: string, model: string) => number
+  /** Passages for a request that does not say how many, and the most that any may have. */
+  readonly passagesDefault: number
+  readonly passagesMax: number
 }
 
 export type Read =
@@ -72,6 +76,11 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     const message = `The prompt has about ${promptTokens} tokens; at most ${rules.promptTokensMax} are allowed here.`
     return fault(message, param, 'context_length_exceeded')
   }
+  const retrieval = readRetrieval(asked, texts, rules)
+  if (retrieval !== undefined && !('messages' in body)) {
+    const param = 'spillway.retrieval'
+    return fault(`Invalid '${param}': passages are for chat completions only.`, param, 'unsupported_parameter')
+  }
   const wishes = readWishes(asked)
   const slo = sloFor(caller.tenant, wishes.ttftMs)
   const request: Request = {
@@ -81,7 +90,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     kind: asked.kind,
     model: known.model.name,
     segments,
-    prefixHashes: [],
+    prefixHashes: prefixHashes(`${caller.tenant.id}\u0000${known.model.name}`, texts),
     outputTokensMax: outputBound(body),
     choiceCount,
     isStreamed: body.stream === true,
@@ -91,8 +100,37 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     arrivedAt: asked.now,
     deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
     text: { body: body as Readonly<Record<string, unknown>> },
+    ...(retrieval !== undefined && { retrieval }),
   }
   return { kind: 'ok', request }
+}
+
+/** A block of the engine's prefix cache is about this many characters of text. */
+const CHARACTERS_PER_BLOCK = 64
+/** Beyond these the beginning of a prompt is long enough to tell who holds it; and hashing stays under 10 µs. */
+const PREFIX_BLOCKS_MAX = 128
+
+/**
+ * Names of the prompt's leading blocks, each chained to the one before and salted, so that equal text of two tenants has
+ * different names (law L13). They guess at the engine's own blocks, from characters instead of tokens: good enough to
+ * send a conversation to the replica that has read its beginning.
+ */
+function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
+  const hashes: number[] = []
+  let hash = fnv1a32(salt)
+  let inBlock = 0
+  for (const { role, text } of texts) {
+    hash = Math.imul(hash ^ role.length, 0x01000193)
+    for (let i = 0; i < text.length; i++) {
+      hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+      if (++inBlock < CHARACTERS_PER_BLOCK) continue
+      inBlock = 0
+      hash ^= hash >>> 15
+      hashes.push(hash >>> 0)
+      if (hashes.length === PREFIX_BLOCKS_MAX) return hashes
+    }
+  }
+  return hashes
 }
 
 function toSegment(text: SegmentText, model: string, rules: RequestRules): Segment {
@@ -139,6 +177,20 @@ function readWishes({ body, headers }: Asked): Wishes {
       (typeof body.priority === 'number' ? -body.priority : undefined),
     band: ours?.band ?? text(headers['x-spillway-band']) ?? bandOfTier(body.service_tier ?? undefined),
   }
+}
+
+/** What to look up, and where: the last thing that the user said. */
+function readRetrieval(
+  { body, headers }: Asked,
+  texts: readonly SegmentText[],
+  { passagesDefault, passagesMax }: RequestRules,
+): RetrievalWish | undefined {
+  const ours = body.spillway?.retrieval ?? undefined
+  const corpus = ours?.corpus ?? text(headers['x-spillway-corpus'])
+  if (corpus === undefined || corpus === '') return undefined
+  const wanted = ours?.top_k ?? positive(headers['x-spillway-top-k']) ?? passagesDefault
+  const query = texts.findLast((segment) => segment.role === 'user')?.text ?? ''
+  return { corpus, query, passagesMax: Math.min(Math.ceil(wanted), passagesMax) }
 }
 
 const text = (header: string | string[] | undefined): string | undefined =>

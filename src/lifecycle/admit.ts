@@ -1,12 +1,13 @@
 import { assert, unreachable } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
+import type { Passage } from '../domain/corpus.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Estimate, Plan } from '../domain/plan.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
-import { makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
+import { isSameWork, makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
 import { feelPressure } from './feel-pressure.ts'
 import { pickPool } from './pick-pool.ts'
@@ -55,7 +56,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     estimate: plan.estimate,
     arrivedAt: request.arrivedAt,
     expiresAt: Math.min(request.deadlineAt, now + waitUsMax),
-    isReady: true,
+    isReady: request.retrieval === undefined,
     prefixHashes: request.prefixHashes,
   })
   if (noPlace !== undefined) {
@@ -212,10 +213,24 @@ function refusalFor(platform: Platform, ticket: Ticket, noPlace: NoPlace): Refus
 /** The same request one rung further down, for the same model: what a second try asks of another replica. */
 export function lighterPlan(platform: Platform, request: Request, plan: Plan): Plan | undefined {
   const { policies } = platform
-  const rung = policies.rungs[plan.rung.depth + 1]
-  if (rung === undefined) return undefined
-  const planned = makePlan(request, { ...rung, isFallbackUsed: plan.model !== request.model }, planningFacts(policies))
-  return planned.kind === 'planned' && planned.plan.model === plan.model ? planned.plan : undefined
+  const isFallbackUsed = plan.model !== request.model
+  for (const rung of policies.rungs.slice(plan.rung.depth + 1)) {
+    const planned = makePlan(request, { ...rung, isFallbackUsed }, planningFacts(policies), plan.passages)
+    if (planned.kind !== 'planned' || planned.plan.model !== plan.model) return undefined
+    // A rung that takes nothing from this request (there were no passages to trim) is no lighter.
+    if (!isSameWork(planned.plan, plan)) return planned.plan
+  }
+  return undefined
+}
+
+/** The same plan with the passages that were found, and what they really cost. */
+export function planWith(platform: Platform, request: Request, plan: Plan, passages: readonly Passage[]): Plan {
+  const { policies } = platform
+  const rung = policies.rungs[plan.rung.depth]
+  assert(rung !== undefined, 'a plan was made on a rung')
+  const isFallbackUsed = plan.model !== request.model
+  const planned = makePlan(request, { ...rung, isFallbackUsed }, planningFacts(policies), passages)
+  return planned.kind === 'planned' ? planned.plan : plan
 }
 
 const SHUTTING_DOWN: Refusal = {

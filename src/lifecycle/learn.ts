@@ -5,6 +5,7 @@ import { promptTokensOf } from '../domain/request.ts'
 import type { Measured } from '../policy/dispatch/offer.ts'
 import { weightedTokens } from '../policy/planning/cost.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
+import { passageTokens } from '../policy/planning/passage-room.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -114,8 +115,9 @@ function learnLengths({ policies }: Platform, ticket: Ticket, settled: Settled):
     isCut: isCut(settled, tokens, plan.outputTokensMax, request.outputTokensMax),
   })
   if (settled.outcome === 'completed') {
-    const estimatedTokens =
+    const ownTokens =
       plan.keptSegments.length === request.segments.length ? promptTokensOf(request) : keptTokens(ticket)
+    const estimatedTokens = ownTokens + passageTokens(undefined, plan.passages)
     policies.ratios.get(plan.model)?.observe(now, { estimatedTokens, reportedTokens: usage.promptTokens })
   }
 }

@@ -18,6 +18,8 @@ export interface PlatformOptions {
   readonly pools: readonly Pool[]
   /** How long any ticket may wait for a turn. */
   readonly queueUsMax: number
+  /** How long a ticket may wait for its passages. */
+  readonly retrievalUsMax: number
 }
 
 export class Platform {
@@ -26,7 +28,9 @@ export class Platform {
   readonly policies: Policies
   readonly pools: readonly Pool[]
   readonly queueUsMax: number
+  readonly retrievalUsMax: number
   readonly #live = new Map<string, Ticket>()
+  #isSteppingDown = false
   #isDraining = false
   #whenIdle: (() => void) | undefined
 
@@ -35,11 +39,17 @@ export class Platform {
     this.turnstile = options.turnstile
     this.pools = options.pools
     this.queueUsMax = options.queueUsMax
+    this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
   }
 
   get liveCount(): number {
     return this.#live.size
+  }
+
+  /** Going away soon: still serving, but no longer to be chosen. */
+  get isSteppingDown(): boolean {
+    return this.#isSteppingDown || this.#isDraining
   }
 
   get isDraining(): boolean {
@@ -103,6 +113,11 @@ export class Platform {
   depart(ticket: Ticket): void {
     this.#live.delete(ticket.id)
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
+  }
+
+  /** Readiness says no from here on, so that balancers look elsewhere; everybody who comes is still served. */
+  stepDown(): void {
+    this.#isSteppingDown = true
   }
 
   /** Takes no more requests; resolves when the last live ticket has ended. */

@@ -1,6 +1,6 @@
 import type { Instant } from '../base/clock.ts'
 import type { Model, Pool } from '../domain/fleet.ts'
-import type { Plan } from '../domain/plan.ts'
+import { meanCostOf, type Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
 import type { Band, Key, Tenant } from '../domain/tenant.ts'
@@ -105,6 +105,7 @@ export interface BacklogPart {
   readonly share: Share
   readonly band: Band
   readonly cost: number
+  readonly shareUs?: number | undefined
 }
 
 export function waitQuestion(policies: Policies, part: BacklogPart, poolId: string, plan: Plan): WaitQuestion {
@@ -112,7 +113,8 @@ export function waitQuestion(policies: Policies, part: BacklogPart, poolId: stri
   return {
     share: part.share,
     band: part.band,
-    cost: plan.estimate.cost,
+    cost: meanCostOf(plan.estimate),
+    shareUs: plan.estimate.shareUs,
     debt: policies.dispatcher.debtOf(poolId, part.share.key.id, part.band),
     hasRoom: (facts?.openReplicaCount ?? 0) > 0,
     replicaCount: facts?.readyReplicaCount ?? 0,

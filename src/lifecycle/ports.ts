@@ -6,6 +6,7 @@ import type { Lease, Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
+import type { Retrieved, Retriever } from './retrieval-ports.ts'
 
 /**
  * The world, as the request's story sees it. Whatever is plugged in here is the world: live sockets and real time in
@@ -16,6 +17,7 @@ export interface World {
   readonly journal: Journal
   readonly backends: Backends
   readonly capacity: Capacity
+  readonly retriever: Retriever
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
@@ -98,4 +100,6 @@ export interface Sink extends DeltaSink {
 export interface AnswerHead {
   readonly model: string
   readonly rung: string
+  /** What retrieval brought, when it was asked for. */
+  readonly retrieved?: Retrieved
 }

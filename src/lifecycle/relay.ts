@@ -52,6 +52,7 @@ export class Relay implements DeltaSink {
     this.#sink.start({
       model: plan?.model ?? this.#ticket.request.model,
       rung: plan?.rung.name ?? 'full',
+      ...(this.#ticket.retrieved !== undefined && { retrieved: this.#ticket.retrieved }),
     })
   }
 

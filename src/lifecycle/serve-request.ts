@@ -6,15 +6,16 @@ import { generate, mayTryAgain, tryAgain } from './generate.ts'
 import type { Platform } from './platform.ts'
 import type { Sink } from './ports.ts'
 import { Relay } from './relay.ts'
+import { retrieve } from './retrieve.ts'
 import { endedBy, failed, notGranted, rejected, settle } from './settle.ts'
 import { Ticket } from './ticket.ts'
 
 /**
  * START HERE. The story of one request, from its arrival to its one ending:
  *
- *   arrive ─▶ admit ─▶ take a turn ─▶ generate ─▶ settle
- *                          ▲              │ refused or lost before the client saw anything:
- *                          └── once more ─┘ elsewhere, at the head of its lane
+ *   arrive ─▶ admit ─▶ retrieve ─▶ take a turn ─▶ generate ─▶ settle
+ *                     (in its lane)     ▲              │ refused or lost before the client saw anything:
+ *                                       └── once more ─┘ elsewhere, at the head of its lane
  *
  * The live server, offline jobs and the simulator all call this function; the world is whatever is plugged into
  * `ports.ts`. Decisions are `policy/`'s; this file only asks for them in order. Expected endings are values. Whatever
@@ -32,6 +33,7 @@ export async function serveRequest(
   try {
     const verdict = admit(platform, ticket)
     if (verdict.kind === 'rejected') return settle(platform, ticket, relay, rejected(verdict.refusal))
+    if (request.retrieval !== undefined) await retrieve(platform, ticket, request.retrieval)
 
     for (;;) {
       const turn = await platform.turnstile.takeTurn(ticket)

@@ -7,6 +7,7 @@ import type { Request } from '../domain/request.ts'
 import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
+import type { Retrieved } from './retrieval-ports.ts'
 
 /**
  * Our record of serving one request, from its arrival to its one ending. Only `lifecycle/` mutates it.
@@ -29,6 +30,8 @@ export class Ticket {
   patience: Patience | undefined
   /** What its budgets hold for it, from admission to the end. */
   reservation: Reservation | undefined
+  /** What retrieval brought, when it was asked for. */
+  retrieved: Retrieved | undefined
   lease: Lease | undefined
   /** Where it ran last. */
   replicaId: string | undefined

@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
+import { type Estimate, meanCostOf } from '../domain/plan.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
@@ -29,7 +30,7 @@ export interface NoPlace {
 
 interface Place {
   readonly poolId: string
-  readonly backlog: BacklogPart
+  backlog: BacklogPart
   /** Decided before anybody asked. */
   turn: Turn | undefined
   resolve: ((turn: Turn) => void) | undefined
@@ -82,6 +83,20 @@ export class Turnstile {
     return this.#enter(ticket, offer, () => this.#dispatcher.offerAgain(now, offer))
   }
 
+  /** What it waited for is there: it may have its turn, with what it is now known to need. */
+  ready(ticket: Ticket, estimate: Estimate): void {
+    const place = this.#places.get(ticket.id)
+    // Expired, evicted or cancelled meanwhile.
+    if (place === undefined || place.turn !== undefined) return
+    const wait = this.#waitOf(place.poolId)
+    const now = this.#clock.now()
+    wait?.withdrawn(place.backlog)
+    place.backlog = { ...place.backlog, cost: estimate.cost }
+    wait?.join(now, place.backlog)
+    if (ticket.offer !== undefined) ticket.offer = { ...ticket.offer, estimate, isReady: true }
+    this.#apply(this.#dispatcher.ready(now, ticket.id, estimate))
+  }
+
   takeTurn(ticket: Ticket): Turn | Promise<Turn> {
     const place = this.#places.get(ticket.id)
     assert(place !== undefined, 'a ticket joins before it takes a turn')
@@ -107,7 +122,12 @@ export class Turnstile {
     const { plan, grantedAt } = ticket
     if (plan !== undefined && grantedAt !== undefined) {
       const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
-      this.#waitOf(poolId)?.begun(this.#clock.now(), { grantedAt, cost: plan.estimate.cost, replicaCount })
+      this.#waitOf(poolId)?.begun(this.#clock.now(), {
+        grantedAt,
+        cost: meanCostOf(plan.estimate),
+        shareUs: plan.estimate.shareUs,
+        replicaCount,
+      })
     }
     this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
   }
@@ -140,7 +160,12 @@ export class Turnstile {
 
   #enter(ticket: Ticket, offer: Offer, ask: () => Offered): NoPlace | undefined {
     const { request } = ticket
-    const backlog = { share: shareOf(request), band: request.band, cost: offer.estimate.cost }
+    const backlog = {
+      share: shareOf(request),
+      band: request.band,
+      cost: meanCostOf(offer.estimate),
+      shareUs: offer.estimate.shareUs,
+    }
     const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: () => {} }
     this.#places.set(ticket.id, place)
     // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.

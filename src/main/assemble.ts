@@ -7,6 +7,7 @@ import type { Replica } from '../domain/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies, PoolPolicies } from '../lifecycle/policies.ts'
 import type { Backends, Capacity, Journal } from '../lifecycle/ports.ts'
+import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
 import { Calibration } from '../policy/admission/calibration.ts'
 import { LengthReport } from '../policy/admission/length-report.ts'
@@ -36,6 +37,8 @@ export interface Parts {
   readonly clock: Clock
   readonly journal: Journal
   readonly backends: Backends
+  /** Nothing is ever found if absent. */
+  readonly retriever?: Retriever
 }
 
 export function assemble(config: Config, parts: Parts): Platform {
@@ -48,16 +51,21 @@ export function assemble(config: Config, parts: Parts): Platform {
   for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   return new Platform({
-    world: { ...parts, capacity: soleHolder },
+    world: { ...parts, capacity: soleHolder, retriever: parts.retriever ?? noRetriever },
     turnstile,
     policies,
     pools: setups.map(({ pool }) => pool),
     queueUsMax: msToUs(config.queue.waitMsMax),
+    retrievalUsMax: msToUs(config.retrieval.budgetMs),
   })
 }
 
 /** One gateway alone holds all the room there is; limits bound it. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
+
+const noRetriever: Retriever = {
+  retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
+}
 
 interface KnownPool {
   readonly setup: PoolSetup
@@ -102,7 +110,7 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
 function makePool({ setup: { pool }, speed }: KnownPool, now: Instant): PoolPolicies {
   return {
     pool,
-    wait: new PredictedWait(speed.drainPerReplicaUs),
+    wait: waitOf(speed),
     speed: new ObservedSpeed(speed.alone),
     speedAlone: speed.alone,
     kvTokensMax: speed.kvTokensMax,
@@ -110,6 +118,18 @@ function makePool({ setup: { pool }, speed }: KnownPool, now: Instant): PoolPoli
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
   }
+}
+
+/** A full engine's work in a microsecond, in microseconds: some is lost where steps do not fill up. */
+const FULL_ENGINE_RATE = 0.95
+
+/** Where steps are known, work is counted in engines' time; else in cost, and its rate is learned from a guess. */
+function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
+  if (alone.shareUs === undefined) return new PredictedWait(drainPerReplicaUs)
+  return new PredictedWait(FULL_ENGINE_RATE, {
+    costPerShareUs: drainPerReplicaUs,
+    perReplicaUsMax: FULL_ENGINE_RATE,
+  })
 }
 
 function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSpeed {

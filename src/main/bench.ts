@@ -6,9 +6,10 @@ import { type Checked, checkExpectations } from '../sim/expectations.ts'
 import { makeReport, type Report } from '../sim/report.ts'
 import type { Expectation, Scenario } from '../sim/scenario.ts'
 import { Tally } from '../sim/tally.ts'
+import type { TraceRequest } from '../sim/trace.ts'
 import { checkTarget, keyRing, parseUrl } from './bench-target.ts'
 import { type LoadEnd, type LoadState, runLoad } from './live-load.ts'
-import { configOf, partsOf, streamsOf } from './scenario-config.ts'
+import { callersOf, configOf, partsOf, streamsOf } from './scenario-config.ts'
 
 /**
  * A scenario's clients against a live server, ours or anybody's that speaks OpenAI's API, told by the same collector
@@ -17,6 +18,8 @@ import { configOf, partsOf, streamsOf } from './scenario-config.ts'
  */
 export interface BenchOptions {
   readonly scenario: Scenario
+  /** Plays this in place of the scenario's own workload. */
+  readonly trace?: Iterable<TraceRequest>
   readonly url: string
   /** As given with --key. */
   readonly keys: readonly string[]
@@ -52,7 +55,11 @@ export async function bench(options: BenchOptions): Promise<Benched> {
   const { scenario, durationS } = options
   const url = parseUrl(options.url)
   const { config, groupOf } = configOf(scenario, options.seed)
-  const streams = streamsOf(scenario, { config, groupOf })
+  // A trace may name tenants that no stream of the scenario has.
+  const streams =
+    options.trace === undefined
+      ? streamsOf(scenario, { config, groupOf })
+      : callersOf(config, groupOf).map((caller) => ({ name: caller.tenant.id, caller, spec: scenario.workload[0]! }))
   const tenantIds = [...new Set(streams.map(({ caller }) => caller.tenant.id))]
   const key = keyRing(options.keys, [...new Set([...tenantIds, ...groupOf.values()])], url)
   const keyOf = (tenantId: string): string | undefined => key(tenantId, groupOf.get(tenantId))

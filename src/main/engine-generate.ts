@@ -236,6 +236,7 @@ function makeSink(engine: ServedEngine, exchange: Exchange, { kind, body, cancel
     stalledReaderUs: engine.stalledReaderUs,
     headersOf: () => [],
     rateLimits: () => [],
+    listsPassages: false,
     // vLLM sends its headers at once or not at all; whoever waits is in its queue.
     keepAliveUs: engine.stalledReaderUs,
   }

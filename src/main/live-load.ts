@@ -3,8 +3,10 @@ import { type Clock, secondsToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import { RunClock } from '../base/run-clock.ts'
 import type { Entry } from '../domain/entry.ts'
-import { Client } from '../sim/client.ts'
+import { Client, type Serve } from '../sim/client.ts'
 import { PromptWords } from '../sim/prompt-words.ts'
+import type { TraceRequest } from '../sim/trace.ts'
+import { TraceClient } from '../sim/trace-client.ts'
 import { LoadScripts, LoadServe } from './load-serve.ts'
 import type { TenantStream } from './scenario-config.ts'
 
@@ -15,6 +17,8 @@ import type { TenantStream } from './scenario-config.ts'
 export interface LoadOptions {
   readonly url: string
   readonly streams: readonly TenantStream[]
+  /** A recorded workload in place of the streams; what it does not say is as in the first of them. */
+  readonly trace?: Iterable<TraceRequest>
   readonly durationS: number
   readonly seed: number
   /** Rates are multiplied by this. */
@@ -63,9 +67,14 @@ export async function runLoad(options: LoadOptions): Promise<LoadEnd> {
   const scripts = new LoadScripts()
   const serving = new LoadServe({ ...options, clock, target, scripts, words })
   const endAt = secondsToUs(durationS)
-  for (const { name, caller, spec } of streams) {
-    const serve: LoadServe['serve'] = (...asked) => serving.serve(...asked)
-    new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scale }).start()
+  const serve: Serve = (...asked) => serving.serve(...asked)
+  if (options.trace === undefined) {
+    for (const { name, caller, spec } of streams) {
+      new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scale }).start()
+    }
+  } else {
+    const callers = [...new Map(streams.map(({ caller }) => [caller.tenant.id, caller])).values()]
+    new TraceClient({ clock, scripts, serve, requests: options.trace, callers, spec: streams[0]!.spec, endAt }).start()
   }
   const state = (): LoadState => ({
     atS: Math.min(durationS, clock.now() / 1_000_000),

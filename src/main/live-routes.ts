@@ -6,6 +6,7 @@ import type { KeyDirectory } from '../gateway/authenticate.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
 import { openApiDocument } from '../gateway/openapi.ts'
+import { corporaRoutes } from '../gateway/routes/corpora.ts'
 import { explainRoute } from '../gateway/routes/explain.ts'
 import { generateRoutes } from '../gateway/routes/generate.ts'
 import { inferRoute } from '../gateway/routes/infer.ts'
@@ -15,6 +16,7 @@ import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import type { LiveBackends } from './live-backends.ts'
+import type { LiveRetrieval } from './live-retrieval.ts'
 
 /** Everything that the front door answers, except `/metrics`, which may have a listener of its own. */
 export interface RouteParts {
@@ -24,15 +26,17 @@ export interface RouteParts {
   readonly backends: LiveBackends
   readonly keys: KeyDirectory
   readonly telemetry: LiveTelemetry
+  readonly retrieval: LiveRetrieval
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
-  const { config, clock, platform, backends, keys, telemetry } = parts
+  const { config, clock, platform, backends, keys, telemetry, retrieval } = parts
   const models = new ModelDirectory(
     toModels(config).map((model) => ({ model, features: backends.featuresOf(model.name) })),
   )
   const { choicesMax, promptTokensMax } = config.limits
-  const rules = { models, choicesMax, promptTokensMax, estimateTokens }
+  const { passagesDefault, passagesMax } = config.retrieval
+  const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax }
   const { bodyBytesMax } = config.server
   return [
     ...generateRoutes({
@@ -47,6 +51,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
     inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
     explainRoute(keys, (ticketId) => telemetry.recent.storyOf(ticketId)),
     ...modelRoutes(models, keys),
+    ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
     ...operateRoutes({
       readiness: () => readiness(platform),
       openApi: openApiDocument({ version: packageJson.version, basePath: config.server.basePath }),
@@ -55,7 +60,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
 }
 
 function readiness(platform: Platform): { isReady: boolean; because: string } {
-  if (platform.isDraining) return { isReady: false, because: 'shutting down' }
+  if (platform.isSteppingDown) return { isReady: false, because: 'shutting down' }
   const { readyReplicas } = platform.turnstile.view()
   if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
   return { isReady: true, because: `${readyReplicas} replicas are ready` }

@@ -3,12 +3,13 @@ import type { ConfigFile } from '../config/fs-config-file.ts'
 import { nearest } from '../config/nearest.ts'
 import { COMPARISONS } from '../sim/comparisons.ts'
 import { type Checked, checkExpectations } from '../sim/expectations.ts'
-import { openTrace, surveyTrace } from '../sim/fs-trace.ts'
+import { openTrace } from '../sim/fs-trace.ts'
 import type { Report } from '../sim/report.ts'
 import type { Scenario } from '../sim/scenario.ts'
 import { TraceError } from '../sim/trace.ts'
 import { PathError, withPaths } from '../sim/variants.ts'
 import { checkScenario } from './fs-scenario.ts'
+import { withTraceTenants } from './scenario-trace.ts'
 import { simulate } from './simulate.ts'
 
 /** A scenario with everything that it compares itself with: the run, its variants, and whether it is as expected. */
@@ -42,7 +43,7 @@ export async function runSimulation(file: ConfigFile, options: SimulationOptions
 async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Simulation> {
   const { seed, set, onProgress } = options
   const trace = options.trace && openTrace(options.trace.path, { factor: options.trace.factor, seed })
-  const tree = trace === undefined ? file.tree : withTraceTenants(file.tree, surveyTrace(trace).tenants)
+  const tree = trace === undefined ? file.tree : withTraceTenants(file.tree, trace)
   const run = (paths: Readonly<Record<string, unknown>>, name: string): Promise<Report> => {
     const scenario = checkScenario(file, withPaths(tree, paths))
     return simulate(scenario, {
@@ -79,14 +80,4 @@ export function parseValue(text: string): unknown {
   } catch {
     return text
   }
-}
-
-/** Whoever a trace names becomes a tenant, on the terms of the scenario's first one. */
-function withTraceTenants(tree: Readonly<Record<string, unknown>>, names: readonly string[]): unknown {
-  if (names.length === 0) return tree
-  const platform = tree['platform'] as { tenants?: Array<Record<string, unknown>> }
-  const { id: _, keys: __, ...like } = platform.tenants?.[0] ?? {}
-  const known = platform.tenants ?? []
-  const tenants = names.filter((id) => known.every((tenant) => tenant['id'] !== id)).map((id) => ({ ...like, id }))
-  return { ...tree, platform: { ...platform, tenants: [...known, ...tenants] } }
 }

@@ -29,6 +29,9 @@ const IDLE: StepLoad = {
 }
 
 /** A busy engine for the prior: so many sequences, each halfway through a chat of ordinary length. */
+/** Sequences of an engine that is full: what a token costs there, where most others are computed beside it. */
+const FULL_SEQUENCES = 192
+
 const TYPICAL = { sequences: 128, promptTokens: 1_000, outputTokens: 200 }
 
 export function speedOfEngine(options: EngineOptions, outputWeight: number): PoolSpeed {
@@ -61,11 +64,19 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const sequences = Math.min(sequencesMax, TYPICAL.sequences)
   const { promptTokens, outputTokens } = TYPICAL
   const steps = { tokenBudget, meanTokenUs: meanTokenUsOf(stepTime, tokenBudget) }
+  const sequencesFull = Math.min(sequencesMax, FULL_SEQUENCES)
+  const prefillTokenUs =
+    (steps.meanTokenUs(sequencesFull, 0, tokenBudget) - steps.meanTokenUs(sequencesFull, 0, 0)) / tokenBudget
+  const shareUs = (uncachedTokens: number, outputTokens: number): number => {
+    const contextTokens = sequencesFull * (uncachedTokens + outputTokens / 2)
+    const stepUs = steps.meanTokenUs(sequencesFull, contextTokens, 0)
+    return Math.max(1, Math.round(uncachedTokens * prefillTokenUs + (outputTokens * stepUs) / sequencesFull))
+  }
   // Each step brings every sequence one token further, and takes along its part of the prompts of those to come.
   const contextTokens = sequences * (promptTokens + outputTokens / 2)
   const stepMeanUs = steps.meanTokenUs(sequences, contextTokens, (sequences * promptTokens) / outputTokens)
   const drainPerReplicaUs = ((promptTokens / outputTokens + outputWeight) * sequences) / stepMeanUs
-  return { alone, drainPerReplicaUs, kvTokensMax: blockCount * blockTokens, steps }
+  return { alone: { ...alone, shareUs }, drainPerReplicaUs, kvTokensMax: blockCount * blockTokens, steps }
 }
 
 /** Prompts come in chunks, not evenly: on the average of many steps, each brings its part of a chunk's extra time. */

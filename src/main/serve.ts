@@ -14,6 +14,7 @@ import { assemble } from './assemble.ts'
 import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
+import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
 import { reloadTenants } from './reload.ts'
 import type { Io, Running } from './running.ts'
@@ -46,7 +47,8 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   })
   const { journal, metrics } = telemetry
   const backends = await makeLiveBackends(config, clock)
-  const platform = assemble(config, { clock, journal, backends })
+  const retrieval = await makeLiveRetrieval(config, { clock, journal, complain: io.err })
+  const platform = assemble(config, { clock, journal, backends, retriever: retrieval.retriever })
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
@@ -59,7 +61,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   }
   const metricsPage = metricsRoute(() => metrics.text())
   const hasOwnMetrics = config.server.metricsPort !== undefined
-  const routes = liveRoutes({ config, clock, platform, backends, keys, telemetry })
+  const routes = liveRoutes({ config, clock, platform, backends, keys, telemetry, retrieval })
   if (!hasOwnMetrics) routes.push(metricsPage)
   const server = makeHttpServer(routes, httpOptions)
   const servers = [server]
@@ -74,6 +76,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   }
   journal.record({ kind: 'platform-changed', at: clock.now(), state: 'ready', because: 'listening' })
   io.out(welcome(config, address))
+  void retrieval.warmUp()
 
   return {
     address,
@@ -87,6 +90,8 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     },
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
+      platform.stepDown()
+      if (config.server.shutdownDelayMs > 0) await clock.sleep(msToUs(config.server.shutdownDelayMs))
       const answersEnded = platform.drain()
       const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
       void graceOver.then(() => platform.cancelAll('shutting-down'))
@@ -94,7 +99,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
       await answersEnded
       loop.stop()
-      await backends.close()
+      await Promise.all([backends.close(), retrieval.close()])
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
       await telemetry.close()
     },

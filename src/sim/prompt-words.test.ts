@@ -28,13 +28,23 @@ it('goes round the ring: no word is cut, no blank doubled', () => {
 
 it('makes JSON messages; shared beginnings are the same text, everything else is not', () => {
   const [a, b, c, d] = [
-    request('a', [100, 50], [7, 8]),
-    request('b', [100, 50], [7, 8]),
+    request('a', [100, 50], [1, 2, 3, 4, 5, 6, 7]),
+    request('b', [100, 50], [1, 2, 3, 4, 5, 6, 7]),
     request('c', [100, 50], [9]),
-    request('d', [100, 50]),
+    request('d', [100, 50], [1, 2]),
   ].map(textsOf)
   expect(a?.[0]).toBe(b?.[0])
   expect(a?.[1]).not.toBe(b?.[1])
-  expect(a?.[0]).not.toBe(c?.[0])
-  expect(a?.[0]).not.toBe(d?.[0])
+  expect(a?.[0]?.slice(0, 20)).not.toBe(c?.[0]?.slice(0, 20))
+  // Two blocks of sixteen tokens are shared, and no more.
+  const sharedWords = a![0]!.split(' ').findIndex((word, i) => word !== d![0]!.split(' ')[i])
+  expect(sharedWords).toBeGreaterThanOrEqual(28)
+  expect(sharedWords).toBeLessThan(34)
+})
+
+it('keeps the wanted number of tokens, whatever is shared', () => {
+  for (const hashes of [[], Array.from({ length: 60 }, (_, i) => i)]) {
+    const tokens = textsOf(request('a', [400, 600], hashes)).reduce((sum, text) => sum + encode(text).length, 0)
+    expect(Math.abs(tokens - 1_000)).toBeLessThan(50)
+  }
 })

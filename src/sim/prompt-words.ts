@@ -59,20 +59,39 @@ export class PromptWords {
   }
 
   /**
-   * The messages of a request, as JSON. Words need no escaping, so none is done. The shared beginning is the first
-   * message; what follows it is this request's own.
+   * The messages of a request, as JSON. Words need no escaping, so none is done. A block that has a name is the text of
+   * that name; the rest is this request's own.
    */
   messages(request: Request): string {
     const own = fnv1a32(request.id)
-    const shared = request.prefixHashes.length > 0 ? fnv1a32(String(request.prefixHashes[0])) : undefined
+    let at = 0
     const parts = request.segments.map(({ role, tokens }, i) => {
-      const place = i === 0 && shared !== undefined ? shared : own + i * 7_919
-      const words = Math.max(1, Math.floor((tokens - TEMPLATE_TOKENS) * WORDS_PER_TOKEN))
-      return `{"role":"${role === 'passage' || role === 'tool' ? 'user' : role}","content":"${this.take(place, words)}"}`
+      const text = this.#between(request.prefixHashes, at, Math.max(1, tokens - TEMPLATE_TOKENS), own + i * 7_919)
+      at += tokens
+      return `{"role":"${role === 'passage' || role === 'tool' ? 'user' : role}","content":"${text}"}`
     })
     return `[${parts.join(',')}]`
   }
+
+  /** So many tokens from the prompt's token `at` on. */
+  #between(hashes: readonly number[], at: number, tokens: number, ownPlace: number): string {
+    const namedEnd = Math.min(at + tokens, hashes.length * BLOCK_TOKENS)
+    const pieces: string[] = []
+    let from = at
+    while (from < namedEnd) {
+      const block = Math.floor(from / BLOCK_TOKENS)
+      const end = Math.min(namedEnd, (block + 1) * BLOCK_TOKENS)
+      pieces.push(this.take(fnv1a32(String(hashes[block])) + (from % BLOCK_TOKENS), wordsFor(end - from)))
+      from = end
+    }
+    if (from < at + tokens) pieces.push(this.take(ownPlace, wordsFor(at + tokens - from)))
+    return pieces.join(' ')
+  }
 }
+
+/** Tokens that one name of a block stands for, as in the engine. */
+const BLOCK_TOKENS = 16
+const wordsFor = (tokens: number): number => Math.max(1, Math.round(tokens * WORDS_PER_TOKEN))
 
 /** The full stops are tokens, too. */
 const WORDS_PER_TOKEN = SENTENCE_WORDS / (SENTENCE_WORDS + 1)

@@ -49,25 +49,25 @@ export class TraceClient {
     const at = startAt + next.value.atUs
     if (at >= endAt) return
     clock.at(at, () => {
-      void this.#ask(next.value)
+      void this.#ask(next.value, at)
       this.#sendNext(startAt)
     })
   }
 
-  async #ask(recorded: TraceRequest): Promise<void> {
+  /** It counts from when it was meant to be sent, as everywhere. */
+  async #ask(recorded: TraceRequest, arrivedAt: Instant): Promise<void> {
     const { scripts, serve } = this.#parts
-    const request = this.#makeRequest(recorded)
+    const request = this.#makeRequest(recorded, arrivedAt)
     scripts.expect(request.id, recorded.outputTokens)
     await serve(request, new Cancellation(), new SimSink())
     scripts.forget(request.id)
   }
 
-  #makeRequest(recorded: TraceRequest): Request {
-    const { spec, clock, callers } = this.#parts
+  #makeRequest(recorded: TraceRequest, arrivedAt: Instant): Request {
+    const { spec, callers } = this.#parts
     const index = this.#count++
     const named = recorded.tenant === undefined ? undefined : this.#byTenant.get(recorded.tenant)
     const { tenant, key } = named ?? callers[index % callers.length]!
-    const now = clock.now()
     return {
       id: `trace-${index}`,
       tenant,
@@ -82,8 +82,8 @@ export class TraceClient {
       band: spec.band ?? 'standard',
       bid: 0,
       slo: tenant.slo,
-      arrivedAt: now,
-      deadlineAt: now + (spec.deadlineMs === undefined ? tenant.slo.totalUs : msToUs(spec.deadlineMs)),
+      arrivedAt,
+      deadlineAt: arrivedAt + (spec.deadlineMs === undefined ? tenant.slo.totalUs : msToUs(spec.deadlineMs)),
       text: undefined,
     }
   }

@@ -87,7 +87,7 @@ export class MlflowRegistry {
     let pageToken = ''
     for (let page = 0; page < PAGES_MAX; page++) {
       const asked = { ...query, max_results: String(PAGE_SIZE), ...(pageToken === '' ? {} : { page_token: pageToken }) }
-      const answer = await this.#get(`${path}?${new URLSearchParams(asked)}`)
+      const answer = await this.#get(`${path}?${new URLSearchParams(asked).toString()}`)
       if (typeof answer === 'string') return { kind: 'failed', because: answer }
       const list = answer[field]
       if (Array.isArray(list)) items.push(...list.filter(isObject).map(read))

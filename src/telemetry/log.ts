@@ -68,6 +68,10 @@ export class LogLines implements Subscriber {
         return faultLine(entry)
       case 'platform-changed':
         return { level: 'info', at: entry.at, message: entry.state, fields: { because: maskFreeText(entry.because) } }
+      case 'breaker-changed': {
+        const level = entry.state === 'open' ? 'warn' : 'info'
+        return { level, at: entry.at, message: `breaker ${entry.state}`, fields: { what: entry.what } }
+      }
       case 'replica-reported':
         return this.#replicaLine(entry)
       default:

@@ -8,6 +8,7 @@ import { declarePolicyMetrics } from './policy-metrics.ts'
 import { declareProcessMetrics, type ProcessSample } from './process-metrics.ts'
 import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.ts'
 import { declareRequestMetrics } from './request-metrics.ts'
+import { declareRetrievalMetrics } from './retrieval-metrics.ts'
 import type { TopLabelsOptions } from './top-labels.ts'
 
 /**
@@ -55,6 +56,7 @@ export class Metrics implements Subscriber {
     declareLatencyMetrics(feed)
     declareFleetMetrics(feed)
     declarePolicyMetrics(feed)
+    declareRetrievalMetrics(feed)
     declareProcessMetrics(feed, options)
     this.#declareInFlight()
   }

@@ -52,6 +52,11 @@ export class StreamEncoder {
     return frames
   }
 
+  /** A frame without choices that carries something of ours; clients that do not know it skip it. */
+  aside(more: Readonly<Record<string, unknown>>): string {
+    return `${this.#head}],${JSON.stringify(more).slice(1)}\n\n`
+  }
+
   end(usage: Usage): string {
     if (!this.#includesUsage) return SSE_DONE
     return `${this.#head}],"usage":${JSON.stringify(wireUsage(usage))}}\n\n${SSE_DONE}`

@@ -26,6 +26,20 @@ export const SpillwayOptions = Type.Object(
     band: nullable(
       Type.Enum(['interactive', 'standard', 'offline'], { description: 'Priority class; one that you may use.' }),
     ),
+    retrieval: nullable(
+      Type.Object(
+        {
+          corpus: Type.String({
+            minLength: 1,
+            maxLength: 256,
+            description: 'A vector store of yours: its id or name.',
+          }),
+          top_k: nullable(Type.Integer({ minimum: 1, description: 'How many passages at most. Clamped.' })),
+          include_passages: nullable(Type.Boolean({ description: 'List the passages in the answer.' })),
+        },
+        { description: 'Passages that the answer should use. Chat only.' },
+      ),
+    ),
   },
   { description: "Spillway's own knobs. Also taken as x-spillway-* headers." },
 )

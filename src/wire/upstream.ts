@@ -2,6 +2,7 @@ import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import { isBrokenOff, readFinishReason } from './finish-reason.ts'
+import { withPassages } from './passage-text.ts'
 
 /**
  * What we say to an OpenAI-compatible engine, and what we understand of its answers. Engines differ: some leave out
@@ -36,6 +37,10 @@ export function upstreamBody(request: Request, plan: Plan, upstreamModel: string
   const messages = body['messages']
   if (Array.isArray(messages) && plan.keptSegments.length < messages.length) {
     out['messages'] = plan.keptSegments.map((index) => messages[index])
+  }
+  const { passages } = plan
+  if (Array.isArray(messages) && passages !== undefined && passages.length > 0) {
+    out['messages'] = withPassages(out['messages'] as Array<{ role: string }>, passages)
   }
   const theirs = body['max_completion_tokens'] === undefined ? 'max_tokens' : 'max_completion_tokens'
   const asked = body[theirs]

@@ -6,6 +6,7 @@ import { type Benched, type BenchOptions, bench } from '../../src/main/bench.ts'
 import { runLoad } from '../../src/main/live-load.ts'
 import { configOf, streamsOf } from '../../src/main/scenario-config.ts'
 import type { Scenario, StreamSpec } from '../../src/sim/scenario.ts'
+import type { TraceRequest } from '../../src/sim/trace.ts'
 import {
   answers,
   type Behaviour,
@@ -51,7 +52,12 @@ function scenarioOf(spec: Partial<StreamSpec> = {}, durationS = 1): Scenario {
   } as unknown as Scenario
 }
 
-async function load(url: string, spec: Partial<StreamSpec> = {}, durationS = 1): Promise<Settled[]> {
+async function load(
+  url: string,
+  spec: Partial<StreamSpec> = {},
+  durationS = 1,
+  trace?: readonly TraceRequest[],
+): Promise<Settled[]> {
   const scenario = scenarioOf(spec, durationS)
   const entries: Entry[] = []
   await runLoad({
@@ -68,6 +74,7 @@ async function load(url: string, spec: Partial<StreamSpec> = {}, durationS = 1):
     ignoresEos: false,
     graceS: 5,
     onTick: () => {},
+    ...(trace !== undefined && { trace }),
   })
   const arrived = entries.filter(({ kind }) => kind === 'arrived')
   const settled = entries.filter((entry): entry is Settled => entry.kind === 'settled')
@@ -142,6 +149,18 @@ describe('what a client does', () => {
     const settled = await load(server.url, { leaveAfterMs: { min: 50, max: 100, ratio: 1 } }, 0.5)
     expect(settled.every(({ outcome }) => outcome === 'cancelled')).toBe(true)
     expect(server.openAnswers).toBe(0)
+  })
+
+  it('plays a trace: each request at its time, with its lengths', async () => {
+    const server = await upstream(answers())
+    const trace = [
+      { atUs: 50_000, promptTokens: 100, outputTokens: 7 },
+      { atUs: 250_000, promptTokens: 600, outputTokens: 9 },
+      { atUs: 5_000_000, promptTokens: 600, outputTokens: 9 },
+    ]
+    const settled = await load(server.url, {}, 0.5, trace)
+    expect(settled.map(({ arrivedAt }) => arrivedAt)).toEqual([50_000, 250_000])
+    expect(server.seen.map(({ body }) => body['max_tokens'])).toEqual([7, 9])
   })
 
   it('does not wait for a slow server: as many arrive as at a quick one', async () => {

@@ -85,6 +85,7 @@ function makeSink(
     clock: deps.clock,
     cancellation,
     stalledReaderUs: deps.stalledReaderUs,
+    listsPassages: body.spillway?.retrieval?.include_passages === true,
   }
   return body.stream === true ? new SseSink(options) : new JsonSink(options)
 }

@@ -104,6 +104,7 @@ function decide(request: Request, world: World = {}): Verdict {
       predictOutput: (_, cap) => ({
         tokens: Math.min(cap, world.outputTokens ?? 600),
         tokensHigh: cap,
+        tokensMean: Math.min(cap, world.outputTokens ?? 600),
         source: 'habit',
       }),
       cachedTokensOf: () => 0,
@@ -162,7 +163,7 @@ describe('admission', () => {
   })
 
   it('starts at the dwelling rung and never above it', () => {
-    expect(rungOf(decide(requestOf(), { facts: { dwellingDepth: 2 } }))).toBe('cap-output')
+    expect(rungOf(decide(requestOf(), { facts: { dwellingDepth: 3 } }))).toBe('cap-output')
   })
 
   it('skips rungs that give up nothing more', () => {
@@ -220,7 +221,7 @@ describe('admission', () => {
 
   it('sheds a band on the dwelling rung, or the offline band for everybody', () => {
     const offline = requestOf({ band: 'offline' })
-    expect(refusalOf(decide(offline, { facts: { dwellingDepth: 4 } }))).toMatchObject({
+    expect(refusalOf(decide(offline, { facts: { dwellingDepth: 5 } }))).toMatchObject({
       code: 'band-shed',
       blame: 'tenant',
     })
@@ -249,7 +250,7 @@ describe('admission', () => {
           biasRatio: fc.double({ min: 0.25, max: 4, noNaN: true }),
           marginRatio: fc.double({ min: 0, max: 0.9, noNaN: true }),
           isLaneFull: fc.boolean(),
-          dwellingDepth: fc.nat(4),
+          dwellingDepth: fc.nat(5),
           band: fc.constantFrom('interactive' as const, 'standard' as const, 'offline' as const),
           contract: fc.constantFrom('degrade' as const, 'reject' as const),
         }),

@@ -22,6 +22,11 @@ export const DRAIN_RATE_DEFAULTS = {
   memoryUs: 20_000_000,
   /** Busy time that the prior is worth: before a cold pool the first answers end only after some seconds. */
   priorUs: 5_000_000,
+  /**
+   * Never believed to be faster than this, per replica. An engine that has just filled up takes prompts faster than it
+   * can go on doing: it borrows from the answers that it has begun and must still write, and pays back ten seconds later.
+   */
+  perReplicaUsMax: Number.POSITIVE_INFINITY,
 }
 
 export type DrainRateOptions = typeof DRAIN_RATE_DEFAULTS
@@ -58,6 +63,6 @@ export class DrainRate {
   /** Weighted tokens per microsecond over so many replicas. */
   perUs(now: Instant, replicaCount: number, isWaiting: boolean): number {
     const silentUs = isWaiting ? Math.max(0, now - this.#lastAt) : 0
-    return (replicaCount * this.#cost) / (this.#busyUs + silentUs)
+    return replicaCount * Math.min(this.#options.perReplicaUsMax, this.#cost / (this.#busyUs + silentUs))
   }
 }

@@ -158,7 +158,7 @@ describe('room', () => {
   test('a limit from the step model: long prompts with short answers wait, others pass', () => {
     const dispatcher = new Dispatcher({ options: { queueDepthMax: 1e6, lanes: LANES } })
     const model = { meanTokenUs: (d: number, c: number, p: number) => 5_000 + 100 * d + 0.02 * c + 10 * p }
-    const limit = new ReportedLimit({ model, interTokenUsMax: 20_000 })
+    const limit = new ReportedLimit({ model, interTokenUsMax: 20_000, options: { prefillTokensMax: 1e6 } })
     const replica = { id: 'r', poolId: 'pool', model: 'm', region: 'here' }
     dispatcher.addReplica(0, { replica, limit, kvTokensMax: 1e6 })
     const granted: string[] = []
@@ -166,7 +166,11 @@ describe('room', () => {
       const who = { tenant: makeTenant(ticketId), key: makeKey(ticketId, ticketId), band: 'standard', bid: 0 } as const
       const times = { arrivedAt: 0, expiresAt: 1e15, isReady: true }
       const offered = dispatcher.offer(0, { ticketId, poolId: 'pool', ...who, ...times, estimate })
-      for (const effect of offered.effects) granted.push(effect.ticketId)
+      for (const effect of offered.effects) {
+        granted.push(effect.ticketId)
+        // Its prompt is read at once: what is bounded here is what comes after.
+        if (effect.kind === 'granted') dispatcher.begin(0, effect.lease.id)
+      }
     }
     offer('one', makeEstimate(4_000, 8))
     offer('two', makeEstimate(4_000, 8))

@@ -39,13 +39,13 @@ const path = (run: Run): string => run.changes.map((change) => change.to.name).j
 
 describe('ladder', () => {
   it('goes down a rung at a time, and back', () => {
-    const run = press(start(), 6, 2)
-    expect(path(run)).toBe('trim-context cap-output smaller-model shed-offline')
-    expect(run.ladder.depthOf(acme, 'p')).toBe(4)
+    const run = press(start(), 7, 2)
+    expect(path(run)).toBe('trim-retrieval trim-context cap-output smaller-model shed-offline')
+    expect(run.ladder.depthOf(acme, 'p')).toBe(5)
     expect(run.ladder.depthOf(acme, 'other-pool')).toBe(0)
     run.changes.length = 0
     press(run, 10, 0)
-    expect(path(run)).toBe('smaller-model cap-output trim-context full')
+    expect(path(run)).toBe('smaller-model cap-output trim-context trim-retrieval full')
     expect(run.ladder.size).toBe(0)
   })
 
@@ -90,11 +90,11 @@ describe('ladder', () => {
 
   it('does not relax while the demand in full would not be carried', () => {
     const run = press(start(), 1.5, 0.75)
-    expect(path(run)).toBe('trim-context')
+    expect(path(run)).toBe('trim-retrieval')
     press(run, 60, 0.05, 1.5)
-    expect(path(run)).toBe('trim-context')
+    expect(path(run)).toBe('trim-retrieval')
     press(run, 4, 0.05, 0.9)
-    expect(path(run)).toBe('trim-context full')
+    expect(path(run)).toBe('trim-retrieval full')
   })
 
   it('takes silence for the end of pressure', () => {

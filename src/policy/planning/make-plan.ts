@@ -1,10 +1,12 @@
 import { assert } from '../../base/assert.ts'
+import type { Passage } from '../../domain/corpus.ts'
 import type { Model } from '../../domain/fleet.ts'
 import type { Plan } from '../../domain/plan.ts'
 import type { Request } from '../../domain/request.ts'
 import type { RungTerms } from '../../domain/rung.ts'
 import { type EngineSpeed, engineUs, weightedTokens } from './cost.ts'
 import type { OutputPrediction } from './output-length.ts'
+import { fitPassages, passageRoom, passageTokens } from './passage-room.ts'
 import { trimContext } from './trim-context.ts'
 
 /**
@@ -17,8 +19,8 @@ import { trimContext } from './trim-context.ts'
  * The prompt must leave room for at least one token in the model's context window. A longer one is trimmed only where
  * the rung trims anyway; on the full rung it is the client's mistake (`context-too-long`), not ours to hide.
  *
- * It does not choose the rung (ladder, admission) nor the replica (routing); the retrieval rung acts on passages, which
- * join later.
+ * It does not choose the rung (ladder, admission) nor the replica (routing). Passages are expected until they are found;
+ * then the plan is made again with them.
  *
  * Example: system 200, six turns of 300 tokens each, max_tokens 1,000, on a rung that keeps half of the context and
  * caps answers at 256: keeps the system prompt and the last two turns (200 + 600 ≤ 1,000), 256 output tokens at most;
@@ -40,7 +42,7 @@ export type Planned =
   | { readonly kind: 'planned'; readonly plan: Plan }
   | { readonly kind: 'unplannable'; readonly code: 'unknown-model' | 'context-too-long'; readonly because: string }
 
-export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts): Planned {
+export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts, found?: readonly Passage[]): Planned {
   const asked = facts.model(request.model)
   if (asked === undefined) {
     return { kind: 'unplannable', code: 'unknown-model', because: `no model is called ${request.model}` }
@@ -49,10 +51,10 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
   const model = fallback ?? asked
 
   const kept = trimContext(request.segments, rung)
-  const promptTokens = facts.correctTokens(model.name, kept.tokens)
-  const outputRoom = model.contextTokensMax - promptTokens
+  const ownTokens = facts.correctTokens(model.name, kept.tokens)
+  const outputRoom = model.contextTokensMax - ownTokens
   if (outputRoom < 1) {
-    const because = `the prompt has about ${promptTokens} tokens; ${model.name} takes ${model.contextTokensMax} with the answer`
+    const because = `the prompt has about ${ownTokens} tokens; ${model.name} takes ${model.contextTokensMax} with the answer`
     return { kind: 'unplannable', code: 'context-too-long', because }
   }
   const outputTokensMax = Math.min(
@@ -60,6 +62,10 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
     rung.outputTokensMax ?? Number.POSITIVE_INFINITY,
     outputRoom,
   )
+
+  const room = passageRoom(request, rung, outputRoom - outputTokensMax)
+  const passages = fitPassages(found, room)
+  const promptTokens = ownTokens + passageTokens(room, passages)
 
   // A cached prefix ends where the first segment was dropped: what follows has moved.
   const cachedTokens = Math.min(
@@ -71,6 +77,9 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
   assert(output.tokens <= outputTokensMax, 'a prediction is capped by what the plan allows')
   const choiceCount = request.choiceCount
   const work = { promptTokens, cachedTokens, outputTokens: output.tokens * choiceCount }
+  const speed = facts.speedOf(model.name)
+  const meanWork = { ...work, outputTokens: output.tokensMean * choiceCount }
+  const shareUs = speed.shareUs?.(promptTokens - cachedTokens, meanWork.outputTokens)
   return {
     kind: 'planned',
     plan: {
@@ -82,9 +91,13 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
       estimate: {
         ...work,
         outputTokensHigh: output.tokensHigh * choiceCount,
+        meanCost: weightedTokens(meanWork, facts.outputWeight),
+        ...(shareUs === undefined ? {} : { shareUs }),
         cost: weightedTokens(work, facts.outputWeight),
-        engineUs: engineUs(facts.speedOf(model.name), { ...work, choiceCount }),
+        engineUs: engineUs(speed, { ...work, choiceCount }),
       },
+      ...(room !== undefined && { passageRoom: room }),
+      ...(passages !== undefined && { passages }),
     },
   }
 }
@@ -92,6 +105,9 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
 /** True when a deeper rung gave up nothing more for this request: trying it again would be the same question. */
 export function isSameWork(a: Plan, b: Plan): boolean {
   return (
-    a.model === b.model && a.outputTokensMax === b.outputTokensMax && a.keptSegments.length === b.keptSegments.length
+    a.model === b.model &&
+    a.outputTokensMax === b.outputTokensMax &&
+    a.keptSegments.length === b.keptSegments.length &&
+    a.passageRoom?.passagesMax === b.passageRoom?.passagesMax
   )
 }

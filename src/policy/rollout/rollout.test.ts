@@ -4,8 +4,8 @@ import { Rng } from '../../base/rng.ts'
 import { Drift } from './drift.ts'
 import type { JudgeVerdict } from './judge.ts'
 import { Pairing } from './pairing.ts'
-import { Rollout, type RolloutPlan } from './rollout.ts'
-import { compareAnswers, decideShadow } from './shadow.ts'
+import { ROLLOUT_DEFAULTS, Rollout, type RolloutPlan } from './rollout.ts'
+import { compareAnswers, decideShadow, SHADOW_DEFAULTS } from './shadow.ts'
 import { chooseRelease, type Pin, type Split, type SplitAsk } from './split.ts'
 
 const plan: RolloutPlan = {
@@ -14,7 +14,7 @@ const plan: RolloutPlan = {
   stable: 'v1',
   canary: 'v2',
   stickyBy: 'session',
-  steps: [0.05, 0.25, 0.5],
+  steps: ROLLOUT_DEFAULTS.steps,
   dwellUs: 100,
   pins: [],
 }
@@ -134,7 +134,7 @@ describe('pairing', () => {
 })
 
 describe('shadow', () => {
-  const rule = { release: 'v2', ratio: 0.1, inFlightMax: 8, excludedTenantIds: ['secret'] }
+  const rule = { ...SHADOW_DEFAULTS, release: 'v2', ratio: 0.1, excludedTenantIds: ['secret'] }
   const facts = { ticketId: 't', tenantId: 'a', hasTools: false, inFlight: 0, hasLeftoverRoom: true }
   const all = { ...rule, ratio: 1 }
 

@@ -6,8 +6,10 @@ import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Placer } from '../dispatch/placer.ts'
 import { FixedLimit } from '../limits/fixed.ts'
 import { PLACER_DEFAULTS, type PlacerOptions, RoutingPlacer } from './placer.ts'
+import { nextDepth } from './prefix-index.ts'
 import { REPLICA_BOOK_DEFAULTS } from './replica-book.ts'
 import type { PlacementAsk, RoomView } from './room-view.ts'
+import { WEIGHT_DEFAULTS } from './scorers/scorers.ts'
 
 interface TestRoom extends RoomView {
   readonly ledger: { engineUs: number; sequences: number; kvTokens: number }
@@ -43,7 +45,7 @@ class NaivePlacer {
     const costs = rooms.map((room) => {
       const uncached = this.#uncached(ask, room, lightest)
       const queue = Math.max(0, (this.#doneAt.get(room.replica.id) ?? 0) - now)
-      return queue + uncached * PLACER_DEFAULTS.prefillUsPerToken + room.ledger.engineUs * 0.001
+      return queue + uncached * PLACER_DEFAULTS.prefillUsPerToken + room.ledger.engineUs * WEIGHT_DEFAULTS.load
     })
     const best = rooms[costs.indexOf(Math.min(...costs))] as TestRoom
     const { id } = best.replica
@@ -59,11 +61,10 @@ class NaivePlacer {
     const { promptTokens, engineUs } = ask.estimate
     if (room.ledger.engineUs > 1.75 * lightest + 4 * engineUs) return promptTokens
     const held = this.#held.get(room.replica.id)
+    const hashes = ask.prefixHashes ?? []
     let count = 0
-    for (const hash of ask.prefixHashes ?? []) {
-      if (!held?.has(hash)) break
-      count++
-    }
+    for (let depth = 1; depth <= hashes.length && held?.has(hashes[depth - 1] as number); depth = nextDepth(depth))
+      count = depth
     return promptTokens - Math.max(0, Math.min(promptTokens - 1, count * 16))
   }
 }
@@ -178,7 +179,8 @@ describe('placing', () => {
     const cards = placer.explain(50_000, ask, rooms)
     expect(placer.explain(50_000, ask, rooms)).toEqual(cards)
     const owner = cards.find((card) => card.replicaId === 'r0')
-    expect(owner?.parts.prefill).toBe((3_200 - 1_600) * 50)
+    // Of 100 blocks the index knows 96.
+    expect(owner?.parts.prefill).toBe((3_200 - 96 * 16) * 50)
     expect(owner?.parts.queue).toBe(160_000 - 50_000)
     expect(cards[0]?.totalUs).toBe(Math.min(...cards.map((card) => card.totalUs)))
   })

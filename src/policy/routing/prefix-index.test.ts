@@ -4,7 +4,7 @@ import { nextDepth, PrefixIndex } from './prefix-index.ts'
 
 const S = 1_000_000
 
-/** Everything remembered, nothing bounded: what the index would be with unlimited memory. */
+/** Everything of the stored depths remembered, nothing bounded: what the index would be with unlimited memory. */
 class NaiveIndex {
   readonly #stampsByHash = new Map<number, Map<number, number>>()
   readonly #seenAt = new Map<number, number>()
@@ -28,9 +28,13 @@ class NaiveIndex {
 
   record(now: number, slot: number, hashes: readonly number[], otherBlocks: number): void {
     let held = 0
-    while (held < hashes.length && this.#holds(hashes[held] as number, slot)) held++
+    for (const depth of depthsOf(hashes)) {
+      if (!this.#holds(hashes[depth - 1] as number, slot)) break
+      held = depth
+    }
     this.#written.set(slot, (this.#written.get(slot) ?? 0) + hashes.length - held + otherBlocks)
-    for (const hash of hashes) {
+    for (const depth of depthsOf(hashes)) {
+      const hash = hashes[depth - 1] as number
       const stamps = this.#stampsByHash.get(hash) ?? new Map<number, number>()
       stamps.set(slot, this.#written.get(slot) as number)
       this.#stampsByHash.set(hash, stamps)
@@ -41,7 +45,7 @@ class NaiveIndex {
   match(now: number, hashes: readonly number[]): Map<number, number> {
     const found = new Map<number, number>()
     const oldestS = Math.floor(Math.max(0, now - this.#keepUs) / S)
-    for (let depth = 1; depth <= hashes.length; depth++) {
+    for (const depth of depthsOf(hashes)) {
       const hash = hashes[depth - 1] as number
       const slots = [...(this.#stampsByHash.get(hash)?.keys() ?? [])].filter((slot) => this.#holds(hash, slot))
       if (slots.length === 0 || (this.#seenAt.get(hash) ?? 0) < oldestS) return found
@@ -49,6 +53,12 @@ class NaiveIndex {
     }
     return found
   }
+}
+
+function depthsOf(hashes: readonly number[]): number[] {
+  const depths: number[] = []
+  for (let depth = 1; depth <= hashes.length; depth = nextDepth(depth)) depths.push(depth)
+  return depths
 }
 
 const matchesOf = (index: PrefixIndex, now: number, hashes: readonly number[]): Map<number, number> => {
@@ -119,13 +129,13 @@ describe('the prefix index', () => {
     )
   })
 
-  it('stores long prompts in a logarithm of entries, and is short by at most 1/32', () => {
+  it('stores long prompts in a logarithm of entries, and is short by at most 1/8', () => {
     const depths: number[] = []
     for (let depth = 1; depth <= 2_000; depth = nextDepth(depth)) depths.push(depth)
-    expect(depths.length).toBeLessThanOrEqual(225)
+    expect(depths.length).toBeLessThanOrEqual(72)
     for (let length = 1; length <= 2_000; length++) {
       const stored = depths.findLast((depth) => depth <= length) as number
-      expect(length - stored).toBeLessThanOrEqual(length / 32)
+      expect(length - stored).toBeLessThanOrEqual(length / 8)
     }
   })
 

@@ -10,15 +10,15 @@ import { assert } from '../../base/assert.ts'
  * Memory is fixed. A table of sets of 4 entries; an entry is a 31-bit tag (a second hash, so two names are confused
  * once in about 2^31 × sets) and up to 8 owners, each with the owner's *block count* at the last use:
  *
- *     set ─▶ [tag · seenAt · (slot, stamp)×8] ×4      64 bytes an entry
+ *     set ─▶ [tag · seenAt · (slot, stamp)×8] ×4      56 bytes an entry
  *
  * Two ways of forgetting. By amount: an owner that has been given more new blocks since than its memory holds has
  * evicted this one by now (its engine is a least-recently-used cache too). By time: an entry unused for `keepUs`.
  *
- * Not every depth is stored: all of the first 64, then 32 in every doubling (64, 66, …, 128, 132, …), so a prompt of
- * 2,000 blocks has 224 entries, and a match is short by at most 1/32. A match goes as deep as anybody owns the chain;
- * an owner counts with the deepest block that it owns, because an owner crowded out of a popular first block still
- * has the rest of the conversation.
+ * Not every depth is stored: all of the first 16, then 8 in every doubling (16, 18, …, 32, 36, …), so a prompt of
+ * 2,000 blocks has 72 entries, and a match is short by at most 1/8. A match goes as deep as anybody owns the chain, and
+ * over a few depths that were crowded out of the table; an owner counts with the deepest block that it owns, because
+ * an owner crowded out of a popular first block still has the rest of the conversation.
  *
  * Deliberately not: the gateway's hashes are salted with the tenant, and the table with a secret of the process, so
  * that no tenant can find out about another's prompts or craft collisions (law L13); text never comes here.
@@ -26,7 +26,7 @@ import { assert } from '../../base/assert.ts'
  * Example: replica a was given blocks [1 2 3 4], b [1 2 7]. A prompt [1 2 3 9] matches a with 3 blocks, b with 2.
  */
 export const PREFIX_INDEX_DEFAULTS = {
-  /** Entries, a power of two: 131,072 × 64 bytes = 8 MiB, or 2 million tokens of different prompts, undoubled. */
+  /** Entries, a power of two: 131,072 × 56 bytes = 7 MiB; some 3,000 prompts of 3,000 tokens, or 1,500 of 30,000. */
   entriesMax: 131_072,
   /** An hour: longer than any conversation pauses, shorter than a day's change of prompts. */
   keepUs: 3_600_000_000,
@@ -47,9 +47,11 @@ const OWNERS = 8
 const NOBODY = 0xffff
 /** Slots are 16 bits, and one value means nobody. */
 const SLOTS_MAX = 0xffff
-const DENSE_DEPTH = 64
-/** Leaves 32 depths in each doubling. */
-const OCTAVE_BITS = 5
+const DENSE_DEPTH = 16
+/** Leaves 8 depths in each doubling. */
+const OCTAVE_BITS = 3
+/** Depths in a row that may be missing from the table before a chain counts as ended. */
+const GAP_MAX = 3
 
 /** The next depth that is stored, after this one. */
 export function nextDepth(depth: number): number {
@@ -115,10 +117,12 @@ export class PrefixIndex {
   /** It was given a prompt with these blocks, and `otherBlocks` more without a name (the answer, the prompt's end). */
   record(now: number, slot: number, hashes: readonly number[], otherBlocks: number): void {
     let heldBlocks = 0
-    for (let depth = 1; depth <= hashes.length; depth = nextDepth(depth)) {
+    let gap = 0
+    for (let depth = 1; depth <= hashes.length && gap <= GAP_MAX; depth = nextDepth(depth)) {
       const entry = this.#find(hashes[depth - 1] as number)
-      if (entry < 0 || this.#ownerPlace(entry, slot) < 0) break
-      heldBlocks = depth
+      const isHeld = entry >= 0 && this.#ownerPlace(entry, slot) >= 0
+      if (isHeld) heldBlocks = depth
+      gap = isHeld ? 0 : gap + 1
     }
     this.#write(slot, hashes.length - heldBlocks + otherBlocks)
     const nowS = toSeconds(now)
@@ -135,10 +139,11 @@ export class PrefixIndex {
     const found = this.#matches
     found.count = 0
     const oldestS = toSeconds(Math.max(0, now - this.#options.keepUs))
-    for (let depth = 1; depth <= hashes.length; depth = nextDepth(depth)) {
+    let gap = 0
+    for (let depth = 1; depth <= hashes.length && gap <= GAP_MAX; depth = nextDepth(depth)) {
       const entry = this.#find(hashes[depth - 1] as number)
-      if (entry < 0 || (this.#seenAtS[entry] as number) < oldestS) break
-      if (!this.#addOwners(entry, depth)) break
+      const isKnown = entry >= 0 && (this.#seenAtS[entry] as number) >= oldestS && this.#addOwners(entry, depth)
+      gap = isKnown ? 0 : gap + 1
     }
     return found
   }

@@ -18,8 +18,8 @@ export const REPLICA_BOOK_DEFAULTS = {
   overheadUs: 20_000,
   /** How long a failed replica stands back while others have room: as long as a retry needs. */
   suspectUs: 1_000_000,
-  /** A quarter of the old goes with each sample of average size: the last dozen answers decide. */
-  keepRatio: 0.9,
+  /** The last fifty answers decide. Fewer, and noise makes one of equals look fast, which then collects prompts. */
+  keepRatio: 0.98,
   slownessMin: 1 / 8,
   slownessMax: 16,
   /** Tickets in flight that are remembered: above any platform's concurrency. */

@@ -11,5 +11,3 @@ export const FILTERS = {
   suspect: isUnsuspected,
   memory: hasAir,
 } as const satisfies Readonly<Record<string, Filter>>
-
-export type FilterName = keyof typeof FILTERS

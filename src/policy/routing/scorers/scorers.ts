@@ -25,7 +25,8 @@ export const WEIGHT_DEFAULTS: ScorerWeights = {
   queue: 1,
   prefill: 1,
   distance: 1,
-  load: 0.001,
+  /** Between 0.003 and 0.01 both hits and the slowest first tokens are best (bench/experiments/placement.ts). */
+  load: 0.005,
   /** Microseconds that a session's home is worth: as much as reading 400 tokens. */
   session: 20_000,
 }

@@ -1,0 +1,126 @@
+import Type from 'typebox'
+import * as defaults from './defaults.ts'
+import { count, durationMs, port, section } from './schema-fields.ts'
+
+/** Finding passages for a prompt: how long it may take, where corpora live, who makes their vectors. */
+
+const EmbedderSchema = section(
+  {
+    url: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^\\s/]+(/.*)?$',
+        description: 'Any server with `/embeddings` under this address, as `http://gpu-1:8000/v1`; built in if absent.',
+      }),
+    ),
+    model: Type.String({
+      default: defaults.EMBEDDER_MODEL,
+      minLength: 1,
+      description: 'The model to ask that server for. A corpus keeps the embedder it was made with.',
+    }),
+    dimensions: Type.Integer({
+      default: defaults.EMBEDDER_DIMENSIONS,
+      minimum: 1,
+      maximum: 4_000,
+      description: 'Length of that model\u2019s vectors.',
+    }),
+    apiKey: Type.Optional(
+      Type.String({ minLength: 1, env: 'EMBEDDER_API_KEY', description: 'Its key; better in the environment.' }),
+    ),
+    timeoutMs: durationMs(defaults.EMBEDDER_TIMEOUT_MS, {
+      minimum: 1,
+      description: 'An embedder that is silent for this long is given up; questions wait no longer than the budget.',
+    }),
+    batchWaitMs: durationMs(defaults.EMBEDDER_BATCH_WAIT_MS, {
+      description: 'How long a question waits for others to be embedded with; 0 sends each alone.',
+    }),
+  },
+  'Who makes vectors.',
+)
+
+const AnswerCacheSchema = section(
+  {
+    similarityMin: Type.Number({
+      default: defaults.ANSWER_SIMILARITY_MIN,
+      minimum: 0,
+      maximum: 1,
+      description: 'A question must be this close (cosine) to an answered one to get its answer.',
+    }),
+    temperatureMax: Type.Number({
+      default: defaults.ANSWER_TEMPERATURE_MAX,
+      minimum: 0,
+      maximum: 2,
+      description: 'A request above this temperature wants a new answer every time, and gets one.',
+    }),
+    ttlS: Type.Integer({
+      default: defaults.ANSWER_TTL_S,
+      minimum: 1,
+      maximum: 31_536_000,
+      description: 'Answers are kept this many seconds.',
+    }),
+    answersMax: count(defaults.ANSWERS_MAX, { description: 'Answers kept for one tenant; the oldest go.' }),
+  },
+  'Whole answers to questions that mean the same, for tenants with `answerCache: true` only.',
+)
+
+export const RetrievalSchema = section(
+  {
+    budgetMs: durationMs(defaults.RETRIEVAL_BUDGET_MS, {
+      env: 'RETRIEVAL_BUDGET_MS',
+      description: 'Retrieval that takes longer is done without.',
+    }),
+    cacheTtlS: Type.Integer({
+      default: defaults.CACHE_TTL_S,
+      minimum: 0,
+      maximum: 31_536_000,
+      env: 'CACHE_TTL_S',
+      description: 'Retrieved passages are kept this many seconds; 0 keeps none.',
+    }),
+    passagesDefault: count(defaults.PASSAGES_DEFAULT, {
+      description: 'Passages for a request that names a corpus and no `top_k`.',
+    }),
+    passagesMax: count(defaults.PASSAGES_MAX, { description: 'The largest `top_k`; more is clamped.' }),
+    databaseUrl: Type.Optional(
+      Type.String({
+        pattern: '^postgres(ql)?://.+',
+        env: 'DATABASE_URL',
+        description:
+          'PostgreSQL with pgvector 0.7 or later, as `postgres://user:password@host/name`; embedded if absent.',
+      }),
+    ),
+    dataPath: Type.String({
+      default: defaults.DATA_PATH,
+      minLength: 1,
+      description: 'Folder of the embedded database, made when the first corpus is; `memory:` keeps nothing.',
+    }),
+    redisUrl: Type.Optional(
+      Type.String({
+        pattern: '^rediss?://.+',
+        env: 'REDIS_URL',
+        description: 'Redis or Valkey for passages that all gateways share; each keeps its own if absent.',
+      }),
+    ),
+    url: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^\\s/]+(/.*)?$',
+        env: 'RETRIEVAL_URL',
+        description: 'Address of a `spillway retrieval` that does all this; done in this process if absent.',
+      }),
+    ),
+    apiKey: Type.Optional(
+      Type.String({
+        minLength: 16,
+        env: 'RETRIEVAL_KEY',
+        description: 'The secret that gateways and a `spillway retrieval` share.',
+      }),
+    ),
+    listenHost: Type.String({
+      default: defaults.HOST,
+      minLength: 1,
+      description: 'Address on which `spillway retrieval` listens.',
+    }),
+    listenPort: port({ default: defaults.RETRIEVAL_PORT, description: 'Port on which `spillway retrieval` listens.' }),
+    embedder: EmbedderSchema,
+    answerCache: AnswerCacheSchema,
+  },
+  'Finding passages for a prompt.',
+)

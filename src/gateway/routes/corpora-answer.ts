@@ -1,0 +1,51 @@
+import { CorpusError } from '../../domain/corpus.ts'
+import type { Corpora, PageAsk } from '../../lifecycle/retrieval-ports.ts'
+import type { KeyDirectory } from '../authenticate.ts'
+import type { Exchange } from '../exchange.ts'
+
+/** What the routes for vector stores and for files share: their parts, how they answer, how they page. */
+export interface CorporaDeps {
+  readonly corpora: Corpora
+  readonly keys: KeyDirectory
+  readonly bodyBytesMax: number
+}
+
+/** A value is the answer; a fault or an expected refusal goes out in OpenAI's shape; undefined was answered already. */
+export async function respond(exchange: Exchange, work: () => Promise<unknown>): Promise<void> {
+  try {
+    const value = await work()
+    if (value !== undefined) exchange.sendJson(200, JSON.stringify(value))
+  } catch (error) {
+    if (error instanceof BodyFault) exchange.sendFault(error.fault)
+    else if (error instanceof CorpusError) exchange.sendRefusal(refusalOf(error))
+    else throw error
+  }
+}
+
+function refusalOf({ code, message }: CorpusError) {
+  if (code !== 'unavailable') {
+    return { code, because: message, blame: 'request', retryAfterUs: undefined } as const
+  }
+  return { code: 'retrieval-unavailable', because: message, blame: 'platform', retryAfterUs: 1_000_000 } as const
+}
+
+export class BodyFault extends Error {
+  readonly fault: Parameters<Exchange['sendFault']>[0]
+
+  constructor(fault: Parameters<Exchange['sendFault']>[0]) {
+    super(fault.error.message)
+    this.fault = fault
+  }
+}
+
+/** OpenAI's paging: `limit`, `order`, `after`. */
+export function pageOf(url: string | undefined): PageAsk & { readonly words: URLSearchParams } {
+  const words = new URL(url ?? '/', 'http://localhost').searchParams
+  const limit = Math.trunc(Number(words.get('limit') ?? 20))
+  return {
+    limit: Number.isFinite(limit) ? Math.min(100, Math.max(1, limit)) : 20,
+    order: words.get('order') === 'asc' ? 'asc' : 'desc',
+    after: words.get('after') ?? undefined,
+    words,
+  }
+}

@@ -1,0 +1,222 @@
+import type { Document, Filter } from '../../domain/corpus.ts'
+import type { DocumentDraft } from '../../lifecycle/retrieval-ports.ts'
+import { type Checked, makeCheck } from '../../wire/check.ts'
+import { invalidRequest } from '../../wire/openai-error.ts'
+import { readJson } from '../../wire/read-body.ts'
+import {
+  AttributesBody,
+  DocumentsBody,
+  SearchBody,
+  VectorStoreBody,
+  VectorStoreFileBody,
+  VectorStoreFilesBody,
+  wireCorpus,
+  wireDocument,
+  wireFileBatch,
+  wireHit,
+  wireList,
+} from '../../wire/vector-stores.ts'
+import { authenticate, type Caller, NO_VALID_KEY } from '../authenticate.ts'
+import { collectBody } from '../collect-body.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
+import { BodyFault, type CorporaDeps, pageOf, respond } from './corpora-answer.ts'
+import { fileRoutes } from './files.ts'
+
+/**
+ * Corpora over HTTP, as OpenAI's vector stores. The tenant is always the caller's, never something in the path: another
+ * tenant's id is as unknown here as one that was made up.
+ */
+interface Ask {
+  readonly deps: CorporaDeps
+  readonly exchange: Exchange
+  readonly tenantId: string
+  /** The path under /v1/vector_stores/, cut at its slashes. */
+  readonly path: readonly string[]
+}
+
+type Handle = (ask: Ask) => Promise<unknown>
+
+export function corporaRoutes(deps: CorporaDeps): Route[] {
+  const route = (method: Route['method'], path: string): Route => ({
+    method,
+    path,
+    handle: (exchange, rest) => answer(deps, exchange, method, rest),
+  })
+  const under = '/v1/vector_stores/*'
+  return [
+    route('GET', '/v1/vector_stores'),
+    route('POST', '/v1/vector_stores'),
+    route('GET', under),
+    route('POST', under),
+    route('DELETE', under),
+    ...fileRoutes(deps),
+  ]
+}
+
+async function answer(deps: CorporaDeps, exchange: Exchange, method: string, rest: string): Promise<void> {
+  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
+  if (caller === undefined) {
+    exchange.sendRefusal(NO_VALID_KEY)
+    return
+  }
+  const path = rest === '' ? [] : rest.split('/')
+  const handle = HANDLERS[`${method} ${shapeOf(path)}`]
+  if (handle === undefined) {
+    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} /v1/vector_stores.`, null, 'unknown_url', 404))
+    return
+  }
+  await respond(exchange, () => handle({ deps, exchange, tenantId: tenantOf(caller), path }))
+}
+
+const tenantOf = (caller: Caller): string => caller.tenant.id
+
+// vs_1/files/file-1/content has the shape */files/*/content: every other word is an id.
+const shapeOf = (path: readonly string[]): string => path.map((word, i) => (i % 2 === 0 ? '*' : word)).join('/')
+
+const checks = {
+  store: makeCheck(VectorStoreBody),
+  file: makeCheck(VectorStoreFileBody),
+  files: makeCheck(VectorStoreFilesBody),
+  attributes: makeCheck(AttributesBody),
+  documents: makeCheck(DocumentsBody),
+  search: makeCheck(SearchBody),
+} satisfies Record<string, (body: unknown) => Checked<unknown>>
+
+async function bodyOf<K extends keyof typeof checks>(
+  { exchange, deps }: Ask,
+  kind: K,
+): Promise<Extract<ReturnType<(typeof checks)[K]>, { kind: 'ok' }>['value']> {
+  const body = await collectBody(exchange, deps.bodyBytesMax)
+  if (body.kind === 'gone') throw new BodyFault(invalidRequest('The client has gone.', null))
+  const json = body.kind === 'fault' ? body : readJson(body.bytes)
+  const checked = json.kind === 'fault' ? json : checks[kind](json.value)
+  if (checked.kind === 'fault') throw new BodyFault(checked.fault)
+  return checked.value as never
+}
+
+const STATUSES: readonly Document['status'][] = ['in-progress', 'completed', 'failed', 'cancelled']
+
+const HANDLERS: Readonly<Record<string, Handle>> = {
+  async 'GET '({ deps, tenantId, exchange }) {
+    const { items, hasMore } = await deps.corpora.listCorpora(tenantId, pageOf(exchange.req.url))
+    return wireList(items.map(wireCorpus), hasMore)
+  },
+  async 'POST '(ask) {
+    const { corpora } = ask.deps
+    const { name, metadata, file_ids: fileIds } = await bodyOf(ask, 'store')
+    const drafts = await draftsOf(
+      ask,
+      (fileIds ?? []).map((id) => ({ file_id: id })),
+    )
+    const corpus = await corpora.createCorpus(ask.tenantId, { name: name ?? undefined, metadata: metadata ?? {} })
+    if (drafts.length === 0) return wireCorpus(corpus)
+    await corpora.addDocuments(ask.tenantId, corpus.id, drafts)
+    return wireCorpus(await corpora.getCorpus(ask.tenantId, corpus.id))
+  },
+  async 'GET *'({ deps, tenantId, path }) {
+    return wireCorpus(await deps.corpora.getCorpus(tenantId, path[0] ?? ''))
+  },
+  async 'POST *'(ask) {
+    const { name, metadata } = await bodyOf(ask, 'store')
+    const change = { name: name ?? undefined, metadata: metadata ?? undefined }
+    return wireCorpus(await ask.deps.corpora.updateCorpus(ask.tenantId, ask.path[0] ?? '', change))
+  },
+  async 'DELETE *'({ deps, tenantId, path }) {
+    const { id } = await deps.corpora.getCorpus(tenantId, path[0] ?? '')
+    await deps.corpora.deleteCorpus(tenantId, id)
+    return { id, object: 'vector_store.deleted', deleted: true }
+  },
+  async 'POST */search'(ask) {
+    const { query, max_num_results: count, filters, ranking_options: ranking } = await bodyOf(ask, 'search')
+    const queries = typeof query === 'string' ? [query] : query
+    const passages = await ask.deps.corpora.search(ask.tenantId, ask.path[0] ?? '', {
+      query: queries.join('\n'),
+      passagesMax: count ?? 10,
+      filter: (filters ?? undefined) as Filter | undefined,
+      scoreMin: ranking?.score_threshold ?? undefined,
+    })
+    return {
+      object: 'vector_store.search_results.page',
+      search_query: queries,
+      data: passages.map(wireHit),
+      has_more: false,
+      next_page: null,
+    }
+  },
+  async 'POST */documents'(ask) {
+    const { documents } = await bodyOf(ask, 'documents')
+    const drafts = documents.map(({ name, text, attributes }) => ({ name, text, attributes: attributes ?? {} }))
+    const added = await ask.deps.corpora.addDocuments(ask.tenantId, ask.path[0] ?? '', drafts)
+    return wireList(added.map(wireDocument), false)
+  },
+  async 'GET */files'({ deps, tenantId, path, exchange }) {
+    const { words, ...page } = pageOf(exchange.req.url)
+    const status = STATUSES.find((one) => one === words.get('filter')?.replace('_', '-'))
+    const { items, hasMore } = await deps.corpora.listDocuments(tenantId, path[0] ?? '', { ...page, status })
+    return wireList(items.map(wireDocument), hasMore)
+  },
+  async 'POST */files'(ask) {
+    const drafts = await draftsOf(ask, [await bodyOf(ask, 'file')])
+    const [document] = await ask.deps.corpora.addDocuments(ask.tenantId, ask.path[0] ?? '', drafts)
+    return wireDocument(document as Document)
+  },
+  async 'GET */files/*'({ deps, tenantId, path }) {
+    return wireDocument(await deps.corpora.getDocument(tenantId, path[0] ?? '', path[2] ?? ''))
+  },
+  async 'POST */files/*'(ask) {
+    const { attributes } = await bodyOf(ask, 'attributes')
+    const [corpus = '', , documentId = ''] = ask.path
+    return wireDocument(await ask.deps.corpora.updateDocument(ask.tenantId, corpus, documentId, attributes ?? {}))
+  },
+  async 'DELETE */files/*'({ deps, tenantId, path }) {
+    const id = path[2] ?? ''
+    await deps.corpora.deleteDocument(tenantId, path[0] ?? '', id)
+    return { id, object: 'vector_store.file.deleted', deleted: true }
+  },
+  async 'GET */files/*/content'({ deps, tenantId, path }) {
+    const text = await deps.corpora.documentText(tenantId, path[0] ?? '', path[2] ?? '')
+    return {
+      object: 'vector_store.file_content.page',
+      data: [{ type: 'text', text }],
+      has_more: false,
+      next_page: null,
+    }
+  },
+  async 'POST */file_batches'(ask) {
+    const { corpora } = ask.deps
+    const { file_ids: fileIds, files, attributes } = await bodyOf(ask, 'files')
+    const wanted = files ?? (fileIds ?? []).map((id) => ({ file_id: id, attributes }))
+    const drafts = await draftsOf(ask, wanted)
+    const { id } = await corpora.getCorpus(ask.tenantId, ask.path[0] ?? '')
+    const documents = await corpora.addDocuments(ask.tenantId, id, drafts)
+    return wireFileBatch(`vsfb_${documents.map((document) => document.id).join('.')}`, id, documents)
+  },
+  async 'GET */file_batches/*'({ deps, tenantId, path }) {
+    const [corpus = '', , batchId = ''] = path
+    const ids = batchId
+      .replace(/^vsfb_/, '')
+      .split('.')
+      .slice(0, BATCH_FILES_MAX)
+    const documents = await Promise.all(ids.map((id) => deps.corpora.getDocument(tenantId, corpus, id)))
+    return wireFileBatch(batchId, documents[0]?.corpusId ?? corpus, documents)
+  },
+}
+
+/** A set's id names its files, so that nothing has to be stored of it: this many fit into an address. */
+const BATCH_FILES_MAX = 500
+
+async function draftsOf(
+  { deps, tenantId }: Ask,
+  files: ReadonlyArray<{
+    readonly file_id: string
+    readonly attributes?: DocumentDraft['attributes'] | null | undefined
+  }>,
+): Promise<DocumentDraft[]> {
+  return Promise.all(
+    files.map(async ({ file_id: id, attributes }) => {
+      const [file, text] = await Promise.all([deps.corpora.getFile(tenantId, id), deps.corpora.fileText(tenantId, id)])
+      return { id, name: file.name, text, attributes: attributes ?? {} }
+    }),
+  )
+}

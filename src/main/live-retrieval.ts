@@ -1,0 +1,133 @@
+import { existsSync } from 'node:fs'
+import { type Clock, msToUs } from '../base/clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { Journal } from '../lifecycle/ports.ts'
+import type { Corpora, CorpusStore, Embedder, Retriever } from '../lifecycle/retrieval-ports.ts'
+import { estimateTokens } from '../policy/planning/estimate.ts'
+import { Breaker } from '../retrieval/breaker.ts'
+import { MemoryPassageCache } from '../retrieval/caches/memory-passage-cache.ts'
+import type { PassageCache } from '../retrieval/caches/passage-cache.ts'
+import { TieredPassageCache } from '../retrieval/caches/tiered-passage-cache.ts'
+import { StoreCorpora } from '../retrieval/corpora.ts'
+import { CorpusDirectory } from '../retrieval/corpus-directory.ts'
+import { BatchingEmbedder } from '../retrieval/embedders/batching-embedder.ts'
+import { CachedEmbedder } from '../retrieval/embedders/cached-embedder.ts'
+import { HttpEmbedder } from '../retrieval/embedders/http-embedder.ts'
+import { UseLiteEmbedder } from '../retrieval/embedders/live-use-lite.ts'
+import { Indexer } from '../retrieval/indexer.ts'
+import type { SearchParts } from '../retrieval/indexes/hybrid-search.ts'
+import { PassageRetriever } from '../retrieval/retriever.ts'
+import { PgliteDatabase } from '../store/live-pglite.ts'
+import { migrate } from '../store/migrate.ts'
+import { PreparedDatabase } from '../store/prepared-database.ts'
+import { SqlCorpusStore } from '../store/sql-corpus-store.ts'
+import { makeIds } from './live-ids.ts'
+
+/**
+ * Retrieval as the configuration names it. Nothing of it starts until somebody uses a corpus: no thread, no connection,
+ * no weights. An embedded store that exists already is opened in the background, because then somebody will.
+ */
+export interface LiveRetrieval {
+  readonly retriever: Retriever
+  readonly corpora: Corpora
+  /** Opens what will be needed and takes up what was left unfinished. Says what is wrong, and never throws. */
+  warmUp(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface RetrievalWorld {
+  readonly clock: Clock
+  readonly journal: Journal
+  /** For an operator to read: a server without pgvector, a wrong password. */
+  readonly complain: (problem: string) => void
+}
+
+export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): Promise<LiveRetrieval> {
+  const { clock, journal } = world
+  const { store, ready } = await makeStore(config, clock)
+  const embedder = makeEmbedder(config, clock)
+  const cache = await makeCache(config, world)
+  const parts: SearchParts = {
+    clock,
+    store,
+    embedder,
+    storeBreaker: breakerOf(world, 'store'),
+    embedderBreaker: breakerOf(world, 'embedder'),
+  }
+  const directory = new CorpusDirectory(clock, store)
+  const indexer = new Indexer({
+    clock,
+    store,
+    embedder,
+    estimateTokens: (text) => estimateTokens(text),
+    onIndexed({ tenantId, corpusId }, facts) {
+      directory.forget(tenantId, corpusId)
+      journal.record({ kind: 'document-indexed', at: clock.now(), tenantId, ...facts })
+    },
+  })
+  return {
+    retriever: new PassageRetriever({ clock, parts, directory, cache, cacheTtlS: config.retrieval.cacheTtlS }),
+    corpora: new StoreCorpora({ clock, store, parts, directory, indexer, makeId: makeIds() }),
+    async warmUp() {
+      if (!isInUse(config)) return
+      try {
+        await ready()
+        indexer.wake()
+      } catch (error) {
+        world.complain(`retrieval: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    },
+    async close() {
+      await indexer.stop()
+      await Promise.all([store.close(), embedder.close(), cache.close()])
+    },
+  }
+}
+
+function isInUse({ retrieval }: Config): boolean {
+  return retrieval.databaseUrl !== undefined || (retrieval.dataPath !== MEMORY && existsSync(retrieval.dataPath))
+}
+
+/** As a path: nothing is written to disk. */
+const MEMORY = 'memory:'
+
+async function makeStore(
+  { retrieval }: Config,
+  clock: Clock,
+): Promise<{ store: CorpusStore; ready: () => Promise<unknown> }> {
+  const { databaseUrl, dataPath } = retrieval
+  if (databaseUrl === undefined) {
+    const path = dataPath === MEMORY ? undefined : dataPath
+    const database = new PgliteDatabase({ clock, path, prepare: (opened) => migrate(opened) })
+    return { store: new SqlCorpusStore(database), ready: () => database.query('select 1', []) }
+  }
+  const { PgDatabase } = await import('../store/pg-database.ts')
+  const database = new PreparedDatabase(new PgDatabase({ clock, url: databaseUrl }), (opened) => migrate(opened))
+  return { store: new SqlCorpusStore(database), ready: () => database.ready() }
+}
+
+function makeEmbedder({ retrieval, engine }: Config, clock: Clock): Embedder {
+  const { url, model, dimensions, apiKey, timeoutMs, batchWaitMs } = retrieval.embedder
+  if (url === undefined) return new CachedEmbedder(new UseLiteEmbedder(clock))
+  const remote = new HttpEmbedder({ url, model, dimensions, apiKey, timeoutMs })
+  if (batchWaitMs === 0) return new CachedEmbedder(remote)
+  const set = { textsMax: engine.batchSizeMax, waitUs: msToUs(batchWaitMs) }
+  return new CachedEmbedder(new BatchingEmbedder(remote, clock, set))
+}
+
+async function makeCache({ retrieval }: Config, world: RetrievalWorld): Promise<PassageCache> {
+  const memory = new MemoryPassageCache()
+  if (retrieval.redisUrl === undefined || retrieval.cacheTtlS === 0) return memory
+  const { RedisPassageCache } = await import('../retrieval/caches/redis-passage-cache.ts')
+  const shared = new RedisPassageCache({
+    clock: world.clock,
+    url: retrieval.redisUrl,
+    ttlS: retrieval.cacheTtlS,
+    breaker: breakerOf(world, 'redis'),
+  })
+  return new TieredPassageCache(memory, shared)
+}
+
+function breakerOf({ journal }: RetrievalWorld, what: string): Breaker {
+  return new Breaker((state, at) => journal.record({ kind: 'breaker-changed', at, what, state }))
+}

@@ -1,0 +1,176 @@
+import type { Clock } from '../base/clock.ts'
+import { secondsToUs } from '../base/clock.ts'
+import type { CorpusStore, Embedder, PassageDraft, UnfinishedDocument } from '../lifecycle/retrieval-ports.ts'
+import { countTerms } from './indexes/analyse-text.ts'
+import { termWeights } from './indexes/bm25.ts'
+import { splitPassages } from './split-passages.ts'
+
+/**
+ * Documents become searchable, one after the other, behind everybody's back. First all that wait are split and stored:
+ * that takes milliseconds, and from then on they are found by their words. Then they are embedded, a few passages at a
+ * time, which takes a tenth of a second each with what is built in. Every step is stored and repeating one changes nothing, so a
+ * process that dies goes on where it was when the next one asks `unfinished`.
+ *
+ * What cannot be reached (store, embedder) is waited for, with growing pauses; what is wrong with a document itself fails
+ * that document and no other.
+ */
+export interface IndexerOptions {
+  readonly clock: Clock
+  readonly store: CorpusStore
+  readonly embedder: Embedder
+  readonly estimateTokens: (text: string) => number
+  readonly onIndexed: (document: UnfinishedDocument, facts: IndexedFacts) => void
+}
+
+export interface IndexedFacts {
+  readonly status: 'completed' | 'failed'
+  readonly passageCount: number
+  readonly tookUs: number
+  readonly because: string
+}
+
+/** Small steps: a statement with so many passages holds the embedded store for 20 ms, and a search waits that long. */
+const PASSAGES_PER_STATEMENT = 8
+const DOCUMENTS_PER_LOOK = 32
+const PAUSE_US_MIN = secondsToUs(0.5)
+const PAUSE_US_MAX = secondsToUs(30)
+/** A step that failed so often in a row is not waiting for a restart: the document is what is wrong. */
+const ATTEMPTS_MAX = 20
+
+export class Indexer {
+  readonly #options: IndexerOptions
+  #isRunning = false
+  #isWanted = false
+  #isStopped = false
+  #idle: Promise<void> = Promise.resolve()
+
+  constructor(options: IndexerOptions) {
+    this.#options = options
+  }
+
+  /** There may be something to do. Returns at once. */
+  wake(): void {
+    this.#isWanted = true
+    if (this.#isRunning || this.#isStopped) return
+    this.#isRunning = true
+    this.#idle = this.#run()
+      // The store has been away for minutes. Nothing is lost: whoever wakes it next goes on.
+      .catch(() => {})
+      .finally(() => {
+        this.#isRunning = false
+      })
+  }
+
+  /** Ends after the step that runs. What is not done is done by whoever starts next. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#idle
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isWanted && !this.#isStopped) {
+      this.#isWanted = false
+      const documents = await this.#patiently(() => this.#options.store.unfinished(DOCUMENTS_PER_LOOK))
+      if (documents === undefined) return
+      for (const document of documents) {
+        if (this.#isStopped) return
+        await this.#index(document)
+      }
+      if (documents.length > 0) this.#isWanted = true
+    }
+  }
+
+  async #index(document: UnfinishedDocument): Promise<void> {
+    const { clock, store, embedder, onIndexed } = this.#options
+    const { tenantId, corpusId, documentId } = document
+    const startedAt = clock.now()
+    let passageCount = 0
+    const end = async (status: 'completed' | 'failed', because: string): Promise<void> => {
+      const reason = status === 'failed' ? because : undefined
+      await this.#patiently(() =>
+        store.finishDocument(tenantId, corpusId, documentId, { status, ...(reason && { because: reason }) }),
+      )
+      onIndexed(document, { status, passageCount, tookUs: clock.now() - startedAt, because })
+    }
+    try {
+      if (document.dimensions !== embedder.dimensions) throw new Error('the corpus was made with another embedder')
+      if (!document.isSplit) await this.#split(document)
+      else {
+        const count = await this.#embedAll(document)
+        passageCount = count ?? 0
+        if (count !== undefined && !this.#isStopped) await end('completed', 'indexed')
+      }
+    } catch (error) {
+      if (!this.#isStopped) await end('failed', error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  async #split({ tenantId, corpusId, documentId }: UnfinishedDocument): Promise<void> {
+    const { store } = this.#options
+    const text = await this.#patiently(() => store.documentText(tenantId, corpusId, documentId))
+    if (text === undefined) return
+    const drafts = this.#drafts(corpusId, text)
+    for (let i = 0; i < drafts.length && !this.#isStopped; i += PASSAGES_PER_STATEMENT) {
+      const part = drafts.slice(i, i + PASSAGES_PER_STATEMENT)
+      await this.#patiently(() => store.addPassages(tenantId, corpusId, documentId, part))
+    }
+    if (!this.#isStopped) await this.#patiently(() => store.finishSplit(tenantId, corpusId, documentId))
+  }
+
+  #drafts(corpusId: string, text: string): PassageDraft[] {
+    return splitPassages(text).map((passage, position) => ({
+      position,
+      text: passage,
+      tokens: Math.max(1, this.#options.estimateTokens(passage)),
+      ...termWeights(countTerms(corpusId, passage)),
+    }))
+  }
+
+  /** How many were embedded; undefined when it was told to stop before the end. */
+  async #embedAll({ tenantId, corpusId, documentId }: UnfinishedDocument): Promise<number | undefined> {
+    const { store, embedder } = this.#options
+    let count = 0
+    while (!this.#isStopped) {
+      const missing = await this.#patiently(() =>
+        store.unembedded(tenantId, corpusId, documentId, PASSAGES_PER_STATEMENT),
+      )
+      if (missing === undefined) return undefined
+      if (missing.length === 0) return count
+      const texts = missing.map(({ text }) => text)
+      const made = await this.#patiently(() => embedder.embed(texts, { kind: 'passage' }))
+      if (made === undefined) return undefined
+      const vectors = missing.map(({ passageId }, i) => ({ passageId, vector: made[i] as Float32Array }))
+      await this.#patiently(() => store.setVectors(tenantId, corpusId, vectors))
+      count += vectors.length
+    }
+    return undefined
+  }
+
+  /** Tries again until it works, the process stops (then undefined), or it has failed too often. */
+  async #patiently<T>(step: () => Promise<T>): Promise<T | undefined> {
+    const { clock } = this.#options
+    let pauseUs = PAUSE_US_MIN
+    for (let attempt = 1; !this.#isStopped; attempt++) {
+      try {
+        return await step()
+      } catch (error) {
+        if (attempt >= ATTEMPTS_MAX || isHopeless(error)) throw error
+        await this.#pause(pauseUs, clock)
+        pauseUs = Math.min(PAUSE_US_MAX, pauseUs * 2)
+      }
+    }
+    return undefined
+  }
+
+  /** In short naps, so that stopping does not wait for a long pause. */
+  async #pause(durationUs: number, clock: Clock): Promise<void> {
+    const endsAt = clock.now() + durationUs
+    while (!this.#isStopped && clock.now() < endsAt) await clock.sleep(Math.min(PAUSE_US_MIN, endsAt - clock.now()))
+  }
+}
+
+/** The store understood and said no (an SQL error has a code of five characters): asking again changes nothing. */
+function isHopeless(error: unknown): boolean {
+  const code = (error as { code?: unknown }).code
+  return typeof code === 'string' && /^(22|23|42)/.test(code) && code.length === 5
+}

@@ -1,0 +1,154 @@
+import type { Cancellation } from '../../base/cancellation.ts'
+import type { Clock, Instant } from '../../base/clock.ts'
+import type { CorpusFacts, Filter, Passage } from '../../domain/corpus.ts'
+import type { CorpusStore, Embedder, Hit } from '../../lifecycle/retrieval-ports.ts'
+import type { Breaker } from '../breaker.ts'
+import { withinTime } from '../within-time.ts'
+import { queryTermIds } from './analyse-text.ts'
+import { coverageOf, toTermSearch } from './bm25.ts'
+import { joinRanks, RANKS_MAX } from './join-ranks.ts'
+
+/**
+ * One search of one corpus: by words and by meaning at the same time, joined by rank. The halves need different things
+ * (the store alone; the embedder, then the store), so one of them may come when the other does not. At `joinAt` whatever
+ * has arrived is joined; if nothing has, the first that comes is taken. What comes too late for its caller is called off
+ * through the cancellation, in the store too.
+ */
+export interface SearchParts {
+  readonly clock: Clock
+  readonly store: CorpusStore
+  readonly embedder: Embedder
+  readonly storeBreaker: Breaker
+  readonly embedderBreaker: Breaker
+}
+
+export interface Search {
+  readonly query: string
+  readonly limit: number
+  readonly filter?: Filter | undefined
+  /** When to make do with one half. */
+  readonly joinAt: Instant
+  /** When nothing is worth anything any more; the cancellation comes with it. */
+  readonly deadlineAt: Instant
+  readonly cancellation: Cancellation
+}
+
+export interface Found {
+  readonly passages: readonly Passage[]
+  readonly isWhole: boolean
+  readonly because: string
+}
+
+/** Something that a search needs was late, broken, or left alone because it was. */
+export class PartUnavailable extends Error {
+  override readonly name = 'PartUnavailable'
+  /** Late is nobody's fault; broken is. */
+  readonly isLate: boolean
+
+  constructor(message: string, isLate = false) {
+    super(message)
+    this.isLate = isLate
+  }
+}
+
+interface TermHalf {
+  readonly hits: readonly Hit[]
+  readonly coverage: number
+}
+
+export async function searchCorpus(parts: SearchParts, corpus: CorpusFacts, search: Search): Promise<Found> {
+  const arrived: { terms?: TermHalf; vectors?: readonly Hit[] } = {}
+  const problems: string[] = []
+  let isLate = false
+  const note = (error: unknown): never => {
+    problems.push(error instanceof Error ? error.message : String(error))
+    isLate ||= error instanceof PartUnavailable && error.isLate
+    throw error
+  }
+  const halves = [
+    searchByTerms(parts, corpus, search).then((terms) => Object.assign(arrived, { terms }), note),
+    searchByVectors(parts, corpus, search).then((vectors) => Object.assign(arrived, { vectors }), note),
+  ]
+  await withinTime(parts.clock, search.joinAt, Promise.allSettled(halves))
+  if (arrived.terms === undefined && arrived.vectors === undefined) {
+    await Promise.any(halves).catch(() => {
+      throw new PartUnavailable(problems.join('; '), isLate)
+    })
+  }
+  const { terms, vectors } = arrived
+  const isWhole = terms !== undefined && vectors !== undefined
+  const missing = terms === undefined ? 'the search by words' : 'the search by meaning'
+  const because = isWhole ? 'searched by words and by meaning' : `without ${missing}: ${problems[0] ?? 'it was late'}`
+  const ranked = joinRanks({ terms: terms?.hits, vectors, coverage: terms?.coverage ?? 0 }, search.limit)
+  if (ranked.length === 0) return { passages: [], isWhole, because }
+  const read = await fromStore(parts, search, () =>
+    parts.store.readPassages(
+      corpus.tenantId,
+      corpus.id,
+      ranked.map((hit) => hit.passageId),
+      search,
+    ),
+  )
+  const byId = new Map(read.map((passage) => [passage.id, passage]))
+  const passages = ranked.flatMap(({ passageId, score }) => {
+    const passage = byId.get(passageId)
+    return passage === undefined ? [] : [{ ...passage, score }]
+  })
+  return { passages, isWhole, because }
+}
+
+async function searchByTerms(parts: SearchParts, corpus: CorpusFacts, search: Search): Promise<TermHalf> {
+  const { tenantId, id } = corpus
+  const termIds = queryTermIds(id, search.query)
+  if (termIds.length === 0) return { hits: [], coverage: 0 }
+  const facts = await fromStore(parts, search, () => parts.store.termFacts(tenantId, id, termIds, search))
+  const asked = toTermSearch(facts, RANKS_MAX)
+  if (asked === undefined) return { hits: [], coverage: 0 }
+  const { filter } = search
+  const hits = await fromStore(parts, search, () => parts.store.searchTerms(tenantId, id, { ...asked, filter }, search))
+  const coverage = coverageOf(asked, hits[0]?.score ?? 0, termIds.length, facts.passageCount)
+  return { hits, coverage }
+}
+
+async function searchByVectors(parts: SearchParts, corpus: CorpusFacts, search: Search): Promise<readonly Hit[]> {
+  const { embedder, embedderBreaker, store } = parts
+  if (corpus.embedder !== embedder.name) {
+    throw new PartUnavailable(`the corpus was embedded by ${corpus.embedder}, not by ${embedder.name}`)
+  }
+  const { cancellation, filter, joinAt: deadlineAt } = search
+  // After `joinAt` its vector is of no use: that is when the embedder is late.
+  const [vector] = await guarded(parts.clock, embedderBreaker, 'the embedder', { deadlineAt, cancellation }, () =>
+    embedder.embed([search.query], { kind: 'question', cancellation }),
+  )
+  if (vector === undefined) throw new PartUnavailable('the embedder gave no vector')
+  return fromStore(parts, search, () =>
+    store.searchVectors(corpus.tenantId, corpus.id, { vector, limit: RANKS_MAX, filter }, search),
+  )
+}
+
+function fromStore<T>(parts: SearchParts, search: Search, ask: () => Promise<T>): Promise<T> {
+  return guarded(parts.clock, parts.storeBreaker, 'the store', search, ask)
+}
+
+/** Asks only where the breaker allows it, waits no longer than the search is worth, and tells the breaker. */
+export async function guarded<T>(
+  clock: Clock,
+  breaker: Breaker,
+  what: string,
+  { deadlineAt, cancellation }: Pick<Search, 'deadlineAt' | 'cancellation'>,
+  ask: () => Promise<T>,
+): Promise<T> {
+  if (!breaker.mayTry(clock.now())) throw new PartUnavailable(`${what} is left alone for a moment after failures`)
+  const waited = await withinTime(clock, deadlineAt, ask())
+  const now = clock.now()
+  if (waited.kind === 'done') {
+    breaker.succeeded(now)
+    return waited.value
+  }
+  // Called off before its time is nobody's failure.
+  if (!(cancellation.isCancelled && now < deadlineAt)) breaker.failed(now)
+  if (waited.kind === 'late') throw new PartUnavailable(`${what} was late`, true)
+  throw new PartUnavailable(
+    `${what} failed (${waited.error instanceof Error ? waited.error.message : String(waited.error)})`,
+  )
+}

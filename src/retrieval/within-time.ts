@@ -1,0 +1,24 @@
+import type { Clock, Instant } from '../base/clock.ts'
+
+/** How a bounded wait ended. */
+export type Waited<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'late' }
+
+/** Waits for a promise, but no longer than until `instant`. What comes later is nobody's business any more. */
+export function withinTime<T>(clock: Clock, instant: Instant, promise: Promise<T>): Promise<Waited<T>> {
+  return new Promise((resolve) => {
+    const forget = clock.at(instant, () => resolve({ kind: 'late' }))
+    promise.then(
+      (value) => {
+        forget()
+        resolve({ kind: 'done', value })
+      },
+      (error: unknown) => {
+        forget()
+        resolve({ kind: 'failed', error })
+      },
+    )
+  })
+}

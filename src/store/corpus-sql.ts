@@ -1,0 +1,210 @@
+/**
+ * Every statement about corpora, in one place. Two rules, which a test checks: each names the tenant as its first
+ * parameter (only `unfinished` does not: the indexer asks it for all tenants, and takes them in turns), and each is one statement, so that
+ * what belongs together happens together without a transaction that somebody could leave open.
+ */
+
+const CORPUS_FACTS = `c.tenant_id as "tenantId", c.id, c.name, c.version::float8 as version, c.deletions::float8 as deletions,
+  c.embedder, c.dimensions, c.passages as "passageCount"`
+
+const CORPUS = `${CORPUS_FACTS}, c.bytes::float8 as bytes, c.metadata, c.created_at_s::float8 as "createdAtS",
+  (select jsonb_object_agg(s.status, s.n) from (
+    select d.status, count(*) as n from document d where d.tenant_id = c.tenant_id and d.corpus_id = c.id group by 1
+  ) s) as counts`
+
+const DOCUMENT = `d.id, d.corpus_id as "corpusId", d.name, d.status, d.because, d.bytes, d.passages as "passageCount",
+  d.embedded as "embeddedCount", d.created_at_s::float8 as "createdAtS", d.attributes`
+
+const FILE = `f.id, f.name, f.purpose, f.bytes, f.created_at_s::float8 as "createdAtS"`
+
+const BY_ID_OR_NAME = '(c.id = $2::text or c.name = $2::text) order by (c.id = $2::text) desc limit 1'
+
+export const SQL = {
+  createCorpus: `
+    insert into corpus as c (tenant_id, id, name, embedder, dimensions, metadata, created_at_s)
+    values ($1::text, $2::text, $3::text, $4::text, $5::int, $6::text::jsonb, $7::float8::bigint)
+    on conflict (tenant_id, name) do nothing
+    returning ${CORPUS}`,
+  findCorpus: `select ${CORPUS} from corpus c where c.tenant_id = $1::text and ${BY_ID_OR_NAME}`,
+  resolveCorpus: `select ${CORPUS_FACTS} from corpus c where c.tenant_id = $1::text and ${BY_ID_OR_NAME}`,
+  updateCorpus: `
+    update corpus c set name = coalesce($3::text, c.name), metadata = coalesce($4::text::jsonb, c.metadata)
+    where c.tenant_id = $1::text and c.id = $2::text
+    returning ${CORPUS}`,
+  deleteCorpus: 'delete from corpus where tenant_id = $1::text and id = $2::text returning id',
+
+  /** The row that is there already comes back as it is; a failed or cancelled one is taken up again. */
+  addDocument: `
+    with added as (
+      insert into document as d (tenant_id, corpus_id, id, name, hash, body, bytes, attributes, created_at_s)
+      select $1::text, c.id, $3::text, $4::text, $5::text, $6::text, octet_length($6::text), $7::text::jsonb,
+             $8::float8::bigint
+      from corpus c where c.tenant_id = $1::text and c.id = $2::text
+      on conflict (tenant_id, corpus_id, hash) do update
+        set name = excluded.name,
+            attributes = excluded.attributes,
+            status = case when d.status in ('failed', 'cancelled') then 'in-progress' else d.status end
+      returning ${DOCUMENT}, (xmax = 0) as "isNew"
+    ), grown as (
+      update corpus set bytes = bytes + (select bytes from added) where tenant_id = $1::text and id = $2::text
+        and (select "isNew" from added)
+    )
+    select * from added`,
+  findDocument: `select ${DOCUMENT} from document d
+    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
+  documentText: `select d.body from document d
+    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
+  updateDocument: `
+    with changed as (
+      update document d set attributes = $4::text::jsonb
+      where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text
+      returning ${DOCUMENT}
+    ), newer as (
+      update corpus set version = version + 1 where tenant_id = $1::text and id = $2::text and exists (select from changed)
+    )
+    select * from changed`,
+  deleteDocument: `
+    with lost as (
+      select i.passage_id, i.terms from passage_index i
+      where i.tenant_id = $1::text and i.corpus_id = $2::text and i.document_id = $3::text
+    ), fewer as (
+      update term t set passages = t.passages - l.n
+      from (select x.id, count(*)::int as n from lost, unnest(lost.terms) as x(id) group by 1) l
+      where t.tenant_id = $1::text and t.corpus_id = $2::text and t.id = l.id
+    ), gone as (
+      delete from document d where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text
+      returning d.bytes
+    ), smaller as (
+      update corpus set version = version + 1, deletions = deletions + 1,
+        passages = passages - (select count(*)::int from lost), bytes = bytes - (select bytes from gone)
+      where tenant_id = $1::text and id = $2::text and exists (select from gone)
+    )
+    select count(*)::int as n from gone`,
+  finishDocument: `
+    with finished as (
+      update document d set status = $4::text, because = $5::text
+      where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text returning d.id
+    )
+    update corpus set version = version + 1 where tenant_id = $1::text and id = $2::text and exists (select from finished)`,
+  unfinished: `
+    select d.tenant_id as "tenantId", d.corpus_id as "corpusId", d.id as "documentId", c.dimensions, d.is_split as "isSplit"
+    from document d join corpus c on c.tenant_id = d.tenant_id and c.id = d.corpus_id
+    where d.status = 'in-progress'
+    order by d.is_split, row_number() over (partition by d.tenant_id order by d.ordinal), d.ordinal limit $1::int`,
+  finishSplit: `update document d set is_split = true
+    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
+
+  addPassages: `
+    with draft as (
+      select * from jsonb_to_recordset($4::text::jsonb) as x(position int, body text, tokens int, terms text, weights text)
+    ), added as (
+      insert into passage (tenant_id, corpus_id, document_id, position, body, tokens)
+      select $1::text, $2::text, $3::text, x.position, x.body, x.tokens from draft x
+      where exists (select from document d where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text)
+      on conflict (tenant_id, corpus_id, document_id, position) do nothing
+      returning id, position
+    ), indexed as (
+      insert into passage_index (passage_id, tenant_id, corpus_id, document_id, terms, weights, dimensions)
+      select a.id, $1::text, $2::text, $3::text, x.terms::int[], x.weights::sparsevec,
+             (select c.dimensions from corpus c where c.tenant_id = $1::text and c.id = $2::text)
+      from added a join draft x using (position)
+      returning terms
+    ), counted as (
+      insert into term as t (tenant_id, corpus_id, id, passages)
+      select $1::text, $2::text, x.id, count(*)::int from indexed, unnest(indexed.terms) as x(id) group by x.id order by x.id
+      on conflict (tenant_id, corpus_id, id) do update set passages = t.passages + excluded.passages
+    ), grown as (
+      update corpus set version = version + 1, passages = passages + (select count(*)::int from added)
+      where tenant_id = $1::text and id = $2::text
+    )
+    update document set passages = passages + (select count(*)::int from added)
+    where tenant_id = $1::text and corpus_id = $2::text and id = $3::text`,
+  unembedded: `
+    select i.passage_id::text as "passageId", p.body as text
+    from passage_index i join passage p on p.id = i.passage_id
+    where i.tenant_id = $1::text and i.corpus_id = $2::text and i.document_id = $3::text and i.embedding is null
+    order by p.position limit $4::int`,
+  setVectors: `
+    with draft as (select * from jsonb_to_recordset($3::text::jsonb) as x(id bigint, vector text)),
+    set_one as (
+      update passage_index i set embedding = x.vector::halfvec from draft x
+      where i.tenant_id = $1::text and i.corpus_id = $2::text and i.passage_id = x.id and i.embedding is null
+      returning i.document_id
+    )
+    update document d set embedded = d.embedded + s.n
+    from (select document_id, count(*)::int as n from set_one group by 1) s
+    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = s.document_id`,
+
+  termFacts: `
+    select c.passages as "passageCount",
+      (select json_agg(json_build_array(t.id, t.passages)) from term t
+        where t.tenant_id = $1::text and t.corpus_id = $2::text and t.id = any($3::text::int[]) and t.passages > 0) as terms
+    from corpus c where c.tenant_id = $1::text and c.id = $2::text`,
+  readPassages: `
+    select p.id::text as id, p.document_id as "documentId", d.name as source, p.position, p.body as text, p.tokens,
+           d.attributes
+    from passage p
+    join document d on d.tenant_id = p.tenant_id and d.corpus_id = p.corpus_id and d.id = p.document_id
+    where p.tenant_id = $1::text and p.corpus_id = $2::text and p.id = any($3::text::bigint[])`,
+
+  addFile: `
+    insert into file (tenant_id, id, name, purpose, body, bytes, created_at_s)
+    values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::float8::bigint)`,
+  findFile: `select ${FILE} from file f where f.tenant_id = $1::text and f.id = $2::text`,
+  fileText: 'select f.body from file f where f.tenant_id = $1::text and f.id = $2::text',
+  deleteFile: 'delete from file where tenant_id = $1::text and id = $2::text returning id',
+} as const
+
+/** Lists go from one row to the next by `ordinal`, which never repeats, so that pages neither skip nor repeat. */
+type Order = 'asc' | 'desc'
+const beyond = (order: Order): string => (order === 'asc' ? '>' : '<')
+
+export const listCorporaSql = (order: Order): string => `
+  select ${CORPUS} from corpus c where c.tenant_id = $1::text
+    and ($2::text is null or c.ordinal ${beyond(order)}
+      (select a.ordinal from corpus a where a.tenant_id = $1::text and a.id = $2::text))
+  order by c.ordinal ${order} limit $3::int`
+
+export const listDocumentsSql = (order: Order): string => `
+  select ${DOCUMENT} from document d where d.tenant_id = $1::text and d.corpus_id = $2::text
+    and ($3::text is null or d.ordinal ${beyond(order)}
+      (select a.ordinal from document a where a.tenant_id = $1::text and a.corpus_id = $2::text and a.id = $3::text))
+    and ($5::text is null or d.status = $5::text)
+  order by d.ordinal ${order} limit $4::int`
+
+export const listFilesSql = (order: Order): string => `
+  select ${FILE} from file f where f.tenant_id = $1::text
+    and ($2::text is null or f.ordinal ${beyond(order)}
+      (select a.ordinal from file a where a.tenant_id = $1::text and a.id = $2::text))
+    and ($4::text is null or f.purpose = $4::text)
+  order by f.ordinal ${order} limit $3::int`
+
+/**
+ * BM25 as an inner product: the passage's side (saturated, length-normalised frequencies) is stored as a sparse vector,
+ * the question's side (inverse document frequencies) comes with it. Only passages with one of the rarer terms are
+ * scored, which the inverted list (GIN) finds.
+ */
+export const searchTermsSql = (filter: string): string => `
+  select i.passage_id::text as "passageId", (-(i.weights <#> $3::text::sparsevec(1000000000)))::float8 as score
+  from passage_index i ${filterJoin(filter)}
+  where i.tenant_id = $1::text and i.corpus_id = $2::text and i.terms && $4::text::int[]${filter}
+  order by i.weights <#> $3::text::sparsevec(1000000000), i.passage_id limit $5::int`
+
+/** The cast and the condition on `dimensions` are what the index of `vectorIndexSql` is made of. */
+export const searchVectorsSql = (dimensions: number, filter: string): string => `
+  select i.passage_id::text as "passageId",
+    (1 - (i.embedding::halfvec(${dimensions}) <=> $3::text::halfvec(${dimensions})))::float8 as score
+  from passage_index i ${filterJoin(filter)}
+  where i.tenant_id = $1::text and i.corpus_id = $2::text and i.dimensions = ${dimensions}
+    and i.embedding is not null${filter}
+  order by i.embedding::halfvec(${dimensions}) <=> $3::text::halfvec(${dimensions}) limit $4::int`
+
+const filterJoin = (filter: string): string =>
+  filter === ''
+    ? ''
+    : 'join document d on d.tenant_id = i.tenant_id and d.corpus_id = i.corpus_id and d.id = i.document_id'
+
+/** One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). */
+export const vectorIndexSql = (dimensions: number): string => `
+  create index if not exists passage_index_vectors_${dimensions} on passage_index
+  using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions}`

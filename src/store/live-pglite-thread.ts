@@ -1,0 +1,66 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { PGlite } from '@electric-sql/pglite'
+import { vector } from '@electric-sql/pglite-pgvector'
+import { dataDir as readyMade } from '@electric-sql/pglite-prepopulatedfs'
+import type { Parameter } from './database.ts'
+
+/**
+ * The embedded database, in a thread of its own: PGlite computes on the thread that owns it, and a search of 14 ms there
+ * would stall every stream of the gateway for as long. One statement at a time; `live-pglite.ts` holds the queue.
+ */
+export interface ThreadAsk {
+  readonly id: number
+  readonly sql: string
+  /** Absent for a script of several statements. */
+  readonly parameters?: readonly Parameter[]
+}
+
+export type ThreadAnswer =
+  | { readonly id: number; readonly rows: readonly Record<string, unknown>[] }
+  | { readonly id: number; readonly error: { readonly message: string; readonly code: string | undefined } }
+
+export interface ThreadData {
+  /** A folder of its own; in memory if absent. */
+  readonly path: string | undefined
+  /** Statements that every session begins with. */
+  readonly session: string
+}
+
+const { path, session } = workerData as ThreadData
+
+async function open(): Promise<PGlite> {
+  const isEmpty = path === undefined || !existsSync(path) || readdirSync(path).length === 0
+  if (path !== undefined && isEmpty) mkdirSync(path, { recursive: true, mode: 0o700 })
+  return PGlite.create({
+    ...(path === undefined ? {} : { dataDir: path }),
+    // A ready-made empty database opens in a second; making one takes five.
+    ...(isEmpty ? { loadDataDir: await readyMade() } : {}),
+    extensions: { vector },
+  })
+}
+
+const port = parentPort
+if (port !== null) {
+  const database = await open()
+  await database.exec(session)
+  port.on('message', (ask: ThreadAsk | 'close') => {
+    if (ask === 'close') void database.close().finally(() => port.close())
+    else void answer(ask).then((message) => port.postMessage(message))
+  })
+  port.postMessage('open')
+
+  const answer = async ({ id, sql, parameters }: ThreadAsk): Promise<ThreadAnswer> => {
+    try {
+      if (parameters === undefined) {
+        await database.exec(sql)
+        return { id, rows: [] }
+      }
+      const { rows } = await database.query<Record<string, unknown>>(sql, [...parameters])
+      return { id, rows }
+    } catch (error) {
+      const { message, code } = error as { message?: string; code?: string }
+      return { id, error: { message: message ?? String(error), code } }
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import { Worker } from 'node:worker_threads'
+import type { Clock } from '../base/clock.ts'
+import { secondsToUs } from '../base/clock.ts'
+import {
+  type Database,
+  DatabaseUnavailable,
+  type Parameter,
+  QueryCancelled,
+  type QueryOptions,
+  type Row,
+} from './database.ts'
+import type { ThreadAnswer, ThreadData } from './live-pglite-thread.ts'
+import { SESSION_SETTINGS } from './session-settings.ts'
+
+/**
+ * The embedded database as a queue before its thread. The thread is given one statement at a time, so that what a
+ * client waits for overtakes what only must be done, and what was called off before it began is never begun. A
+ * statement that runs cannot be interrupted inside PGlite: statements are therefore small by design, and one that
+ * takes longer than `HANG_US` means that the thread is lost; it is ended, and the next statement starts another. On
+ * disk that is a crash, which PostgreSQL's log survives.
+ */
+export interface PgliteOptions {
+  readonly clock: Clock
+  readonly path: string | undefined
+  /** Runs on every newly started thread before anybody's statement. */
+  readonly prepare?: (database: Database) => Promise<unknown>
+  readonly queueMax?: number
+}
+
+/** Deleting a corpus of a hundred thousand passages takes seconds; nothing takes a minute. */
+const HANG_US = secondsToUs(60)
+
+/** First start of an empty folder, on a slow disk. */
+const OPEN_US = secondsToUs(60)
+
+/** Waiting statements; more means that nobody keeps up, and refusing is kinder than waiting. */
+const QUEUE_MAX = 1_000
+
+interface Pending {
+  readonly sql: string
+  readonly parameters: readonly Parameter[] | undefined
+  readonly resolve: (rows: readonly Row[]) => void
+  readonly reject: (error: Error) => void
+  forget: () => void
+}
+
+export class PgliteDatabase implements Database {
+  readonly #options: PgliteOptions
+  readonly #urgent: Pending[] = []
+  readonly #patient: Pending[] = []
+  readonly #preparing: Pending[] = []
+  #thread: Worker | undefined
+  #opening: Promise<void> | undefined
+  #running: { readonly id: number; readonly pending: Pending; readonly forgetHang: () => void } | undefined
+  #lastId = 0
+  #isClosed = false
+
+  constructor(options: PgliteOptions) {
+    this.#options = options
+  }
+
+  query(sql: string, parameters: readonly Parameter[], options: QueryOptions = {}): Promise<readonly Row[]> {
+    return this.#enqueue(sql, parameters, options)
+  }
+
+  async run(script: string): Promise<void> {
+    await this.#enqueue(script, undefined, {})
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const pending of [...this.#urgent.splice(0), ...this.#patient.splice(0)]) {
+      pending.forget()
+      pending.reject(new DatabaseUnavailable('The database is closing.'))
+    }
+    await this.#opening?.catch(() => {})
+    const thread = this.#thread
+    if (thread === undefined) return
+    const exited = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
+    thread.postMessage('close')
+    const { clock } = this.#options
+    const forget = clock.at(clock.now() + secondsToUs(5), () => void thread.terminate())
+    await exited
+    forget()
+  }
+
+  #enqueue(
+    sql: string,
+    parameters: readonly Parameter[] | undefined,
+    { cancellation, isUrgent }: QueryOptions,
+  ): Promise<readonly Row[]> {
+    if (this.#isClosed) return Promise.reject(new DatabaseUnavailable('The database is closed.'))
+    if (cancellation?.isCancelled) return Promise.reject(new QueryCancelled(cancellation.because))
+    const queueMax = this.#options.queueMax ?? QUEUE_MAX
+    if (this.#urgent.length + this.#patient.length >= queueMax) {
+      return Promise.reject(new DatabaseUnavailable(`${queueMax} statements wait for the embedded database.`))
+    }
+    return new Promise((resolve, reject) => {
+      const pending: Pending = { sql, parameters, resolve, reject, forget: () => {} }
+      const queue = isUrgent === true ? this.#urgent : this.#patient
+      queue.push(pending)
+      if (cancellation !== undefined) {
+        pending.forget = cancellation.onCancel((because) => this.#cancel(queue, pending, because))
+      }
+      this.#pump()
+    })
+  }
+
+  /** One that waits leaves the queue; one that runs is let finish, and nobody hears of it. */
+  #cancel(queue: Pending[], pending: Pending, because: string): void {
+    const place = queue.indexOf(pending)
+    if (place >= 0) queue.splice(place, 1)
+    pending.reject(new QueryCancelled(because))
+  }
+
+  #pump(): void {
+    if (this.#running !== undefined) return
+    if (this.#thread === undefined) {
+      this.#opening ??= this.#open().then(
+        () => this.#opened(undefined),
+        (error: Error) => this.#opened(error),
+      )
+      return
+    }
+    const isPreparing = this.#opening !== undefined
+    const pending = isPreparing ? this.#preparing.shift() : (this.#urgent.shift() ?? this.#patient.shift())
+    if (pending === undefined) return
+    const { clock } = this.#options
+    const id = ++this.#lastId
+    const forgetHang = clock.at(clock.now() + HANG_US, () => this.#lose('it hangs'))
+    this.#running = { id, pending, forgetHang }
+    const { sql, parameters } = pending
+    this.#thread.postMessage(parameters === undefined ? { id, sql } : { id, sql, parameters })
+  }
+
+  #opened(error: Error | undefined): void {
+    this.#opening = undefined
+    if (error !== undefined) this.#lose(error.message)
+    else this.#pump()
+  }
+
+  async #open(): Promise<void> {
+    const { clock, path, prepare } = this.#options
+    const data: ThreadData = { path, session: SESSION_SETTINGS }
+    const thread = new Worker(new URL('./live-pglite-thread.ts', import.meta.url), { workerData: data })
+    thread.unref()
+    let forget = (): void => {}
+    await new Promise<void>((resolve, reject) => {
+      forget = clock.at(clock.now() + OPEN_US, () => reject(new Error('it did not open')))
+      thread.once('message', () => resolve())
+      thread.once('error', reject)
+      thread.once('exit', () => reject(new Error('its thread ended while opening')))
+    }).finally(() => forget())
+    thread.on('message', (answer: ThreadAnswer) => this.#onAnswer(answer))
+    thread.on('error', (error) => this.#lose(String(error)))
+    thread.on('exit', () => {
+      if (this.#thread === thread) this.#lose('its thread ended')
+    })
+    this.#thread = thread
+    await prepare?.(this.#preparation())
+  }
+
+  /** While a thread is being prepared nobody else's statement reaches it. */
+  #preparation(): Database {
+    const ask = (sql: string, parameters: readonly Parameter[] | undefined): Promise<readonly Row[]> =>
+      new Promise((resolve, reject) => {
+        this.#preparing.push({ sql, parameters, resolve, reject, forget: () => {} })
+        this.#pump()
+      })
+    return {
+      query: (sql, parameters) => ask(sql, parameters),
+      run: async (script) => void (await ask(script, undefined)),
+      close: () => Promise.resolve(),
+    }
+  }
+
+  #onAnswer(answer: ThreadAnswer): void {
+    const running = this.#running
+    if (running === undefined || running.id !== answer.id) return
+    this.#running = undefined
+    running.forgetHang()
+    running.pending.forget()
+    if ('rows' in answer) running.pending.resolve(answer.rows)
+    else running.pending.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }))
+    this.#pump()
+  }
+
+  /** The thread is gone or worthless: whoever waits is told, and the next statement starts another. */
+  #lose(because: string): void {
+    const thread = this.#thread
+    this.#thread = undefined
+    void thread?.terminate()
+    const running = this.#running === undefined ? [] : [this.#running.pending]
+    const waiting = [...running, ...this.#preparing.splice(0), ...this.#urgent.splice(0), ...this.#patient.splice(0)]
+    this.#running?.forgetHang()
+    this.#running = undefined
+    for (const pending of waiting) {
+      pending.forget()
+      pending.reject(new DatabaseUnavailable(`The embedded database was lost: ${because}.`))
+    }
+  }
+}

@@ -1,0 +1,369 @@
+import {
+  type Corpus,
+  CorpusError,
+  type CorpusFacts,
+  type Document,
+  type Passage,
+  type StoredFile,
+} from '../domain/corpus.ts'
+import type {
+  CorpusStore,
+  Hit,
+  NewCorpus,
+  NewDocument,
+  Page,
+  PageAsk,
+  PassageDraft,
+  TermFacts,
+  TermSearch,
+  UnfinishedDocument,
+  VectorSearch,
+} from '../lifecycle/retrieval-ports.ts'
+import { matchesFilter } from './memory-filter.ts'
+
+/**
+ * Corpora in plain maps: the naive twin that the SQL store is held against, and the store of simulated worlds. It looks
+ * at everything and remembers nothing past its process.
+ */
+interface StoredPassage extends PassageDraft {
+  readonly id: string
+  vector?: Float32Array
+}
+
+interface StoredDocument {
+  readonly row: Document
+  readonly hash: string
+  readonly text: string
+  readonly passages: StoredPassage[]
+  readonly isSplit: boolean
+}
+
+interface StoredCorpus {
+  readonly row: Omit<CorpusFacts, 'passageCount'> & Pick<Corpus, 'createdAtS' | 'metadata'>
+  readonly documents: Map<string, StoredDocument>
+}
+
+export class MemoryCorpusStore implements CorpusStore {
+  readonly #corpora = new Map<string, Map<string, StoredCorpus>>()
+  readonly #files = new Map<string, Map<string, { readonly row: StoredFile; readonly text: string }>>()
+  #lastPassage = 0
+
+  createCorpus({ id, tenantId, ...rest }: NewCorpus): Promise<Corpus> {
+    const corpora = this.#of(this.#corpora, tenantId)
+    if ([...corpora.values()].some(({ row }) => row.name === rest.name)) {
+      return Promise.reject(new CorpusError('name-taken', `You have a corpus named '${rest.name}' already.`))
+    }
+    const corpus: StoredCorpus = { row: { id, tenantId, ...rest, version: 1, deletions: 0 }, documents: new Map() }
+    corpora.set(id, corpus)
+    return Promise.resolve(toCorpus(corpus))
+  }
+
+  findCorpus(tenantId: string, name: string): Promise<Corpus | undefined> {
+    const corpora = this.#of(this.#corpora, tenantId)
+    const corpus = corpora.get(name) ?? [...corpora.values()].find(({ row }) => row.name === name)
+    return Promise.resolve(corpus && toCorpus(corpus))
+  }
+
+  async resolveCorpus(tenantId: string, name: string): Promise<CorpusFacts | undefined> {
+    const corpus = await this.findCorpus(tenantId, name)
+    if (corpus === undefined) return undefined
+    const { createdAtS: _, metadata: _m, counts: _c, bytes: _b, ...facts } = corpus
+    return facts
+  }
+
+  listCorpora(tenantId: string, page: PageAsk): Promise<Page<Corpus>> {
+    return Promise.resolve(pageOf([...this.#of(this.#corpora, tenantId).values()].map(toCorpus), page))
+  }
+
+  updateCorpus(
+    tenantId: string,
+    corpusId: string,
+    change: Parameters<CorpusStore['updateCorpus']>[2],
+  ): Promise<Corpus | undefined> {
+    const corpora = this.#of(this.#corpora, tenantId)
+    const corpus = corpora.get(corpusId)
+    if (corpus === undefined) return Promise.resolve(undefined)
+    const { name = corpus.row.name, metadata = corpus.row.metadata } = change
+    if ([...corpora.values()].some(({ row }) => row.id !== corpusId && row.name === name)) {
+      return Promise.reject(new CorpusError('name-taken', `You have a corpus named '${name}' already.`))
+    }
+    const changed = { ...corpus, row: { ...corpus.row, name, metadata } }
+    corpora.set(corpusId, changed)
+    return Promise.resolve(toCorpus(changed))
+  }
+
+  deleteCorpus(tenantId: string, corpusId: string): Promise<boolean> {
+    return Promise.resolve(this.#of(this.#corpora, tenantId).delete(corpusId))
+  }
+
+  addDocument(tenantId: string, corpusId: string, document: NewDocument): Promise<Document> {
+    const corpus = this.#of(this.#corpora, tenantId).get(corpusId)
+    if (corpus === undefined) return Promise.reject(new CorpusError('no-such-corpus', 'The corpus is gone.'))
+    const { id, name, hash, text, attributes, createdAtS } = document
+    const same = [...corpus.documents.values()].find((one) => one.hash === hash)
+    const status = same === undefined || /failed|cancelled/.test(same.row.status) ? 'in-progress' : same.row.status
+    const fresh = { id, corpusId, bytes: Buffer.byteLength(text), passageCount: 0, embeddedCount: 0, createdAtS }
+    const row: Document = { ...fresh, because: undefined, ...same?.row, name, attributes, status }
+    corpus.documents.set(row.id, { hash, text, passages: [], isSplit: false, ...same, row })
+    return Promise.resolve(row)
+  }
+
+  listDocuments(
+    tenantId: string,
+    corpusId: string,
+    page: Parameters<CorpusStore['listDocuments']>[2],
+  ): Promise<Page<Document>> {
+    const rows = [...this.#documents(tenantId, corpusId).values()].map(({ row }) => row)
+    return Promise.resolve(
+      pageOf(
+        rows.filter(({ status }) => page.status === undefined || status === page.status),
+        page,
+        rows,
+      ),
+    )
+  }
+
+  findDocument(tenantId: string, corpusId: string, documentId: string): Promise<Document | undefined> {
+    return Promise.resolve(this.#documents(tenantId, corpusId).get(documentId)?.row)
+  }
+
+  documentText(tenantId: string, corpusId: string, documentId: string): Promise<string | undefined> {
+    return Promise.resolve(this.#documents(tenantId, corpusId).get(documentId)?.text)
+  }
+
+  updateDocument(
+    tenantId: string,
+    corpusId: string,
+    documentId: string,
+    attributes: Document['attributes'],
+  ): Promise<Document | undefined> {
+    const row = this.#change(tenantId, corpusId, documentId, { attributes })
+    if (row !== undefined) this.#newer(tenantId, corpusId)
+    return Promise.resolve(row)
+  }
+
+  deleteDocument(tenantId: string, corpusId: string, documentId: string): Promise<boolean> {
+    const isGone = this.#documents(tenantId, corpusId).delete(documentId)
+    if (isGone) this.#newer(tenantId, corpusId, 1)
+    return Promise.resolve(isGone)
+  }
+
+  finishDocument(
+    tenantId: string,
+    corpusId: string,
+    documentId: string,
+    { status, because }: Parameters<CorpusStore['finishDocument']>[3],
+  ): Promise<void> {
+    if (this.#change(tenantId, corpusId, documentId, { status, because })) this.#newer(tenantId, corpusId)
+    return Promise.resolve()
+  }
+
+  unfinished(limit: number): Promise<readonly UnfinishedDocument[]> {
+    const waiting = [...this.#corpora].flatMap(([tenantId, corpora]) => {
+      const documents = [...corpora.values()].flatMap(({ row, documents }) =>
+        [...documents.values()]
+          .filter((document) => document.row.status === 'in-progress')
+          .map(({ row: { id: documentId }, isSplit }) => {
+            return { tenantId, corpusId: row.id, documentId, dimensions: row.dimensions, isSplit }
+          }),
+      )
+      return documents.map((document, turn) => ({ document, turn }))
+    })
+    const sorted = waiting.sort((a, b) => Number(a.document.isSplit) - Number(b.document.isSplit) || a.turn - b.turn)
+    return Promise.resolve(sorted.slice(0, limit).map(({ document }) => document))
+  }
+
+  addPassages(tenantId: string, corpusId: string, documentId: string, drafts: readonly PassageDraft[]): Promise<void> {
+    const document = this.#documents(tenantId, corpusId).get(documentId)
+    if (document === undefined) return Promise.resolve()
+    for (const draft of drafts) {
+      if (document.passages.some(({ position }) => position === draft.position)) continue
+      document.passages.push({ ...draft, id: String(++this.#lastPassage) })
+    }
+    this.#change(tenantId, corpusId, documentId, { passageCount: document.passages.length })
+    this.#newer(tenantId, corpusId)
+    return Promise.resolve()
+  }
+
+  finishSplit(tenantId: string, corpusId: string, documentId: string): Promise<void> {
+    const documents = this.#documents(tenantId, corpusId)
+    const document = documents.get(documentId)
+    if (document !== undefined) documents.set(documentId, { ...document, isSplit: true })
+    return Promise.resolve()
+  }
+
+  unembedded(tenantId: string, corpusId: string, documentId: string, limit: number) {
+    const passages = this.#documents(tenantId, corpusId).get(documentId)?.passages ?? []
+    const missing = passages.filter(({ vector }) => vector === undefined).sort((a, b) => a.position - b.position)
+    return Promise.resolve(missing.slice(0, limit).map(({ id, text }) => ({ passageId: id, text })))
+  }
+
+  setVectors(
+    tenantId: string,
+    corpusId: string,
+    vectors: readonly { readonly passageId: string; readonly vector: Float32Array }[],
+  ): Promise<void> {
+    for (const { row, passages } of this.#documents(tenantId, corpusId).values()) {
+      for (const { passageId, vector } of vectors) {
+        const passage = passages.find(({ id }) => id === passageId)
+        if (passage !== undefined) passage.vector ??= vector
+      }
+      const embeddedCount = passages.filter(({ vector }) => vector !== undefined).length
+      this.#change(tenantId, corpusId, row.id, { embeddedCount })
+    }
+    return Promise.resolve()
+  }
+
+  termFacts(tenantId: string, corpusId: string, termIds: readonly number[]): Promise<TermFacts> {
+    const passages = [...this.#documents(tenantId, corpusId).values()].flatMap((document) => document.passages)
+    const passagesWith = new Map<number, number>()
+    for (const id of termIds) {
+      const count = passages.filter((passage) => passage.termIds.includes(id)).length
+      if (count > 0) passagesWith.set(id, count)
+    }
+    return Promise.resolve({ passageCount: passages.length, passagesWith })
+  }
+
+  searchTerms(
+    tenantId: string,
+    corpusId: string,
+    { weights, oneOf, limit, filter }: TermSearch,
+  ): Promise<readonly Hit[]> {
+    const idf = new Map(weights.map(({ termId, weight }) => [termId, weight]))
+    const score = ({ termIds, termWeights }: StoredPassage): number | undefined => {
+      if (!oneOf.some((id) => termIds.includes(id))) return undefined
+      return termIds.reduce((sum, id, i) => sum + (idf.get(id) ?? 0) * (termWeights[i] ?? 0), 0)
+    }
+    return Promise.resolve(this.#best(tenantId, corpusId, { limit, filter }, score))
+  }
+
+  searchVectors(tenantId: string, corpusId: string, { vector, limit, filter }: VectorSearch): Promise<readonly Hit[]> {
+    const score = (passage: StoredPassage): number | undefined => {
+      if (passage.vector?.length !== vector.length) return undefined
+      return passage.vector.reduce((sum, part, i) => sum + part * (vector[i] ?? 0), 0)
+    }
+    return Promise.resolve(this.#best(tenantId, corpusId, { limit, filter }, score))
+  }
+
+  readPassages(tenantId: string, corpusId: string, passageIds: readonly string[]): Promise<readonly Passage[]> {
+    const found = [...this.#documents(tenantId, corpusId).values()].flatMap(({ row, passages }) =>
+      passages
+        .filter(({ id }) => passageIds.includes(id))
+        .map(({ id, position, text, tokens }) => {
+          const { id: documentId, name: source, attributes } = row
+          return { id, documentId, source, position, text, tokens, attributes, score: 0 }
+        }),
+    )
+    return Promise.resolve(found)
+  }
+
+  addFile(tenantId: string, row: StoredFile, text: string): Promise<void> {
+    this.#of(this.#files, tenantId).set(row.id, { row, text })
+    return Promise.resolve()
+  }
+
+  findFile(tenantId: string, fileId: string): Promise<StoredFile | undefined> {
+    return Promise.resolve(this.#of(this.#files, tenantId).get(fileId)?.row)
+  }
+
+  fileText(tenantId: string, fileId: string): Promise<string | undefined> {
+    return Promise.resolve(this.#of(this.#files, tenantId).get(fileId)?.text)
+  }
+
+  listFiles(tenantId: string, page: Parameters<CorpusStore['listFiles']>[1]): Promise<Page<StoredFile>> {
+    const rows = [...this.#of(this.#files, tenantId).values()].map(({ row }) => row)
+    return Promise.resolve(
+      pageOf(
+        rows.filter((row) => page.purpose === undefined || row.purpose === page.purpose),
+        page,
+        rows,
+      ),
+    )
+  }
+
+  deleteFile(tenantId: string, fileId: string): Promise<boolean> {
+    return Promise.resolve(this.#of(this.#files, tenantId).delete(fileId))
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #of<T>(all: Map<string, Map<string, T>>, tenantId: string): Map<string, T> {
+    const own = all.get(tenantId) ?? new Map<string, T>()
+    all.set(tenantId, own)
+    return own
+  }
+
+  #documents(tenantId: string, corpusId: string): Map<string, StoredDocument> {
+    return this.#of(this.#corpora, tenantId).get(corpusId)?.documents ?? new Map()
+  }
+
+  #change(tenantId: string, corpusId: string, documentId: string, change: Partial<Document>): Document | undefined {
+    const documents = this.#documents(tenantId, corpusId)
+    const document = documents.get(documentId)
+    if (document === undefined) return undefined
+    const row = { ...document.row, ...change }
+    documents.set(documentId, { ...document, row })
+    return row
+  }
+
+  #newer(tenantId: string, corpusId: string, deletions = 0): void {
+    const corpora = this.#of(this.#corpora, tenantId)
+    const corpus = corpora.get(corpusId)
+    if (corpus === undefined) return
+    const { row } = corpus
+    const newer = { ...row, version: row.version + 1, deletions: row.deletions + deletions }
+    corpora.set(corpusId, { ...corpus, row: newer })
+  }
+
+  #best(
+    tenantId: string,
+    corpusId: string,
+    { limit, filter }: Pick<TermSearch, 'limit' | 'filter'>,
+    scoreOf: (passage: StoredPassage) => number | undefined,
+  ): Hit[] {
+    const hits = [...this.#documents(tenantId, corpusId).values()]
+      .filter(({ row }) => matchesFilter(row.attributes, filter))
+      .flatMap(({ passages }) => passages)
+      .flatMap((passage) => {
+        const score = scoreOf(passage)
+        return score === undefined ? [] : [{ passageId: passage.id, score }]
+      })
+    return hits.sort((a, b) => b.score - a.score || Number(a.passageId) - Number(b.passageId)).slice(0, limit)
+  }
+}
+
+function toCorpus({ row, documents }: StoredCorpus): Corpus {
+  const all = [...documents.values()]
+  const count = (status: Document['status']): number => all.filter((document) => document.row.status === status).length
+  return {
+    ...row,
+    passageCount: all.reduce((sum, { passages }) => sum + passages.length, 0),
+    bytes: all.reduce((sum, document) => sum + document.row.bytes, 0),
+    counts: {
+      'in-progress': count('in-progress'),
+      completed: count('completed'),
+      failed: count('failed'),
+      cancelled: count('cancelled'),
+    },
+  }
+}
+
+/** In the order in which they came; `after` may name one that is not among the rows any more by its filter. */
+function pageOf<T extends { readonly id: string }>(
+  rows: readonly T[],
+  { limit, order, after }: PageAsk,
+  all: readonly T[] = rows,
+): Page<T> {
+  const place = new Map(all.map(({ id }, i) => [id, i]))
+  const from = after === undefined ? undefined : (place.get(after) ?? Number.NaN)
+  const ordered = order === 'asc' ? [...rows] : rows.toReversed()
+  const isBeyond = ({ id }: T): boolean => {
+    if (from === undefined) return true
+    const at = place.get(id) as number
+    return order === 'asc' ? at > from : at < from
+  }
+  const rest = ordered.filter(isBeyond)
+  return { items: rest.slice(0, limit), hasMore: rest.length > limit }
+}

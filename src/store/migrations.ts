@@ -1,0 +1,105 @@
+/**
+ * The shape of the store, as steps that only go forward. A step that was ever released is never changed: what is wrong
+ * with it is put right by the next one. Every step runs on PGlite and on PostgreSQL 15 and later with pgvector 0.7 and
+ * later; a step and its mark in `schema_step` are one transaction.
+ *
+ * Everything belongs to a tenant: the tenant is the first column of every key and of every foreign key, so that a row
+ * cannot even refer to another tenant's.
+ */
+export interface Migration {
+  readonly step: number
+  readonly name: string
+  readonly sql: string
+}
+
+const CORPORA = `
+create table corpus (
+  tenant_id text not null,
+  id text not null,
+  name text not null,
+  version bigint not null default 1,
+  deletions bigint not null default 0,
+  embedder text not null,
+  dimensions int not null,
+  passages int not null default 0,
+  bytes bigint not null default 0,
+  metadata jsonb not null default '{}',
+  created_at_s bigint not null,
+  ordinal bigint generated always as identity,
+  primary key (tenant_id, id),
+  unique (tenant_id, name)
+);
+
+create table document (
+  tenant_id text not null,
+  corpus_id text not null,
+  id text not null,
+  name text not null,
+  hash text not null,
+  body text not null,
+  bytes int not null,
+  status text not null default 'in-progress' check (status in ('in-progress', 'completed', 'failed', 'cancelled')),
+  because text,
+  passages int not null default 0,
+  embedded int not null default 0,
+  is_split boolean not null default false,
+  attributes jsonb not null default '{}',
+  created_at_s bigint not null,
+  ordinal bigint generated always as identity,
+  primary key (tenant_id, corpus_id, id),
+  unique (tenant_id, corpus_id, hash),
+  foreign key (tenant_id, corpus_id) references corpus (tenant_id, id) on delete cascade
+);
+create index document_by_status on document (tenant_id, corpus_id, status);
+create index document_unfinished on document (ordinal) where status = 'in-progress';
+
+-- Two tables for one passage: a search reads the narrow one, and only what it found is read from the wide one.
+create table passage (
+  tenant_id text not null,
+  corpus_id text not null,
+  document_id text not null,
+  position int not null,
+  id bigint generated always as identity primary key,
+  body text not null,
+  tokens int not null,
+  unique (tenant_id, corpus_id, document_id, position),
+  foreign key (tenant_id, corpus_id, document_id) references document (tenant_id, corpus_id, id) on delete cascade
+);
+
+create table passage_index (
+  passage_id bigint primary key references passage (id) on delete cascade,
+  tenant_id text not null,
+  corpus_id text not null,
+  document_id text not null,
+  -- Ids are salted with the corpus (see analyse-text.ts), so one list never holds passages of two corpora.
+  terms int[] not null,
+  weights sparsevec(1000000000) not null,
+  dimensions int not null,
+  embedding halfvec
+);
+create index passage_index_by_corpus on passage_index (tenant_id, corpus_id);
+create index passage_index_terms on passage_index using gin (terms) with (fastupdate = off);
+
+create table term (
+  tenant_id text not null,
+  corpus_id text not null,
+  id int not null,
+  passages int not null,
+  primary key (tenant_id, corpus_id, id),
+  foreign key (tenant_id, corpus_id) references corpus (tenant_id, id) on delete cascade
+);
+
+create table file (
+  tenant_id text not null,
+  id text not null,
+  name text not null,
+  purpose text not null,
+  body text not null,
+  bytes int not null,
+  created_at_s bigint not null,
+  ordinal bigint generated always as identity,
+  primary key (tenant_id, id)
+);
+`
+
+export const MIGRATIONS: readonly Migration[] = [{ step: 1, name: 'corpora', sql: CORPORA }]

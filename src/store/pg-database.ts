@@ -1,0 +1,169 @@
+import pg from 'pg'
+import type { Clock } from '../base/clock.ts'
+import { msToUs } from '../base/clock.ts'
+import {
+  type Database,
+  DatabaseUnavailable,
+  type Parameter,
+  QueryCancelled,
+  type QueryOptions,
+  type Row,
+} from './database.ts'
+import { cancelInDatabase } from './pg-cancel.ts'
+import { SESSION_SETTINGS } from './session-settings.ts'
+
+/**
+ * A PostgreSQL server behind a small pool. A query that is called off is cancelled in the server; a session that does
+ * not answer even that is thrown away, so that a hanging server costs connections and never a place in the pool.
+ */
+export interface PgOptions {
+  readonly clock: Clock
+  readonly url: string
+  readonly connectionsMax?: number
+  readonly connectMsMax?: number
+  readonly statementMsMax?: number
+  /** A broken idle connection; it is replaced by itself. */
+  readonly onIdleError?: (error: Error) => void
+}
+
+/** Enough for twenty searches a second at 50 ms each, several times over; PostgreSQL allows 100 by default. */
+const CONNECTIONS_MAX = 10
+/** In one data centre a connection takes a millisecond or two; a second is a server that is not there. */
+const CONNECT_MS_MAX = 1_000
+/** Deleting a large corpus takes seconds. */
+const STATEMENT_MS_MAX = 30_000
+/** A healthy server answers a cancellation within a round trip. */
+const CANCEL_GRACE_US = msToUs(100)
+
+export class PgDatabase implements Database {
+  readonly #clock: Clock
+  readonly #pool: pg.Pool
+  readonly #statementMsMax: number
+
+  constructor(options: PgOptions) {
+    this.#clock = options.clock
+    this.#statementMsMax = options.statementMsMax ?? STATEMENT_MS_MAX
+    this.#pool = new pg.Pool({
+      connectionString: options.url,
+      max: options.connectionsMax ?? CONNECTIONS_MAX,
+      connectionTimeoutMillis: options.connectMsMax ?? CONNECT_MS_MAX,
+      idleTimeoutMillis: 30_000,
+      keepAlive: true,
+      application_name: 'spillway',
+      statement_timeout: this.#statementMsMax,
+      // The pool waits for what this returns, whatever its type says.
+      onConnect: (client) => client.query(SESSION_SETTINGS) as unknown as undefined,
+    })
+    this.#pool.on('error', (error) => options.onIdleError?.(error))
+  }
+
+  async query(sql: string, parameters: readonly Parameter[], options: QueryOptions = {}): Promise<readonly Row[]> {
+    const { cancellation } = options
+    if (cancellation?.isCancelled) throw new QueryCancelled(cancellation.because)
+    const client = await this.#connect(cancellation)
+    return this.#ask(client, () => client.query(sql, [...parameters]).then(({ rows }) => rows as Row[]), options)
+  }
+
+  async run(script: string): Promise<void> {
+    const client = await this.#connect(undefined)
+    await this.#ask(client, () => client.query(script).then(() => []), {})
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end()
+  }
+
+  async #connect(cancellation: QueryOptions['cancellation']): Promise<pg.PoolClient> {
+    const connecting = this.#pool.connect().catch((error: unknown) => {
+      throw unavailable(error)
+    })
+    if (cancellation === undefined) return connecting
+    let forget = (): void => {}
+    const cancelled = new Promise<never>((_, reject) => {
+      forget = cancellation.onCancel((because) => reject(new QueryCancelled(because)))
+    })
+    try {
+      return await Promise.race([connecting, cancelled])
+    } catch (error) {
+      // Whoever gave up does not keep the connection that comes too late.
+      connecting.then(
+        (client) => client.release(),
+        () => {},
+      )
+      throw error
+    } finally {
+      forget()
+    }
+  }
+
+  async #ask(
+    client: pg.PoolClient,
+    ask: () => Promise<readonly Row[]>,
+    { cancellation }: QueryOptions,
+  ): Promise<readonly Row[]> {
+    let isReleased = false
+    const release = (isBroken: boolean): void => {
+      if (isReleased) return
+      isReleased = true
+      if (isBroken) streamOf(client)?.destroy()
+      client.release(isBroken)
+    }
+    return new Promise((resolve, reject) => {
+      // The server's own limit comes first; this is for a server that does not answer at all.
+      const forgetHang = this.#clock.at(this.#clock.now() + msToUs(this.#statementMsMax + 1_000), () => {
+        release(true)
+        reject(new DatabaseUnavailable('The database does not answer.'))
+      })
+      const forgetCancel = cancellation?.onCancel((because) => {
+        reject(new QueryCancelled(because))
+        cancelSession(client)
+        this.#clock.at(this.#clock.now() + CANCEL_GRACE_US, () => release(true))
+      })
+      ask()
+        .then(
+          (rows) => {
+            release(false)
+            resolve(rows)
+          },
+          (error: unknown) => {
+            const isBroken = !isSqlError(error)
+            release(isBroken)
+            reject(isBroken ? unavailable(error) : error)
+          },
+        )
+        .finally(() => {
+          forgetHang()
+          forgetCancel?.()
+        })
+    })
+  }
+}
+
+/** What pg knows of a session; its types do not say. */
+interface Internals {
+  readonly processID?: number
+  readonly secretKey?: number
+  readonly host?: string
+  readonly port?: number
+  readonly connection?: { readonly stream?: { destroy(): void } }
+}
+
+const streamOf = (client: pg.PoolClient): { destroy(): void } | undefined =>
+  (client as unknown as Internals).connection?.stream
+
+function cancelSession(client: pg.PoolClient): void {
+  const { processID, secretKey, host, port } = client as unknown as Internals
+  if (processID === undefined || secretKey === undefined) return
+  cancelInDatabase({ host: host ?? 'localhost', port: port ?? 5432, processId: processID, secretKey })
+}
+
+/** Five characters: the server understood us and said no. Classes 57 and 53 say that it is not well itself. */
+function isSqlError(error: unknown): boolean {
+  const code = (error as { code?: unknown }).code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|53|08)/.test(code)
+}
+
+function unavailable(error: unknown): DatabaseUnavailable {
+  const { message, code } = error as { message?: string; code?: string }
+  return new DatabaseUnavailable(`The database cannot be reached: ${code ?? ''} ${message ?? String(error)}`.trim())
+}

@@ -1,0 +1,161 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eventually } from './eventually.ts'
+import { letterVector } from './scripted-retrieval.ts'
+
+/**
+ * Real servers for a test run, on free ports and in folders of their own: PostgreSQL with pgvector, and Redis. Where one
+ * is not installed the suites that need it say so and are skipped; in CI they must be there.
+ */
+export interface TestServer {
+  readonly url: string
+  /** Stops it in its tracks, as a hanging disk would; `resume` lets it go on. */
+  pause(): void
+  resume(): void
+  close(): Promise<void>
+}
+
+/** Undefined when it is installed; else what to say. */
+export function missing(what: 'postgresql' | 'redis'): string | undefined {
+  if (what === 'redis')
+    return isThere('redis-server') ? undefined : 'redis-server is not installed (Debian: redis-server)'
+  const bin = postgresBin()
+  if (bin === undefined) return 'PostgreSQL is not installed (Debian: postgresql)'
+  return hasPgvector(bin) ? undefined : 'PostgreSQL is there, but without pgvector (see .ci/run)'
+}
+
+const isThere = (program: string): boolean => spawnSync('which', [program]).status === 0
+
+/** Debian keeps several versions side by side: the newest. */
+function postgresBin(): string | undefined {
+  const root = '/usr/lib/postgresql'
+  if (existsSync(root)) {
+    const newest = readdirSync(root)
+      .sort((a, b) => Number(b) - Number(a))
+      .find((version) => existsSync(join(root, version, 'bin/initdb')))
+    if (newest !== undefined) return join(root, newest, 'bin')
+  }
+  const found = spawnSync('which', ['initdb'], { encoding: 'utf8' }).stdout.trim()
+  return found === '' ? undefined : join(found, '..')
+}
+
+function hasPgvector(bin: string): boolean {
+  const shared = spawnSync(join(bin, 'pg_config'), ['--sharedir'], { encoding: 'utf8' }).stdout?.trim()
+  const version = bin.split('/').at(-2) ?? ''
+  const folders = [shared, `/usr/share/postgresql/${version}`].filter(Boolean)
+  return folders.some((folder) => existsSync(join(folder as string, 'extension/vector.control')))
+}
+
+export async function startPostgres(): Promise<TestServer> {
+  const bin = postgresBin() as string
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-pg-'))
+  // PostgreSQL will not run as root.
+  const who = process.getuid?.() === 0 ? idOf('postgres') : undefined
+  if (who !== undefined) chownSync(folder, who.uid, who.gid)
+  const data = join(folder, 'data')
+  const made = spawnSync(join(bin, 'initdb'), ['-D', data, '-U', 'test', '-A', 'trust', '--no-sync', '-E', 'UTF8'], {
+    ...who,
+  })
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const port = await freePort()
+  const settings = ['fsync=off', 'full_page_writes=off', `unix_socket_directories=${folder}`, 'max_connections=50']
+  const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...settings.flatMap((setting) => ['-c', setting])]
+  const child = spawn(join(bin, 'postgres'), args, { ...who, stdio: 'ignore' })
+  const url = `postgres://test@127.0.0.1:${port}/postgres`
+  await eventually(
+    'PostgreSQL answers',
+    () => spawnSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)]).status === 0 || undefined,
+    20_000,
+  )
+  return serverOf(child, url, folder, true)
+}
+
+export async function startRedis(): Promise<TestServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-redis-'))
+  const port = await freePort()
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
+  const child = spawn('redis-server', args, { stdio: 'ignore' })
+  await eventually(
+    'Redis answers',
+    () =>
+      spawnSync('redis-cli', ['-p', String(port), 'ping'], { encoding: 'utf8' }).stdout?.includes('PONG') || undefined,
+    20_000,
+  )
+  return serverOf(child, `redis://127.0.0.1:${port}`, folder, false)
+}
+
+function serverOf(child: ChildProcess, url: string, folder: string, hasChildren: boolean): TestServer {
+  const pid = child.pid as number
+  const family = (): number[] => (hasChildren ? [pid, ...childrenOf(pid)] : [pid])
+  const signal = (name: NodeJS.Signals): void => {
+    for (const one of family()) {
+      try {
+        process.kill(one, name)
+      } catch {
+        // It ended by itself meanwhile.
+      }
+    }
+  }
+  return {
+    url,
+    pause: () => signal('SIGSTOP'),
+    resume: () => signal('SIGCONT'),
+    async close() {
+      signal('SIGCONT')
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGINT')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  const listed = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' }).stdout
+  return listed.split('\n').map(Number).filter(Boolean)
+}
+
+function idOf(user: string): { uid: number; gid: number } {
+  const read = (flag: string): number => Number(spawnSync('id', [flag, user], { encoding: 'utf8' }).stdout)
+  return { uid: read('-u'), gid: read('-g') }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** OpenAI's `/v1/embeddings` with letters for meaning: as fast as the machine, whatever else runs on it. */
+export async function startEmbedder(): Promise<{ readonly url: string; close(): Promise<void> }> {
+  const server = createHttpServer((req, res) => {
+    let text = ''
+    req.on('data', (part: Buffer) => {
+      text += part.toString()
+    })
+    req.on('end', () => {
+      const { input } = JSON.parse(text) as { input: string[] }
+      const data = input.map((one, index) => ({ object: 'embedding', index, embedding: [...letterVector(one)] }))
+      res.setHeader('content-type', 'application/json')
+      res.end(JSON.stringify({ object: 'list', data }))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

@@ -50,7 +50,7 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
       },
     ],
     verdict: [
-      `With the ladder ${more.toFixed(0)} more of the viral tenant’s requests are answered in the spike (${(100 * (Number(on[2]) / Number(off[2]) - 1)).toFixed(0)} %), ${Number(on[3]).toFixed(0)} of them on a lower rung (less context, shorter answers, or the small model’s); good answers a second ${Number(on[1]).toFixed(0)} against ${Number(off[1]).toFixed(0)}. The small model’s replica is idle when the ladder is off: part of the gain is that hardware.`,
+      `With the ladder ${Math.round(more).toLocaleString('en-US')} more of the viral tenant’s requests are answered in the spike (${(100 * (Number(on[2]) / Number(off[2]) - 1)).toFixed(0)} %), ${Math.round(Number(on[3])).toLocaleString('en-US')} on a lower rung (less context, shorter answers, or the small model’s); good answers a second ${Number(on[1]).toFixed(0)} against ${Number(off[1]).toFixed(0)}. The small model’s replica is idle when the ladder is off: part of the gain is that hardware.`,
     ],
   }
 }

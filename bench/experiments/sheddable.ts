@@ -66,7 +66,7 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
     const load = ((20 + rate) / 44).toFixed(1)
     tables.push({ title: `${load} × capacity: ${rate} sheddable requests a second`, columns: COLUMNS, rows })
     verdict.push(
-      `${load} ×: P99 of people’s first token ${change(ours.p99, base.p99)} with ${lost(ours, base)} of the tokens lost; llm-d’s admitter ${change(theirs.p99, base.p99)} with ${lost(theirs, base)} lost.`,
+      `${load} ×: P99 of people’s first token ${change(ours.p99, base.p99)} with ${lost(ours, base)}; llm-d’s admitter ${change(theirs.p99, base.p99)} with ${lost(theirs, base)}. In time: ${ours.good.toFixed(1)}, ${theirs.good.toFixed(1)} and, without either, ${base.good.toFixed(1)} % of people’s answers.`,
     )
   }
   return { tables, verdict }
@@ -74,7 +74,10 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
 
 const percent = (now: number, before: number): number => 100 * (now / before - 1)
 const change = (now: number, before: number): string => `${percent(now, before).toFixed(0)} %`
-const lost = (now: Seen, before: Seen): string => `${(-percent(now.tokens, before.tokens)).toFixed(1)} %`
+function lost(now: Seen, before: Seen): string {
+  const change = percent(now.tokens, before.tokens)
+  return change > 0.05 ? `${change.toFixed(1)} % more tokens` : `${Math.abs(change).toFixed(1)} % of the tokens lost`
+}
 
 function cellsOf(label: string, seen: Seen, base: Seen): Cell[] {
   const isBase = seen === base

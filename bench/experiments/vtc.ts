@@ -3,7 +3,7 @@ import type { Cell, Table } from './kit/result.ts'
 import { runVtc, type VtcRun } from './vtc/a10g-engine.ts'
 import { measureVtc, type VtcMeasures } from './vtc/metrics.ts'
 import { PUBLISHED } from './vtc/published.ts'
-import { realTrace, SYNTHETIC, type VtcWorkload } from './vtc/workloads.ts'
+import { realTrace, SYNTHETIC, shakenTrace, type VtcWorkload } from './vtc/workloads.ts'
 
 /** The tables of the VTC paper (Sheng et al., OSDI 2024): our orders of turns in a model of its engine. */
 type How = Pick<VtcRun, 'fairness' | 'knows' | 'isBackfilling'>
@@ -35,7 +35,7 @@ function run({ trace, seeds, progress }: ExperimentOptions): Findings {
   const real = realTrace(trace)
   const traceName =
     trace === undefined ? 'Requests drawn like the real trace (27 tenants)' : 'The real trace (27 tenants)'
-  const workloads: Record<string, VtcWorkload> = { real, ...SYNTHETIC }
+  const workloads: Record<string, VtcWorkload> = { real, shaken: shakenTrace(trace), ...SYNTHETIC }
   const measured = new Map<string, VtcMeasures[]>()
   const tables: Table[] = []
   for (const [name, workload] of Object.entries(workloads)) {
@@ -58,6 +58,7 @@ function run({ trace, seeds, progress }: ExperimentOptions): Findings {
 }
 
 const TITLES: Readonly<Record<string, string>> = {
+  shaken: 'The same, every request up to half a second sooner or later',
   overload: 'Overload: two tenants send 1.5 and 3 requests a second, both more than half',
   'overload-multi': 'Overload: eight tenants send 0.4 or 0.6 a second, all more than an eighth',
   weighted: 'Weighted: four tenants of weights 1, 2, 3, 4, all with a backlog (gap per weight)',
@@ -103,12 +104,17 @@ function verdictOf(measured: ReadonlyMap<string, readonly VtcMeasures[]>, trace:
     ours!.differenceMean < TARGETS.mean &&
     ours!.differenceVariance < TARGETS.variance
   const isAsFast = ours!.throughput >= 0.995 * vtc!.throughput
-  const real = `${number(ours!.differenceMax)} / ${number(ours!.differenceMean)} / ${number(ours!.differenceVariance)}`
+  const of3 = (name: string, row: number): string => {
+    const { differenceMax, differenceMean, differenceVariance } = of(name, row)
+    return [differenceMax, differenceMean, differenceVariance].map(number).join(' / ')
+  }
+  const real = of3('real', 2)
   return [
     trace === undefined
       ? 'Without the trace itself (`--trace`) the first table has no published figures to be compared with.'
       : `Real trace: ${real} against the published VTC's 368 / 252 / 6,549: ${isBetter ? 'met' : 'missed'}; throughput ${number(ours!.throughput)} against ${number(vtc!.throughput)} tokens/s of VTC in the same engine: ${isAsFast ? 'met' : 'missed'}. The model runs about 7 % faster than the real machine did (779), whatever the order.`,
-    `Accumulated gap with lengths from history: two tenants ${number(two)} (target ${number(TARGETS.gapTwo)}: ${judged(two, TARGETS.gapTwo)}), eight ${number(eight)} (target ${number(TARGETS.gapEight)}: ${judged(eight, TARGETS.gapEight)}); with true lengths ${number(of('overload', 4).gapMax)} and ${number(of('overload-multi', 4).gapMax)}, against the published oracle's ${TARGETS.oracleTwo} and ${TARGETS.oracleEight}. History is worse than the truth although all answers are equally long: the predictor's sketch knows 256 tokens as 271, and the excess is made good only when it ends.`,
+    `With arrivals shaken by half a second (mean over the seeds): ${of3('shaken', 2)}, VTC in the same engine ${of3('shaken', 1)}. One run of one trace says little about a maximum or a variance, VTC’s own in the first table included.`,
+    `Accumulated gap with lengths from history: two tenants ${number(two)} (target ${number(TARGETS.gapTwo)}: ${judged(two, TARGETS.gapTwo)}), eight ${number(eight)} (target ${number(TARGETS.gapEight)}: ${judged(eight, TARGETS.gapEight)}); with true lengths ${number(of('overload', 4).gapMax)} and ${number(of('overload-multi', 4).gapMax)}, against the published oracle's ${TARGETS.oracleTwo} and ${TARGETS.oracleEight}. History is worse than the truth although all answers are equally long: the predictor’s sketch knows 256 tokens as 271, tenants come to that figure at different times, and what is charged too much is given back only when an answer ends.`,
     `All rows but the last form batches as the paper does: who goes next waits for memory, and everybody behind waits too. The last row is the dispatcher as it ships, which lets others pass a head that does not fit (real trace: ${number(shipped!.differenceMax)} / ${number(shipped!.differenceMean)} / ${number(shipped!.differenceVariance)}). Throughput is the same there, and fairness is worse where memory is what everybody waits for: with weights 1 to 4 the gap per weight is ${number(of('weighted', 5).gapMax)} instead of ${number(of('weighted', 2).gapMax)}, because turns that are owed go in the order in which heads were skipped, whatever the weights.`,
     'Published gaps were computed from the responses in the paper\u2019s artifact with the code that measured ours (largest at any second; the design\u2019s table has the largest at 19 ticks, which is less).',
   ]

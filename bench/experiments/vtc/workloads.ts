@@ -43,6 +43,22 @@ export function realTrace(path: string | undefined): VtcWorkload {
   return { durationS: 600, requests: path === undefined ? fitted : () => recorded(path) }
 }
 
+/** The same requests, each up to half a second sooner or later: how much of a result is the chance of one run? */
+export function shakenTrace(path: string | undefined): VtcWorkload {
+  const { durationS, requests } = realTrace(path)
+  return {
+    durationS,
+    requests: (seed) => {
+      const shake = Rng.stream(seed, 'shake')
+      const moved = requests(seed).map((request) => ({
+        ...request,
+        arrivedAtUs: Math.max(0, request.arrivedAtUs + Math.round((shake.next() - 0.5) * US)),
+      }))
+      return inOrder(moved)
+    },
+  }
+}
+
 function recorded(path: string): VtcRequest[] {
   return [...openTrace(path).requests()].map(({ atUs, tenant = 'nobody', promptTokens, outputTokens }) => ({
     tenant,

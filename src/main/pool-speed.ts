@@ -67,10 +67,13 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const sequencesFull = Math.min(sequencesMax, FULL_SEQUENCES)
   const prefillTokenUs =
     (steps.meanTokenUs(sequencesFull, 0, tokenBudget) - steps.meanTokenUs(sequencesFull, 0, 0)) / tokenBudget
+  // A step grows in a straight line with the contexts that it reads; this is asked for every plan.
+  const tokenUs = steps.meanTokenUs(sequencesFull, 0, 0) / sequencesFull
+  const contextTokenUs =
+    steps.meanTokenUs(sequencesFull, sequencesFull * 1_000, 0) / sequencesFull / 1_000 - tokenUs / 1_000
   const shareUs = (uncachedTokens: number, outputTokens: number): number => {
-    const contextTokens = sequencesFull * (uncachedTokens + outputTokens / 2)
-    const stepUs = steps.meanTokenUs(sequencesFull, contextTokens, 0)
-    return Math.max(1, Math.round(uncachedTokens * prefillTokenUs + (outputTokens * stepUs) / sequencesFull))
+    const stepUs = tokenUs + contextTokenUs * (uncachedTokens + outputTokens / 2)
+    return Math.max(1, Math.round(uncachedTokens * prefillTokenUs + outputTokens * stepUs))
   }
   // Each step brings every sequence one token further, and takes along its part of the prompts of those to come.
   const contextTokens = sequences * (promptTokens + outputTokens / 2)

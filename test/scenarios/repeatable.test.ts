@@ -43,8 +43,8 @@ describe('spillway simulate', () => {
     expect(out).toMatch(/FAILS.*nobody is degraded/)
   })
 
-  it('leaves with 2 when it does not understand', async () => {
-    expect((await run('no-such-scenario')).code).toBe(2)
+  it('leaves with 2 when it does not understand, and with 1 when there is no such scenario', async () => {
+    expect((await run('no-such-scenario')).code).toBe(1)
     expect((await run('baseline', '--seed', 'x')).code).toBe(2)
   })
 })

@@ -10,7 +10,7 @@ import { withPaths } from '../../src/sim/variants.ts'
 /** Scenarios in virtual time, for tests: by name with some paths set otherwise, or made up on the spot. */
 export function runNamed(name: string, seed: number, set: Readonly<Record<string, unknown>> = {}): Promise<Simulation> {
   const { file } = loadScenario(name)
-  return runSimulation(file, { seed, set, onProgress: () => {} })
+  return runSimulation(file, { seed, set, compare: [], trace: undefined, onProgress: () => {} })
 }
 
 /** What did not hold, as sentences; broken laws of any of its runs included. */

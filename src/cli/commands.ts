@@ -1,10 +1,25 @@
 import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
+import { corpusAdd } from './corpus-add.ts'
+import { corpusDelete, corpusList, corpusSearch } from './corpus-manage.ts'
 import { engine } from './engine.ts'
 import { keysCreate } from './keys-create.ts'
+import { retrieval } from './retrieval.ts'
 import { serve } from './serve.ts'
 import { simulate } from './simulate.ts'
 
 /** Every command, in the order in which the help lists them. */
-export const commands: readonly Command[] = [serve, simulate, engine, configCheck, configPrint, keysCreate]
+export const commands: readonly Command[] = [
+  serve,
+  simulate,
+  engine,
+  retrieval,
+  corpusAdd,
+  corpusList,
+  corpusSearch,
+  corpusDelete,
+  configCheck,
+  configPrint,
+  keysCreate,
+]

@@ -22,6 +22,7 @@ import { closeServer, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
+import { logFormat, logLevel } from './log-options.ts'
 import type { Io, Running } from './running.ts'
 import { welcome } from './welcome.ts'
 
@@ -120,15 +121,6 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await telemetry.close()
     },
   }
-}
-
-/** There is nothing finer than `info` to say. */
-function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' | 'silent' {
-  return level === 'trace' || level === 'debug' ? 'info' : level
-}
-
-function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
-  return format === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : format
 }
 
 function requestRules({ limits, retrieval }: Config, models: ModelDirectory): RequestRules {

@@ -76,6 +76,8 @@ export class PgliteDatabase implements Database {
     await this.#opening?.catch(() => {})
     const thread = this.#thread
     if (thread === undefined) return
+    // A process that is ending must still wait for what the database writes last.
+    thread.ref()
     const exited = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
     thread.postMessage('close')
     const { clock } = this.#options

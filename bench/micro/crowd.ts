@@ -28,6 +28,8 @@ export class Crowd {
   readonly #tenants: Tenant[] = []
   readonly #keys: Key[] = []
   readonly #estimates: Estimate[] = []
+  /** Names of tickets that are free: making strings is not the dispatcher's work. */
+  readonly #ticketIds: string[] = []
   /** Leases that are out, oldest first, in a ring. */
   readonly #leases: number[]
   #oldest = 0
@@ -52,9 +54,14 @@ export class Crowd {
     }
     this.#leases = []
     const slotCount = replicaCount * slotsPerReplica
+    for (let i = 0; i < slotCount + queuedCount + 10; i++) this.#ticketIds.push(`ticket-${1e6 + i}`)
     for (let i = 0; i < slotCount + queuedCount; i++) {
       const offered = this.dispatcher.offer(this.#now, this.nextOffer())
-      for (const effect of offered.effects) if (effect.kind === 'granted') this.#leases.push(effect.lease.id)
+      for (const effect of offered.effects) {
+        if (effect.kind !== 'granted') continue
+        this.#leases.push(effect.lease.id)
+        this.#ticketIds.push(effect.ticketId)
+      }
     }
   }
 
@@ -64,7 +71,7 @@ export class Crowd {
     const who = this.#rng.below(this.#tenants.length)
     const ticket = this.#ticketCount++
     return {
-      ticketId: `ticket-${ticket}`,
+      ticketId: this.#ticketIds.pop() as string,
       poolId: 'pool',
       tenant: this.#tenants[who] as Tenant,
       key: this.#keys[who] as Key,
@@ -90,9 +97,27 @@ export class Crowd {
       ending: 'finished',
       firstTokenUs: 90_000,
     })
-    for (const effect of effects) if (effect.kind === 'granted') leases[this.#oldest] = effect.lease.id
+    for (const effect of effects) {
+      if (effect.kind !== 'granted') continue
+      leases[this.#oldest] = effect.lease.id
+      this.#ticketIds.push(effect.ticketId)
+    }
     this.#oldest = (this.#oldest + 1) % leases.length
     return effects
+  }
+
+  /**
+   * Looks a random tenant's records up and changes nothing: what the same memory costs without any scheduling. A cycle
+   * meets three tenants (the one that arrives, the one that returns, the one that goes).
+   */
+  lookUp(): number {
+    let seen = 0
+    for (let i = 0; i < 3; i++) {
+      const who = this.#rng.below(this.#tenants.length)
+      seen += this.dispatcher.backlogOf('pool', this.#tenants[who]?.id ?? '')?.queuedCount ?? 0
+      seen += this.dispatcher.laneOf('pool', this.#keys[who]?.id ?? '', 'standard')?.cost ?? 0
+    }
+    return seen
   }
 
   cycle(): void {

@@ -1,27 +1,37 @@
+import { argv } from 'node:process'
 import { type GapOptions, measureGap } from '../../test/support/tiny-engine.ts'
 import { type Finding, tell } from './tell.ts'
 
 /**
  * Claim: two and eight tenants that all send more than their share (256 tokens in, 256 out) receive the same service;
  * with lengths predicted from history the accumulated gap is at most 1.1 times that with true lengths known, mean of
- * ten seeds. Shown beside the virtual token counter, round robin and first come, first served. Service counts 1 for a
- * prompt token and 2 for an output token, as in the VTC paper; ten virtual minutes a run.
+ * ten seeds. Also shown, without a claim: lengths spread evenly from 32 to 480, where every prediction must be wrong;
+ * and beside each the virtual token counter, round robin and first come, first served. Service counts 1 for a prompt
+ * token and 2 for an output token, as in the VTC paper; ten virtual minutes a run, the first two not counted.
+ * `--slots N` and `--seeds N` change the engine and the effort.
  */
-const SEEDS = 10
+const SEEDS = numberAfter('--seeds') ?? 10
+const SLOTS = numberAfter('--slots') ?? 19
 
-type Case = readonly [string, Pick<GapOptions, 'fairness' | 'knows'>]
+type Case = readonly [string, Pick<GapOptions, 'fairness' | 'knows' | 'overrunRatio'>]
 
 const CASES: readonly Case[] = [
   ['deficit round robin, true lengths', { fairness: 'deficit-round-robin', knows: 'true-length' }],
   ['deficit round robin, history', { fairness: 'deficit-round-robin', knows: 'history' }],
+  ['the same, charged on by the token', { fairness: 'deficit-round-robin', knows: 'history', overrunRatio: 0 }],
   ['virtual token counter', { fairness: 'virtual-token-counter', knows: 'history' }],
   ['round robin', { fairness: 'round-robin', knows: 'history' }],
   ['first come, first served', { fairness: 'fifo', knows: 'history' }],
 ]
 
+function numberAfter(flag: string): number | undefined {
+  const at = argv.indexOf(flag)
+  return at < 0 ? undefined : Number(argv[at + 1])
+}
+
 function meanGap(options: Omit<GapOptions, 'seed'>): number {
   let sum = 0
-  for (let seed = 1; seed <= SEEDS; seed++) sum += measureGap({ ...options, seed }).gap
+  for (let seed = 1; seed <= SEEDS; seed++) sum += measureGap({ ...options, seed, slots: SLOTS }).gap
   return sum / SEEDS
 }
 
@@ -34,7 +44,8 @@ for (const lengths of ['fixed', 'varied'] as const) {
       findings.push({ name: `${tenantCount} tenants, ${lengths}: ${name}`, value, unit: 'service units' })
     })
     const value = (gaps[1] as number) / (gaps[0] as number)
-    findings.push({ name: `${tenantCount} tenants, ${lengths}: history ÷ true`, value, unit: 'times', below: 1.1 })
+    const claim = lengths === 'fixed' ? { below: 1.1 } : {}
+    findings.push({ name: `${tenantCount} tenants, ${lengths}: history ÷ true`, value, unit: 'times', ...claim })
   }
 }
-tell('accumulated service gap of overloading tenants, mean of 10 seeds', findings)
+tell(`accumulated service gap of overloading tenants, ${SLOTS} slots, mean of ${SEEDS} seeds`, findings)

@@ -7,24 +7,40 @@ import type { SequenceSpec } from '../engine/sequence.ts'
 /**
  * The bridge between an engine, which has no clock, and a clock, live or virtual: after every call it arms one timer
  * for the engine's next event and, when that comes, hands what has happened to whoever submitted the sequence.
+ *
+ * A listener may submit and abort while it is told; it must not throw.
  */
 export type EngineListener = (event: EngineEvent) => void
+
+/** Somebody who looks at the whole engine: a server's metrics. */
+export interface EngineWatcher {
+  submitted(spec: SequenceSpec, at: Instant): void
+  /** Everything that has happened since the last call, and how the engine is now. */
+  advanced(now: Instant, events: readonly EngineEvent[], view: EngineView): void
+  aborted(id: string): void
+}
 
 export class EngineDriver {
   readonly #engine: Engine
   readonly #clock: Clock
+  readonly #watcher: EngineWatcher | undefined
   readonly #listeners = new Map<string, EngineListener>()
   #armedAt: Instant | undefined
   #disarm: CancelTimer | undefined
 
-  constructor(engine: Engine, clock: Clock) {
+  constructor(engine: Engine, clock: Clock, watcher?: EngineWatcher) {
     this.#engine = engine
     this.#clock = clock
+    this.#watcher = watcher
   }
 
   submit(spec: SequenceSpec, listener: EngineListener): Submission {
-    const submission = this.#engine.submit(this.#clock.now(), spec)
-    if (submission.kind === 'taken') this.#listeners.set(spec.id, listener)
+    const now = this.#clock.now()
+    const submission = this.#engine.submit(now, spec)
+    if (submission.kind === 'taken') {
+      this.#listeners.set(spec.id, listener)
+      this.#watcher?.submitted(spec, now)
+    }
     this.#arm()
     return submission
   }
@@ -33,13 +49,14 @@ export class EngineDriver {
   abort(id: string): Abortion | undefined {
     if (!this.#listeners.delete(id)) return undefined
     const abortion = this.#engine.abort(this.#clock.now(), id)
+    this.#watcher?.aborted(id)
     this.#arm()
     return abortion
   }
 
   /** The engine is gone: nobody hears of its sequences again. */
   abortAll(): void {
-    for (const id of [...this.#listeners.keys()]) this.abort(id)
+    for (const id of this.#listeners.keys()) this.abort(id)
   }
 
   view(): EngineView {
@@ -57,7 +74,10 @@ export class EngineDriver {
   #advance(): void {
     this.#armedAt = undefined
     this.#disarm = undefined
-    for (const event of this.#engine.advance(this.#clock.now())) {
+    const now = this.#clock.now()
+    const events = this.#engine.advance(now)
+    this.#watcher?.advanced(now, events, this.#engine.view(now))
+    for (const event of events) {
       const listener = this.#listeners.get(event.id)
       if (event.kind === 'finished') this.#listeners.delete(event.id)
       listener?.(event)

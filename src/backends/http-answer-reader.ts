@@ -2,8 +2,8 @@ import type { Dispatcher } from 'undici'
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { Call, Ending } from '../lifecycle/ports.ts'
 import { SseOverflow, SseReader } from '../wire/sse.ts'
-import { readUpstream, type UpstreamAnswer } from '../wire/upstream.ts'
-import { endingOf } from './http-ending.ts'
+import type { UpstreamAnswer } from '../wire/upstream.ts'
+import { endingOf, retryAfterSeconds } from './http-ending.ts'
 
 /**
  * Reads one answer off one connection and turns it into deltas: an undici handler that writes straight to the sink.
@@ -18,12 +18,21 @@ import { endingOf } from './http-ending.ts'
  * What an engine says never goes into the reasons that we journal: it may quote the prompt or the answer.
  */
 
+export interface AnswerFormat {
+  /** Understands one frame, or a whole answer. */
+  readonly read: (json: unknown) => UpstreamAnswer
+  /** For streams that end by closing, without a finish reason: what that reason is. */
+  readonly closingReason?: () => string
+  readonly redact: (text: string) => string
+}
+
 /** An answer that is sent whole may be this long; an explanation of an error needs far less. */
 const ANSWER_BYTES_MAX = 16 << 20
 const ERROR_BYTES_MAX = 64 << 10
 
 export class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call
+  readonly #format: AnswerFormat
   readonly #resolve: (ending: Ending) => void
   readonly #reject: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
@@ -37,11 +46,13 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #isBlocked = false
   #usage: Usage | undefined
   #hasChoices = false
-  #hasFinishReason = false
+  readonly #finishedChoices = new Set<number>()
+  #isSniffing = false
   #hasEnded = false
 
-  constructor(call: Call, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
+  constructor(call: Call, format: AnswerFormat, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
     this.#call = call
+    this.#format = format
     this.#resolve = resolve
     this.#reject = reject
   }
@@ -50,6 +61,16 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   cancel(): void {
     this.#end({ kind: 'cancelled' })
     this.#controller?.abort(new Error('cancelled'))
+  }
+
+  /** Whether anything of the answer has come. */
+  get hasBegun(): boolean {
+    return this.#hasChoices
+  }
+
+  /** Time is up: whatever comes now is worth nothing. */
+  giveUp(because: string): void {
+    this.#lose(because)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -64,14 +85,17 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200) return
     this.#status = status
-    const retryAfter = Number(headers['retry-after'])
-    if (Number.isFinite(retryAfter)) this.#retryAfterS = retryAfter
+    this.#retryAfterS = retryAfterSeconds(headers, Date.now())
     const type = headers['content-type']
-    if (status < 400 && typeof type === 'string' && type.startsWith('text/event-stream')) this.#sse = new SseReader()
+    if (status >= 300) return
+    if (typeof type === 'string' && /^text\/event-stream\b/i.test(type)) this.#sse = new SseReader()
+    // Some proxies lose the type; then the first byte tells a stream from a document.
+    else this.#isSniffing = this.#call.request.isStreamed && !(typeof type === 'string' && /json/i.test(type))
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#hasEnded) return
+    if (this.#isSniffing) this.#sniff(chunk)
     if (this.#sse === undefined) {
       this.#collect(chunk)
       return
@@ -87,19 +111,42 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     if (this.#hasEnded) return
     if (this.#sse !== undefined) {
-      // Some engines close without [DONE]; a finish reason says that the answer is whole all the same.
-      if (this.#hasFinishReason) this.#end({ kind: 'finished', usage: this.#usage })
-      else this.#end({ kind: 'lost', because: 'the engine closed the stream before the answer was whole' })
+      if (this.#hasChoices) this.#addClosingReason()
+      this.#closed('the engine closed the stream before the answer was whole')
       return
     }
     const json = parsed(Buffer.concat(this.#parts).toString('utf8'))
-    if (this.#status >= 400) this.#end(endingOf(this.#status, json, this.#retryAfterS))
+    if (this.#status >= 300) this.#refuse(this.#status, json)
     else this.#readWhole(json)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const code = (error as { code?: string }).code ?? error.name
-    this.#end({ kind: 'lost', because: `the connection to the engine failed: ${code}` })
+    this.#closed(`the connection to the engine failed: ${code}`)
+  }
+
+  /** Some engines close without [DONE], or reset; finish reasons say that the answer is whole all the same. */
+  #closed(because: string): void {
+    const isWhole = this.#finishedChoices.size === this.#call.request.choiceCount
+    this.#end(isWhole ? { kind: 'finished', usage: this.#usage } : { kind: 'lost', because })
+  }
+
+  #addClosingReason(): void {
+    const finishReason = this.#format.closingReason?.()
+    if (finishReason === undefined || this.#finishedChoices.has(0)) return
+    void this.#relay({ choices: [{ index: 0, content: '', finishReason }], usage: undefined, error: undefined }, 0)
+  }
+
+  #refuse(status: number, json: unknown): void {
+    const { redact } = this.#format
+    this.#end(endingOf({ status, json, retryAfterS: this.#retryAfterS, redact }))
+  }
+
+  #sniff(chunk: Buffer): void {
+    const first = /\S/.exec(chunk.toString('latin1'))?.[0]
+    if (first === undefined) return
+    this.#isSniffing = false
+    if (first !== '{') this.#sse = new SseReader()
   }
 
   #collect(chunk: Buffer): void {
@@ -118,17 +165,20 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   #readFrame(controller: Dispatcher.DispatchController, data: string): void {
     if (this.#hasEnded) return
-    if (data === '[DONE]') {
+    const text = data.trim()
+    // An empty frame, or one that only says that the connection lives.
+    if (text === '') return
+    if (text === '[DONE]') {
       if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
       else this.#lose('the engine ended its answer before it began')
       return
     }
-    const json = parsed(data)
+    const json = parsed(text)
     if (json === undefined) {
       this.#lose('the engine sent a frame that is not JSON')
       return
     }
-    const wait = this.#relay(readUpstream(json), undefined)
+    const wait = this.#relay(this.#format.read(json), undefined)
     if (wait === undefined) return
     this.#isBlocked = true
     controller.pause()
@@ -149,15 +199,19 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       this.#lose('the engine sent something that is not JSON')
       return
     }
-    const answer = readUpstream(json)
+    const answer = this.#format.read(json)
     // A whole answer brings all its tokens at once; in a stream each frame is about one.
     void this.#relay(answer, answer.usage?.outputTokens)
+    if (this.#hasEnded) return
     if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
     else this.#lose('the engine sent an answer without choices')
   }
 
   #relay(answer: UpstreamAnswer, allTokens: number | undefined): Promise<void> | undefined {
-    if (answer.error !== undefined) {
+    const { error } = answer
+    if (error !== undefined) {
+      // Before anything was said, an error under a 200 means what its own code says.
+      if (error.status !== undefined && !this.#hasChoices) this.#refuse(error.status, error.json)
       this.#lose('the engine reported an error in the middle of its answer')
       return undefined
     }
@@ -167,13 +221,13 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     let isEmpty = true
     for (const choice of choices) {
       this.#hasChoices = true
-      if (choice.finishReason !== null) this.#hasFinishReason = true
+      if (choice.finishReason !== null) this.#finishedChoices.add(choice.index)
       if (choice.content || choice.extra !== undefined) tokens++
       if (choice.content || choice.extra !== undefined || choice.finishReason !== null) isEmpty = false
     }
     if (isEmpty) return undefined
     try {
-      return this.#call.sink.write({ tokens: allTokens ?? tokens, choices })
+      return this.#call.sink.write({ tokens: allTokens ?? answer.tokens ?? tokens, choices })
     } catch (error) {
       this.#fail(error)
       return undefined

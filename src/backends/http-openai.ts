@@ -1,80 +1,70 @@
-import { type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
+import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
-import { upstreamBody } from '../wire/upstream.ts'
-import { AnswerReader } from './http-answer-reader.ts'
-import { probeOpenAi } from './http-probe.ts'
+import { readUpstream, type UpstreamStyle, upstreamBody } from '../wire/upstream.ts'
+import { runAttempt } from './http-attempt.ts'
+import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
+import { HTTP_UPSTREAM_DEFAULTS, HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 
 /**
- * Any engine behind an OpenAI-compatible URL: vLLM, SGLang, llama.cpp, OpenAI itself, another Spillway.
+ * Any engine behind an OpenAI-compatible URL: vLLM, SGLang, llama.cpp, TGI, Ollama, OpenAI and Azure, another Spillway.
  *
  * We speak undici's `dispatch` directly: promise- and stream-based clients cost two to fourteen times as much per
  * request. One pool of kept-alive connections per replica.
  */
-export interface HttpOpenAiOptions {
-  /** Up to and with the version: `http://10.0.0.7:8000/v1`. */
+export interface HttpOpenAiOptions extends HttpUpstreamOptions {
+  /**
+   * Up to and with the version: `http://10.0.0.7:8000/v1`; for Azure the deployment with its version:
+   * `https://NAME.openai.azure.com/openai/deployments/gpt-4o?api-version=2024-10-21`.
+   */
   readonly url: string
-  /** Sent as `authorization: Bearer …`; never logged. */
-  readonly apiKey: string | undefined
-  readonly headers: Readonly<Record<string, string>>
   /** The engine's own name for the model; the public name when undefined. */
   readonly upstreamModel: string | undefined
-  readonly connectTimeoutMs: number
-  /** Longest silence: until the headers, and between two pieces of the body. */
-  readonly silenceMsMax: number
-  readonly connectionsMax: number
+  readonly style?: UpstreamStyle
+  readonly probe?: ProbeStyle
+  /** For the time limits of attempts; without one only silence ends an attempt. */
+  readonly clock?: Clock
 }
 
-export const HTTP_OPENAI_DEFAULTS = {
-  /** A replica that does not take a connection in this time is not there. */
-  connectTimeoutMs: 3_000,
-  /** Long prompts prefill for many seconds before the first byte; a silent minute more is a hang. */
-  silenceMsMax: 120_000,
-  /** Above any concurrency limit that we would set for one replica. */
-  connectionsMax: 8_192,
-} as const
+export const HTTP_OPENAI_DEFAULTS = HTTP_UPSTREAM_DEFAULTS
 
 export class HttpOpenAiBackend implements Backend {
-  readonly #pool: Pool
-  readonly #basePath: string
-  readonly #headers: string[]
-  readonly #upstreamModel: string | undefined
+  readonly #upstream: HttpUpstream
+  readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock'>
+  readonly #paths: Readonly<Record<'chat' | 'completion', string>>
 
   constructor(options: HttpOpenAiOptions) {
-    const url = new URL(options.url)
-    this.#basePath = url.pathname.replace(/\/+$/, '')
-    this.#upstreamModel = options.upstreamModel
-    this.#headers = ['content-type', 'application/json']
-    if (options.apiKey !== undefined) this.#headers.push('authorization', `Bearer ${options.apiKey}`)
-    for (const [name, value] of Object.entries(options.headers)) this.#headers.push(name, value)
-    this.#pool = new Pool(url.origin, {
-      connections: options.connectionsMax,
-      pipelining: 1,
-      connectTimeout: options.connectTimeoutMs,
-      headersTimeout: options.silenceMsMax,
-      bodyTimeout: options.silenceMsMax,
-      keepAliveTimeout: 30_000,
-    })
+    this.#upstream = new HttpUpstream(options)
+    const { upstreamModel, style, probe, clock } = options
+    this.#options = {
+      upstreamModel,
+      ...(style === undefined ? {} : { style }),
+      ...(probe === undefined ? {} : { probe }),
+      ...(clock === undefined ? {} : { clock }),
+    }
+    this.#paths = {
+      chat: this.#upstream.path('/chat/completions'),
+      completion: this.#upstream.path('/completions'),
+    }
   }
 
   generate(call: Call): Promise<Ending> {
-    const { request, plan, lease, cancellation } = call
-    const body = upstreamBody(request, plan, this.#upstreamModel ?? plan.model)
-    const path = `${this.#basePath}${request.kind === 'chat' ? '/chat/completions' : '/completions'}`
-    return new Promise((resolve, reject) => {
-      const reader = new AnswerReader(call, resolve, reject)
-      cancellation.onCancel(() => reader.cancel())
-      if (cancellation.isCancelled) return
-      const headers = [...this.#headers, 'x-request-id', lease.ticketId]
-      this.#pool.dispatch({ path, method: 'POST', headers, body } as Dispatcher.DispatchOptions, reader)
-    })
+    const { request, plan, lease } = call
+    const { upstreamModel, style, clock } = this.#options
+    const upstream = this.#upstream
+    const body = upstreamBody(request, plan, upstreamModel ?? plan.model, style)
+    const headers = upstream.headers('x-request-id', lease.ticketId)
+    const options = { path: this.#paths[request.kind], method: 'POST', headers, body } as Dispatcher.DispatchOptions
+    const format = { read: readUpstream, redact: (text: string) => upstream.redact(text) }
+    return runAttempt({ call, format, clock, dispatch: (reader) => upstream.pool.dispatch(options, reader) })
   }
 
   probe(_replica: Replica): Promise<ReplicaReport> {
-    return probeOpenAi(this.#pool, this.#basePath, this.#headers)
+    return probeOpenAi(this.#upstream, this.#options.probe ?? { kind: 'auto' })
   }
 
   close(): Promise<void> {
-    return this.#pool.destroy()
+    return this.#upstream.close()
   }
 }

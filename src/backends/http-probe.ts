@@ -1,78 +1,41 @@
-import type { Dispatcher, Pool } from 'undici'
 import type { ReplicaReport } from '../lifecycle/ports.ts'
+import { readEngineGauges } from '../wire/engine-gauges.ts'
+import { type Got, get, isOk } from './http-get.ts'
+import type { HttpUpstream } from './http-upstream.ts'
 
 /**
- * Is this replica ready, and how busy is it? `/health` beside the API is what vLLM, SGLang and llama.cpp answer;
- * where there is none (OpenAI, proxies) the list of models does. vLLM's gauges are read when `/metrics` has them.
+ * Is this replica ready, and how busy is it? `/health` beside the API is what vLLM, SGLang, TGI and llama.cpp answer
+ * (the last with 503 while it loads its model); where there is none (OpenAI, Ollama, proxies) the list of models does.
+ * Gauges are read where `/metrics` has them.
  */
-const PROBE_TIMEOUT_MS = 2_000
-const BODY_BYTES_MAX = 4 << 20
+export type ProbeStyle =
+  /** `/health`, then the list of models. */
+  | { readonly kind: 'auto' }
+  /** This path from the server's root: 2xx is ready. */
+  | { readonly kind: 'path'; readonly path: string; readonly metricsPath?: string }
+  /** Not at all: a hosted API that counts every question. Its attempts tell. */
+  | { readonly kind: 'none' }
 
-export async function probeOpenAi(pool: Pool, basePath: string, headers: readonly string[]): Promise<ReplicaReport> {
-  const health = await get(pool, '/health', headers)
-  if (health.status >= 200 && health.status < 300) return withGauges(pool, headers)
-  if (health.status !== 404 && health.status !== 405)
-    return notReady(`/health answered ${health.status || health.text}`)
-  const models = await get(pool, `${basePath}/models`, headers)
-  if (models.status >= 200 && models.status < 300) return { isReady: true, because: 'it lists its models' }
-  return notReady(`${basePath}/models answered ${models.status || models.text}`)
+export async function probeOpenAi(upstream: HttpUpstream, style: ProbeStyle): Promise<ReplicaReport> {
+  if (style.kind === 'none') return { isReady: true, because: 'it is not probed; its attempts tell' }
+  const healthPath = style.kind === 'path' ? style.path : '/health'
+  const health = await get(upstream, healthPath)
+  const metricsPath = style.kind === 'path' ? style.metricsPath : '/metrics'
+  if (isOk(health)) return withGauges(upstream, metricsPath)
+  if (style.kind === 'path' || (health.status !== 404 && health.status !== 405)) return notReady(healthPath, health)
+  const models = await get(upstream, upstream.path('/models'))
+  return isOk(models) ? { isReady: true, because: 'it lists its models' } : notReady('the list of models', models)
 }
 
-const notReady = (because: string): ReplicaReport => ({ isReady: false, because })
+/** The status or the connection's error: never the server's words, which may quote a credential. */
+export const notReady = (what: string, got: Got): ReplicaReport => ({
+  isReady: false,
+  because: `${what} answered ${got.status || got.text}`,
+})
 
-async function withGauges(pool: Pool, headers: readonly string[]): Promise<ReplicaReport> {
-  const metrics = await get(pool, '/metrics', headers)
+export async function withGauges(upstream: HttpUpstream, metricsPath: string | undefined): Promise<ReplicaReport> {
   const report = { isReady: true, because: 'it says that it is healthy' }
-  if (metrics.status !== 200) return report
-  const runningCount = gauge(metrics.text, 'vllm:num_requests_running')
-  const waitingCount = gauge(metrics.text, 'vllm:num_requests_waiting')
-  const kvUsageRatio =
-    gauge(metrics.text, 'vllm:kv_cache_usage_perc') ?? gauge(metrics.text, 'vllm:gpu_cache_usage_perc')
-  return {
-    ...report,
-    ...(runningCount === undefined ? {} : { runningCount }),
-    ...(waitingCount === undefined ? {} : { waitingCount }),
-    ...(kvUsageRatio === undefined ? {} : { kvUsageRatio }),
-  }
-}
-
-/** The value of one gauge in a Prometheus page, whatever its labels. */
-function gauge(page: string, name: string): number | undefined {
-  for (let at = page.indexOf(`\n${name}`); at >= 0; at = page.indexOf(`\n${name}`, at + 1)) {
-    const end = page.indexOf('\n', at + 1)
-    const line = page.slice(at + 1, end < 0 ? page.length : end)
-    const next = line[name.length]
-    if (next !== '{' && next !== ' ') continue
-    const value = Number(line.slice(line.lastIndexOf(' ') + 1))
-    return Number.isFinite(value) ? value : undefined
-  }
-  return undefined
-}
-
-interface Got {
-  readonly status: number
-  readonly text: string
-}
-
-async function get(pool: Pool, path: string, headers: readonly string[]): Promise<Got> {
-  try {
-    const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS)
-    const response = await pool.request({
-      path,
-      method: 'GET',
-      headers: [...headers],
-      signal,
-    } as Dispatcher.RequestOptions)
-    let text = ''
-    for await (const part of response.body) {
-      text += String(part)
-      if (text.length > BODY_BYTES_MAX) {
-        response.body.destroy()
-        break
-      }
-    }
-    return { status: response.statusCode, text }
-  } catch (error) {
-    return { status: 0, text: (error as { code?: string }).code ?? (error as Error).name }
-  }
+  if (metricsPath === undefined) return report
+  const metrics = await get(upstream, metricsPath)
+  return isOk(metrics) ? { ...report, ...readEngineGauges(metrics.text) } : report
 }

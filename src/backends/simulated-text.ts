@@ -1,30 +1,40 @@
+import type { Cancellation } from '../base/cancellation.ts'
 import { fnv1a32, Rng } from '../base/rng.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
+import { type EngineKnobs, readEngineKnobs } from '../wire/engine-knobs.ts'
 import { passageText } from '../wire/passage-text.ts'
-import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
-import type { Script, Scripts } from './simulated.ts'
+import { BlockNames } from './block-names.ts'
+import { AnswerMaterial } from './extract-answer.ts'
+import { type LongWork, WORK_PER_BREATH } from './long-work.ts'
+import { charactersOf, type PromptReader, type ReadPrompt, type ReadSegment } from './prompt-reader.ts'
+import type { Script, Scripts, ScriptsMade } from './simulated.ts'
+import { append, encodeWhole, piecesOf, type Tokenizer } from './tokenizer.ts'
 
 /**
- * What does an engine without a model say? It answers extractively: the sentences of the prompt (and of retrieved
- * passages) that share most words with the last question, after a line that says that this is simulated. So what a
- * person sees makes sense, and an answer can be checked against its sources. The same seed and prompt give the same
- * answer; the client's own `seed` joins in.
+ * The script of an answer in text: what is said (`extract-answer.ts`), in real tokens, how long, and why it ends.
+ *
+ * A model does not know `max_tokens`: the natural length of an answer is drawn first, from a trace, and filled with
+ * whole sentences; only then it is cut, at a stop sequence or where the tokens run out. So an answer ends inside a
+ * sentence only with the finish reason `length`, or where a stop sequence says so. The same seed, prompt and client's
+ * `seed` give the same answer.
+ *
+ * Each sentence is tokenized once, with the blank before it, which gives the tokens that the whole text has.
  */
-export interface Tokenizer {
-  encode(text: string): number[]
-  decode(tokens: readonly number[]): string
-}
-
 export interface SimulatedTextOptions {
-  readonly tokenizer: Tokenizer
+  readonly reader: PromptReader
   readonly seed: number
   /** Tokens that one prefix hash names; the engine's block size. */
   readonly blockTokens: number
+  /** Prompt and answer together. */
+  readonly contextTokensMax: number
 }
 
-const PREAMBLE = 'Simulated answer, taken from your own words: '
+const PREAMBLE = 'Simulated answer, taken from your own words:'
+/** For answers so short that the other one would be most of them. */
+const PREAMBLE_SHORT = 'Simulated:'
+const PREAMBLE_SHORT_BELOW = 32
 
 /** Lengths as in a public production trace (Azure 2023, conversations): median 129, tenth at 424, hundredth at 601. */
 const LENGTHS: ReadonlyArray<readonly [quantile: number, tokens: number]> = [
@@ -35,84 +45,164 @@ const LENGTHS: ReadonlyArray<readonly [quantile: number, tokens: number]> = [
   [1, 800],
 ]
 
-/** Longest source text that is searched for sentences: beyond it the search would be felt by other requests. */
-const SOURCE_CHARACTERS_MAX = 20_000
-
-/** A prompt as the engine takes it: its tokens counted, its full blocks named. */
-interface Prompt {
-  readonly plan: Plan
-  readonly number: number
-  readonly segments: readonly SegmentText[]
-  readonly tokens: number
-  readonly prefixHashes: readonly number[]
-}
-
 export class SimulatedText implements Scripts {
   readonly #options: SimulatedTextOptions
-  /** The choices of one prompt are scripted one after the other, and encoding it costs more than all the rest. */
-  #lastPrompt: Prompt | undefined
 
   constructor(options: SimulatedTextOptions) {
     this.#options = options
   }
 
-  scriptFor(request: Request, plan: Plan, choice: number): Script {
-    const { tokenizer, seed } = this.#options
-    const { segments, tokens, prefixHashes } = this.#promptOf(request, plan, choice)
-    const body = (request.text?.body ?? {}) as ChatBody
-    const source = segments.map((segment) => segment.text).join('\n')
-    const rng = Rng.stream(seed + (body.seed ?? 0), `${fnv1a32(source)}/${choice}`)
-    const whole = say(segments, rng, lengthAt(rng.next()), body.response_format?.type === 'json_object')
-    const answer = tokenizer.encode(cutAtStop(whole, body.stop))
-    const ids = answer.slice(0, plan.outputTokensMax)
-    const isCut = ids.length < answer.length
-    // An answer that a stop sequence leaves without text still took the engine one token to find out.
-    const pieces = ids.length === 0 ? [''] : piecesOf(tokenizer, ids)
-    return {
-      promptTokens: tokens,
-      outputTokens: pieces.length,
-      prefixHashes,
-      textBetween: (from, to) => pieces.slice(from, to).join(''),
-      finishReason: isCut ? 'length' : 'stop',
-    }
+  scriptsFor(request: Request, plan: Plan, cancellation: Cancellation): ScriptsMade | Promise<ScriptsMade> {
+    const body = (request.text?.body ?? { messages: [] }) as Body
+    const size = charactersOf(body) + request.choiceCount * WORK_PER_CHOICE
+    return this.#options.reader.run(this.#make(body, request, plan), size, cancellation)
   }
 
-  #promptOf(request: Request, plan: Plan, choice: number): Prompt {
-    const number = promptNumber(request, choice)
-    const last = this.#lastPrompt
-    if (last?.plan === plan && last.number === number) return last
-    const { tokenizer, blockTokens } = this.#options
-    const segments = keptTexts(request, plan, number)
-    const ids: number[] = []
-    let otherTokens = 0
-    for (const segment of segments) {
-      for (const id of tokenizer.encode(`<|${segment.role}|>${segment.text}`)) ids.push(id)
-      otherTokens += segment.otherTokens
+  *#make(body: Body, request: Request, plan: Plan): LongWork<ScriptsMade> {
+    const { contextTokensMax, reader } = this.#options
+    const read = yield* reader.reading(body)
+    const prompts = promptsOf(read, plan, reader.tokenizer)
+    const longest = Math.max(...prompts.map(({ tokenCount }) => tokenCount))
+    if (read.isCut || longest >= contextTokensMax) {
+      const count = read.isCut ? `more than ${contextTokensMax}` : String(longest)
+      const because = `The prompt has ${count} tokens; there is room for ${contextTokensMax} with the answer.`
+      return { kind: 'refused', because }
     }
-    const tokens = Math.max(1, ids.length + otherTokens)
-    this.#lastPrompt = { plan, number, segments, tokens, prefixHashes: blockHashes(ids, blockTokens) }
-    return this.#lastPrompt
+    yield WORK_PER_BREATH
+    const answersEach = Math.max(1, Math.floor(request.choiceCount / prompts.length))
+    const scripts: Script[] = []
+    for (const prompt of prompts) scripts.push(...(yield* this.#answers(prompt, body, plan, answersEach)))
+    return { kind: 'made', scripts }
+  }
+
+  *#answers(prompt: OnePrompt, body: Body, plan: Plan, count: number): LongWork<Script[]> {
+    const { contextTokensMax, blockTokens, reader, seed } = this.#options
+    const { segments, tokens, tokenCount } = prompt
+    const knobs = readEngineKnobs(body)
+    const material = new Material(reader.tokenizer, segments)
+    yield WORK_PER_BREATH
+    const names = new BlockNames(blockTokens)
+    names.add(tokens)
+    const outputTokensMax = Math.min(plan.outputTokensMax, contextTokensMax - tokenCount)
+    const scripts: Script[] = []
+    for (let choice = 0; choice < count; choice++) {
+      const rng = Rng.stream(seed + (body.seed ?? 0), `${material.hash}/${choice}`)
+      const { pieces, ...answer } = yield* answering(material, rng, { ...knobs, choice, outputTokensMax })
+      scripts.push({
+        promptTokens: tokenCount,
+        sharesPrompt: choice > 0,
+        outputTokens: pieces.length,
+        // The next turn of a conversation begins with this prompt and this answer: both can be found again.
+        prefixHashes: names.with(answer.tokens),
+        textBetween: (from, to) => pieces.slice(from, to).join(''),
+        finishReason: answer.finishReason,
+      })
+      yield WORK_PER_CHOICE
+    }
+    return scripts
   }
 }
 
-/** Of a list of prompts, as OpenAI orders them: all choices of the first prompt, then all of the second. */
-function promptNumber(request: Request, choice: number): number {
-  if (request.kind === 'chat') return 0
-  return Math.floor((choice * request.segments.length) / request.choiceCount)
+type Body = ChatBody | CompletionBody
+
+/** An answer takes about a tenth of a millisecond when its sentences are known. */
+const WORK_PER_CHOICE = 128
+
+interface OnePrompt {
+  readonly segments: readonly ReadSegment[]
+  readonly tokens: readonly number[]
+  readonly tokenCount: number
 }
 
-function keptTexts(request: Request, plan: Plan, number: number): SegmentText[] {
-  const body = (request.text?.body ?? { messages: [] }) as ChatBody | CompletionBody
-  if (!('messages' in body)) return completionTexts(body.prompt).slice(number, number + 1)
-  const all = chatTexts(body)
-  const kept = plan.keptSegments.flatMap((index) => all[index] ?? [])
+/** The plan's messages as one prompt; the prompts of a completion each by itself. */
+function promptsOf(read: ReadPrompt, plan: Plan, tokenizer: Tokenizer): OnePrompt[] {
+  if (read.kind === 'completion') return read.segments.map((segment) => onePrompt([segment], read.tail))
+  const kept = plan.keptSegments.flatMap((index) => read.segments[index] ?? [])
+  return [onePrompt(withPassages(kept, plan, tokenizer), read.tail)]
+}
+
+/** What retrieval found stands in front of the last question; planning has bounded how much that is. */
+function withPassages(kept: readonly ReadSegment[], plan: Plan, tokenizer: Tokenizer): readonly ReadSegment[] {
   if (plan.passages === undefined || plan.passages.length === 0) return kept
-  const passages: SegmentText = { role: 'passage', text: passageText(plan.passages), otherTokens: 0 }
+  const text = passageText(plan.passages)
+  const passages: ReadSegment = { role: 'passage', text, tokens: encodeWhole(tokenizer, text), otherTokens: 0 }
   return kept.toSpliced(
-    kept.findLastIndex(({ role }) => role === 'user'),
+    Math.max(
+      0,
+      kept.findLastIndex(({ role }) => role === 'user'),
+    ),
     0,
     passages,
   )
+}
+
+function onePrompt(segments: readonly ReadSegment[], tail: readonly number[]): OnePrompt {
+  const tokens: number[] = []
+  let otherTokens = 0
+  for (const segment of segments) {
+    append(tokens, segment.tokens)
+    otherTokens += segment.otherTokens
+  }
+  append(tokens, tail)
+  return { segments, tokens, tokenCount: Math.max(1, tokens.length + otherTokens) }
+}
+
+/** Text in tokens: which they are, and what each of them spells. */
+interface Tokens {
+  readonly tokens: readonly number[]
+  readonly pieces: readonly string[]
+}
+
+/** A prompt's sentences, and those already tokenized. */
+class Material {
+  readonly hash: number
+  readonly #tokenizer: Tokenizer
+  readonly #answers: AnswerMaterial
+  readonly #known = new Map<string, Tokens>()
+
+  constructor(tokenizer: Tokenizer, segments: readonly ReadSegment[]) {
+    this.hash = segments.reduce((hash, { text }) => (Math.imul(hash, 31) + fnv1a32(text)) | 0, 0)
+    this.#tokenizer = tokenizer
+    this.#answers = new AnswerMaterial(segments)
+  }
+
+  sentences(rng: Rng, choice: number): Iterator<string, never> {
+    return this.#answers.sentences(rng, choice)
+  }
+
+  tokensOf(text: string): Tokens {
+    const known = this.#known.get(text)
+    if (known !== undefined) return known
+    const tokens = encodeWhole(this.#tokenizer, text)
+    const made = { tokens, pieces: piecesOf(this.#tokenizer, tokens) }
+    this.#known.set(text, made)
+    return made
+  }
+}
+
+interface Wanted extends EngineKnobs {
+  readonly choice: number
+  readonly outputTokensMax: number
+}
+
+interface Answer extends Tokens {
+  readonly finishReason: 'stop' | 'length'
+}
+
+function* answering(material: Material, rng: Rng, wanted: Wanted): LongWork<Answer> {
+  const { outputTokensMax, isJson } = wanted
+  const isEndless = wanted.ignoresEnd && !isJson
+  const tokensMin = isEndless ? outputTokensMax : Math.min(wanted.minTokens, outputTokensMax)
+  const natural = Math.max(lengthAt(rng.next()), tokensMin)
+  const said = yield* saying(material.sentences(rng, wanted.choice), material, { tokens: natural, tokensMin })
+  const whole = isJson ? material.tokensOf(asJson(said)) : said
+  const stopped = cutAtStop(whole.pieces, wanted)
+  if (stopped !== undefined && stopped.length <= outputTokensMax) {
+    return { tokens: whole.tokens.slice(0, stopped.length), pieces: stopped, finishReason: 'stop' }
+  }
+  if (whole.pieces.length <= outputTokensMax && !isEndless) return { ...whole, finishReason: 'stop' }
+  const [tokens, pieces] = [whole.tokens.slice(0, outputTokensMax), whole.pieces.slice(0, outputTokensMax)]
+  return { tokens, pieces, finishReason: 'length' }
 }
 
 function lengthAt(quantile: number): number {
@@ -124,70 +214,58 @@ function lengthAt(quantile: number): number {
   return 1
 }
 
-/** Sentences by how many of the question's words they share, until about `tokens` tokens are said. */
-function say(segments: readonly SegmentText[], rng: Rng, tokens: number, asJson: boolean): string {
-  const question = segments.findLast((segment) => segment.role === 'user')?.text ?? ''
-  const source = segments
-    .map((segment) => segment.text)
-    .join('\n')
-    .slice(-SOURCE_CHARACTERS_MAX)
-  const asked = new Set(wordsOf(question))
-  const sentences = source.split(/(?<=[.!?])\s+|\n+/).filter((sentence) => sentence.trim() !== '')
-  const scored = sentences
-    .map((text, order) => ({ text: text.trim(), order, score: wordsOf(text).filter((word) => asked.has(word)).length }))
-    .sort((a, b) => b.score - a.score || a.order - b.order)
-  // About four characters a token; the tokenizer has the last word.
-  let left = tokens * 4 - PREAMBLE.length
-  const said: string[] = []
-  for (let i = 0; left > 0 && scored.length > 0 && said.length < 400; i++) {
-    const pick = i < scored.length ? scored[i]! : scored[rng.below(scored.length)]!
-    said.push(pick.text)
-    left -= pick.text.length + 1
-  }
-  const text = PREAMBLE + (said.join(' ') || '(your prompt has no text).')
-  if (asJson) return JSON.stringify({ simulated: true, answer: startOf(text, Math.max(8, tokens * 3)) })
-  return startOf(text, Math.max(8, tokens * 4))
-}
-
-/** Half of a surrogate pair is no character: what is cut in two is left out. */
-const startOf = (text: string, length: number): string => text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')
-
-const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []
-
-function cutAtStop(whole: string, stop: ChatBody['stop']): string {
-  let text = whole
-  for (const mark of typeof stop === 'string' ? [stop] : (stop ?? [])) {
-    const at = mark === '' ? -1 : text.indexOf(mark)
-    if (at >= 0) text = text.slice(0, at)
-  }
-  return text
-}
-
-/** One string per token. A character that spans several tokens comes out with its last one, or not at all. */
-function piecesOf(tokenizer: Tokenizer, ids: readonly number[]): string[] {
+/** Whole sentences, at least one, as near to so many tokens as they come. */
+function* saying(
+  sentences: Iterator<string, never>,
+  material: Material,
+  wanted: { readonly tokens: number; readonly tokensMin: number },
+): LongWork<Tokens> {
+  const tokens: number[] = []
   const pieces: string[] = []
-  let from = 0
-  for (let to = 1; to <= ids.length; to++) {
-    const piece = tokenizer.decode(ids.slice(from, to))
-    const isBroken = piece.endsWith('\uFFFD') && to - from < 8
-    pieces.push(isBroken ? '' : piece)
-    if (!isBroken) from = to
+  const add = (text: Tokens): void => {
+    append(tokens, text.tokens)
+    for (const piece of text.pieces) pieces.push(piece)
   }
-  return pieces
+  add(material.tokensOf(wanted.tokens < PREAMBLE_SHORT_BELOW ? PREAMBLE_SHORT : PREAMBLE))
+  for (let isFirst = true; ; isFirst = false) {
+    const next = material.tokensOf(` ${sentences.next().value}`)
+    const lacking = wanted.tokens - tokens.length
+    const isCloserWithout = next.tokens.length - lacking > lacking
+    if (!isFirst && isCloserWithout && tokens.length >= wanted.tokensMin) break
+    add(next)
+    if (next.tokens.length >= lacking) break
+    yield next.tokens.length
+  }
+  return { tokens, pieces }
 }
+
+const asJson = (said: Tokens): string => JSON.stringify({ simulated: true, answer: said.pieces.join('') })
 
 /**
- * Each full block is named by its tokens and by the name of the block before it. Two 32-bit chains make a 52-bit name:
- * with forty thousand blocks a single one would mistake one block for another now and then.
+ * The answer up to the first stop sequence, or undefined when there is none. As engines do, it counts the tokens that
+ * spelt the stop sequence although the client does not see them.
  */
-function blockHashes(ids: readonly number[], blockTokens: number): number[] {
-  const hashes: number[] = []
-  let high = 0x811c9dc5
-  let low = 0x9e3779b1
-  for (let i = 0; i < ids.length; i++) {
-    high = Math.imul(high ^ ids[i]!, 0x01000193) ^ (high >>> 15)
-    low = Math.imul(low ^ ids[i]!, 0x85ebca6b) ^ (low >>> 13)
-    if ((i + 1) % blockTokens === 0) hashes.push((high >>> 0) * 2 ** 20 + (low >>> 12))
+function cutAtStop(pieces: readonly string[], { stops, minTokens, includesStop }: Wanted): string[] | undefined {
+  if (stops.length === 0) return undefined
+  const text = pieces.join('')
+  const searchFrom = pieces.slice(0, minTokens).join('').length
+  let at = Number.POSITIVE_INFINITY
+  let end = 0
+  for (const stop of stops) {
+    const found = text.indexOf(stop, Math.max(0, searchFrom - stop.length + 1))
+    // Of two that begin together the shorter is seen first.
+    if (found < 0 || found + stop.length > (end || Number.POSITIVE_INFINITY)) continue
+    at = found
+    end = found + stop.length
   }
-  return hashes
+  if (end === 0) return undefined
+  const seen = includesStop ? end : at
+  const kept: string[] = []
+  let length = 0
+  for (let i = 0; length < end; i++) {
+    const piece = pieces[i] as string
+    kept.push(piece.slice(0, Math.max(0, seen - length)))
+    length += piece.length
+  }
+  return kept
 }

@@ -1,5 +1,8 @@
+import type { Cancellation } from '../base/cancellation.ts'
+import type { Instant } from '../base/clock.ts'
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { Replica } from '../domain/fleet.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
@@ -13,6 +16,8 @@ import type { EngineDriver } from './engine-driver.ts'
  */
 export interface Script {
   readonly promptTokens: number
+  /** An earlier choice has the same prompt: the bill counts it once. */
+  readonly sharesPrompt?: boolean
   readonly outputTokens: number
   readonly prefixHashes: readonly number[]
   /** The text of the output tokens [from, to) of this choice; absent in simulation. */
@@ -20,8 +25,13 @@ export interface Script {
   readonly finishReason: 'stop' | 'length'
 }
 
+export type ScriptsMade =
+  | { readonly kind: 'made'; readonly scripts: readonly Script[] }
+  | { readonly kind: 'refused'; readonly because: string }
+
 export interface Scripts {
-  scriptFor(request: Request, plan: Plan, choice: number): Script
+  /** One script per choice. A promise only where making them would hold up the event loop. */
+  scriptsFor(request: Request, plan: Plan, cancellation: Cancellation): ScriptsMade | Promise<ScriptsMade>
 }
 
 export class SimulatedBackend implements Backend {
@@ -33,9 +43,15 @@ export class SimulatedBackend implements Backend {
     this.#scripts = scripts
   }
 
-  generate(call: Call): Promise<Ending> {
+  /** `onTaken` is called once the engine has queued it: from then on it is not refused any more. */
+  generate(call: Call, onTaken?: () => void): Promise<Ending> {
+    const { request, plan, cancellation } = call
+    if (cancellation.isCancelled) return Promise.resolve({ kind: 'cancelled' })
     return new Promise((resolve, reject) => {
-      new SimulatedAnswer(this.#driver, call, resolve, reject).begin(this.#scripts)
+      const answer = new SimulatedAnswer(this.#driver, call, { resolve, reject })
+      const made = this.#scripts.scriptsFor(request, plan, cancellation)
+      if (made instanceof Promise) made.then((late) => answer.begin(late, onTaken)).catch((error) => answer.fail(error))
+      else answer.begin(made, onTaken)
     })
   }
 
@@ -50,133 +66,153 @@ interface Choice {
   readonly index: number
   readonly sequenceId: string
   readonly script: Script
-  written: number
-  isDone: boolean
+  /** The engine has made its last token. */
+  isMade: boolean
+  /** Tokens handed to the sink. */
+  sentTokens: number
+  /** Tokens that the engine made while the reader was slow: a count and its span, however many events it took. */
+  heldTokens: number
+  heldFrom: Instant
+  heldTo: Instant
+}
+
+interface Settle {
+  readonly resolve: (ending: Ending) => void
+  readonly reject: (error: unknown) => void
 }
 
 /**
- * One call's choices on their way through the engine. Ends once. What its sink or its script throws fails this call
- * and no other: the engine's events come from a timer, where an exception would end the process.
+ * One call's choices on their way through the engine. Ends once; then it holds no sequence, no listener and no text.
+ *
+ * When the sink says "slow reader" the engine goes on, as a real one does: its tokens are counted, not queued, and go
+ * out as one delta per choice when the reader has caught up.
  */
 class SimulatedAnswer {
   readonly #driver: EngineDriver
   readonly #call: Call
-  readonly #resolve: (ending: Ending) => void
-  readonly #reject: (error: unknown) => void
+  readonly #settle: Settle
   readonly #choices: Choice[] = []
-  /** Tokens that the engine made while the reader was slow: a count per choice, never their text. */
-  readonly #unsent: Array<{ choice: Choice; event: EngineEvent }> = []
-  /** A list of prompts is answered in one call; the usage counts each prompt once, however many choices it has. */
-  readonly #choicesPerPrompt: number
   #isBlocked = false
+  #hasEnded = false
+  /** Choices whose last token has not gone to the sink. */
   #openChoices = 0
   #promptTokens = 0
   #cachedTokens = 0
   #outputTokens = 0
-  #forget: (() => void) | undefined
+  readonly #forget: () => void
 
-  constructor(driver: EngineDriver, call: Call, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
+  constructor(driver: EngineDriver, call: Call, settle: Settle) {
     this.#driver = driver
     this.#call = call
-    this.#resolve = resolve
-    this.#reject = reject
-    const { kind, choiceCount, segments } = call.request
-    this.#choicesPerPrompt = kind === 'completion' ? choiceCount / Math.max(1, segments.length) : choiceCount
+    this.#settle = settle
+    this.#forget = call.cancellation.onCancel(() => this.#callOff())
   }
 
-  begin(scripts: Scripts): void {
-    this.#guarded(() => this.#submitAll(scripts))
-  }
-
-  #submitAll(scripts: Scripts): void {
-    const { request, plan, lease, cancellation } = this.#call
-    if (cancellation.isCancelled) {
-      this.#end({ kind: 'cancelled' })
+  begin(made: ScriptsMade, onTaken: (() => void) | undefined): void {
+    // Called off while its prompt was being read.
+    if (this.#hasEnded) return
+    if (made.kind === 'refused') {
+      this.#end({ kind: 'refused', refusal: hopeless(made.because) })
       return
     }
-    for (let index = 0; index < request.choiceCount; index++) {
-      const script = scripts.scriptFor(request, plan, index)
-      const choice: Choice = { index, sequenceId: `${lease.id}.${index}`, script, written: 0, isDone: false }
-      const submission = this.#driver.submit(
-        {
-          id: choice.sequenceId,
-          promptTokens: script.promptTokens,
-          outputTokens: script.outputTokens,
-          salt: request.tenant.id,
-          prefixHashes: script.prefixHashes,
-          reports: script.textBetween === undefined ? 'few' : 'every-step',
-        },
-        (event) => this.#onEvent(choice, event),
-      )
-      if (submission.kind === 'refused') {
-        const isHopeless = submission.code === 'never-fits'
-        const code = isHopeless ? 'replica-rejected-request' : 'replica-refused'
-        const refusal = { code, because: `${submission.because}.`, blame: isHopeless ? 'request' : 'platform' } as const
-        this.#end({ kind: 'refused', refusal: { ...refusal, retryAfterUs: isHopeless ? undefined : 1_000_000 } })
-        return
-      }
-      this.#choices.push(choice)
-      this.#openChoices++
-      if (index % this.#choicesPerPrompt === 0) this.#promptTokens += script.promptTokens
+    for (const [index, script] of made.scripts.entries()) {
+      const refusal = this.#submit(index, script)
+      if (refusal === undefined) continue
+      this.#end({ kind: 'refused', refusal })
+      return
     }
-    this.#forget = cancellation.onCancel(() => this.#calledOff())
+    onTaken?.()
   }
 
-  #onEvent(choice: Choice, event: EngineEvent): void {
-    if (this.#isBlocked) this.#unsent.push({ choice, event })
-    else this.#guarded(() => this.#relay(choice, event))
+  fail(error: unknown): void {
+    if (this.#hasEnded) return
+    this.#letGo()
+    this.#settle.reject(error)
   }
 
-  #relay(choice: Choice, event: EngineEvent): void {
+  #submit(index: number, script: Script): Refusal | undefined {
+    const { request, lease } = this.#call
+    const sequenceId = `${lease.id}.${index}`
+    const choice: Choice = { index, sequenceId, script, isMade: false, sentTokens: 0, ...NOTHING_HELD }
+    const submission = this.#driver.submit(
+      {
+        id: sequenceId,
+        promptTokens: script.promptTokens,
+        outputTokens: script.outputTokens,
+        salt: request.tenant.id,
+        prefixHashes: script.prefixHashes,
+        reports: script.textBetween === undefined ? 'few' : 'every-step',
+      },
+      (event) => this.#hear(choice, event),
+    )
+    if (submission.kind === 'refused') {
+      const because = `${submission.because}.`
+      return submission.code === 'never-fits' ? hopeless(because) : full(because)
+    }
+    this.#choices.push(choice)
+    this.#openChoices++
+    if (script.sharesPrompt !== true) this.#promptTokens += script.promptTokens
+    return undefined
+  }
+
+  /** Called by the driver, for which one answer's trouble must not become everybody's. */
+  #hear(choice: Choice, event: EngineEvent): void {
+    try {
+      this.#take(choice, event)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  #take(choice: Choice, event: EngineEvent): void {
+    if (event.kind === 'first-token' && choice.script.sharesPrompt !== true) this.#cachedTokens += event.cachedTokens
+    if (event.kind === 'finished') choice.isMade = true
     const tokens = event.kind === 'first-token' ? 1 : event.tokens
-    const isLast = event.kind === 'finished'
-    // Later choices find the prompt that the first one has just computed: that is no cache hit of the client's.
-    if (event.kind === 'first-token' && choice.index % this.#choicesPerPrompt === 0) {
-      this.#cachedTokens += event.cachedTokens
+    if (!this.#isBlocked) {
+      this.#send(choice, tokens, innerGapOf(event))
+      return
     }
+    if (choice.heldTokens === 0) choice.heldFrom = event.at
+    choice.heldTokens += tokens
+    choice.heldTo = event.at
+  }
+
+  #send(choice: Choice, tokens: number, innerGapUs: number | undefined): void {
+    const { textBetween, finishReason } = choice.script
+    const from = choice.sentTokens
+    const isLast = choice.isMade
+    choice.sentTokens += tokens
     this.#outputTokens += tokens
+    if (isLast) this.#openChoices--
+    const content = textBetween?.(from, from + tokens) ?? ''
+    const spoken: ChoiceDelta = { index: choice.index, content, finishReason: isLast ? finishReason : null }
     const wait = this.#call.sink.write({
       tokens,
-      ...innerGap(event),
-      ...(choice.script.textBetween === undefined ? {} : { choices: [spoken(choice, tokens, isLast)] }),
+      ...(innerGapUs === undefined ? {} : { innerGapUs }),
+      ...(textBetween === undefined ? {} : { choices: [spoken] }),
     })
-    choice.written += tokens
-    if (isLast) {
-      choice.isDone = true
-      this.#openChoices--
-    }
-    if (wait !== undefined) this.#block(wait)
+    // The sink may have called everything off.
+    if (this.#hasEnded) return
+    if (wait !== undefined) this.#blockUntil(wait)
     else if (this.#openChoices === 0) this.#end({ kind: 'finished', usage: this.#usage() })
   }
 
-  #block(wait: Promise<void>): void {
+  #blockUntil(wait: Promise<void>): void {
     this.#isBlocked = true
-    wait.then(
-      () => this.#guarded(() => this.#unblock()),
-      (error: unknown) => this.#fail(error),
-    )
+    wait.then(() => this.#resume()).catch((error: unknown) => this.fail(error))
   }
 
-  #unblock(): void {
+  #resume(): void {
     this.#isBlocked = false
-    while (!this.#isBlocked && this.#unsent.length > 0) {
-      const { choice, event } = this.#unsent.shift()!
-      this.#relay(choice, event)
+    for (const choice of this.#choices) {
+      const { heldTokens, heldFrom, heldTo } = choice
+      if (this.#hasEnded || this.#isBlocked) return
+      if (heldTokens === 0) continue
+      Object.assign(choice, NOTHING_HELD)
+      this.#send(choice, heldTokens, heldTokens > 1 ? Math.round((heldTo - heldFrom) / (heldTokens - 1)) : undefined)
     }
-    if (!this.#isBlocked && this.#openChoices === 0) this.#end({ kind: 'finished', usage: this.#usage() })
-  }
-
-  #guarded(work: () => void): void {
-    try {
-      work()
-    } catch (error) {
-      this.#fail(error)
-    }
-  }
-
-  #fail(error: unknown): void {
-    this.#letGo()
-    this.#reject(error)
+    if (!this.#hasEnded && !this.#isBlocked && this.#openChoices === 0)
+      this.#end({ kind: 'finished', usage: this.#usage() })
   }
 
   #usage(): Usage {
@@ -184,35 +220,48 @@ class SimulatedAnswer {
   }
 
   #end(ending: Ending): void {
+    if (this.#hasEnded) return
     this.#letGo()
-    this.#resolve(ending)
+    this.#settle.resolve(ending)
   }
 
-  #calledOff(): void {
+  #callOff(): void {
+    if (this.#hasEnded) return
     const unreportedTokens = this.#letGo()
-    this.#resolve(unreportedTokens === 0 ? { kind: 'cancelled' } : { kind: 'cancelled', unreportedTokens })
+    this.#settle.resolve(unreportedTokens === 0 ? { kind: 'cancelled' } : { kind: 'cancelled', unreportedTokens })
   }
 
   /** Frees what is left, and gives the tokens that simulated clients had got without being told of each. */
   #letGo(): number {
-    this.#forget?.()
-    this.#unsent.length = 0
+    this.#hasEnded = true
+    this.#forget()
     let unreportedTokens = 0
-    for (const { isDone, sequenceId, script } of this.#choices) {
-      const abortion = isDone ? undefined : this.#driver.abort(sequenceId)
+    for (const { isMade, sequenceId, script } of this.#choices) {
+      const abortion = isMade ? undefined : this.#driver.abort(sequenceId)
       if (script.textBetween === undefined) unreportedTokens += abortion?.tokens ?? 0
     }
     return unreportedTokens
   }
 }
 
-function spoken(choice: Choice, tokens: number, isLast: boolean): ChoiceDelta {
-  const content = choice.script.textBetween?.(choice.written, choice.written + tokens) ?? ''
-  return { index: choice.index, content, finishReason: isLast ? choice.script.finishReason : null }
-}
+const NOTHING_HELD = { heldTokens: 0, heldFrom: 0, heldTo: 0 } as const
+
+const hopeless = (because: string): Refusal => ({
+  code: 'replica-rejected-request',
+  because,
+  blame: 'request',
+  retryAfterUs: undefined,
+})
+
+const full = (because: string): Refusal => ({
+  code: 'replica-refused',
+  because,
+  blame: 'platform',
+  retryAfterUs: 1_000_000,
+})
 
 /** A finished event may bring the tokens of many steps; their mean gap stands for each of them. */
-function innerGap(event: EngineEvent): { innerGapUs?: number } {
-  if (event.kind !== 'finished' || event.tokens < 2) return {}
-  return { innerGapUs: Math.round((event.at - event.firstTokenAt) / Math.max(1, event.usage.outputTokens - 1)) }
+function innerGapOf(event: EngineEvent): number | undefined {
+  if (event.kind !== 'finished' || event.tokens < 2) return undefined
+  return Math.round((event.at - event.firstTokenAt) / Math.max(1, event.usage.outputTokens - 1))
 }

@@ -6,7 +6,7 @@
  */
 export class Cancellation {
   #because: string | undefined
-  #listeners: Array<(because: string) => void> | undefined
+  #listeners: Array<((because: string) => void) | undefined> | undefined
 
   get isCancelled(): boolean {
     return this.#because !== undefined
@@ -17,12 +17,21 @@ export class Cancellation {
     return this.#because
   }
 
+  /** Calls every listener, even if one of them throws; the first error is then thrown on. */
   cancel(because: string): void {
     if (this.#because !== undefined) return
     this.#because = because
-    const listeners = this.#listeners
+    const listeners = this.#listeners ?? []
+    const errors: unknown[] = []
+    for (let i = 0; i < listeners.length; i++) {
+      try {
+        listeners[i]?.(because)
+      } catch (error) {
+        errors.push(error)
+      }
+    }
     this.#listeners = undefined
-    if (listeners !== undefined) for (const listener of listeners) listener(because)
+    if (errors.length > 0) throw errors[0]
   }
 
   /** Calls `listener` when cancelled, or at once if that has happened. The returned function forgets it. */
@@ -33,9 +42,15 @@ export class Cancellation {
     }
     this.#listeners ??= []
     this.#listeners.push(listener)
-    return () => {
-      const index = this.#listeners?.indexOf(listener) ?? -1
-      if (index >= 0) this.#listeners?.splice(index, 1)
-    }
+    return () => this.#forget(listener)
+  }
+
+  #forget(listener: (because: string) => void): void {
+    const listeners = this.#listeners
+    const index = listeners?.indexOf(listener) ?? -1
+    if (listeners === undefined || index < 0) return
+    // While they are being called their places must not shift.
+    if (this.isCancelled) listeners[index] = undefined
+    else listeners.splice(index, 1)
   }
 }

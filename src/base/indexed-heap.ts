@@ -2,20 +2,20 @@
  * A binary min-heap whose items know where they stand, so that one whose key changed, or that is no longer wanted, is
  * moved or taken out in O(log n) and leaves nothing dead behind.
  *
- * An item carries its place in `heapIndex` (−1 when it is in no heap), so an item can be in one such heap at a time.
- * Equal keys are the business of `isBefore`: whoever needs a stable order puts a sequence number into it.
+ *     keys:   [ 3 | 5 | 4 | 9 ]      read on the way up and down: one array of doubles, no item is touched
+ *     items:  [ a | b | c | d ]      d.heapIndex = 3
+ *
+ * Smallest key first; among equal keys the smallest `sequence`. An item carries its place in `heapIndex` (−1 when it
+ * is in no heap), so an item can be in one such heap at a time.
  */
 export interface HeapItem {
   heapIndex: number
+  readonly sequence: number
 }
 
 export class IndexedHeap<T extends HeapItem> {
   readonly #items: T[] = []
-  readonly #isBefore: (a: T, b: T) => boolean
-
-  constructor(isBefore: (a: T, b: T) => boolean) {
-    this.#isBefore = isBefore
-  }
+  readonly #keys: number[] = []
 
   get size(): number {
     return this.#items.length
@@ -25,13 +25,19 @@ export class IndexedHeap<T extends HeapItem> {
     return this.#items[0]
   }
 
+  /** The smallest key; undefined when empty. */
+  peekKey(): number | undefined {
+    return this.#keys[0]
+  }
+
   has(item: T): boolean {
     return item.heapIndex >= 0 && this.#items[item.heapIndex] === item
   }
 
-  push(item: T): void {
+  push(item: T, key: number): void {
     this.#items.push(item)
-    this.#rise(item, this.#items.length - 1)
+    this.#keys.push(key)
+    this.#rise(item, key, this.#items.length - 1)
   }
 
   pop(): T | undefined {
@@ -43,56 +49,69 @@ export class IndexedHeap<T extends HeapItem> {
   remove(item: T): void {
     const at = item.heapIndex
     const last = this.#items.pop() as T
+    const key = this.#keys.pop() as number
     item.heapIndex = -1
-    if (last === item) return
-    this.#settle(last, at)
+    if (last !== item) this.#settle(last, key, at)
   }
 
-  /** Call it when the item's key has changed in either direction. */
-  update(item: T): void {
-    this.#settle(item, item.heapIndex)
+  /** The item has this key from here on, greater or smaller than before. */
+  update(item: T, key: number): void {
+    this.#settle(item, key, item.heapIndex)
   }
 
   *[Symbol.iterator](): Iterator<T> {
     yield* this.#items
   }
 
-  #settle(item: T, at: number): void {
-    const parent = this.#items[(at - 1) >> 1]
-    if (at > 0 && parent !== undefined && this.#isBefore(item, parent)) this.#rise(item, at)
-    else this.#sink(item, at)
+  #settle(item: T, key: number, at: number): void {
+    if (at > 0 && this.#isBefore(key, item, (at - 1) >> 1)) this.#rise(item, key, at)
+    else this.#sink(item, key, at)
   }
 
-  #rise(item: T, from: number): void {
-    const items = this.#items
+  /** Whether an item with this key goes before the one that stands at `at`. */
+  #isBefore(key: number, item: T, at: number): boolean {
+    const other = this.#keys[at] as number
+    return key < other || (key === other && item.sequence < (this.#items[at] as T).sequence)
+  }
+
+  #rise(item: T, key: number, from: number): void {
     let i = from
     while (i > 0) {
       const up = (i - 1) >> 1
-      const parent = items[up] as T
-      if (!this.#isBefore(item, parent)) break
-      items[i] = parent
-      parent.heapIndex = i
+      if (!this.#isBefore(key, item, up)) break
+      this.#move(up, i)
       i = up
     }
-    items[i] = item
-    item.heapIndex = i
+    this.#put(item, key, i)
   }
 
-  #sink(item: T, from: number): void {
-    const items = this.#items
-    const count = items.length
+  #sink(item: T, key: number, from: number): void {
+    const keys = this.#keys
+    const count = keys.length
     let i = from
     for (;;) {
       let child = 2 * i + 1
       if (child >= count) break
-      if (child + 1 < count && this.#isBefore(items[child + 1] as T, items[child] as T)) child++
-      const next = items[child] as T
-      if (!this.#isBefore(next, item)) break
-      items[i] = next
-      next.heapIndex = i
+      const right = child + 1
+      if (right < count && this.#isBefore(keys[right] as number, this.#items[right] as T, child)) child = right
+      const next = keys[child] as number
+      if (key < next || (key === next && item.sequence < (this.#items[child] as T).sequence)) break
+      this.#move(child, i)
       i = child
     }
-    items[i] = item
-    item.heapIndex = i
+    this.#put(item, key, i)
+  }
+
+  #move(from: number, to: number): void {
+    const item = this.#items[from] as T
+    this.#items[to] = item
+    this.#keys[to] = this.#keys[from] as number
+    item.heapIndex = to
+  }
+
+  #put(item: T, key: number, at: number): void {
+    this.#items[at] = item
+    this.#keys[at] = key
+    item.heapIndex = at
   }
 }

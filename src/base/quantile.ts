@@ -35,6 +35,8 @@ export class QuantileSketch {
   readonly #valueMax: number
   readonly #weightMax: number
   #weight = 0
+  /** Of what every sample weighs times its value. */
+  #sum = 0
 
   constructor(options: QuantileSketchOptions) {
     assert(options.valueMax >= SUBS && options.valueMax <= QUANTILE_VALUE_MAX, 'a sketch spans 8 to 2^31 − 1')
@@ -49,10 +51,17 @@ export class QuantileSketch {
     return this.#weight / SAMPLE_WEIGHT
   }
 
+  /** The mean of what it remembers; undefined while there is nothing. */
+  get mean(): number | undefined {
+    return this.#weight === 0 ? undefined : this.#sum / this.#weight
+  }
+
   observe(value: number): void {
-    const bucket = bucketOf(Math.min(this.#valueMax, Math.max(0, Math.round(value))))
+    const whole = Math.min(this.#valueMax, Math.max(0, Math.round(value)))
+    const bucket = bucketOf(whole)
     this.#counts[bucket] = (this.#counts[bucket] as number) + SAMPLE_WEIGHT
     this.#weight += SAMPLE_WEIGHT
+    this.#sum += SAMPLE_WEIGHT * whole
     if (this.#weight >= this.#weightMax) this.fade()
   }
 
@@ -74,12 +83,15 @@ export class QuantileSketch {
   fade(): void {
     const counts = this.#counts
     let weight = 0
+    let sum = 0
     for (let i = 0; i < counts.length; i++) {
       const count = (counts[i] as number) >>> 1
       counts[i] = count
       weight += count
+      sum += count * bucketMiddle(i)
     }
     this.#weight = weight
+    this.#sum = sum
   }
 
   #fromRank(rank: number): number | undefined {

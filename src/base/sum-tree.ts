@@ -10,13 +10,23 @@ import { assert } from './assert.ts'
  *
  *              (5 │ Σ 31)            sumUpTo(4): go left at 5, take 3 and what is left of it, go right …
  *             /          \
- *      (3 │ Σ 12)     (9 │ Σ 11)     set, remove, sum: O(log n); memory 65 bytes a slot
+ *      (3 │ Σ 12)     (9 │ Σ 11)     set, remove, sum: O(log n); memory 72 bytes a slot
  *
  * A Fenwick tree does the same for keys that are known beforehand; ours are ratios that move with every ticket, so it
  * would need rebuilding or rounding, and adding and subtracting fractions in place drifts. Here each sum is formed
  * anew from its children: what was added and taken away again leaves no trace.
  */
 const NIL = 0
+
+/** A node is one cache line: its key, its three amounts, and their sums over its subtree. */
+const STRIDE = 8
+const KEY = 0
+const FIRST = 1
+const SECOND = 2
+const THIRD = 3
+const FIRST_SUM = 4
+const SECOND_SUM = 5
+const THIRD_SUM = 6
 
 export interface Sums {
   readonly first: number
@@ -25,32 +35,30 @@ export interface Sums {
 }
 
 export class SumTree {
-  // Index 0 is the empty tree; slot s lives at index s + 1.
-  #left = new Uint32Array(16)
-  #right = new Uint32Array(16)
-  #key = new Float64Array(16)
-  #first = new Float64Array(16)
-  #second = new Float64Array(16)
-  #third = new Float64Array(16)
-  #firstSum = new Float64Array(16)
-  #secondSum = new Float64Array(16)
-  #thirdSum = new Float64Array(16)
-  #isHeld = new Uint8Array(16)
+  // Node 0 is the empty tree, with sums of zero; slot s lives at node s + 1. A key of NaN: not in the tree.
+  #nodes = new Float64Array(2 * STRIDE)
+  /** Left and right child of each node. */
+  #children = new Uint32Array(4)
   #root = NIL
   #count = 0
-  // Where the two halves of a split ended up: a field instead of a returned pair, because it is the hot path.
+  // Where the two halves of a split ended up: fields instead of a returned pair, because it is the hot path.
   #splitLow = NIL
   #splitHigh = NIL
+
+  constructor() {
+    this.#nodes[STRIDE + KEY] = Number.NaN
+  }
 
   get size(): number {
     return this.#count
   }
 
   get total(): Sums {
+    const at = this.#root * STRIDE
     return {
-      first: this.#firstSum[this.#root] as number,
-      second: this.#secondSum[this.#root] as number,
-      third: this.#thirdSum[this.#root] as number,
+      first: this.#nodes[at + FIRST_SUM] as number,
+      second: this.#nodes[at + SECOND_SUM] as number,
+      third: this.#nodes[at + THIRD_SUM] as number,
     }
   }
 
@@ -59,42 +67,44 @@ export class SumTree {
     assert(!Number.isNaN(key), 'a key can be ordered')
     const node = slot + 1
     this.#grow(node)
-    if (this.#isHeld[node] === 1) this.#root = this.#without(this.#root, node)
+    if (this.#isHeld(node)) this.#root = this.#without(this.#root, node)
     else this.#count++
-    this.#isHeld[node] = 1
-    this.#key[node] = key
-    this.#first[node] = amounts.first
-    this.#second[node] = amounts.second
-    this.#third[node] = amounts.third
-    this.#left[node] = NIL
-    this.#right[node] = NIL
+    const at = node * STRIDE
+    this.#nodes[at + KEY] = key
+    this.#nodes[at + FIRST] = amounts.first
+    this.#nodes[at + SECOND] = amounts.second
+    this.#nodes[at + THIRD] = amounts.third
+    this.#setLeft(node, NIL)
+    this.#setRight(node, NIL)
     this.#sum(node)
     this.#root = this.#with(this.#root, node)
   }
 
   remove(slot: number): void {
     const node = slot + 1
-    if (this.#isHeld[node] !== 1) return
+    if (!this.#isHeld(node)) return
     this.#root = this.#without(this.#root, node)
-    this.#isHeld[node] = 0
+    this.#nodes[node * STRIDE + KEY] = Number.NaN
     this.#count--
   }
 
   /** The amounts, summed over all slots with key ≤ x. */
   sumUpTo(x: number): Sums {
+    const nodes = this.#nodes
     let node = this.#root
     let first = 0
     let second = 0
     let third = 0
     while (node !== NIL) {
-      if ((this.#key[node] as number) <= x) {
-        const left = this.#left[node] as number
-        first += (this.#firstSum[left] as number) + (this.#first[node] as number)
-        second += (this.#secondSum[left] as number) + (this.#second[node] as number)
-        third += (this.#thirdSum[left] as number) + (this.#third[node] as number)
-        node = this.#right[node] as number
+      const at = node * STRIDE
+      if ((nodes[at + KEY] as number) <= x) {
+        const left = this.#left(node) * STRIDE
+        first += (nodes[left + FIRST_SUM] as number) + (nodes[at + FIRST] as number)
+        second += (nodes[left + SECOND_SUM] as number) + (nodes[at + SECOND] as number)
+        third += (nodes[left + THIRD_SUM] as number) + (nodes[at + THIRD] as number)
+        node = this.#right(node)
       } else {
-        node = this.#left[node] as number
+        node = this.#left(node)
       }
     }
     return { first, second, third }
@@ -105,13 +115,13 @@ export class SumTree {
     const visit = (node: number, low: number, high: number): void => {
       if (node === NIL) return
       count++
-      const key = this.#key[node] as number
+      const key = this.#nodes[node * STRIDE + KEY] as number
       assert(key >= low && key <= high, 'keys are in order')
-      for (const child of [this.#left[node] as number, this.#right[node] as number]) {
+      for (const child of [this.#left(node), this.#right(node)]) {
         assert(child === NIL || rankOf(child) <= rankOf(node), 'ranks fall towards the leaves')
       }
-      visit(this.#left[node] as number, low, key)
-      visit(this.#right[node] as number, key, high)
+      visit(this.#left(node), low, key)
+      visit(this.#right(node), key, high)
     }
     visit(this.#root, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY)
     assert(count === this.#count, 'every held slot is in the tree once')
@@ -121,22 +131,22 @@ export class SumTree {
     if (tree === NIL) return node
     if (rankOf(node) > rankOf(tree)) {
       this.#split(tree, node)
-      this.#left[node] = this.#splitLow
-      this.#right[node] = this.#splitHigh
+      this.#setLeft(node, this.#splitLow)
+      this.#setRight(node, this.#splitHigh)
       this.#sum(node)
       return node
     }
-    if (this.#isBefore(node, tree)) this.#left[tree] = this.#with(this.#left[tree] as number, node)
-    else this.#right[tree] = this.#with(this.#right[tree] as number, node)
+    if (this.#isBefore(node, tree)) this.#setLeft(tree, this.#with(this.#left(tree), node))
+    else this.#setRight(tree, this.#with(this.#right(tree), node))
     this.#sum(tree)
     return tree
   }
 
   #without(tree: number, node: number): number {
     assert(tree !== NIL, 'a held slot is found where its key says')
-    if (tree === node) return this.#join(this.#left[node] as number, this.#right[node] as number)
-    if (this.#isBefore(node, tree)) this.#left[tree] = this.#without(this.#left[tree] as number, node)
-    else this.#right[tree] = this.#without(this.#right[tree] as number, node)
+    if (tree === node) return this.#join(this.#left(node), this.#right(node))
+    if (this.#isBefore(node, tree)) this.#setLeft(tree, this.#without(this.#left(tree), node))
+    else this.#setRight(tree, this.#without(this.#right(tree), node))
     this.#sum(tree)
     return tree
   }
@@ -149,12 +159,12 @@ export class SumTree {
       return
     }
     if (this.#isBefore(tree, node)) {
-      this.#split(this.#right[tree] as number, node)
-      this.#right[tree] = this.#splitLow
+      this.#split(this.#right(tree), node)
+      this.#setRight(tree, this.#splitLow)
       this.#splitLow = tree
     } else {
-      this.#split(this.#left[tree] as number, node)
-      this.#left[tree] = this.#splitHigh
+      this.#split(this.#left(tree), node)
+      this.#setLeft(tree, this.#splitHigh)
       this.#splitHigh = tree
     }
     this.#sum(tree)
@@ -164,53 +174,65 @@ export class SumTree {
     if (low === NIL) return high
     if (high === NIL) return low
     if (rankOf(low) > rankOf(high)) {
-      this.#right[low] = this.#join(this.#right[low] as number, high)
+      this.#setRight(low, this.#join(this.#right(low), high))
       this.#sum(low)
       return low
     }
-    this.#left[high] = this.#join(low, this.#left[high] as number)
+    this.#setLeft(high, this.#join(low, this.#left(high)))
     this.#sum(high)
     return high
   }
 
   #isBefore(a: number, b: number): boolean {
-    const keyA = this.#key[a] as number
-    const keyB = this.#key[b] as number
+    const keyA = this.#nodes[a * STRIDE + KEY] as number
+    const keyB = this.#nodes[b * STRIDE + KEY] as number
     return keyA < keyB || (keyA === keyB && a < b)
   }
 
   #sum(node: number): void {
-    const left = this.#left[node] as number
-    const right = this.#right[node] as number
-    this.#firstSum[node] = sumOf(this.#firstSum, left, right) + (this.#first[node] as number)
-    this.#secondSum[node] = sumOf(this.#secondSum, left, right) + (this.#second[node] as number)
-    this.#thirdSum[node] = sumOf(this.#thirdSum, left, right) + (this.#third[node] as number)
+    const nodes = this.#nodes
+    const at = node * STRIDE
+    const left = this.#left(node) * STRIDE
+    const right = this.#right(node) * STRIDE
+    for (let amount = FIRST; amount <= THIRD; amount++) {
+      const sum = amount + FIRST_SUM - FIRST
+      nodes[at + sum] = (nodes[left + sum] as number) + (nodes[right + sum] as number) + (nodes[at + amount] as number)
+    }
+  }
+
+  #isHeld(node: number): boolean {
+    const key = this.#nodes[node * STRIDE + KEY]
+    return key !== undefined && !Number.isNaN(key)
+  }
+
+  #left(node: number): number {
+    return this.#children[2 * node] as number
+  }
+
+  #right(node: number): number {
+    return this.#children[2 * node + 1] as number
+  }
+
+  #setLeft(node: number, child: number): void {
+    this.#children[2 * node] = child
+  }
+
+  #setRight(node: number, child: number): void {
+    this.#children[2 * node + 1] = child
   }
 
   #grow(node: number): void {
-    const have = this.#key.length
+    const have = this.#children.length / 2
     if (node < have) return
     const size = Math.max(node + 1, have * 2)
-    this.#left = enlarged(this.#left, new Uint32Array(size))
-    this.#right = enlarged(this.#right, new Uint32Array(size))
-    this.#key = enlarged(this.#key, new Float64Array(size))
-    this.#first = enlarged(this.#first, new Float64Array(size))
-    this.#second = enlarged(this.#second, new Float64Array(size))
-    this.#third = enlarged(this.#third, new Float64Array(size))
-    this.#firstSum = enlarged(this.#firstSum, new Float64Array(size))
-    this.#secondSum = enlarged(this.#secondSum, new Float64Array(size))
-    this.#thirdSum = enlarged(this.#thirdSum, new Float64Array(size))
-    this.#isHeld = enlarged(this.#isHeld, new Uint8Array(size))
+    const nodes = new Float64Array(size * STRIDE)
+    nodes.set(this.#nodes)
+    for (let added = have; added < size; added++) nodes[added * STRIDE + KEY] = Number.NaN
+    this.#nodes = nodes
+    const children = new Uint32Array(size * 2)
+    children.set(this.#children)
+    this.#children = children
   }
-}
-
-function sumOf(sums: Float64Array, left: number, right: number): number {
-  return (sums[left] as number) + (sums[right] as number)
-}
-
-function enlarged<T extends { set(from: T): void }>(from: T, to: T): T {
-  to.set(from)
-  return to
 }
 
 /** A fixed hash (the finaliser of MurmurHash3) as the heap order: as good as random, and the same in every run. */

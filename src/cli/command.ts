@@ -43,6 +43,12 @@ export const CONFIG_FLAG: Flag = {
 
 export const JSON_FLAG: Flag = { type: 'boolean', meaning: 'print JSON for machines' }
 
+export const REPORT_FLAG: Flag = {
+  type: 'string',
+  value: 'DIR',
+  meaning: 'write report.html, one page with plots, and report.json into this folder',
+}
+
 export const HELP_FLAG: Flag = { type: 'boolean', short: 'h', meaning: 'show this help' }
 
 export function parseArgsOptions(command: Command): NonNullable<ParseArgsConfig['options']> {
@@ -58,4 +64,29 @@ export function parseArgsOptions(command: Command): NonNullable<ParseArgsConfig[
 export const textFlag = (flags: FlagValues, name: string): string | undefined => {
   const value = flags[name]
   return typeof value === 'string' ? value : undefined
+}
+
+/** A number given as a flag, within its bounds; what is none is said in one line. */
+export function numberFlag(flags: FlagValues, name: string, bounds: NumberBounds = {}): number | undefined {
+  const text = textFlag(flags, name)
+  if (text === undefined) return undefined
+  const { min = Number.NEGATIVE_INFINITY, above = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = bounds
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  const isIn = value >= min && value > above && value <= max
+  if (isIn && (bounds.isWhole !== true || Number.isInteger(value))) return value
+  const wanted = [
+    Number.isFinite(min) ? ` from ${min}` : '',
+    Number.isFinite(above) ? ` above ${above}` : '',
+    Number.isFinite(max) ? `${Number.isFinite(min) ? '' : ' up'} to ${max}` : '',
+  ]
+  throw new UsageError(
+    `--${name} is "${text}". Give a ${bounds.isWhole === true ? 'whole ' : ''}number${wanted.join('')}.`,
+  )
+}
+
+export interface NumberBounds {
+  readonly min?: number
+  readonly above?: number
+  readonly max?: number
+  readonly isWhole?: boolean
 }

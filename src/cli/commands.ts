@@ -1,9 +1,14 @@
+import { bench } from './bench.ts'
 import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
 import { corpusAdd } from './corpus-add.ts'
 import { corpusDelete, corpusList, corpusSearch } from './corpus-manage.ts'
+import { demo } from './demo.ts'
 import { engine } from './engine.ts'
+import { engineFit } from './engine-fit.ts'
+import { engineValidate } from './engine-validate.ts'
+import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { retrieval } from './retrieval.ts'
 import { serve } from './serve.ts'
@@ -13,7 +18,12 @@ import { simulate } from './simulate.ts'
 export const commands: readonly Command[] = [
   serve,
   simulate,
+  bench,
+  demo,
+  explain,
   engine,
+  engineFit,
+  engineValidate,
   retrieval,
   corpusAdd,
   corpusList,

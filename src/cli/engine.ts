@@ -1,41 +1,95 @@
 import { loadConfig } from '../config/load.ts'
-import type { Config } from '../config/schema.ts'
-import type { Io, Running } from '../main/running.ts'
-import { CONFIG_FLAG, type Command, textFlag, UsageError } from './command.ts'
+import type { EngineServerOptions } from '../main/engine-server.ts'
+import { CONFIG_FLAG, type Command, type FlagValues, numberFlag, textFlag } from './command.ts'
 import { runUntilSignal } from './run-until-signal.ts'
-
-/** Loaded when the command runs: help and version need none of the platform. */
-const MAIN: string = '../main/engine-server.ts'
-
-type StartEngine = (config: Config, io: Io, options: { readonly model: string }) => Promise<Running>
 
 export const engine: Command = {
   name: 'engine',
   summary: 'run one simulated engine alone; it speaks vLLM\u2019s API and metrics',
-  about: 'For trying a router, a dashboard or an autoscaler without a GPU: to them it looks like vLLM.',
+  about:
+    'For trying a router, a dashboard or an autoscaler without a GPU: to them it looks like vLLM. Step times follow the\n' +
+    'GPU of the profile. Requests wait inside the engine, as in vLLM. Faults are drawn from the seed.',
   flags: {
     config: CONFIG_FLAG,
     host: { type: 'string', value: 'ADDRESS', meaning: 'address to listen on' },
-    port: { type: 'string', short: 'p', value: 'NUMBER', meaning: 'port to listen on' },
+    port: { type: 'string', short: 'p', value: 'NUMBER', meaning: 'port to listen on; 0 takes any free one' },
     model: {
       type: 'string',
       short: 'm',
       value: 'NAME',
-      meaning: 'the configured model that it serves (default: the first)',
+      meaning: 'name to serve under (default: the first configured)',
     },
+    profile: { type: 'string', value: 'NAME', meaning: 'GPU and model size to time steps by, as h100-llama-8b' },
+    'api-key': { type: 'string', value: 'TEXT', meaning: 'ask callers of /v1 for this key (default: ask nobody)' },
+    seed: { type: 'string', value: 'NUMBER', meaning: 'same seed, same answers and faults' },
+    speculation: { type: 'string', value: 'NAME', meaning: 'speculate with this drafter: eagle, eagle3 or ngram' },
+    'max-model-len': { type: 'string', value: 'TOKENS', meaning: 'prompt and answer together' },
+    'max-seqs': { type: 'string', value: 'NUMBER', meaning: 'sequences in one batch' },
+    'token-budget': { type: 'string', value: 'TOKENS', meaning: 'tokens computed in one step' },
+    blocks: {
+      type: 'string',
+      value: 'NUMBER',
+      meaning: 'blocks of keys and values (default: what the GPU has room for)',
+    },
+    'block-size': { type: 'string', value: 'TOKENS', meaning: 'tokens in a block (default: 16)' },
+    'max-waiting': {
+      type: 'string',
+      value: 'NUMBER',
+      meaning: 'sequences that may wait; more get 503 (default: 16384)',
+    },
+    slowdown: { type: 'string', value: 'FACTOR', meaning: 'every step takes this many times as long' },
+    'load-seconds': { type: 'string', value: 'SECONDS', meaning: 'cold start: 503 until the weights are loaded' },
+    'fail-rate': { type: 'string', value: 'RATIO', meaning: 'share of requests that get 500, from 0 to 1' },
+    'hang-rate': { type: 'string', value: 'RATIO', meaning: 'share of requests that are taken and never answered' },
+    'hang-after': { type: 'string', value: 'NUMBER', meaning: 'answer so many requests, then none, though healthy' },
+    'crash-after': { type: 'string', value: 'NUMBER', meaning: 'answer so many requests; the next ends the process' },
   },
-  examples: ['spillway engine', 'spillway engine --model spill-small --port 8001'],
+  examples: [
+    'spillway engine',
+    'spillway engine --profile h100-llama-70b-tp4 --model llama-70b --port 8001',
+    'spillway engine --load-seconds 40 --fail-rate 0.02 --slowdown 3',
+  ],
   async run(flags, io) {
     const config = loadConfig({
       path: textFlag(flags, 'config'),
       flags: { 'engine.listenHost': textFlag(flags, 'host'), 'engine.listenPort': textFlag(flags, 'port') },
     })
-    const names = config.models.map((model) => model.name)
-    const model = textFlag(flags, 'model') ?? names[0]
-    if (model === undefined || !names.includes(model)) {
-      throw new UsageError(`no model "${model}" is configured. Known: ${names.join(', ')}.`)
-    }
-    const { serveEngine } = (await import(MAIN)) as { serveEngine: StartEngine }
-    return runUntilSignal(() => serveEngine(config, io, { model }))
+    const options = engineServerOptions(flags)
+    // Loaded only now: help, version and a broken configuration need none of the platform.
+    const { serveEngine } = await import('../main/engine-server.ts')
+    return runUntilSignal(() => serveEngine(config, io, options))
   },
+}
+
+const COUNT = { min: 1, max: 1_000_000_000, isWhole: true }
+const RATIO = { min: 0, max: 1 }
+
+/** What the words say, checked. */
+export function engineServerOptions(flags: FlagValues): EngineServerOptions {
+  const count = (name: string): number | undefined => numberFlag(flags, name, COUNT)
+  const afterMany = (name: string): number | undefined => numberFlag(flags, name, { ...COUNT, min: 0 })
+  return {
+    model: textFlag(flags, 'model'),
+    profile: textFlag(flags, 'profile'),
+    apiKey: textFlag(flags, 'api-key'),
+    seed: numberFlag(flags, 'seed', { min: 0, max: Number.MAX_SAFE_INTEGER, isWhole: true }),
+    contextTokensMax: count('max-model-len'),
+    changes: {
+      sequencesMax: count('max-seqs'),
+      tokenBudget: count('token-budget'),
+      blockCount: count('blocks'),
+      blockTokens: numberFlag(flags, 'block-size', { min: 1, max: 4_096, isWhole: true }),
+      waitingMax: count('max-waiting'),
+      speculation: textFlag(flags, 'speculation'),
+      slowdown: numberFlag(flags, 'slowdown', { min: 0.001, max: 1_000 }),
+    },
+    loadSeconds: numberFlag(flags, 'load-seconds', { min: 0, max: 86_400 }),
+    faults: {
+      failRatio: numberFlag(flags, 'fail-rate', RATIO) ?? 0,
+      hangRatio: numberFlag(flags, 'hang-rate', RATIO) ?? 0,
+      hangAfter: afterMany('hang-after'),
+      crashAfter: afterMany('crash-after'),
+    },
+    exit: (code) => process.exit(code),
+  }
 }

@@ -14,7 +14,8 @@ describe('help', () => {
   it('lists every command', async () => {
     const { exitCode, out } = await run('--help')
     expect(exitCode).toBe(0)
-    for (const { name, summary } of commands) expect(out).toContain(`${name.padEnd(12)}  ${summary}`)
+    const width = Math.max(...commands.map(({ name }) => name.length))
+    for (const { name, summary } of commands) expect(out).toContain(`${name.padEnd(width)}  ${summary}`)
   })
   it.each(commands.map((command) => [command.name, command] as const))(
     'of %s tells every flag',
@@ -55,7 +56,8 @@ describe('a typing mistake is one line and exit code 2', () => {
     [['serve', 'now'], 'spillway: "now" is one word too many for "serve". See: spillway serve --help'],
     [['keys', 'create'], 'spillway: --tenant is missing. Try: spillway keys create --tenant acme'],
     [['keys', 'create', '--tenant', 'a b'], 'spillway: --tenant is "a b". Use letters, digits and . _ : / - only.'],
-    [['engine', '--model', 'gpt'], 'spillway: no model "gpt" is configured. Known: spill-large, spill-small.'],
+    [['engine', '--fail-rate', '2'], 'spillway: --fail-rate is "2". Give a number from 0 to 1.'],
+    [['engine', '--max-seqs', '1.5'], 'spillway: --max-seqs is "1.5". Give a whole number from 1 to 1000000000.'],
   ])('%j', async (words, line) => expect(await run(...words)).toEqual({ exitCode: 2, out: '', err: [line] }))
 
   it('when a value is missing', async () => {

@@ -1,6 +1,8 @@
 import { ConfigError } from '../config/config-error.ts'
 import { demoBindProblem, loadConfig } from '../config/load.ts'
+import type { Io } from '../main/running.ts'
 import { CONFIG_FLAG, type Command, textFlag } from './command.ts'
+import { explainFailure } from './explain-failure.ts'
 import { runUntilSignal } from './run-until-signal.ts'
 
 export const serve: Command = {
@@ -8,7 +10,8 @@ export const serve: Command = {
   summary: 'run the platform: one OpenAI-compatible front door before your engines',
   about:
     'Without a configuration file it starts on loopback with two simulated models and three demo tenants, whose keys\n' +
-    'it prints. SIGTERM (or Ctrl-C) stops it gently; a second one ends it at once.',
+    'it prints. SIGTERM (or Ctrl-C) stops it gently; a second one ends it at once. SIGUSR2 reads the tenants of the\n' +
+    'configuration file again, without losing a request.',
   flags: {
     config: CONFIG_FLAG,
     host: { type: 'string', value: 'ADDRESS', meaning: 'address to listen on (or set HOST)' },
@@ -16,14 +19,31 @@ export const serve: Command = {
   },
   examples: ['spillway serve', 'spillway serve --port 9000', 'spillway serve --config spillway.yaml'],
   async run(flags, io) {
-    const config = loadConfig({
-      path: textFlag(flags, 'config'),
-      flags: { 'server.host': textFlag(flags, 'host'), 'server.port': textFlag(flags, 'port') },
-    })
+    const load = () =>
+      loadConfig({
+        path: textFlag(flags, 'config'),
+        flags: { 'server.host': textFlag(flags, 'host'), 'server.port': textFlag(flags, 'port') },
+      })
+    const config = load()
     const problem = demoBindProblem(config)
     if (problem !== undefined) throw new ConfigError([`${problem}.`])
     // Loaded only now: help, version and a broken configuration need none of the platform.
     const { serve: start } = await import('../main/serve.ts')
-    return runUntilSignal(() => start(config, io))
+    return runUntilSignal(async () => {
+      const served = await start(config, io)
+      process.on('SIGUSR2', () => reload(() => served.reload(load()), io))
+      return served
+    })
   },
+}
+
+/** A file that is broken now changes nothing: the platform goes on with what it has. */
+function reload(again: () => number, io: Io): void {
+  try {
+    io.err(`spillway: read the configuration again; ${again()} tenants changed.`)
+  } catch (error) {
+    const { lines } = explainFailure(error)
+    for (const line of lines) io.err(`spillway: ${line}`)
+    io.err('spillway: nothing was changed.')
+  }
 }

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import type { Simulation } from '../main/live-simulation.ts'
 import { reportTable } from '../main/report-table.ts'
-import { type Command, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { type Command, type FlagValues, JSON_FLAG, numberFlag, REPORT_FLAG, textFlag, UsageError } from './command.ts'
 import { ProgressLine } from './live-progress-line.ts'
 
 export const simulate: Command = {
@@ -19,29 +19,49 @@ export const simulate: Command = {
       meaning: 'change one value of the scenario; may be given again',
       multiple: true,
     },
+    compare: {
+      type: 'string',
+      value: 'A,B',
+      meaning: 'run it under other policies too: fifo, bounded, gradient, vtc, drr, no-ladder … or PATH=VALUE',
+    },
+    trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the described one' },
+    speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
+    report: REPORT_FLAG,
     json: JSON_FLAG,
   },
   examples: [
     'spillway simulate noisy-neighbour',
     'spillway simulate viral-spike-20x --seed 7 --set platform.pools.0.replicas=4',
+    'spillway simulate burst --compare fifo,vtc,no-ladder --report out',
+    'spillway simulate azure-conv --trace conv.csv --speed 2',
   ],
   async run(flags, io) {
     // Loaded when the command runs: help and version need none of the platform.
     const { loadScenario, shippedScenarios } = await import('../main/fs-scenario.ts')
-    const { runSimulation } = await import('../main/live-simulation.ts')
+    const { parseValue, runSimulation } = await import('../main/live-simulation.ts')
     const name = textFlag(flags, 'argument')
     if (name === undefined) throw new UsageError(`which scenario? One of: ${shippedScenarios().join(', ')}.`)
     const { file } = loadScenario(name)
+    const trace = textFlag(flags, 'trace')
     const progress = new ProgressLine(process.stderr)
     const simulation = await runSimulation(file, {
       seed: seedOf(flags),
-      set: settingsOf(flags),
+      set: settingsOf(flags, parseValue),
+      compare: textFlag(flags, 'compare')?.split(',') ?? [],
+      trace: trace === undefined ? undefined : { path: trace, factor: numberFlag(flags, 'speed', { above: 0 }) ?? 1 },
       onProgress: (what, atS, durationS) =>
         progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s`),
     })
     progress.clear()
-    const isFine = simulation.expectations.every(({ holds }) => holds) && simulation.report.laws.length === 0
+    const reports = [simulation.report, ...Object.values(simulation.variants)]
+    const isLawful = reports.every(({ laws }) => laws.length === 0)
+    const isFine = isLawful && simulation.expectations.every(({ holds }) => holds)
     io.out(flags['json'] === true ? asJson(simulation) : asText(simulation))
+    const folder = textFlag(flags, 'report')
+    if (folder !== undefined) {
+      const { writeReport } = await import('../main/fs-report.ts')
+      io.err(`The page: ${writeReport(folder, { ...simulation, isLive: false })}`)
+    }
     return isFine ? 0 : 1
   },
 }
@@ -53,20 +73,14 @@ function seedOf(flags: FlagValues): number {
   return seed
 }
 
-/** `path=value`; a value that reads as JSON is that, anything else is text. */
-function settingsOf(flags: FlagValues): Record<string, unknown> {
+function settingsOf(flags: FlagValues, parse: (text: string) => unknown): Record<string, unknown> {
   const given = flags['set']
   const list = Array.isArray(given) ? given : typeof given === 'string' ? [given] : []
   return Object.fromEntries(
     list.map((text) => {
       const at = text.indexOf('=')
       if (at < 1) throw new UsageError(`--set is "${text}". Write it as path=value.`)
-      const value = text.slice(at + 1)
-      try {
-        return [text.slice(0, at), JSON.parse(value) as unknown]
-      } catch {
-        return [text.slice(0, at), value]
-      }
+      return [text.slice(0, at), parse(text.slice(at + 1))]
     }),
   )
 }

@@ -65,7 +65,15 @@ export const MODEL_CREATED_AT_S = 1_767_225_600
 export const REGION = 'local'
 /** About where an 8B model on one large GPU stops gaining throughput without hurting time per token. */
 export const POOL_CONCURRENCY_MAX = 32
+/** What engines run at once at most, by vLLM's default: a limit that learns or computes stays below it. */
+export const ENGINE_CONCURRENCY_MAX = 256
 export const UPSTREAM_TIMEOUT_MS = 120_000
 
 export const PROFILE_LARGE = 'h100-llama-70b-tp4'
 export const PROFILE_SMALL = 'h100-llama-8b'
+
+/** Load balancers hang up on a silent connection after 30 to 60 seconds; clients look sooner. */
+export const KEEP_ALIVE_MS = 10_000
+
+/** Nobody balances a laptop. Before a balancer: a little more than the interval of its health checks. */
+export const SHUTDOWN_DELAY_MS = 0

@@ -53,6 +53,8 @@ export function explain(node: SchemaNode, value: unknown, path: Path = []): Prob
   if (node.enum !== undefined) return node.enum.includes(value) ? [] : [wrongChoice(node.enum, value, path)]
   if (node.const !== undefined) return value === node.const ? [] : [wrongChoice([node.const], value, path)]
   switch (node.type) {
+    case undefined:
+      return []
     case 'object':
       return explainObject(node, value, path)
     case 'array':
@@ -77,6 +79,7 @@ function explainUnion(branches: readonly SchemaNode[], value: unknown, path: Pat
     if (value['kind'] === undefined) return [{ path, text: `has no "kind". Add "kind: ${kinds.join('" or "kind: ')}"` }]
     return [wrongChoice(kinds, value['kind'], [...path, 'kind'])]
   }
+  if (branches.some((candidate) => explain(candidate, value, path).length === 0)) return []
   const branch = branches.find((candidate) => (candidate.type === 'array') === Array.isArray(value))
   return branch === undefined ? [{ path, text: `is ${show(value)}, which it cannot be` }] : explain(branch, value, path)
 }
@@ -121,11 +124,13 @@ function explainArray(node: SchemaNode, value: unknown, path: Path): Problem[] {
   if (node.uniqueItems && new Set(value).size < value.length)
     problems.push({ path, text: 'repeats itself. Give each once' })
   value.forEach((child, index) => {
-    if (node.items === undefined) return
+    // A tuple has a schema for each place.
+    const item = Array.isArray(node.items) ? (node.items[index] as SchemaNode | undefined) : node.items
+    if (item === undefined) return
     // `keys: [sk-…]`: somebody wrote the secret itself.
-    if (typeof child === 'string' && node.items.properties?.['hash'] !== undefined)
+    if (typeof child === 'string' && item.properties?.['hash'] !== undefined)
       problems.push({ path: [...path, index], text: PLAIN_KEY })
-    else problems.push(...explain(node.items, child, [...path, index]))
+    else problems.push(...explain(item, child, [...path, index]))
   })
   return problems
 }

@@ -67,8 +67,20 @@ export const BackendSchema = Type.Union([SimulatedBackendSchema, HttpOpenaiBacke
   description: 'How to reach the pool\u2019s engines.',
 })
 
+const concurrencyMax = (description: string) => count(defaults.ENGINE_CONCURRENCY_MAX, { description })
+
 export const LimitSchema = Type.Union(
   [
+    item(
+      {
+        kind: Type.Literal('auto', {
+          description:
+            'As much as keeps the time between tokens that tenants are promised, where the engine\u2019s speed is known (`simulated`); else `gradient`.',
+        }),
+        concurrencyMax: concurrencyMax('Never more answers at once than this.'),
+      },
+      'Whatever the engine tells enough for.',
+    ),
     item(
       {
         kind: Type.Literal('fixed', { description: 'Always the same number.' }),
@@ -78,9 +90,23 @@ export const LimitSchema = Type.Union(
       },
       'A fixed limit.',
     ),
+    item(
+      {
+        kind: Type.Literal('gradient', { description: 'Learned: less when first tokens take longer than usual.' }),
+        concurrencyMax: concurrencyMax('Never more answers at once than this.'),
+      },
+      'A limit that learns from latency.',
+    ),
+    item(
+      {
+        kind: Type.Literal('aimd', { description: 'Learned: less when the engine refuses or fails.' }),
+        concurrencyMax: concurrencyMax('Never more answers at once than this.'),
+      },
+      'A limit that learns from failures.',
+    ),
   ],
   {
-    default: { kind: 'fixed', concurrencyMax: defaults.POOL_CONCURRENCY_MAX },
+    default: { kind: 'auto', concurrencyMax: defaults.ENGINE_CONCURRENCY_MAX },
     description: 'How much may be in flight at one replica.',
   },
 )

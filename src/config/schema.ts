@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { ADMISSION_DEFAULTS } from '../policy/admission/admission.ts'
 import { DISPATCHER_DEFAULTS } from '../policy/dispatch/dispatch-options.ts'
+import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
@@ -47,6 +48,14 @@ const ServerSchema = section(
       minimum: 1,
       description: 'A client that stops reading its answer is cut off after this time.',
     }),
+    keepAliveMs: durationMs(defaults.KEEP_ALIVE_MS, {
+      minimum: 1,
+      description: 'A stream that waits this long for its first token gets its headers, then a comment as often.',
+    }),
+    shutdownDelayMs: durationMs(defaults.SHUTDOWN_DELAY_MS, {
+      description:
+        'After SIGTERM `/health/ready` says no for this long before anybody is turned away: time for balancers to look.',
+    }),
     shutdownGraceMs: durationMs(defaults.SHUTDOWN_GRACE_MS, {
       description: 'After SIGTERM running answers may take this long; then they end with an error frame.',
     }),
@@ -89,6 +98,26 @@ const AdmissionSchema = section(
     }),
   },
   'Who is taken.',
+)
+
+const FairnessSchema = section(
+  {
+    order: Type.Enum([...FAIRNESS_NAMES], {
+      default: 'deficit-round-robin',
+      description: 'Who goes next. The others are for comparison.',
+    }),
+  },
+  'Sharing capacity between tenants.',
+)
+
+const LadderSchema = section(
+  {
+    enabled: Type.Boolean({
+      default: true,
+      description: 'Give up quality before answers. Off, whoever does not fit in full is refused.',
+    }),
+  },
+  'Degradation.',
 )
 
 const LimitsSchema = section(
@@ -159,6 +188,8 @@ export const ConfigSchema = Type.Object(
     tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Who may ask.' }),
     queue: QueueSchema,
     admission: AdmissionSchema,
+    fairness: FairnessSchema,
+    ladder: LadderSchema,
     limits: LimitsSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,

@@ -23,7 +23,7 @@ it('makes pools with named replicas and their addresses', () => {
     ['m-local-1', 'm-local'],
   ])
   expect(near?.urls.get('m-local-1')).toBe('http://b/v1')
-  expect(near?.concurrencyMax).toBe(7)
+  expect(near?.limit.concurrencyMax).toBe(7)
   expect(far?.pool.replicas.map((replica) => replica.id)).toEqual(['far-0', 'far-1', 'far-2'])
   expect(far?.urls.size).toBe(0)
 })

@@ -14,8 +14,7 @@ export function toModels(config: Config): Model[] {
 export interface PoolSetup {
   readonly pool: Pool
   readonly backend: BackendConfig
-  /** How many answers one replica generates at once. */
-  readonly concurrencyMax: number
+  readonly limit: PoolConfig['limit']
   /** Where each replica is, by its id; none for simulated ones. */
   readonly urls: ReadonlyMap<string, string>
 }
@@ -33,7 +32,7 @@ export function toPools(config: Config): PoolSetup[] {
     return {
       pool: { id, model: setup.model, region: setup.region, replicas },
       backend: setup.backend,
-      concurrencyMax: setup.limit.concurrencyMax,
+      limit: setup.limit,
       urls,
     }
   })

@@ -19,6 +19,7 @@ export type Entry =
   | OfflineSheddingChanged
   | PoolReported
   | ReplicaReported
+  | ReplicaHealth
   | PlatformChanged
   | BreakerChanged
   | DocumentIndexed
@@ -96,6 +97,7 @@ export interface Settled extends Stamp {
   readonly poolId: string | undefined
   readonly replicaId: string | undefined
   readonly band: Band
+  readonly bid: number
   readonly rung: string
   readonly outcome: Outcome
   readonly because: string
@@ -160,6 +162,14 @@ export interface ReplicaReported extends Stamp {
   readonly kind: 'replica-reported'
   readonly replicaId: string
   readonly isReady: boolean
+  readonly because: string
+}
+
+/** How much a replica may be used from here on: outliers are ejected for a while, newcomers start slowly. */
+export interface ReplicaHealth extends Stamp {
+  readonly kind: 'replica-health'
+  readonly replicaId: string
+  readonly health: 'away' | 'warming' | 'steady' | 'ejected' | 'trial' | 'draining'
   readonly because: string
 }
 

@@ -4,16 +4,6 @@
  */
 export type Outcome = 'completed' | 'rejected' | 'expired' | 'evicted' | 'cancelled' | 'blocked' | 'failed'
 
-export const OUTCOMES: readonly Outcome[] = [
-  'completed',
-  'rejected',
-  'expired',
-  'evicted',
-  'cancelled',
-  'blocked',
-  'failed',
-]
-
 /** Whose fault a refusal is, which decides between 429 and 503. */
 export type Blame = 'tenant' | 'platform' | 'request'
 

@@ -25,9 +25,16 @@ export interface Estimate {
   readonly outputTokensHigh: number
   /** Weighted tokens: the unit that fairness counts in. */
   readonly cost: number
+  /** The same on the average, where that is known to differ: what a queue of these really takes. */
+  readonly meanCost?: number
+  /** What it takes of a full engine's time on the average, in microseconds; absent where nobody knows. */
+  readonly shareUs?: number
   /** How long the answer would take an engine that is otherwise as busy as usual. */
   readonly engineUs: number
 }
+
+/** What it is counted with in a queue whose length matters, and not its order. */
+export const meanCostOf = (estimate: Estimate): number => estimate.meanCost ?? estimate.cost
 
 export interface Plan {
   readonly rung: Rung

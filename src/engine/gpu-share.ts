@@ -108,7 +108,8 @@ function slicedServing(serving: NonNullable<GpuProfile['serving']>, slice: MigSl
   return { ...serving, contextAttentionUsPerPair: contextAttentionUsPerPair / slice.computeRatio }
 }
 
-function slowed(c: StepCoefficients, slowdown: number): StepCoefficients {
+/** The same chip, every step of it slower. */
+export function slowed(c: StepCoefficients, slowdown: number): StepCoefficients {
   if (c.kind === 'reference') {
     const { prefillTokensPerSecond, decodeTokensPerSecond } = c
     return {

@@ -67,8 +67,11 @@ function sentence(because: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
-/** SDKs sleep as long as they are told; longer than this they would rather be told not to come back. */
-const RETRY_AFTER_S_MAX = 60
+/**
+ * SDKs sleep as long as they are told, up to a minute; told more, they come back after their own two seconds. Vercel's
+ * counts the minute itself as more. Whoever has to wait longer is told not to come back by itself.
+ */
+const RETRY_AFTER_S_MAX = 59
 
 /** Headers that say truthfully when to come back: never sooner than true, in whole seconds and in milliseconds. */
 export function retryHeaders(refusal: Refusal): string[] {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Refusal } from '../domain/outcome.ts'
-import { errorBody, type OpenAiError, type WireFault } from '../wire/openai-error.ts'
-import { retryHeaders, statusOf, toOpenAiError } from './error-table.ts'
+import type { WireFault } from '../wire/openai-error.ts'
+import type { ErrorWords } from './error-words.ts'
 
 /**
  * One HTTP request and its response: the few ways in which we answer. Header arrays go straight to the socket without
@@ -11,11 +11,13 @@ export class Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly id: string
+  readonly errors: ErrorWords
 
-  constructor(req: IncomingMessage, res: ServerResponse, id: string) {
+  constructor(req: IncomingMessage, res: ServerResponse, id: string, errors: ErrorWords) {
     this.req = req
     this.res = res
     this.id = id
+    this.errors = errors
   }
 
   get isOpen(): boolean {
@@ -41,20 +43,13 @@ export class Exchange {
     this.res.end(body)
   }
 
-  sendError(
-    status: number,
-    error: OpenAiError,
-    headers: readonly string[] = [],
-    detail?: Readonly<Record<string, unknown>>,
-  ): void {
-    this.sendJson(status, errorBody(error, detail), headers)
+  sendFault(fault: WireFault, more: readonly string[] = []): void {
+    const { status, body, headers } = this.errors.ofFault(fault)
+    this.sendJson(status, body, [...headers, ...more])
   }
 
-  sendFault(fault: WireFault): void {
-    this.sendError(fault.status, fault.error)
-  }
-
-  sendRefusal(refusal: Refusal): void {
-    this.sendError(statusOf(refusal), toOpenAiError(refusal), retryHeaders(refusal), refusal.detail)
+  sendRefusal(refusal: Refusal, more: readonly string[] = []): void {
+    const { status, body, headers } = this.errors.ofRefusal(refusal)
+    this.sendJson(status, body, [...headers, ...more])
   }
 }

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { errorBody, invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import type { ErrorWords } from './error-words.ts'
 
 /**
  * Bytes that never became a request: no HTTP, headers without end, a client too slow to send the rest. Node would send
@@ -11,14 +12,13 @@ export function answerBrokenRequest(
   error: NodeJS.ErrnoException,
   socket: Socket,
   isAnswering: boolean,
-  requestId: string,
+  { requestId, errors }: { readonly requestId: string; readonly errors: ErrorWords },
 ): void {
   if (!socket.writable || isAnswering) {
     socket.destroy()
     return
   }
-  const { status, error: told } = faultOf(error.code)
-  const body = errorBody(told)
+  const { status, body } = errors.ofFault(faultOf(error.code))
   socket.write(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${requestId}\r\nx-should-retry: false\r\n\r\n${body}`,

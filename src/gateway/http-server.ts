@@ -1,6 +1,7 @@
 import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { invalidRequest } from '../wire/openai-error.ts'
+import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
 import { answerBrokenRequest } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
@@ -25,6 +26,8 @@ export interface HttpServerOptions {
   readonly idleTimeoutMs: number
   readonly connectionsMax: number
   readonly makeRequestId: () => string
+  /** OpenAI's if absent. */
+  readonly errors?: ErrorWords
   readonly onFault: (where: string, error: unknown) => void
 }
 
@@ -38,9 +41,10 @@ export class HttpServer extends Server {
 
 export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): HttpServer {
   const table = new RouteTable(routes, options.basePath)
+  const errors = options.errors ?? OPENAI_ERRORS
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
     server.open.note(req.socket, res)
-    const exchange = new Exchange(req, res, options.makeRequestId())
+    const exchange = new Exchange(req, res, options.makeRequestId(), errors)
     const path = pathOf(req.url ?? '/')
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
     if (found === undefined) {
@@ -74,7 +78,7 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   server.maxConnections = options.connectionsMax
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket
-    answerBrokenRequest(error, socket, server.open.isAnswering(socket), options.makeRequestId())
+    answerBrokenRequest(error, socket, server.open.isAnswering(socket), { requestId: options.makeRequestId(), errors })
   })
   return server
 }
@@ -126,11 +130,6 @@ function notFound(exchange: Exchange, path: string, methods: readonly string[]):
     exchange.sendFault(invalidRequest(`Unknown request URL: ${method} ${shown}.`, null, 'unknown_url', 404))
     return
   }
-  const { status, error } = invalidRequest(
-    `Method ${method} is not allowed for ${shown}.`,
-    null,
-    'method_not_allowed',
-    405,
-  )
-  exchange.sendError(status, error, ['allow', methods.join(', ')])
+  const fault = invalidRequest(`Method ${method} is not allowed for ${shown}.`, null, 'method_not_allowed', 405)
+  exchange.sendFault(fault, ['allow', methods.join(', ')])
 }

@@ -4,10 +4,8 @@ import type { Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
-import { errorBody } from '../wire/openai-error.ts'
 import { wireRetrieved } from '../wire/passage-text.ts'
-import { SSE_DONE } from '../wire/sse.ts'
-import { toOpenAiError } from './error-table.ts'
+import { SSE_DONE, SSE_KEEP_ALIVE } from '../wire/sse.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Where an answer goes on HTTP: event by event, or as one document. */
@@ -18,14 +16,20 @@ export interface SinkOptions {
   readonly askedModel: string
   readonly clock: Clock
   readonly cancellation: Cancellation
+  /** What the caller has left of its budgets. */
+  readonly rateLimits: () => string[]
   /** A reader that takes nothing for this long is cut off. */
   readonly stalledReaderUs: number
+  /** A stream that waits this long gets its headers, and then a comment as often, so that nobody hangs up on it. */
+  readonly keepAliveUs: number
+  /** What we tell of how it was served, beside the answer; ours if absent. */
+  readonly headersOf?: (head: AnswerHead) => string[]
   /** The client wants to see the passages that its answer was given. */
   readonly listsPassages: boolean
 }
 
-function answerHeaders(exchange: Exchange, head: AnswerHead): string[] {
-  const headers = ['x-request-id', exchange.id, 'x-spillway-model', head.model]
+function spillwayHeaders(head: AnswerHead): string[] {
+  const headers = ['x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   if (head.retrieved !== undefined) {
     const { outcome, passages } = head.retrieved
@@ -46,15 +50,26 @@ function cutOffUnread({ exchange: { res }, stalledReaderUs }: SinkOptions): void
 export class SseSink implements Sink {
   readonly #options: SinkOptions
   readonly #encoder: StreamEncoder
+  #stopKeepAlive: () => void = () => {}
 
   constructor(options: SinkOptions) {
     this.#options = options
     this.#encoder = new StreamEncoder({ ...options.identity, model: options.askedModel })
+    this.#keepAliveLater()
   }
 
   start(head: AnswerHead): void {
-    const { exchange } = this.#options
-    if (!exchange.isOpen) return
+    const { exchange, headersOf = spillwayHeaders } = this.#options
+    this.#stopKeepAlive()
+    this.#encoder.noteRung(head.rung)
+    if (exchange.isOpen) this.#sendHead(headersOf(head))
+    if (this.#options.listsPassages && head.retrieved !== undefined) {
+      exchange.res.write(this.#encoder.aside({ spillway: { retrieval: wireRetrieved(head.retrieved, true) } }))
+    }
+  }
+
+  #sendHead(headers: readonly string[]): void {
+    const { exchange, rateLimits } = this.#options
     exchange.res.writeHead(200, [
       'content-type',
       'text/event-stream; charset=utf-8',
@@ -63,11 +78,22 @@ export class SseSink implements Sink {
       // Proxies in front of us (nginx) would otherwise hold tokens back.
       'x-accel-buffering',
       'no',
-      ...answerHeaders(exchange, head),
+      'x-request-id',
+      exchange.id,
+      ...rateLimits(),
+      ...headers,
     ])
-    if (this.#options.listsPassages && head.retrieved !== undefined) {
-      exchange.res.write(this.#encoder.aside({ spillway: { retrieval: wireRetrieved(head.retrieved, true) } }))
-    }
+  }
+
+  /** From the first comment on the status is out: a late refusal is then an error frame. */
+  #keepAliveLater(): void {
+    const { clock, keepAliveUs, exchange } = this.#options
+    this.#stopKeepAlive = clock.at(clock.now() + keepAliveUs, () => {
+      if (exchange.res.destroyed || exchange.res.writableEnded) return
+      if (exchange.isOpen) this.#sendHead([])
+      exchange.res.write(SSE_KEEP_ALIVE)
+      this.#keepAliveLater()
+    })
   }
 
   write(delta: Delta): Promise<void> | undefined {
@@ -77,15 +103,17 @@ export class SseSink implements Sink {
   }
 
   finish(usage: Usage): void {
+    this.#stopKeepAlive()
     this.#options.exchange.res.end(this.#encoder.end(usage))
     cutOffUnread(this.#options)
   }
 
   fail(refusal: Refusal): void {
     const { exchange } = this.#options
-    if (exchange.isOpen) exchange.sendRefusal(refusal)
+    this.#stopKeepAlive()
+    if (exchange.isOpen) exchange.sendRefusal(refusal, this.#options.rateLimits())
     else if (!exchange.res.writableEnded) {
-      exchange.res.end(`data: ${errorBody(toOpenAiError(refusal), refusal.detail)}\n\n${SSE_DONE}`)
+      exchange.res.end(`data: ${exchange.errors.ofRefusal(refusal).body}\n\n${SSE_DONE}`)
       cutOffUnread(this.#options)
     }
   }
@@ -132,7 +160,7 @@ export class JsonSink implements Sink {
   }
 
   finish(usage: Usage): void {
-    const { exchange, identity, askedModel } = this.#options
+    const { exchange, identity, askedModel, rateLimits, headersOf = spillwayHeaders } = this.#options
     const head = this.#head ?? { model: askedModel, rung: 'full' }
     const ours = {
       ...(head.rung !== 'full' && { rung: head.rung, served_model: head.model }),
@@ -140,11 +168,11 @@ export class JsonSink implements Sink {
     }
     const more = Object.keys(ours).length === 0 ? {} : { spillway: ours }
     const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
-    exchange.sendJson(200, body, answerHeaders(exchange, head).slice(2))
+    exchange.sendJson(200, body, [...rateLimits(), ...headersOf(head)])
     cutOffUnread(this.#options)
   }
 
   fail(refusal: Refusal): void {
-    this.#options.exchange.sendRefusal(refusal)
+    this.#options.exchange.sendRefusal(refusal, this.#options.rateLimits())
   }
 }

@@ -10,6 +10,7 @@ import { retryAfterUs } from '../policy/admission/retry-after.ts'
 import { isSameWork, makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
 import { feelPressure } from './feel-pressure.ts'
+import { pickPool } from './pick-pool.ts'
 import type { Platform } from './platform.ts'
 import { currentWaitUs, type Policies, type PoolPolicies, scopesOf, shareOf, waitQuestion } from './policies.ts'
 import type { Ticket } from './ticket.ts'
@@ -19,8 +20,8 @@ import type { NoPlace } from './turnstile.ts'
  * May it come in? Gathers what admission must know, asks it, and carries out the verdict in one instant: the budget is
  * reserved and the ticket joins its lane, or nothing is taken at all.
  *
- * In observe-only mode the verdict is journalled and not enforced: whoever would have been refused comes in on the full
- * rung, as long as an engine could run it at all.
+ * In observe-only mode the verdict is journalled and not enforced: everybody comes in on the full rung, as long as an
+ * engine could run it at all.
  */
 export type Admission = { readonly kind: 'admitted' } | { readonly kind: 'rejected'; readonly refusal: Refusal }
 
@@ -31,9 +32,8 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   const facts = gatherFacts(policies, now, ticket.request)
   const verdict = decideAdmission(now, ticket.request, facts)
   feelPressure(platform, ticket.request, verdict)
-  if (verdict.kind === 'admitted') return enter(platform, ticket, now, verdict)
-  const waved = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict.refusal) : undefined
-  return waved === undefined ? verdict : enter(platform, ticket, now, waved)
+  const carriedOut = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict) : verdict
+  return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
 }
 
 function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: AdmittedVerdict): Admission {
@@ -82,14 +82,14 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
 
 function gatherFacts(policies: Policies, now: Instant, request: Request): AdmissionFacts {
   const scopes = scopesOf(request)
-  const asked = policies.poolsByModel.get(request.model)
+  const asked = pickPool(policies, now, request, request.model)
   return {
     planning: planningFacts(policies),
     rungs: policies.rungs,
     dwellingDepth: asked === undefined ? 0 : policies.ladder.depthOf(request.tenant, asked.pool.id),
     isOfflineShed: asked?.shedding.isShed ?? false,
     poolOf: (model) => {
-      const pool = policies.poolsByModel.get(model)
+      const pool = model === request.model ? asked : pickPool(policies, now, request, model)
       return pool === undefined ? undefined : poolFacts(policies, now, request, pool)
     },
     budgetRefusal: (tokens) => policies.budgets.refusalFor(now, scopes, tokens),
@@ -97,17 +97,29 @@ function gatherFacts(policies: Policies, now: Instant, request: Request): Admiss
   }
 }
 
+/** The same for every request of a platform. */
+const planningFactsKnown = new WeakMap<Policies, PlanningFacts>()
+
 function planningFacts(policies: Policies): PlanningFacts {
+  let facts = planningFactsKnown.get(policies)
+  if (facts === undefined) {
+    facts = makePlanningFacts(policies)
+    planningFactsKnown.set(policies, facts)
+  }
+  return facts
+}
+
+function makePlanningFacts(policies: Policies): PlanningFacts {
   return {
     model: (name) => policies.models.get(name),
     speedOf: (model) => {
-      const pool = policies.poolsByModel.get(model)
+      const pool = policies.poolsByModel.get(model)?.[0]
       assert(pool !== undefined, 'a model that is planned for has a pool')
       return pool.speed
     },
     correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
     predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
-    cachedTokensOf: () => 0,
+    cachedTokensOf: (_model, request) => cachedTokens(policies, request),
     outputWeight: policies.outputWeight,
   }
 }
@@ -136,29 +148,37 @@ function poolFacts(policies: Policies, now: Instant, request: Request, known: Po
   }
 }
 
+/** What the likeliest owner of this prompt's beginning holds of it already. */
+function cachedTokens(policies: Policies, request: Request): number {
+  if (request.prefixHashes.length === 0) return 0
+  const { prefixHashes, arrivedAt } = request
+  return policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(request) })
+}
+
 /** Whether a replica is idle is asked before a plan is made: its prompt is the least that it will need. */
 function smallest(request: Request): Estimate {
   const promptTokens = promptTokensOf(request)
   return { promptTokens, cachedTokens: 0, outputTokens: 1, outputTokensHigh: 1, cost: promptTokens, engineUs: 0 }
 }
 
-/** Observe only: what would have been refused for lateness, room or budget runs all the same. */
-function wavedThrough(
-  now: Instant,
-  request: Request,
-  facts: AdmissionFacts,
-  refusal: Refusal,
-): AdmittedVerdict | undefined {
-  if (refusal.blame === 'request' && refusal.code !== 'deadline-infeasible') return undefined
+/** Observe only: what would have been refused or degraded runs all the same, and in full. */
+function wavedThrough(now: Instant, request: Request, facts: AdmissionFacts, verdict: Verdict): Verdict {
+  if (verdict.kind === 'admitted' && verdict.rung.depth === 0) return verdict
+  const isHopeless = verdict.kind === 'rejected' && verdict.refusal.blame === 'request'
+  if (isHopeless && verdict.refusal.code !== 'deadline-infeasible') return verdict
+  // Nobody is late who has all the time in the world: only what no engine can run is refused.
   const patient: Request = { ...request, band: 'offline', deadlineAt: Number.MAX_SAFE_INTEGER }
-  const verdict: Verdict = decideAdmission(now, patient, {
+  const waved = decideAdmission(now, patient, {
     ...facts,
+    rungs: facts.rungs.slice(0, 1),
     dwellingDepth: 0,
     isOfflineShed: false,
     budgetRefusal: () => undefined,
   })
-  if (verdict.kind === 'rejected') return undefined
-  return { ...verdict, because: `observe only; it would have been refused: ${refusal.because}` }
+  if (waved.kind === 'rejected') return waved
+  const would =
+    verdict.kind === 'rejected' ? `been refused: ${verdict.refusal.because}` : `run on the rung ${verdict.rung.name}`
+  return { ...waved, because: `observe only; it would have ${would}` }
 }
 
 /** What a ticket that lost its place is told: when somebody with its plan would have a turn. */

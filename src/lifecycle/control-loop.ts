@@ -42,6 +42,7 @@ export class ControlLoop {
     await Promise.all(pools.flatMap((pool) => pool.replicas.map((replica) => this.#look(replica))))
     const now = world.clock.now()
     for (const pool of policies.poolsById.values()) this.#weigh(now, pool)
+    this.#platform.applyHealth(policies.health.onWakeup(now))
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
   }
 
@@ -67,8 +68,10 @@ export class ControlLoop {
     if (this.#ready.get(replica.id) === report.isReady) return
     this.#ready.set(replica.id, report.isReady)
     const { isReady, because } = report
-    world.journal.record({ kind: 'replica-reported', at: world.clock.now(), replicaId: replica.id, isReady, because })
-    turnstile.replicaChanged(replica.id, { isReady })
+    const now = world.clock.now()
+    world.journal.record({ kind: 'replica-reported', at: now, replicaId: replica.id, isReady, because })
+    if (!isReady) policies.placer.restarted(replica.id)
+    this.#platform.applyHealth(policies.health.report(now, replica.id, isReady))
   }
 
   /** One pool: what is asked of it, how far behind it is, whether offline work must wait, and how we have judged. */

@@ -10,17 +10,20 @@ import type { Platform } from './platform.ts'
  */
 export function feelPressure(platform: Platform, request: Request, verdict: Verdict): void {
   const { policies, world } = platform
-  const pool = policies.poolsByModel.get(request.model)
-  if (pool === undefined) return
   const now = world.clock.now()
+  const poolId = verdict.kind === 'admitted' ? verdict.poolId : verdict.nearest?.pool.poolId
+  const pool = policies.poolsByModel.get(request.model)?.find((known) => known.pool.id === poolId)
+  // A verdict on the fallback's pool says how hard pressed the tenant is where it asked to be.
+  const asked = pool ?? policies.poolsByModel.get(request.model)?.[0]
+  if (asked === undefined) return
   const { tenant } = request
   policies.lengths.count('offered', promptTokensOf(request))
   const { offeredCost, pressure } = verdict
   if (offeredCost === undefined) return
-  pool.demand.observe(now, { tenantId: tenant.id, weight: tenant.weight, cost: offeredCost })
+  asked.demand.observe(now, { tenantId: tenant.id, weight: tenant.weight, cost: offeredCost })
   if (pressure === undefined) return
-  const demand = pool.demand.of(now, tenant.id)
-  const change = policies.ladder.observe(now, { tenant, poolId: pool.pool.id, pressure, demand })
+  const demand = asked.demand.of(now, tenant.id)
+  const change = policies.ladder.observe(now, { tenant, poolId: asked.pool.id, pressure, demand })
   if (change !== undefined) journalRungChange(platform, change)
   if (verdict.kind === 'rejected' && verdict.refusal.code === 'predicted-late' && verdict.nearest !== undefined) {
     watchRefusal(platform, verdict.nearest)

@@ -12,7 +12,8 @@ import type { Ticket } from './ticket.ts'
 
 /**
  * What did it cost, and what does that teach? Every meter hears of an ending here and nowhere else: budgets are trued
- * up, predictions are held against what happened.
+ * up, predictions are held against what happened. Nothing that goes wrong in learning changes how a ticket ends: it is
+ * counted, and the story goes on.
  */
 
 /** What an attempt turned out to be, for the dispatcher's true-up. */
@@ -28,18 +29,36 @@ export function measure(platform: Platform, ticket: Ticket, ending: Ending): Mea
     outputTokens: ticket.outputTokens,
   }
   const cost = hasServed ? weightedTokens(work, platform.policies.outputWeight) : 0
-  return { cost, ending: ending.kind, firstTokenUs }
+  return { cost, ending: ending.kind, firstTokenUs, meanTokenUs: meanTokenUsOf(ticket) }
 }
 
-/** An attempt is over: how fast was the engine, and how fast does its pool drain? */
+/** Mean time between the tokens of one choice; undefined when there were fewer than two. */
+function meanTokenUsOf(ticket: Ticket): number | undefined {
+  const { firstTokenAt, lastTokenAt } = ticket
+  const tokensPerChoice = ticket.outputTokens / ticket.request.choiceCount
+  if (firstTokenAt === undefined || lastTokenAt === undefined || tokensPerChoice <= 1) return undefined
+  return lastTokenAt > firstTokenAt ? (lastTokenAt - firstTokenAt) / (tokensPerChoice - 1) : undefined
+}
+
+/** An attempt is over: how fast was the engine? */
 export function learnFromAttempt(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  guarded(platform, ticket, () => learnSpeed(platform, ticket, lease, ending))
+}
+
+function guarded(platform: Platform, ticket: Ticket, learn: () => void): void {
+  try {
+    learn()
+  } catch (error) {
+    const { clock, journal } = platform.world
+    journal.record({ kind: 'fault-seen', at: clock.now(), where: 'learn', because: String(error), ticketId: ticket.id })
+  }
+}
+
+function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  tellReplica(platform, ticket, lease, ending)
   const pool = platform.policies.poolsById.get(lease.replica.poolId)
-  const { plan, grantedAt, firstTokenAt, lastTokenAt } = ticket
-  if (pool === undefined || plan === undefined || grantedAt === undefined) return
-  const replicaCount = platform.policies.dispatcher.poolFacts(lease.replica.poolId)?.readyReplicaCount ?? 0
-  const now = platform.world.clock.now()
-  if (ending.kind === 'finished') pool.wait.completed(now, { cost: plan.estimate.cost, replicaCount })
-  if (firstTokenAt === undefined) return
+  const { plan, grantedAt, firstTokenAt } = ticket
+  if (pool === undefined || plan === undefined || grantedAt === undefined || firstTokenAt === undefined) return
   const usage = ending.kind === 'finished' ? ending.usage : undefined
   const promptTokens = usage?.promptTokens ?? plan.estimate.promptTokens
   const cachedTokens = usage?.cachedTokens ?? 0
@@ -51,24 +70,44 @@ export function learnFromAttempt(platform: Platform, ticket: Ticket, lease: Leas
       tookUs: firstTokenAt - grantedAt,
     })
   }
-  const tokensPerChoice = ticket.outputTokens / ticket.request.choiceCount
-  if (lastTokenAt !== undefined && tokensPerChoice > 1 && lastTokenAt > firstTokenAt) {
-    const gapUs = (lastTokenAt - firstTokenAt) / (tokensPerChoice - 1)
-    pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(tokensPerChoice / 2), gapUs })
-  }
+  const gapUs = meanTokenUsOf(ticket)
+  if (gapUs === undefined) return
+  const outputPerChoice = Math.round(ticket.outputTokens / ticket.request.choiceCount)
+  pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
+}
+
+/** Routing learns how slow the replica is, and whether it fails. What the request or its client did is not its fault. */
+function tellReplica(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  const { placer, health } = platform.policies
+  const { grantedAt, firstTokenAt } = ticket
+  const replicaId = lease.replica.id
+  const now = platform.world.clock.now()
+  const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
+  const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
+  placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs, isFailed })
+  const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
+  if (grantedAt !== undefined && !saysNothing)
+    platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
 }
 
 /** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */
 export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Settled): void {
-  const { policies } = platform
-  const { reservation, request, plan } = ticket
+  guarded(platform, ticket, () => trueUp(platform, ticket, settled))
+  guarded(platform, ticket, () => calibrate(platform, ticket, settled))
+  guarded(platform, ticket, () => learnLengths(platform, ticket, settled))
+}
+
+function trueUp({ policies }: Platform, ticket: Ticket, { usage, at: now }: Settled): void {
+  const { reservation } = ticket
+  if (reservation === undefined) return
+  ticket.reservation = undefined
+  if (ticket.attempts === 0) policies.budgets.refund(now, reservation)
+  else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
+}
+
+function learnLengths({ policies }: Platform, ticket: Ticket, settled: Settled): void {
+  const { request, plan } = ticket
   const { usage, at: now } = settled
-  if (reservation !== undefined) {
-    ticket.reservation = undefined
-    if (ticket.attempts === 0) policies.budgets.refund(now, reservation)
-    else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
-  }
-  calibrate(platform, ticket, settled)
   if (plan === undefined || ticket.firstTokenAt === undefined || usage.outputTokens === 0) return
   const tokens = Math.round(usage.outputTokens / request.choiceCount)
   policies.outputs.observe(habitOf(request), {

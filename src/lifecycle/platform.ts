@@ -1,6 +1,8 @@
 import type { Pool } from '../domain/fleet.ts'
-import { promptTokensOf } from '../domain/request.ts'
-import type { Policies } from './policies.ts'
+import { promptTokensOf, type Request } from '../domain/request.ts'
+import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import type { HealthChange } from '../policy/routing/health.ts'
+import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
@@ -28,6 +30,7 @@ export class Platform {
   readonly queueUsMax: number
   readonly retrievalUsMax: number
   readonly #live = new Map<string, Ticket>()
+  #isSteppingDown = false
   #isDraining = false
   #whenIdle: (() => void) | undefined
 
@@ -42,6 +45,11 @@ export class Platform {
 
   get liveCount(): number {
     return this.#live.size
+  }
+
+  /** Going away soon: still serving, but no longer to be chosen. */
+  get isSteppingDown(): boolean {
+    return this.#isSteppingDown || this.#isDraining
   }
 
   get isDraining(): boolean {
@@ -65,7 +73,31 @@ export class Platform {
     })
   }
 
-  chargeOn(ticket: Ticket): void {
+  /** Replicas whose health changed: the dispatcher uses them more, less or not at all. */
+  applyHealth(changes: readonly HealthChange[]): void {
+    for (const { replicaId, isReady, allowance, kind, because } of changes) {
+      this.world.journal.record({
+        kind: 'replica-health',
+        at: this.world.clock.now(),
+        replicaId,
+        health: kind,
+        because,
+      })
+      this.turnstile.replicaChanged(replicaId, { isReady, allowance })
+    }
+  }
+
+  /** What the caller of this request has left, over every scope that it spends from. */
+  rateLimits(request: Request): RateLimitView {
+    return this.policies.budgets.view(this.world.clock.now(), scopesOf(request))
+  }
+
+  begun(ticket: Ticket): void {
+    if (ticket.lease !== undefined) this.turnstile.begin(ticket, ticket.lease)
+  }
+
+  /** It is longer than predicted: fairness charges as it comes. */
+  grown(ticket: Ticket): void {
     if (ticket.lease !== undefined) this.turnstile.progress(ticket.lease, ticket.outputTokens)
   }
 
@@ -81,6 +113,11 @@ export class Platform {
   depart(ticket: Ticket): void {
     this.#live.delete(ticket.id)
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
+  }
+
+  /** Readiness says no from here on, so that balancers look elsewhere; everybody who comes is still served. */
+  stepDown(): void {
+    this.#isSteppingDown = true
   }
 
   /** Takes no more requests; resolves when the last live ticket has ended. */

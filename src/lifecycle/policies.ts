@@ -1,9 +1,9 @@
 import type { Instant } from '../base/clock.ts'
 import type { Model, Pool } from '../domain/fleet.ts'
-import type { Plan } from '../domain/plan.ts'
+import { meanCostOf, type Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
-import type { Band } from '../domain/tenant.ts'
+import type { Band, Key, Tenant } from '../domain/tenant.ts'
 import type { Share } from '../policy/admission/backlog.ts'
 import type { Calibration } from '../policy/admission/calibration.ts'
 import type { LengthReport } from '../policy/admission/length-report.ts'
@@ -19,6 +19,8 @@ import type { EngineSpeed } from '../policy/planning/cost.ts'
 import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TokenRatio } from '../policy/planning/token-ratio.ts'
+import type { Health } from '../policy/routing/health.ts'
+import type { RoutingPlacer } from '../policy/routing/placer.ts'
 
 /**
  * The meters and machines that the stories ask. They live here, side by side, because none of them may know another:
@@ -53,8 +55,10 @@ export interface Policies {
   readonly outputs: OutputLengths
   readonly models: ReadonlyMap<string, Model>
   readonly ratios: ReadonlyMap<string, TokenRatio>
-  /** By model: which pool would run it. */
-  readonly poolsByModel: ReadonlyMap<string, PoolPolicies>
+  /** By model: the pools that could run it. `pick-pool.ts` chooses. */
+  readonly poolsByModel: ReadonlyMap<string, readonly PoolPolicies[]>
+  readonly placer: RoutingPlacer
+  readonly health: Health
   readonly poolsById: ReadonlyMap<string, PoolPolicies>
   /** What an output token costs in prompt tokens. */
   readonly outputWeight: number
@@ -62,29 +66,46 @@ export interface Policies {
   readonly jitter: () => number
 }
 
-export function shareOf(request: Request): Share {
-  const { tenant, key } = request
-  return {
-    // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
-    org: { id: tenant.orgId, weight: undefined },
-    tenant: { id: tenant.id, weight: tenant.weight },
-    key: { id: key.id, weight: key.weight },
-  }
+/** Where a caller stands in the tree of shares, and whose budgets it spends from. */
+interface Standing {
+  readonly tenant: Tenant
+  readonly share: Share
+  readonly scopes: readonly Scope[]
 }
 
-export function scopesOf(request: Request): readonly Scope[] {
-  const { tenant, key } = request
-  return [
-    { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
-    { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
-  ]
+/** Asked several times for every request, and the same until the configuration changes: then keys are new objects. */
+const standings = new WeakMap<Key, Standing>()
+
+function standingOf({ tenant, key }: Request): Standing {
+  const known = standings.get(key)
+  if (known?.tenant === tenant) return known
+  const standing: Standing = {
+    tenant,
+    share: {
+      // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
+      org: { id: tenant.orgId, weight: undefined },
+      tenant: { id: tenant.id, weight: tenant.weight },
+      key: { id: key.id, weight: key.weight },
+    },
+    scopes: [
+      { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
+      { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
+    ],
+  }
+  standings.set(key, standing)
+  return standing
 }
+
+export const shareOf = (request: Request): Share => standingOf(request).share
+
+export const scopesOf = (request: Request): readonly Scope[] => standingOf(request).scopes
 
 /** What a ticket has put into its pool's backlog, to be taken out again exactly as it was put in. */
 export interface BacklogPart {
   readonly share: Share
   readonly band: Band
   readonly cost: number
+  readonly shareUs?: number | undefined
 }
 
 export function waitQuestion(policies: Policies, part: BacklogPart, poolId: string, plan: Plan): WaitQuestion {
@@ -92,7 +113,9 @@ export function waitQuestion(policies: Policies, part: BacklogPart, poolId: stri
   return {
     share: part.share,
     band: part.band,
-    cost: plan.estimate.cost,
+    cost: meanCostOf(plan.estimate),
+    shareUs: plan.estimate.shareUs,
+    debt: policies.dispatcher.debtOf(poolId, part.share.key.id, part.band),
     hasRoom: (facts?.openReplicaCount ?? 0) > 0,
     replicaCount: facts?.readyReplicaCount ?? 0,
   }

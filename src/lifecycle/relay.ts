@@ -8,17 +8,22 @@ import type { Ticket } from './ticket.ts'
  * Every delta passes here once on its way from the backend to the client: stamped, counted, handed on. The answer's
  * head goes out with the first one, because until then the ticket may still be tried elsewhere or refused.
  */
+export interface RelayWatcher {
+  /** The first token has come. */
+  begun(ticket: Ticket): void
+  /** The answer is longer than predicted; heard with every delta from there on. */
+  grown(ticket: Ticket): void
+}
+
 export class Relay implements DeltaSink {
   readonly #clock: Clock
   readonly #ticket: Ticket
   readonly #sink: Sink
+  readonly #watcher: RelayWatcher
   #hasStarted = false
 
-  readonly #onLonger: (ticket: Ticket) => void
-
-  /** `onLonger` hears of every delta beyond the predicted length. */
-  constructor(clock: Clock, ticket: Ticket, sink: Sink, onLonger: (ticket: Ticket) => void) {
-    this.#onLonger = onLonger
+  constructor(clock: Clock, ticket: Ticket, sink: Sink, watcher: RelayWatcher) {
+    this.#watcher = watcher
     this.#clock = clock
     this.#ticket = ticket
     this.#sink = sink
@@ -32,9 +37,11 @@ export class Relay implements DeltaSink {
   write(delta: Delta): Promise<void> | undefined {
     const ticket = this.#ticket
     if (ticket.cancellation.isCancelled) return undefined
+    const isFirst = ticket.firstTokenAt === undefined
     ticket.noteDelta(this.#clock.now(), delta.tokens, delta.innerGapUs)
     this.#start()
-    if (ticket.isLongerThanPredicted) this.#onLonger(ticket)
+    if (isFirst && ticket.firstTokenAt !== undefined) this.#watcher.begun(ticket)
+    if (ticket.isLongerThanPredicted) this.#watcher.grown(ticket)
     return this.#sink.write(delta)
   }
 

@@ -229,4 +229,37 @@ describe('something that should not happen', () => {
     expect(drivers[0]!.view()).toMatchObject({ running: 0, waiting: 0 })
     expect(world.unrest()).toEqual([])
   })
+
+  it('a meter that breaks while it learns changes no outcome, and is counted', async () => {
+    const { world } = await VirtualWorld.scripted([finished(3)])
+    const breaks = (): never => {
+      throw new Error('the meter is broken')
+    }
+    Object.assign(world.platform.policies.outputs, { observe: breaks })
+    Object.assign(world.platform.policies.calibration, { observe: breaks })
+    const [first, second] = [world.serve(), world.serve()]
+    await world.run()
+    for (const { settled, sink } of [first!, second!]) {
+      expect(settled).toMatchObject({ outcome: 'completed', usage: { outputTokens: 3 } })
+      expect(sink.calls.at(-1)).toBe('finish')
+    }
+    const faults = world.entries.filter((entry) => entry.kind === 'fault-seen')
+    expect(faults.length).toBeGreaterThanOrEqual(2)
+    expect(faults[0]).toMatchObject({ where: 'learn', ticketId: first!.request.id })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('a client that cannot be told of its ending has ended all the same, once', async () => {
+    const { world } = await VirtualWorld.scripted([finished(2)])
+    const sink = new RecordingSink()
+    sink.finish = () => {
+      throw new Error('nobody is there')
+    }
+    const { done } = world.serve({}, sink)
+    const failure = done.catch((error: unknown) => error)
+    await world.run()
+    expect(await failure).toMatchObject({ message: 'nobody is there' })
+    expect(world.entries.filter((entry) => entry.kind === 'settled')).toMatchObject([{ outcome: 'completed' }])
+    expect(world.unrest()).toEqual([])
+  })
 })

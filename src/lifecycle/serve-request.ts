@@ -28,7 +28,7 @@ export async function serveRequest(
   sink: Sink,
 ): Promise<Settled> {
   const ticket = new Ticket(request, cancellation)
-  const relay = new Relay(platform.world.clock, ticket, sink, (longer) => platform.chargeOn(longer))
+  const relay = new Relay(platform.world.clock, ticket, sink, platform)
   platform.arrive(ticket)
   try {
     const verdict = admit(platform, ticket)
@@ -46,6 +46,8 @@ export async function serveRequest(
       if (noPlace !== undefined) return settle(platform, ticket, relay, endedBy(ticket, ending))
     }
   } catch (error) {
+    // It has ended, and is in the journal; what broke is how its client was told. The caller counts that.
+    if (ticket.phase === 'settled') throw error
     return settle(platform, ticket, relay, failed(platform, ticket, error))
   }
 }

@@ -135,6 +135,7 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     poolId: ticket.poolId,
     replicaId: ticket.replicaId,
     band: request.band,
+    bid: request.bid,
     rung: ticket.plan?.rung.name ?? 'full',
     outcome: ended.outcome,
     because: ended.because,

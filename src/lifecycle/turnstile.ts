@@ -1,7 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
-import type { Estimate } from '../domain/plan.ts'
+import { type Estimate, meanCostOf } from '../domain/plan.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
@@ -112,6 +112,26 @@ export class Turnstile {
     })
   }
 
+  /**
+   * Its first token has come: so much of the backlog is worked off, and its replica has room for the next prompt. Told
+   * with the first token and not with the last, because it is turns that those who wait are waiting for: at the start
+   * of a burst nothing ends for seconds, and yet turns are given.
+   */
+  begin(ticket: Ticket, lease: Lease): void {
+    const { poolId } = lease.replica
+    const { plan, grantedAt } = ticket
+    if (plan !== undefined && grantedAt !== undefined) {
+      const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
+      this.#waitOf(poolId)?.begun(this.#clock.now(), {
+        grantedAt,
+        cost: meanCostOf(plan.estimate),
+        shareUs: plan.estimate.shareUs,
+        replicaCount,
+      })
+    }
+    this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
+  }
+
   /** Output so far, told when it is more than was predicted: fairness charges as it comes. */
   progress(lease: Lease, outputTokens: number): void {
     this.#apply(this.#dispatcher.progress(this.#clock.now(), lease.id, outputTokens))
@@ -140,7 +160,12 @@ export class Turnstile {
 
   #enter(ticket: Ticket, offer: Offer, ask: () => Offered): NoPlace | undefined {
     const { request } = ticket
-    const backlog = { share: shareOf(request), band: request.band, cost: offer.estimate.cost }
+    const backlog = {
+      share: shareOf(request),
+      band: request.band,
+      cost: meanCostOf(offer.estimate),
+      shareUs: offer.estimate.shareUs,
+    }
     const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: () => {} }
     this.#places.set(ticket.id, place)
     // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.

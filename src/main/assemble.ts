@@ -19,11 +19,13 @@ import { Demand } from '../policy/ladder/demand.ts'
 import { Ladder } from '../policy/ladder/ladder.ts'
 import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
-import { FixedLimit } from '../policy/limits/fixed.ts'
+import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
 import { TokenRatio } from '../policy/planning/token-ratio.ts'
+import { Health } from '../policy/routing/health.ts'
+import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { type PoolSpeed, speedOfEngine, speedUnknown } from './pool-speed.ts'
 
@@ -42,8 +44,11 @@ export interface Parts {
 export function assemble(config: Config, parts: Parts): Platform {
   const setups = toPools(config)
   const now = parts.clock.now()
-  const policies = makePolicies(config, setups, now)
-  for (const setup of setups) addReplicas(policies, setup, now)
+  const pools = setups.map((setup) => ({ setup, speed: speedOf(config, setup, COST_DEFAULTS.outputWeight) }))
+  const policies = makePolicies(config, pools, now)
+  // Any tenant may come to any pool, so the tightest promise holds.
+  const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
+  for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   return new Platform({
     world: { ...parts, capacity: soleHolder, retriever: parts.retriever ?? noRetriever },
@@ -62,34 +67,50 @@ const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
 }
 
-function makePolicies(config: Config, setups: readonly PoolSetup[], now: Instant): Policies {
+interface KnownPool {
+  readonly setup: PoolSetup
+  readonly speed: PoolSpeed
+}
+
+function makePolicies(config: Config, known: readonly KnownPool[], now: Instant): Policies {
   const { outputWeight } = COST_DEFAULTS
-  const pools = setups.map((setup) => makePool(setup, speedOf(config, setup, outputWeight), now))
+  const pools = known.map((pool) => makePool(pool, now))
   const models = toModels(config)
   const rng = Rng.stream(config.seed, 'retry-jitter')
+  const placer = new RoutingPlacer({ rng: Rng.stream(config.seed, 'routing') })
+  const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
   return {
     mode: config.admission.mode,
-    rungs: DEFAULT_RUNGS,
-    ladder: new Ladder(DEFAULT_RUNGS),
+    rungs,
+    ladder: new Ladder(rungs),
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
     lengths: new LengthReport(),
     tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
-    dispatcher: new Dispatcher({ options: { queueDepthMax: config.queue.requestsMax, outputTokenCost: outputWeight } }),
+    dispatcher: new Dispatcher({
+      options: {
+        queueDepthMax: config.queue.requestsMax,
+        outputTokenCost: outputWeight,
+        fairness: config.fairness.order,
+      },
+      placer,
+    }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),
     models: new Map(models.map((model) => [model.name, model])),
     ratios: new Map(models.map((model) => [model.name, new TokenRatio()])),
-    poolsByModel: new Map(pools.map((known) => [known.pool.model, known])),
+    poolsByModel: Map.groupBy(pools, (known) => known.pool.model),
+    placer,
+    health: new Health(),
     poolsById: new Map(pools.map((known) => [known.pool.id, known])),
     outputWeight,
     jitter: () => rng.next(),
   }
 }
 
-function makePool({ pool }: PoolSetup, speed: PoolSpeed, now: Instant): PoolPolicies {
+function makePool({ setup: { pool }, speed }: KnownPool, now: Instant): PoolPolicies {
   return {
     pool,
-    wait: new PredictedWait(speed.drainPerReplicaUs),
+    wait: waitOf(speed),
     speed: new ObservedSpeed(speed.alone),
     speedAlone: speed.alone,
     kvTokensMax: speed.kvTokensMax,
@@ -97,6 +118,18 @@ function makePool({ pool }: PoolSetup, speed: PoolSpeed, now: Instant): PoolPoli
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
   }
+}
+
+/** A full engine's work in a microsecond, in microseconds: some is lost where steps do not fill up. */
+const FULL_ENGINE_RATE = 0.95
+
+/** Where steps are known, work is counted in engines' time; else in cost, and its rate is learned from a guess. */
+function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
+  if (alone.shareUs === undefined) return new PredictedWait(drainPerReplicaUs)
+  return new PredictedWait(FULL_ENGINE_RATE, {
+    costPerShareUs: drainPerReplicaUs,
+    perReplicaUsMax: FULL_ENGINE_RATE,
+  })
 }
 
 function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSpeed {
@@ -107,12 +140,24 @@ function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSp
 }
 
 /** Not ready until the first tick has looked at them. */
-function addReplicas(policies: Policies, setup: PoolSetup, now: number): void {
-  const kvTokensMax = policies.poolsById.get(setup.pool.id)?.kvTokensMax ?? Number.POSITIVE_INFINITY
+function addReplicas(
+  policies: Policies,
+  { setup, speed }: KnownPool,
+  { now, interTokenUsMax }: { readonly now: Instant; readonly interTokenUsMax: number },
+): void {
   policies.dispatcher.addPool(setup.pool.id)
   for (const replica of setup.pool.replicas) {
-    const limit = new FixedLimit({ sequencesMax: setup.concurrencyMax })
-    policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax, isReady: false })
+    const limit = makeLimit(limitSpecOf(setup, speed, interTokenUsMax))
+    policies.health.add(now, replica.id, setup.pool.id, true)
+    policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax: speed.kvTokensMax, isReady: false })
     policies.dispatcher.replicaChanged(now, replica.id, { allowance: soleHolder.allowance(replica) })
   }
+}
+
+function limitSpecOf({ limit }: PoolSetup, { steps }: PoolSpeed, interTokenUsMax: number): LimitSpec {
+  const { concurrencyMax: sequencesMax } = limit
+  if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
+  if (steps === undefined) return { kind: 'gradient', sequencesMax }
+  const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }
+  return { kind: 'reported', model: steps, interTokenUsMax, options }
 }

@@ -1,17 +1,57 @@
 import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { EngineOptions } from '../engine/engine.ts'
+import type { EngineLimits } from '../engine/engine-state.ts'
 import { limitsOf, servingCoefficients } from '../engine/gpu-profile.ts'
-import { findGpuProfile, gpuProfileNames } from '../engine/gpu-profiles.ts'
+import { slowed } from '../engine/gpu-share.ts'
+import type { Speculation } from '../engine/speculation.ts'
+import { findSpeculation, speculationNames } from '../engine/speculation-profiles.ts'
+import { loadProfile } from './fs-profiles.ts'
 
-/** The engine that a profile's name and the settings describe. */
-export function engineOptionsOf(config: Config, profileName: string): EngineOptions {
-  const profile = findGpuProfile(profileName)
-  if (profile === undefined) {
-    throw new ConfigError([`no GPU profile is called "${profileName}". Known: ${gpuProfileNames().join(', ')}.`])
+/** A profile's name and what is to be different from it become an engine; what cannot be is said in one line. */
+export interface EngineChanges {
+  readonly sequencesMax?: number | undefined
+  readonly tokenBudget?: number | undefined
+  readonly blockCount?: number | undefined
+  readonly blockTokens?: number | undefined
+  readonly waitingMax?: number | undefined
+  /** The name of a drafter that runs ahead. */
+  readonly speculation?: string | undefined
+  readonly seed?: number | undefined
+  /** Every step takes this many times as long. */
+  readonly slowdown?: number | undefined
+}
+
+export function engineOptionsOf(config: Config, profileName: string, changes: EngineChanges = {}): EngineOptions {
+  const profile = loadProfile(profileName)
+  const { slowdown = 1, blockTokens, waitingMax, ...given } = changes
+  const usual = limitsOf(profile, blockTokens)
+  const limits: EngineLimits = {
+    sequencesMax: given.sequencesMax ?? config.engine.batchSizeMax,
+    tokenBudget: given.tokenBudget ?? usual.tokenBudget,
+    blockCount: given.blockCount ?? usual.blockCount,
+    blockTokens: usual.blockTokens,
+    ...(waitingMax === undefined ? {} : { waitingMax }),
   }
+  const coefficients = slowed(servingCoefficients(profile), slowdown)
+  const speculation = given.speculation === undefined ? undefined : findSpeculation(given.speculation, coefficients)
+  if (speculation === undefined && given.speculation !== undefined) {
+    throw new ConfigError([`no drafter is called "${given.speculation}". Known: ${speculationNames().join(', ')}.`])
+  }
+  const problem = problemOf(limits, profileName, speculation)
+  if (problem !== undefined) throw new ConfigError([problem])
   return {
-    coefficients: servingCoefficients(profile),
-    limits: { ...limitsOf(profile), sequencesMax: config.engine.batchSizeMax },
+    coefficients,
+    limits,
+    ...(speculation === undefined ? {} : { speculation, seed: given.seed ?? config.seed }),
   }
+}
+
+function problemOf(limits: EngineLimits, profile: string, speculation: Speculation | undefined): string | undefined {
+  const { sequencesMax, tokenBudget, blockCount } = limits
+  if (blockCount < 1) return `the GPU of profile "${profile}" has no memory left for a single block of keys and values.`
+  const tokensEach = 1 + (speculation?.draftTokens ?? 0)
+  if (tokenBudget >= sequencesMax * tokensEach) return undefined
+  const draft = tokensEach > 1 ? ` of ${tokensEach} tokens each` : ''
+  return `${sequencesMax} sequences${draft} need a token budget of ${sequencesMax * tokensEach} a step, but it is ${tokenBudget}.`
 }

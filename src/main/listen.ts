@@ -14,6 +14,9 @@ export function listen(server: Server, where: { readonly host: string; readonly 
   })
 }
 
+/** After the grace, error frames have this long to reach their readers. */
+export const LAST_WORDS_US = 500_000
+
 export interface Closing {
   /** No answer is being made any more; what is written may still be on its way. */
   readonly answersEnded: Promise<void>

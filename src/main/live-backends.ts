@@ -1,7 +1,9 @@
 import { EngineDriver } from '../backends/engine-driver.ts'
 import { HTTP_OPENAI_DEFAULTS, HttpOpenAiBackend } from '../backends/http-openai.ts'
+import { loadO200kTokenizer } from '../backends/o200k-tokenizer.ts'
+import { PromptReader } from '../backends/prompt-reader.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
-import { SimulatedText, type Tokenizer } from '../backends/simulated-text.ts'
+import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
 import { type PoolSetup, toPools } from '../config/to-domain.ts'
@@ -17,19 +19,19 @@ export interface LiveBackends extends Backends {
   close(): Promise<void>
 }
 
-const SIMULATED_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false }
+export const SIMULATED_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false }
 const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true }
 
 export async function makeLiveBackends(config: Config, clock: Clock): Promise<LiveBackends> {
   const setups = toPools(config)
   const needsText = setups.some(({ backend }) => backend.kind === 'simulated')
   // A tokenizer is a hundred megabytes: a gateway before real engines never loads one.
-  const tokenizer = needsText ? await loadTokenizer() : undefined
+  const reader = needsText ? await makePromptReader(longestContext(config)) : undefined
   const byReplica = new Map<string, Backend>()
   const closers: Array<() => Promise<void>> = []
   for (const setup of setups) {
     for (const replica of setup.pool.replicas) {
-      const backend = makeBackend(config, setup, replica, clock, tokenizer)
+      const backend = makeBackend(config, setup, replica, clock, reader)
       if (backend instanceof HttpOpenAiBackend) closers.push(() => backend.close())
       byReplica.set(replica.id, backend)
     }
@@ -49,7 +51,7 @@ function makeBackend(
   setup: PoolSetup,
   replica: Replica,
   clock: Clock,
-  tokenizer: Tokenizer | undefined,
+  reader: PromptReader | undefined,
 ): Backend {
   const { backend } = setup
   if (backend.kind === 'http-openai') {
@@ -65,27 +67,22 @@ function makeBackend(
     })
   }
   const options = engineOptionsOf(config, backend.profile)
-  const driver = new EngineDriver(new Engine(options), clock)
-  const { blockTokens } = options.limits
-  return new SimulatedBackend(
-    driver,
-    new SimulatedText({ tokenizer: tokenizer as Tokenizer, seed: config.seed, blockTokens }),
-  )
+  const text = new SimulatedText({
+    reader: reader as PromptReader,
+    seed: config.seed,
+    blockTokens: options.limits.blockTokens,
+    contextTokensMax:
+      config.models.find(({ name }) => name === setup.pool.model)?.contextTokensMax ?? longestContext(config),
+  })
+  return new SimulatedBackend(new EngineDriver(new Engine(options), clock), text)
 }
 
-/**
- * Byte-pair encoding takes time quadratic in the length of a word: 100 kB of one letter would stop this process for
- * fourteen seconds. Longer runs are cut, which costs them a token more than a real tokenizer would count.
- */
-const LONG_RUN = /\S{65}|\s{65}/u
-const BOUNDED_RUNS = /\s?\S{1,64}|\s{1,64}/gu
+const longestContext = (config: Config): number => Math.max(...config.models.map((model) => model.contextTokensMax))
 
-export async function loadTokenizer(): Promise<Tokenizer> {
-  const { encode, decode } = await import('gpt-tokenizer/encoding/o200k_base')
-  // Special tokens in a prompt are text like any other: nobody may end our prompt by writing one.
-  const encodeText = (text: string): number[] => encode(text, { disallowedSpecial: new Set() })
-  return {
-    encode: (text) => (LONG_RUN.test(text) ? (text.match(BOUNDED_RUNS) ?? []).flatMap(encodeText) : encodeText(text)),
-    decode: (tokens) => decode(tokens),
-  }
+/** One for all engines of a process: whoever reads a prompt again finds it read. */
+export async function makePromptReader(tokensMax: number): Promise<PromptReader> {
+  return new PromptReader({ tokenizer: await loadO200kTokenizer(), tokensMax, breathe })
 }
+
+/** Lets everything run that is waiting for the event loop. */
+export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,13 +1,20 @@
+import { ConfigError } from '../config/config-error.ts'
 import type { ConfigFile } from '../config/fs-config-file.ts'
+import { nearest } from '../config/nearest.ts'
+import { COMPARISONS } from '../sim/comparisons.ts'
 import { type Checked, checkExpectations } from '../sim/expectations.ts'
+import { openTrace } from '../sim/fs-trace.ts'
 import type { Report } from '../sim/report.ts'
 import type { Scenario } from '../sim/scenario.ts'
-import { withPaths } from '../sim/variants.ts'
+import { TraceError } from '../sim/trace.ts'
+import { PathError, withPaths } from '../sim/variants.ts'
 import { checkScenario } from './fs-scenario.ts'
+import { withTraceTenants } from './scenario-trace.ts'
 import { simulate } from './simulate.ts'
 
 /** A scenario with everything that it compares itself with: the run, its variants, and whether it is as expected. */
 export interface Simulation {
+  readonly scenario: Scenario
   readonly report: Report
   readonly variants: Readonly<Record<string, Report>>
   readonly expectations: readonly Checked[]
@@ -17,23 +24,60 @@ export interface SimulationOptions {
   readonly seed: number
   /** Paths set otherwise than in the file, variants included. */
   readonly set: Readonly<Record<string, unknown>>
+  /** Names of `COMPARISONS`, or PATH=VALUE: each is run beside the scenario. */
+  readonly compare: readonly string[]
+  readonly trace: { readonly path: string; readonly factor: number } | undefined
   readonly onProgress: (what: string, atS: number, durationS: number) => void
 }
 
 export async function runSimulation(file: ConfigFile, options: SimulationOptions): Promise<Simulation> {
+  try {
+    return await runAll(file, options)
+  } catch (error) {
+    // A broken trace or a path that leads nowhere is the person's to mend: one line, no stack.
+    if (error instanceof TraceError || error instanceof PathError) throw new ConfigError([error.message])
+    throw error
+  }
+}
+
+async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Simulation> {
   const { seed, set, onProgress } = options
+  const trace = options.trace && openTrace(options.trace.path, { factor: options.trace.factor, seed })
+  const tree = trace === undefined ? file.tree : withTraceTenants(file.tree, trace)
   const run = (paths: Readonly<Record<string, unknown>>, name: string): Promise<Report> => {
-    const scenario = checkScenario(file, withPaths(file.tree, paths))
+    const scenario = checkScenario(file, withPaths(tree, paths))
     return simulate(scenario, {
       seed,
+      trace: trace?.requests(),
       onProgress: (atS) => onProgress(name, atS, scenario.durationS),
       wallMs: () => performance.now(),
     })
   }
-  const scenario: Scenario = checkScenario(file, withPaths(file.tree, set))
+  const scenario: Scenario = checkScenario(file, withPaths(tree, set))
   const report = await run(set, scenario.name)
   const variants: Record<string, Report> = {}
   for (const [name, paths] of Object.entries(scenario.variants ?? {}))
     variants[name] = await run({ ...set, ...paths }, name)
-  return { report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
+  for (const name of options.compare) variants[name] = await run({ ...set, ...comparisonOf(name) }, name)
+  return { scenario, report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
+}
+
+function comparisonOf(name: string): Readonly<Record<string, unknown>> {
+  const known = COMPARISONS[name]
+  if (known !== undefined) return known
+  const at = name.indexOf('=')
+  if (at > 0) return { [name.slice(0, at)]: parseValue(name.slice(at + 1)) }
+  const names = Object.keys(COMPARISONS)
+  const meant = nearest(name, names)
+  const hint = meant === undefined ? `Known: ${names.join(', ')}` : `Did you mean ${meant}?`
+  throw new ConfigError([`nothing to compare with is called "${name}". ${hint}, or give PATH=VALUE.`])
+}
+
+/** A value that reads as JSON is that, anything else is text. */
+export function parseValue(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
 }

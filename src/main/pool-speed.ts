@@ -1,5 +1,6 @@
 import type { EngineOptions } from '../engine/engine.ts'
 import { type StepLoad, StepTime, TICKS_PER_US } from '../engine/step-time.ts'
+import type { StepModel } from '../policy/limits/reported.ts'
 import type { EngineSpeed } from '../policy/planning/cost.ts'
 import { makeConstantSpeed } from '../policy/planning/cost.ts'
 
@@ -13,6 +14,8 @@ export interface PoolSpeed {
   /** Weighted tokens per microsecond that one busy replica should complete: the prior of the drain rate. */
   readonly drainPerReplicaUs: number
   readonly kvTokensMax: number
+  /** For the limit; undefined where the engine tells nothing of its steps. */
+  readonly steps: (StepModel & { readonly tokenBudget: number }) | undefined
 }
 
 const IDLE: StepLoad = {
@@ -26,7 +29,10 @@ const IDLE: StepLoad = {
 }
 
 /** A busy engine for the prior: so many sequences, each halfway through a chat of ordinary length. */
-const TYPICAL = { sequences: 64, promptTokens: 1_000, outputTokens: 200 }
+/** Sequences of an engine that is full: what a token costs there, where most others are computed beside it. */
+const FULL_SEQUENCES = 192
+
+const TYPICAL = { sequences: 128, promptTokens: 1_000, outputTokens: 200 }
 
 export function speedOfEngine(options: EngineOptions, outputWeight: number): PoolSpeed {
   const { tokenBudget, blockCount, blockTokens, sequencesMax } = options.limits
@@ -57,11 +63,54 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   }
   const sequences = Math.min(sequencesMax, TYPICAL.sequences)
   const { promptTokens, outputTokens } = TYPICAL
-  // One request's part of the engine's time: its prefill, and its share of the steps that it decodes in.
-  const requestUs =
-    alone.prefillUs(promptTokens, 0) + (outputTokens * decodeUs(sequences, promptTokens + outputTokens / 2)) / sequences
-  const drainPerReplicaUs = (promptTokens + outputWeight * outputTokens) / requestUs
-  return { alone, drainPerReplicaUs, kvTokensMax: blockCount * blockTokens }
+  const steps = { tokenBudget, meanTokenUs: meanTokenUsOf(stepTime, tokenBudget) }
+  const sequencesFull = Math.min(sequencesMax, FULL_SEQUENCES)
+  const prefillTokenUs =
+    (steps.meanTokenUs(sequencesFull, 0, tokenBudget) - steps.meanTokenUs(sequencesFull, 0, 0)) / tokenBudget
+  const shareUs = (uncachedTokens: number, outputTokens: number): number => {
+    const contextTokens = sequencesFull * (uncachedTokens + outputTokens / 2)
+    const stepUs = steps.meanTokenUs(sequencesFull, contextTokens, 0)
+    return Math.max(1, Math.round(uncachedTokens * prefillTokenUs + (outputTokens * stepUs) / sequencesFull))
+  }
+  // Each step brings every sequence one token further, and takes along its part of the prompts of those to come.
+  const contextTokens = sequences * (promptTokens + outputTokens / 2)
+  const stepMeanUs = steps.meanTokenUs(sequences, contextTokens, (sequences * promptTokens) / outputTokens)
+  const drainPerReplicaUs = ((promptTokens / outputTokens + outputWeight) * sequences) / stepMeanUs
+  return { alone: { ...alone, shareUs }, drainPerReplicaUs, kvTokensMax: blockCount * blockTokens, steps }
+}
+
+/** Prompts come in chunks, not evenly: on the average of many steps, each brings its part of a chunk's extra time. */
+const CHUNK_TOKENS = 1_024
+
+function meanTokenUsOf(stepTime: StepTime, tokenBudget: number): StepModel['meanTokenUs'] {
+  const load = { ...IDLE }
+  const pace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
+  const stepUs = (): number => {
+    stepTime.paceOf(load, pace)
+    return pace.ticks / TICKS_PER_US
+  }
+  const chunkTokens = Math.min(CHUNK_TOKENS, tokenBudget)
+  // Per prompt token, by the number of sequences beside it; asked for at every turn, so computed once.
+  const extraUsPerToken: number[] = []
+  const decode = (sequences: number, contextTokens: number): number => {
+    load.decodeCount = sequences
+    load.decodeTokens = sequences
+    load.contextSum = contextTokens
+    load.contextMax = contextTokens / Math.max(1, sequences)
+    load.prefillTokens = 0
+    load.chunkPairs = 0
+    return stepUs()
+  }
+  const extra = (sequences: number): number => {
+    const withoutUs = decode(sequences, 0)
+    load.prefillTokens = Math.max(1, chunkTokens - sequences)
+    load.chunkPairs = load.prefillTokens ** 2 / 2
+    return Math.max(0, stepUs() - withoutUs) / load.prefillTokens
+  }
+  return (sequences, contextTokens, prefillTokens) => {
+    extraUsPerToken[sequences] ??= extra(sequences)
+    return decode(sequences, contextTokens) + Math.min(prefillTokens, tokenBudget) * extraUsPerToken[sequences]
+  }
 }
 
 /** About an 8B model on a good GPU; experience corrects it within some dozens of requests. */
@@ -73,5 +122,6 @@ export function speedUnknown(outputWeight: number): PoolSpeed {
     alone,
     drainPerReplicaUs: (promptTokens + outputWeight * outputTokens) / requestUs,
     kvTokensMax: Number.POSITIVE_INFINITY,
+    steps: undefined,
   }
 }

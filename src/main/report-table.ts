@@ -6,11 +6,10 @@ export function reportTable(report: Report): string {
   const { engine, prediction, ladder, fairness, cost } = report
   const rows = [HEAD, rowOf('everybody', report), ...tenantRows(report)]
   const percent = (ratio: number | undefined): string => (ratio === undefined ? '–' : `${(100 * ratio).toFixed(1)} %`)
-  const lines = [
-    `${report.scenario}, seed ${report.seed}: ${report.durationS} s`,
-    '',
-    ...align(rows),
-    '',
+  const lines = [`${report.scenario}, seed ${report.seed}: ${number(report.durationS)} s`, '', ...align(rows), '']
+  // A live server tells a client nothing of its engines and its predictions.
+  if (engine.steps === 0) return [...lines, ...refusalLine(report)].join('\n')
+  lines.push(
     `engines   busy ${percent(engine.utilisation)}, step ${number(engine.stepMs)} ms, ${engine.preemptions} preemptions, prefix hits ${percent(engine.prefixHitRatio)}`,
     `promises  ${percent(prediction.coverage)} of the admitted in time, ${prediction.falseReject} refused wrongly of ${prediction.falseReject + prediction.rightReject}`,
     `ladder    ${ladder.changes} rung changes; ${
@@ -19,15 +18,18 @@ export function reportTable(report: Report): string {
         .join(', ') || 'nobody was degraded'
     }`,
     `cost      $${cost.perHour.toFixed(2)} an hour, $${number(cost.perMillionTokens)} a million tokens`,
-  ]
+  )
   if (fairness.jain !== undefined) {
     lines.push(
       `fairness  Jain ${fairness.jain.toFixed(4)} over ${fairness.backloggedTenants} backlogged tenants, shares within ${percent(fairness.shareErrorMax)}`,
     )
   }
-  const refusals = Object.entries(report.refusals)
-  if (refusals.length > 0) lines.push(`refused   ${refusals.map(([code, count]) => `${code} ${count}`).join(', ')}`)
-  return lines.join('\n')
+  return [...lines, ...refusalLine(report)].join('\n')
+}
+
+function refusalLine({ refusals }: Report): string[] {
+  const codes = Object.entries(refusals)
+  return codes.length === 0 ? [] : [`refused   ${codes.map(([code, count]) => `${code} ${count}`).join(', ')}`]
 }
 
 /** Enough for a screen; --json has all of them. */

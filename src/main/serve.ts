@@ -2,27 +2,22 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import type { Config } from '../config/schema.ts'
-import { toKeys, toModels, toTenants } from '../config/to-domain.ts'
-import type { Caller, KeyDirectory } from '../gateway/authenticate.ts'
-import { type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
-import { ModelDirectory } from '../gateway/model-directory.ts'
-import { openApiDocument } from '../gateway/openapi.ts'
-import { corporaRoutes } from '../gateway/routes/corpora.ts'
-import { generateRoutes } from '../gateway/routes/generate.ts'
-import { modelRoutes } from '../gateway/routes/models.ts'
-import { metricsRoute, operateRoutes } from '../gateway/routes/operate.ts'
-import type { RequestRules } from '../gateway/to-request.ts'
+import { toKeys, toTenants } from '../config/to-domain.ts'
+import { type HttpServerOptions, makeHttpServer } from '../gateway/http-server.ts'
+import { metricsRoute } from '../gateway/routes/operate.ts'
+import { TenantDirectory } from '../gateway/tenant-directory.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
-import { closeServer, listen } from './listen.ts'
+import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
+import { liveRoutes } from './live-routes.ts'
 import { logFormat, logLevel } from './log-options.ts'
+import { reloadTenants } from './reload.ts'
 import type { Io, Running } from './running.ts'
 import { welcome } from './welcome.ts'
 
@@ -36,13 +31,12 @@ import { welcome } from './welcome.ts'
 /** How often replicas are looked at. A lost one is noticed sooner by the requests that it fails. */
 const TICK_US = 1_000_000
 
-/** After the grace, error frames have this long to reach their readers. */
-const LAST_WORDS_US = 500_000
-
 /** A server that runs, and what can be seen of it from inside its process. */
 export interface Served extends Running {
   readonly platform: Platform
   readonly journal: LiveJournal
+  /** Tenants on new terms; says how many changed. */
+  reload(config: Config): number
 }
 
 export async function serve(config: Config, io: Io): Promise<Served> {
@@ -59,10 +53,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
-  const models = new ModelDirectory(
-    toModels(config).map((model) => ({ model, features: backends.featuresOf(model.name) })),
-  )
-  const keys = keyDirectory(config)
+  const keys = new TenantDirectory(toTenants(config), toKeys(config))
   const httpOptions: HttpServerOptions = {
     ...config.server,
     makeRequestId: makeRequestIds(),
@@ -71,23 +62,8 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   }
   const metricsPage = metricsRoute(() => metrics.text())
   const hasOwnMetrics = config.server.metricsPort !== undefined
-  const routes: Route[] = [
-    ...generateRoutes({
-      platform,
-      clock,
-      keys,
-      rules: requestRules(config, models),
-      bodyBytesMax: config.server.bodyBytesMax,
-      stalledReaderUs: msToUs(config.server.stalledReaderMs),
-    }),
-    ...modelRoutes(models, keys),
-    ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax: config.server.bodyBytesMax }),
-    ...operateRoutes({
-      readiness: () => readiness(platform),
-      openApi: openApiDocument({ version: packageJson.version, basePath: config.server.basePath }),
-    }),
-    ...(hasOwnMetrics ? [] : [metricsPage]),
-  ]
+  const routes = liveRoutes({ config, clock, platform, backends, keys, telemetry, retrieval })
+  if (!hasOwnMetrics) routes.push(metricsPage)
   const server = makeHttpServer(routes, httpOptions)
   const servers = [server]
   const address = await listen(server, config.server)
@@ -107,8 +83,16 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     address,
     platform,
     journal,
+    reload(changed) {
+      const count = reloadTenants(platform, keys, changed)
+      const because = `configuration read again: ${count} tenants changed`
+      journal.record({ kind: 'platform-changed', at: clock.now(), state: 'ready', because })
+      return count
+    },
     async close() {
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
+      platform.stepDown()
+      if (config.server.shutdownDelayMs > 0) await clock.sleep(msToUs(config.server.shutdownDelayMs))
       const answersEnded = platform.drain()
       const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
       void graceOver.then(() => platform.cancelAll('shutting-down'))
@@ -121,27 +105,4 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await telemetry.close()
     },
   }
-}
-
-function requestRules({ limits, retrieval }: Config, models: ModelDirectory): RequestRules {
-  const { choicesMax, promptTokensMax } = limits
-  const { passagesDefault, passagesMax } = retrieval
-  return { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax }
-}
-
-function readiness(platform: Platform): { isReady: boolean; because: string } {
-  if (platform.isDraining) return { isReady: false, because: 'shutting down' }
-  const { readyReplicas } = platform.turnstile.view()
-  if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyReplicas} replicas are ready` }
-}
-
-function keyDirectory(config: Config): KeyDirectory {
-  const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
-  const callers = new Map<string, Caller>()
-  for (const { key, hash } of toKeys(config)) {
-    const tenant = tenants.get(key.tenantId)
-    if (tenant !== undefined) callers.set(hash.replace(/^sha256:/, ''), { tenant, key })
-  }
-  return { byHash: (digest) => callers.get(digest) }
 }

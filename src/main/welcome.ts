@@ -20,7 +20,7 @@ export function welcome(config: Config, address: string): string {
   const key = DEMO_KEYS[0]?.secret ?? ''
   const model = models[0] ?? ''
   const body = (more: string): string =>
-    `'{"model":"${model}","messages":[{"role":"user","content":"What is a spillway for? It lets water pass a dam."}]${more}}'`
+    `'{"model":"${model}","messages":[{"role":"user","content":"What is a spillway for? It lets water pass a dam."}],"max_tokens":100${more}}'`
   const curl = (flags: string, more: string): string =>
     `  curl ${flags}${base}/v1/chat/completions -H 'authorization: Bearer ${key}' \\\n    -H 'content-type: application/json' -d ${body(more)}`
   return [
@@ -33,7 +33,7 @@ export function welcome(config: Config, address: string): string {
     curl('-N ', ',"stream":true'),
     '',
     `  node --input-type=module -e "import OpenAI from 'openai'; const ai = new OpenAI({ baseURL: '${base}/v1', apiKey: '${key}' });`,
-    `    const s = await ai.chat.completions.create({ model: '${model}', stream: true, messages: [{ role: 'user', content: 'What is a weir? A weir holds water.' }] });`,
+    `    const s = await ai.chat.completions.create({ model: '${model}', stream: true, max_tokens: 100, messages: [{ role: 'user', content: 'What is a weir? A weir holds water.' }] });`,
     `    for await (const c of s) process.stdout.write(c.choices[0]?.delta?.content ?? '')"`,
     '',
     `  Metrics are at ${base}/metrics. Ctrl-C stops gently.`,

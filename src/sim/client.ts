@@ -1,6 +1,6 @@
 import { Cancellation } from '../base/cancellation.ts'
 import { type Clock, type Instant, msToUs, secondsToUs, usToSeconds } from '../base/clock.ts'
-import { Rng } from '../base/rng.ts'
+import { fnv1a32, Rng } from '../base/rng.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Request, Segment } from '../domain/request.ts'
@@ -27,6 +27,8 @@ export interface ClientParts {
   /** Unique among the run's clients: names its requests and its random streams. */
   readonly name: string
   readonly endAt: Instant
+  /** Times as many as its spec says; 1. */
+  readonly load?: number
 }
 
 /** Turns of a conversation are about this long: what the ladder can trim away one by one. */
@@ -34,12 +36,15 @@ const TURN_TOKENS = 400
 const SYSTEM_TOKENS_MAX = 200
 /** Tokens that one prefix hash names: the engine's block. */
 const BLOCK_TOKENS = 16
+/** No shared beginning is longer than sixteen million tokens; so names of two groups never meet. */
+const PREFIX_BLOCKS_MAX = 1 << 20
 
 export class Client {
   readonly #parts: ClientParts
   readonly #arrivals: Rng
   readonly #lengths: Rng
   readonly #habits: Rng
+  readonly #prefixSalt: number
   #requestCount = 0
 
   constructor(parts: ClientParts) {
@@ -47,6 +52,7 @@ export class Client {
     this.#arrivals = Rng.stream(parts.seed, `arrivals/${parts.name}`)
     this.#lengths = Rng.stream(parts.seed, `lengths/${parts.name}`)
     this.#habits = Rng.stream(parts.seed, `habits/${parts.name}`)
+    this.#prefixSalt = fnv1a32(parts.name)
   }
 
   start(): void {
@@ -72,14 +78,14 @@ export class Client {
     const { spec, clock } = this.#parts
     const { arrivals } = spec
     if (arrivals.kind === 'closed') return
-    const factor = factorAt(spec.phases, usToSeconds(from))
+    const factor = (this.#parts.load ?? 1) * factorAt(spec.phases, usToSeconds(from))
     // A pause is looked at again soon; a gap that began in it would miss what follows.
     const gapUs =
       factor === 0 ? PAUSE_US : secondsToUs(drawUnitGap(arrivals, this.#arrivals) / (arrivals.ratePerS * factor))
     const at = from + Math.max(1, gapUs)
     if (at >= this.#endAt) return
     clock.at(at, () => {
-      if (factor > 0) void this.#ask()
+      if (factor > 0) void this.#ask(at)
       this.#sendNextAfter(at)
     })
   }
@@ -93,14 +99,17 @@ export class Client {
     }
   }
 
-  /** One wish, with as many tries as the client has patience for. */
-  async #ask(): Promise<void> {
+  /**
+   * One wish, with as many tries as the client has patience for. It counts from when it was meant to be sent: where
+   * the sender itself is late (live, on a busy machine), that is part of the latency and not left out of it.
+   */
+  async #ask(meantAt: Instant = this.#parts.clock.now()): Promise<void> {
     const { spec, clock, serve, scripts } = this.#parts
     const promptTokens = drawTokens(spec.prompt, this.#lengths)
     const outputTokens = drawTokens(spec.output, this.#lengths)
     const triesMax = spec.retry?.triesMax ?? 1
     for (let attempt = 1; attempt <= triesMax; attempt++) {
-      const request = this.#makeRequest(promptTokens)
+      const request = this.#makeRequest(promptTokens, attempt === 1 ? meantAt : clock.now())
       scripts.expect(request.id, Math.min(outputTokens, request.outputTokensMax ?? outputTokens))
       const cancellation = new Cancellation()
       const forget = this.#leaveSometime(cancellation)
@@ -124,10 +133,9 @@ export class Client {
     return clock.at(clock.now() + afterUs, () => cancellation.cancel('client-gone'))
   }
 
-  #makeRequest(promptTokens: number): Request {
-    const { spec, clock, caller, name } = this.#parts
+  #makeRequest(promptTokens: number, arrivedAt: Instant): Request {
+    const { spec, caller, name } = this.#parts
     const { tenant, key } = caller
-    const now = clock.now()
     const { slo } = tenant
     const bids = spec.bids
     const prefix = spec.prefix !== undefined && this.#habits.next() < spec.prefix.ratio ? spec.prefix : undefined
@@ -139,18 +147,26 @@ export class Client {
       kind: 'chat',
       model: spec.model,
       segments: segmentsOf(promptTokens, prefix?.tokens),
-      prefixHashes:
-        prefix === undefined ? [] : prefixHashes(prefix.tokens, this.#habits.below(prefix.groups), promptTokens),
+      prefixHashes: prefix === undefined ? [] : this.#prefixHashes(prefix.tokens, prefix.groups, promptTokens),
       outputTokensMax: typeof spec.maxTokens === 'number' ? spec.maxTokens : undefined,
       choiceCount: 1,
       isStreamed: true,
       band,
       bid: bids === undefined ? 0 : (bids[this.#habits.below(bids.length)] ?? 0),
       slo,
-      arrivedAt: now,
-      deadlineAt: now + (spec.deadlineMs === undefined ? slo.totalUs : msToUs(spec.deadlineMs)),
+      arrivedAt,
+      deadlineAt: arrivedAt + (spec.deadlineMs === undefined ? slo.totalUs : msToUs(spec.deadlineMs)),
       text: undefined,
     }
+  }
+
+  /** Names of the shared beginning's blocks. Each stream has beginnings of its own: another one's are other text. */
+  #prefixHashes(prefixTokens: number, groups: number, promptTokens: number): number[] {
+    const group = this.#prefixSalt + this.#habits.below(groups)
+    const blocks = Math.floor(Math.min(prefixTokens, promptTokens) / BLOCK_TOKENS)
+    const hashes: number[] = []
+    for (let i = 0; i < blocks; i++) hashes.push((group + 1) * PREFIX_BLOCKS_MAX + i)
+    return hashes
   }
 }
 
@@ -158,7 +174,7 @@ const PAUSE_US = 100_000
 const ROUND_TRIP_US = 1_000
 
 /** A system part and turns: the last one is the question. */
-function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Segment[] {
+export function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Segment[] {
   const systemTokens = Math.min(prefixTokens ?? SYSTEM_TOKENS_MAX, promptTokens - 1)
   const segments: Segment[] = systemTokens > 0 ? [{ role: 'system', tokens: systemTokens }] : []
   let left = promptTokens - Math.max(0, systemTokens)
@@ -170,15 +186,8 @@ function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Seg
   return segments
 }
 
-function prefixHashes(prefixTokens: number, group: number, promptTokens: number): number[] {
-  const blocks = Math.floor(Math.min(prefixTokens, promptTokens) / BLOCK_TOKENS)
-  const hashes: number[] = []
-  for (let i = 0; i < blocks; i++) hashes.push((group + 1) * 1_000_003 + i)
-  return hashes
-}
-
 /** Takes everything at once; remembers only how it was refused. */
-class SimSink implements Sink {
+export class SimSink implements Sink {
   refusal: Refusal | undefined
 
   start(): void {}

@@ -2,7 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { Entry, Settled } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import { weightedTokens } from '../policy/planning/cost.ts'
-import { Stats } from './stats.ts'
+import { StatsSheet } from './stats-sheet.ts'
 import { Windows } from './windows.ts'
 
 /**
@@ -16,22 +16,37 @@ export interface CollectorOptions {
   readonly warmUntil: Instant
   readonly windowUs: number
   readonly outputWeight: number
+  /** Stretches to be told of apart, by name. */
+  readonly parts: ReadonlyMap<string, { readonly fromAt: Instant; readonly toAt: Instant }>
+}
+
+/** A stretch of the run: who arrived in it, and what happened in it. */
+export interface Part {
+  readonly fromAt: Instant
+  readonly toAt: Instant
+  readonly sheet: StatsSheet
+  rungChanges: number
 }
 
 /** Time that tickets of a tenant were waiting: who is backlogged all the time has a claim to its share. */
 class Backlogged {
-  waiting = 0
-  sinceAt = 0
-  totalUs = 0
+  readonly #fromAt: Instant
+  #waiting = 0
+  #sinceAt = 0
+  #totalUs = 0
+
+  constructor(fromAt: Instant) {
+    this.#fromAt = fromAt
+  }
 
   change(at: Instant, by: 1 | -1): void {
-    if (this.waiting === 0 && by === 1) this.sinceAt = at
-    this.waiting += by
-    if (this.waiting === 0) this.totalUs += at - this.sinceAt
+    if (this.#waiting === 0 && by === 1) this.#sinceAt = Math.max(this.#fromAt, at)
+    this.#waiting += by
+    if (this.#waiting === 0) this.#totalUs += Math.max(0, at - this.#sinceAt)
   }
 
   upTo(at: Instant): number {
-    return this.totalUs + (this.waiting > 0 ? at - this.sinceAt : 0)
+    return this.#totalUs + (this.#waiting > 0 ? Math.max(0, at - this.#sinceAt) : 0)
   }
 }
 
@@ -43,15 +58,15 @@ interface Dwelling {
 export class Collector {
   readonly name = 'collector'
   readonly options: CollectorOptions
-  readonly everybody = new Stats()
-  readonly byTenant = new Map<string, Stats>()
-  readonly byBand = new Map<string, Stats>()
+  readonly whole = new StatsSheet()
+  readonly parts: ReadonlyMap<string, Part>
   readonly windows: Windows
   readonly #waiting = new Map<string, string>()
   readonly #backlogged = new Map<string, Backlogged>()
   readonly #dwellings = new Map<string, Dwelling>()
   readonly #rungUs = new Map<string, number>()
-  readonly refusals = new Map<string, number>()
+  readonly #degradedSince = new Map<string, Instant>()
+  readonly #shedInFull = new Map<string, number>()
   rungChanges = 0
   faults = 0
   prediction = { observed: 0, falseAdmits: 0, falseRejects: 0, rightRejects: 0 }
@@ -61,6 +76,9 @@ export class Collector {
   constructor(options: CollectorOptions) {
     this.options = options
     this.windows = new Windows(options.windowUs)
+    this.parts = new Map(
+      [...options.parts].map(([name, bounds]) => [name, { ...bounds, sheet: new StatsSheet(), rungChanges: 0 }]),
+    )
   }
 
   take(entry: Entry): void {
@@ -70,6 +88,9 @@ export class Collector {
         return
       case 'admitted':
         this.#waiting.set(entry.ticketId, entry.tenantId)
+        if (entry.rung !== 'full' && !this.#degradedSince.has(entry.tenantId)) {
+          this.#degradedSince.set(entry.tenantId, entry.at)
+        }
         this.#backlogOf(entry.tenantId).change(entry.at, 1)
         return
       case 'granted':
@@ -93,7 +114,12 @@ export class Collector {
 
   /** Share of the counted time in which the tenant had something waiting. */
   backloggedRatio(tenantId: string, until: Instant): number {
-    return (this.#backlogged.get(tenantId)?.upTo(until) ?? 0) / Math.max(1, until - this.options.startAt)
+    return (this.#backlogged.get(tenantId)?.upTo(until) ?? 0) / Math.max(1, until - this.options.warmUntil)
+  }
+
+  /** Tickets of the tenant that were shed before it was served a single one on a lower rung. */
+  shedInFull(tenantId: string): number {
+    return this.#shedInFull.get(tenantId) ?? 0
   }
 
   /** Seconds that tenants spent on each rung below full, summed over tenants and pools. */
@@ -109,14 +135,16 @@ export class Collector {
     const tenant = this.options.tenants.get(entry.tenantId)
     if (tenant === undefined) return
     this.windows.settled(shifted(entry, this.options.startAt), tenant.slo)
-    if (entry.arrivedAt < this.options.warmUntil) return
     const hasServed = entry.usage.outputTokens > 0 || entry.usage.promptTokens > 0
     const cost = hasServed ? weightedTokens(entry.usage, this.options.outputWeight) : 0
-    this.everybody.observe(entry, tenant.slo, cost)
-    statsOf(this.byTenant, entry.tenantId).observe(entry, tenant.slo, cost)
-    statsOf(this.byBand, entry.band).observe(entry, tenant.slo, cost)
-    const code = entry.refusal?.code
-    if (code !== undefined) this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
+    for (const { fromAt, toAt, sheet } of this.parts.values()) {
+      if (entry.arrivedAt >= fromAt && entry.arrivedAt < toAt) sheet.observe(entry, tenant.slo, cost)
+    }
+    if (entry.arrivedAt < this.options.warmUntil) return
+    this.whole.observe(entry, tenant.slo, cost)
+    if (isShed(entry) && !this.#degradedSince.has(entry.tenantId)) {
+      this.#shedInFull.set(entry.tenantId, this.shedInFull(entry.tenantId) + 1)
+    }
   }
 
   #rungChanged(entry: Extract<Entry, { kind: 'rung-changed' }>): void {
@@ -127,6 +155,7 @@ export class Collector {
     }
     this.#dwellings.set(name, { rung: entry.to, sinceAt: entry.at })
     this.rungChanges++
+    for (const part of this.parts.values()) if (entry.at >= part.fromAt && entry.at < part.toAt) part.rungChanges++
   }
 
   #pooled(entry: Extract<Entry, { kind: 'pool-reported' }>): void {
@@ -152,21 +181,15 @@ export class Collector {
   #backlogOf(tenantId: string): Backlogged {
     let backlogged = this.#backlogged.get(tenantId)
     if (backlogged === undefined) {
-      backlogged = new Backlogged()
+      backlogged = new Backlogged(this.options.warmUntil)
       this.#backlogged.set(tenantId, backlogged)
     }
     return backlogged
   }
 }
 
-function statsOf(by: Map<string, Stats>, name: string): Stats {
-  let stats = by.get(name)
-  if (stats === undefined) {
-    stats = new Stats()
-    by.set(name, stats)
-  }
-  return stats
-}
+const isShed = ({ outcome }: Settled): boolean =>
+  outcome === 'rejected' || outcome === 'expired' || outcome === 'evicted'
 
 /** Windows count from the start of the run. */
 function shifted(entry: Settled, startAt: Instant): Settled {

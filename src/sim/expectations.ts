@@ -17,7 +17,18 @@ export function checkExpectations(
   report: Report,
   variants: Readonly<Record<string, Report>>,
 ): Checked[] {
-  return expectations.map((expectation) => check(expectation, report, variants))
+  return expectations.map((expectation) => {
+    if (expectation.of !== '*') return check(expectation, report, variants)
+    const all = [undefined, ...Object.keys(variants)].map((of) => ({
+      of,
+      checked: check({ ...expectation, of }, report, variants),
+    }))
+    const worst = all.find(({ checked }) => !checked.holds) ?? all[0]!
+    const because = all.map(({ of, checked }) => `${of === undefined ? '' : `${of}: `}${checked.because}`)
+    return worst.checked.holds
+      ? { ...worst.checked, because: because.join('; ') }
+      : { ...worst.checked, because: `${worst.of === undefined ? '' : `${worst.of}: `}${worst.checked.because}` }
+  })
 }
 
 interface Found {
@@ -25,9 +36,14 @@ interface Found {
   readonly value: unknown
 }
 
-function check(expectation: Expectation, report: Report, variants: Readonly<Record<string, Report>>): Checked {
+/** `of` may be absent or undefined. */
+type Asked = Omit<Expectation, 'of'> & { readonly of?: string | undefined }
+
+function check(expectation: Asked, report: Report, variants: Readonly<Record<string, Report>>): Checked {
   const { what } = expectation
-  const found = valuesAt(report, expectation.path.split('.'), new Set(expectation.except ?? []))
+  const looked = expectation.of === undefined ? report : variants[expectation.of]
+  if (looked === undefined) return { what, holds: false, because: `there is no variant called ${expectation.of}` }
+  const found = valuesAt(looked, expectation.path.split('.'), new Set(expectation.except ?? []))
   if (found.length === 0) return { what, holds: false, because: `nothing is at ${expectation.path}` }
   for (const { path, value } of found) {
     const where = path.join('.')
@@ -44,7 +60,7 @@ function check(expectation: Expectation, report: Report, variants: Readonly<Reco
 }
 
 function boundsFor(
-  expectation: Expectation,
+  expectation: Asked,
   path: readonly string[],
   variants: Readonly<Record<string, Report>>,
 ): { min: number; max: number } | string {
@@ -54,8 +70,9 @@ function boundsFor(
   if (times !== undefined) {
     const variant = variants[times.variant]
     if (variant === undefined) return `there is no variant called ${times.variant}`
-    const other = Number(valuesAt(variant, path, new Set())[0]?.value ?? Number.NaN)
-    if (Number.isNaN(other)) return `${path.join('.')} has no value in the variant ${times.variant}`
+    const otherPath = times.path?.split('.') ?? path
+    const other = Number(valuesAt(variant, otherPath, new Set())[0]?.value ?? Number.NaN)
+    if (Number.isNaN(other)) return `${otherPath.join('.')} has no value in the variant ${times.variant}`
     if (expectation.atMostTimes !== undefined) max = Math.min(max, other * times.factor)
     else min = Math.max(min, other * times.factor)
   }
@@ -77,7 +94,7 @@ function valuesAt(node: unknown, path: readonly string[], except: ReadonlySet<st
   return path.includes('*') ? found.filter(({ value }) => value !== undefined) : found
 }
 
-function summary(expectation: Expectation, found: readonly Found[]): string {
+function summary(expectation: Asked, found: readonly Found[]): string {
   const numbers = found.map(({ value }) => Number(value))
   const least = Math.min(...numbers)
   const most = Math.max(...numbers)

@@ -52,6 +52,11 @@ export class LawChecker {
     return this.violations
   }
 
+  /** Seen by somebody who looks at more than the journal. */
+  broken(law: Violation['law'], what: string): void {
+    this.#broken(law, '', what)
+  }
+
   #settle(entry: Settled): void {
     const { ticketId, arrivedAt, admittedAt, grantedAt, firstTokenAt, at } = entry
     const ticket = this.#live.get(ticketId)

@@ -3,21 +3,24 @@ import type { EngineView } from '../engine/engine-view.ts'
 import type { Collector } from './collector.ts'
 import type { Violation } from './laws.ts'
 import type { StatsView } from './stats.ts'
+import type { SheetView } from './stats-sheet.ts'
 import type { WindowView } from './windows.ts'
 
 /**
  * What was seen, as one object: the same for a simulated and a live run. Times are milliseconds, rates per second,
  * money in US dollars.
  */
-export interface Report extends StatsView {
+export interface Report extends SheetView {
   readonly scenario: string
   readonly seed: number
   readonly durationS: number
-  readonly tenants: Readonly<Record<string, StatsView & { readonly weight: number; readonly backloggedRatio: number }>>
-  readonly bands: Readonly<Record<string, StatsView>>
-  readonly refusals: Readonly<Record<string, number>>
+  readonly tenants: Readonly<Record<string, TenantView>>
   readonly fairness: FairnessView
   readonly engine: EngineUse
+  /** The engines of each pool alone. */
+  readonly pools: Readonly<Record<string, EngineUse>>
+  /** The scenario's own stretches of time. */
+  readonly parts: Readonly<Record<string, PartView>>
   readonly prediction: {
     readonly coverage: number | undefined
     readonly falseAdmit: number
@@ -37,6 +40,20 @@ export interface Report extends StatsView {
   readonly wall: { readonly seconds: number; readonly speedup: number; readonly requestsPerS: number }
 }
 
+export interface TenantView extends StatsView {
+  readonly weight: number
+  readonly backloggedRatio: number
+  /** Shed before it was served a single ticket on a lower rung. */
+  readonly shedInFull: number
+}
+
+/** Tickets that arrived in a part, and what the engines and the ladder did in it. */
+export interface PartView extends SheetView {
+  readonly engine: EngineUse
+  readonly pools: Readonly<Record<string, EngineUse>>
+  readonly rungChanges: number
+}
+
 export interface FairnessView {
   /** Jain's index of served cost per weight, over tenants that were backlogged nearly all the time. */
   readonly jain: number | undefined
@@ -45,6 +62,10 @@ export interface FairnessView {
   readonly shareErrorMax: number | undefined
   /** Largest difference of served cost per unit of weight between two of them. */
   readonly maxServiceDifference: number | undefined
+  /** Most ÷ least served cost per weight, over all tenants that asked for anything, backlogged or not. */
+  readonly servedSpread: number | undefined
+  /** Completions of the backlogged tenant that has fewest: with few, a share says little. */
+  readonly completedMin: number | undefined
 }
 
 export interface EngineUse {
@@ -56,11 +77,19 @@ export interface EngineUse {
   readonly steps: number
 }
 
+/** All engines together, and those of each pool. */
+export interface EnginesUse {
+  readonly engine: EngineUse
+  readonly pools: Readonly<Record<string, EngineUse>>
+}
+
 export interface ReportFacts {
   readonly scenario: string
   readonly seed: number
   readonly endAt: Instant
-  readonly engine: EngineUse
+  readonly engines: EnginesUse
+  /** By the names of the collector's parts. */
+  readonly engineParts: ReadonlyMap<string, EnginesUse>
   readonly usdPerHour: number
   readonly laws: readonly Violation[]
   readonly wallSeconds: number
@@ -72,11 +101,12 @@ const BACKLOGGED_RATIO = 0.99
 export function makeReport(collector: Collector, facts: ReportFacts): Report {
   const { tenants, warmUntil, startAt } = collector.options
   const durationS = Math.max(1e-6, (facts.endAt - warmUntil) / 1_000_000)
-  const everybody = collector.everybody.view(durationS)
-  const byTenant: Record<string, StatsView & { weight: number; backloggedRatio: number }> = {}
-  for (const [id, stats] of collector.byTenant) {
+  const everybody = collector.whole.view(durationS)
+  const byTenant: Record<string, TenantView> = {}
+  for (const [id, stats] of Object.entries(everybody.tenants)) {
     const backloggedRatio = collector.backloggedRatio(id, facts.endAt)
-    byTenant[id] = { ...stats.view(durationS), weight: tenants.get(id)?.weight ?? 1, backloggedRatio }
+    const weight = tenants.get(id)?.weight ?? 1
+    byTenant[id] = { ...stats, weight, backloggedRatio, shedInFull: collector.shedInFull(id) }
   }
   const { observed, falseAdmits, falseRejects, rightRejects } = collector.prediction
   const tokens = everybody.tokens.prompt + everybody.tokens.output
@@ -88,10 +118,9 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
     durationS,
     ...everybody,
     tenants: byTenant,
-    bands: Object.fromEntries([...collector.byBand].map(([band, stats]) => [band, stats.view(durationS)])),
-    refusals: Object.fromEntries(collector.refusals),
     fairness: fairnessOf(Object.values(byTenant)),
-    engine: facts.engine,
+    ...facts.engines,
+    parts: partsOf(collector, facts.engineParts),
     prediction: {
       coverage: observed === 0 ? undefined : 1 - falseAdmits / observed,
       falseAdmit: falseAdmits,
@@ -121,7 +150,27 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
   }
 }
 
-function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; backloggedRatio: number }>): FairnessView {
+function partsOf(collector: Collector, engineParts: ReadonlyMap<string, EnginesUse>): Record<string, PartView> {
+  const views: Record<string, PartView> = {}
+  for (const [name, { fromAt, toAt, sheet, rungChanges }] of collector.parts) {
+    const engines = engineParts.get(name) ?? { engine: NO_USE, pools: {} }
+    views[name] = { ...sheet.view((toAt - fromAt) / 1_000_000), ...engines, rungChanges }
+  }
+  return views
+}
+
+/** Of engines that nobody looked at. */
+const NO_USE: EngineUse = {
+  utilisation: 0,
+  kv: 0,
+  preemptions: 0,
+  prefixHitRatio: undefined,
+  stepMs: undefined,
+  steps: 0,
+}
+
+function fairnessOf(tenants: readonly TenantView[]): FairnessView {
+  const servedSpread = spreadOf(tenants)
   const pressed = tenants.filter((tenant) => tenant.backloggedRatio >= BACKLOGGED_RATIO)
   if (pressed.length < 2) {
     return {
@@ -129,6 +178,8 @@ function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; bac
       backloggedTenants: pressed.length,
       shareErrorMax: undefined,
       maxServiceDifference: undefined,
+      servedSpread,
+      completedMin: undefined,
     }
   }
   const rates = pressed.map(({ served, weight }) => served / weight)
@@ -142,23 +193,39 @@ function fairnessOf(tenants: ReadonlyArray<{ served: number; weight: number; bac
     backloggedTenants: pressed.length,
     shareErrorMax: Math.max(...errors),
     maxServiceDifference: Math.max(...rates) - Math.min(...rates),
+    servedSpread,
+    completedMin: Math.min(...pressed.map(({ requests }) => requests.completed)),
   }
 }
 
+function spreadOf(tenants: readonly TenantView[]): number | undefined {
+  const rates = tenants.map(({ served, weight }) => served / weight)
+  const least = Math.min(...rates)
+  return least > 0 ? Math.max(...rates) / least : undefined
+}
+
+/** How the engines stood at one instant, by pool; those that crashed before included. */
+export type EngineLook = ReadonlyMap<string, { readonly replicaCount: number; readonly views: readonly EngineView[] }>
+
 /** What the engines did between two looks at them. */
-export function engineUse(
-  before: readonly EngineView[],
-  after: readonly EngineView[],
-  durationUs: number,
-  replicas: number,
-): EngineUse {
+export function enginesUse(before: EngineLook, after: EngineLook, durationUs: number): EnginesUse {
+  const pools: Record<string, EngineUse> = {}
+  for (const [poolId, { replicaCount, views }] of after) {
+    pools[poolId] = engineUse(before.get(poolId)?.views ?? [], views, durationUs * replicaCount)
+  }
+  const all = (look: EngineLook): readonly EngineView[] => [...look.values()].flatMap(({ views }) => views)
+  const replicaCount = [...after.values()].reduce((sum, pool) => sum + pool.replicaCount, 0)
+  return { engine: engineUse(all(before), all(after), durationUs * replicaCount), pools }
+}
+
+function engineUse(before: readonly EngineView[], after: readonly EngineView[], replicaUs: number): EngineUse {
   const sum = (views: readonly EngineView[], of: (view: EngineView) => number): number =>
     views.reduce((total, view) => total + of(view), 0)
   const grown = (of: (view: EngineView) => number): number => sum(after, of) - sum(before, of)
   const steps = grown((view) => view.steps)
   const queries = grown((view) => view.prefixQueries)
   return {
-    utilisation: grown((view) => view.busyUs) / Math.max(1, durationUs * replicas),
+    utilisation: grown((view) => view.busyUs) / Math.max(1, replicaUs),
     kv: after.length === 0 ? 0 : sum(after, (view) => view.kvUsageRatio) / after.length,
     preemptions: grown((view) => view.preemptions),
     prefixHitRatio: queries === 0 ? undefined : grown((view) => view.prefixHits) / queries,

@@ -5,13 +5,15 @@ import type { EngineView } from '../engine/engine-view.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { serveRequest } from '../lifecycle/serve-request.ts'
-import { Client } from './client.ts'
+import { Client, type Serve } from './client.ts'
 import type { Collector } from './collector.ts'
 import { scheduleFaults } from './faults.ts'
 import type { LawChecker } from './laws.ts'
-import { type EngineUse, engineUse } from './report.ts'
+import { type EngineLook, type EnginesUse, enginesUse } from './report.ts'
 import type { Scenario } from './scenario.ts'
 import type { ClientScripts } from './scripts.ts'
+import type { TraceRequest } from './trace.ts'
+import { TraceClient } from './trace-client.ts'
 import type { SimulatedFleet } from './world.ts'
 
 /**
@@ -28,6 +30,8 @@ export interface Run {
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
   readonly collector: Collector
   readonly laws: LawChecker
+  /** A recorded workload in place of the described one. */
+  readonly trace?: Iterable<TraceRequest>
   /** Called now and then with the simulated time. */
   readonly onProgress: (atS: number) => void
 }
@@ -39,7 +43,8 @@ const AFTERMATH_S = 600
 
 export interface RunEnd {
   readonly endAt: number
-  readonly engine: EngineUse
+  readonly engines: EnginesUse
+  readonly engineParts: ReadonlyMap<string, EnginesUse>
 }
 
 export async function runScenario(run: Run): Promise<RunEnd> {
@@ -49,20 +54,39 @@ export async function runScenario(run: Run): Promise<RunEnd> {
   // The first probes need virtual time to pass through their promises.
   void loop.start()
   await clock.run(clock.now() + 1)
-  startClients(run, endAt)
+  if (run.trace === undefined) startClients(run, endAt)
+  else startTrace(run, run.trace, endAt)
   scheduleFaults(clock, fleet, scenario.faults ?? [])
-  const before = watchEngines(run)
+  const { warmUntil, windowUs } = collector.options
+  watchWindows(run, windowUs, endAt)
+  const parts = [...collector.parts].map(([name, part]) => ({ name, use: watchEngines(run, part.fromAt, part.toAt) }))
+  const counted = watchEngines(run, warmUntil, endAt)
 
   await clock.run(endAt)
-  const after = viewsOf(fleet)
+  const engines = counted()
   loop.stop()
   platform.policies.dispatcher.assertInvariants()
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
   laws.finish()
+  for (const what of leftBehind(run)) laws.broken('L2', what)
   run.onProgress(scenario.durationS)
-  const replicas = [...fleet.all()].length
-  const warmUntil = collector.options.warmUntil
-  return { endAt, engine: engineUse(before.views, after, endAt - Math.max(warmUntil, before.at), replicas) }
+  return { endAt, engines, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }
+}
+
+/** Nobody is left, so nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
+function leftBehind({ platform, scripts, fleet }: Run): string[] {
+  const { waiting, inFlight } = platform.turnstile.view()
+  const left: string[] = []
+  if (platform.liveCount > 0) left.push(`${platform.liveCount} tickets are still alive`)
+  if (waiting > 0 || inFlight > 0) left.push(`${waiting} still wait, ${inFlight} leases are still held`)
+  if (scripts.size > 0) left.push(`${scripts.size} clients' scripts are left`)
+  for (const { replica, engine } of fleet.all()) {
+    const { running, waiting: queued, kvUsageRatio } = engine
+    if (running + queued > 0 || kvUsageRatio > 0)
+      left.push(`${replica.id} still runs ${running} and holds ${kvUsageRatio}`)
+  }
+  platform.policies.dispatcher.assertInvariants()
+  return left
 }
 
 function startClients(run: Run, endAt: number): void {
@@ -75,37 +99,56 @@ function startClients(run: Run, endAt: number): void {
       const count = (sessions.get(caller.tenant.id) ?? 0) + 1
       sessions.set(caller.tenant.id, count)
       const name = count === 1 ? caller.tenant.id : `${caller.tenant.id}.${count}`
-      const serve = (...asked: Parameters<typeof serveRequest> extends [unknown, ...infer Rest] ? Rest : never) =>
-        serveRequest(platform, ...asked)
-      new Client({ clock, scripts, serve, caller, spec, seed, name, endAt }).start()
+      const serve: Serve = (...asked) => serveRequest(platform, ...asked)
+      new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scenario.load ?? 1 }).start()
     }
   }
 }
 
-/** Looks at the engines at the end of the warm-up and at every window's end. */
-function watchEngines(run: Run): { views: readonly EngineView[]; at: number } {
-  const { clock, fleet, collector, scenario } = run
-  const { windowUs, warmUntil } = collector.options
-  const replicas = [...fleet.all()].length
-  const before = { views: viewsOf(fleet), at: clock.now() }
-  let last = before.views
-  const warm = (): void => {
-    before.views = viewsOf(fleet)
-    before.at = clock.now()
-  }
-  if (warmUntil > clock.now()) clock.at(warmUntil, warm)
-  const look = (at: number): void => {
-    const views = viewsOf(fleet)
-    collector.windows.engines(at - windowUs, engineUse(last, views, windowUs, replicas))
-    last = views
-    run.onProgress(at / US_PER_S)
-    run.platform.policies.dispatcher.assertInvariants()
-    if (at + windowUs <= secondsToUs(scenario.durationS)) clock.at(at + windowUs, () => look(at + windowUs))
-  }
-  clock.at(windowUs, () => look(windowUs))
-  return before
+function startTrace(run: Run, requests: Iterable<TraceRequest>, endAt: number): void {
+  const { scenario, clock, platform, scripts, callers } = run
+  const spec = scenario.workload[0]
+  if (spec === undefined) throw new Error('a scenario has at least one stream')
+  const serve: Serve = (...asked) => serveRequest(platform, ...asked)
+  new TraceClient({ clock, scripts, serve, requests, callers, spec, endAt }).start()
 }
 
-function viewsOf(fleet: SimulatedFleet): readonly EngineView[] {
-  return [...fleet.all()].flatMap((replica) => replica.views())
+/** Looks at the engines at both ends of a stretch; who calls what it returns learns what they did in it. */
+function watchEngines({ clock, fleet }: Run, fromAt: number, toAt: number): () => EnginesUse {
+  let before = lookAt(fleet)
+  let after: EngineLook | undefined
+  clock.at(fromAt, () => {
+    before = lookAt(fleet)
+  })
+  clock.at(toAt, () => {
+    after = lookAt(fleet)
+  })
+  return () => enginesUse(before, after ?? lookAt(fleet), toAt - fromAt)
+}
+
+/** Looks at the engines at every window's end, and at the dispatcher's books. */
+function watchWindows(run: Run, windowUs: number, endAt: number): void {
+  const { clock, fleet, collector } = run
+  let last = lookAt(fleet)
+  const look = (at: number): void => {
+    const now = lookAt(fleet)
+    collector.windows.engines(at - windowUs, enginesUse(last, now, windowUs).engine)
+    last = now
+    run.onProgress(at / US_PER_S)
+    run.platform.policies.dispatcher.assertInvariants()
+    if (at + windowUs <= endAt) clock.at(at + windowUs, () => look(at + windowUs))
+  }
+  clock.at(windowUs, () => look(windowUs))
+}
+
+function lookAt(fleet: SimulatedFleet): EngineLook {
+  const look = new Map<string, { replicaCount: number; views: EngineView[] }>()
+  for (const replica of fleet.all()) {
+    const { poolId } = replica.replica
+    const pool = look.get(poolId) ?? { replicaCount: 0, views: [] }
+    pool.replicaCount++
+    pool.views.push(...replica.views())
+    look.set(poolId, pool)
+  }
+  return look
 }

@@ -8,9 +8,16 @@ const seconds = (description: string) => Type.Number({ minimum: 0, description }
 
 /** Token counts: how long prompts or answers are. */
 export const LengthsSchema = Type.Union([
-  Type.Object({ kind: Type.Literal('fixed'), tokens: Type.Integer({ minimum: 1 }) }, { additionalProperties: false }),
   Type.Object(
-    { kind: Type.Literal('uniform'), min: Type.Integer({ minimum: 1 }), max: Type.Integer({ minimum: 1 }) },
+    { kind: Type.Literal('fixed'), tokens: Type.Integer({ minimum: 1, description: 'Always this many.' }) },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      kind: Type.Literal('uniform'),
+      min: Type.Integer({ minimum: 1, description: 'At least so many.' }),
+      max: Type.Integer({ minimum: 1, description: 'At most so many.' }),
+    },
     { additionalProperties: false },
   ),
   Type.Object(
@@ -30,14 +37,14 @@ export const ArrivalsSchema = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('poisson'),
-      ratePerS: Type.Number({ exclusiveMinimum: 0 }),
+      ratePerS: Type.Number({ exclusiveMinimum: 0, description: 'Mean arrivals a second.' }),
     },
     { additionalProperties: false },
   ),
   Type.Object(
     {
       kind: Type.Literal('gamma'),
-      ratePerS: Type.Number({ exclusiveMinimum: 0 }),
+      ratePerS: Type.Number({ exclusiveMinimum: 0, description: 'Mean arrivals a second.' }),
       cv: Type.Number({ exclusiveMinimum: 0, description: 'Coefficient of variation of the gaps: 1 is Poisson.' }),
     },
     { additionalProperties: false },
@@ -45,7 +52,7 @@ export const ArrivalsSchema = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('weibull'),
-      ratePerS: Type.Number({ exclusiveMinimum: 0 }),
+      ratePerS: Type.Number({ exclusiveMinimum: 0, description: 'Mean arrivals a second.' }),
       shape: Type.Number({ exclusiveMinimum: 0, description: 'Below 1 is bursty, 1 is Poisson.' }),
     },
     { additionalProperties: false },
@@ -53,7 +60,7 @@ export const ArrivalsSchema = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('closed'),
-      sessions: Type.Integer({ minimum: 1 }),
+      sessions: Type.Integer({ minimum: 1, description: 'How many clients, each with one request at a time.' }),
       thinkS: Type.Number({ minimum: 0, description: 'Mean time between an answer and the next request.' }),
     },
     { additionalProperties: false },
@@ -73,8 +80,10 @@ export const PhaseSchema = Type.Object(
 export const StreamSchema = Type.Object(
   {
     tenant: Type.String({ description: 'A tenant, or a group: then each of its tenants sends a stream like this.' }),
-    model: Type.String(),
-    band: Type.Optional(Type.Enum(['interactive', 'standard', 'offline'])),
+    model: Type.String({ description: 'A model of the platform, or one of its aliases.' }),
+    band: Type.Optional(
+      Type.Enum(['interactive', 'standard', 'offline'], { description: 'Priority class; `standard` if absent.' }),
+    ),
     bids: Type.Optional(Type.Array(Type.Number(), { minItems: 1, description: 'Each request draws one of these.' })),
     arrivals: ArrivalsSchema,
     fromS: Type.Optional(seconds('The stream starts here.')),
@@ -87,7 +96,12 @@ export const StreamSchema = Type.Object(
         description: 'What the client says it wants at most; `unset` by default. Answers are cut there.',
       }),
     ),
-    deadlineMs: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+    deadlineMs: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        description: 'The whole answer within this time; the tenant\u2019s promise if absent.',
+      }),
+    ),
     prefix: Type.Optional(
       Type.Object(
         {
@@ -95,14 +109,14 @@ export const StreamSchema = Type.Object(
           groups: Type.Integer({ minimum: 1, description: 'How many different ones there are.' }),
           ratio: Type.Number({ minimum: 0, maximum: 1, description: 'Share of the requests that have one.' }),
         },
-        { additionalProperties: false },
+        { additionalProperties: false, description: 'Prompts that begin alike.' },
       ),
     ),
     retry: Type.Optional(
       Type.Object(
         {
-          kind: Type.Enum(['honour', 'at-once']),
-          triesMax: Type.Integer({ minimum: 1, maximum: 100 }),
+          kind: Type.Enum(['honour', 'at-once'], { description: 'Comes back when told, or at once.' }),
+          triesMax: Type.Integer({ minimum: 1, maximum: 100, description: 'Gives up after so many tries.' }),
         },
         { additionalProperties: false, description: 'What a refused client does: waits as told, or does not listen.' },
       ),
@@ -110,9 +124,9 @@ export const StreamSchema = Type.Object(
     leaveAfterMs: Type.Optional(
       Type.Object(
         {
-          min: Type.Number({ minimum: 0 }),
-          max: Type.Number({ minimum: 0 }),
-          ratio: Type.Number({ minimum: 0, maximum: 1 }),
+          min: Type.Number({ minimum: 0, description: 'At the soonest.' }),
+          max: Type.Number({ minimum: 0, description: 'At the latest.' }),
+          ratio: Type.Number({ minimum: 0, maximum: 1, description: 'Share of the requests.' }),
         },
         { additionalProperties: false, description: 'Clients that disconnect: how many, and when.' },
       ),
@@ -123,11 +137,30 @@ export const StreamSchema = Type.Object(
 
 export const FaultSchema = Type.Object(
   {
-    kind: Type.Enum(['replica-crash', 'replica-hang', 'replica-slow', 'pool-loss']),
+    kind: Type.Enum(['replica-crash', 'replica-hang', 'replica-slow', 'pool-loss'], {
+      description: 'What goes wrong.',
+    }),
     target: Type.String({ description: 'A replica id, or a pool id for pool-loss.' }),
     atS: seconds('When it happens.'),
     forS: seconds('How long it lasts.'),
     factor: Type.Optional(Type.Number({ minimum: 1, description: 'For replica-slow: how many times slower.' })),
+  },
+  { additionalProperties: false },
+)
+
+export const PartSchema = Type.Object(
+  {
+    fromS: seconds('Start of the part: who arrives from here on belongs to it.'),
+    toS: seconds('And its end.'),
+  },
+  { additionalProperties: false },
+)
+
+const TimesSchema = Type.Object(
+  {
+    variant: Type.String({ description: 'One of `variants`.' }),
+    factor: Type.Number({ description: 'So many times what is found there.' }),
+    path: Type.Optional(Type.String({ description: 'Where in the variant\u2019s report; the same path if absent.' })),
   },
   { additionalProperties: false },
 )
@@ -138,14 +171,15 @@ export const ExpectationSchema = Type.Object(
     path: Type.String({
       description: 'Where in the report: `tenants.light.latency.ttft.p95`; `*` stands for every name.',
     }),
-    atLeast: Type.Optional(Type.Number()),
-    atMost: Type.Optional(Type.Number()),
-    /** Compare with the same path in a variant: value ≤ factor × that. */
-    atMostTimes: Type.Optional(
-      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
-    ),
-    atLeastTimes: Type.Optional(
-      Type.Object({ variant: Type.String(), factor: Type.Number() }, { additionalProperties: false }),
+    atLeast: Type.Optional(Type.Number({ description: 'The value is not below this.' })),
+    atMost: Type.Optional(Type.Number({ description: 'The value is not above this.' })),
+    /** Compare with a path in a variant: value ≤ factor × that. */
+    atMostTimes: Type.Optional(TimesSchema),
+    atLeastTimes: Type.Optional(TimesSchema),
+    of: Type.Optional(
+      Type.String({
+        description: 'Look at the report of this variant, instead of the scenario\u2019s own; `*`: at all of them.',
+      }),
     ),
     except: Type.Optional(Type.Array(Type.String(), { description: 'Names that `*` leaves out.' })),
   },
@@ -154,8 +188,8 @@ export const ExpectationSchema = Type.Object(
 
 export const TenantGroupSchema = Type.Object(
   {
-    name: Type.String(),
-    count: Type.Integer({ minimum: 1, maximum: 100_000 }),
+    name: Type.String({ description: 'Its tenants are called NAME-1, NAME-2 …' }),
+    count: Type.Integer({ minimum: 1, maximum: 100_000, description: 'How many tenants.' }),
     like: Type.Object(
       {},
       { additionalProperties: true, description: 'A tenant as in the configuration, without an id.' },
@@ -166,23 +200,29 @@ export const TenantGroupSchema = Type.Object(
 
 export const ScenarioSchema = Type.Object(
   {
-    name: Type.String({ minLength: 1 }),
-    about: Type.String(),
-    durationS: Type.Number({ exclusiveMinimum: 0 }),
+    name: Type.String({ minLength: 1, description: 'Its name in reports.' }),
+    about: Type.String({ description: 'What it is about, in a sentence or two.' }),
+    durationS: Type.Number({ exclusiveMinimum: 0, description: 'Requests arrive for so long.' }),
     warmupS: Type.Optional(seconds('Left out of the report.')),
     windowS: Type.Optional(
       Type.Number({ exclusiveMinimum: 0, description: 'Width of the windows in the report; 5 s.' }),
     ),
+    load: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, description: 'All arrival rates are multiplied by this; 1.' }),
+    ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
-    groups: Type.Optional(Type.Array(TenantGroupSchema)),
-    workload: Type.Array(StreamSchema, { minItems: 1 }),
-    faults: Type.Optional(Type.Array(FaultSchema)),
+    groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Many tenants that are alike.' })),
+    workload: Type.Array(StreamSchema, { minItems: 1, description: 'Who sends what, when.' }),
+    faults: Type.Optional(Type.Array(FaultSchema, { description: 'What goes wrong, in simulation.' })),
     variants: Type.Optional(
       Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
         description: 'The same scenario with some paths set otherwise, to compare with.',
       }),
     ),
-    expect: Type.Optional(Type.Array(ExpectationSchema)),
+    parts: Type.Optional(
+      Type.Record(Type.String(), PartSchema, { description: 'Stretches of time that the report tells of apart.' }),
+    ),
+    expect: Type.Optional(Type.Array(ExpectationSchema, { description: 'What should hold; the exit code says.' })),
   },
   { additionalProperties: false },
 )

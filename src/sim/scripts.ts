@@ -1,4 +1,4 @@
-import type { Script, Scripts } from '../backends/simulated.ts'
+import type { Script, Scripts, ScriptsMade } from '../backends/simulated.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 
@@ -21,7 +21,13 @@ export class ClientScripts implements Scripts {
     return this.#outputTokens.size
   }
 
-  scriptFor(request: Request, plan: Plan): Script {
+  scriptsFor(request: Request, plan: Plan): ScriptsMade {
+    const script = this.#scriptOf(request, plan)
+    const scripts = Array.from({ length: request.choiceCount }, (_, i) => ({ ...script, sharesPrompt: i > 0 }))
+    return { kind: 'made', scripts }
+  }
+
+  #scriptOf(request: Request, plan: Plan): Script {
     const wanted = this.#outputTokens.get(request.id) ?? 1
     let promptTokens = 0
     for (const segment of plan.segments) promptTokens += segment.tokens

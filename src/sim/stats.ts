@@ -27,6 +27,7 @@ export interface StatsView {
   /** Of the admitted: first token or end after the promise, or never. */
   readonly late: number
   readonly admitted: number
+  readonly lateRatio: number
 }
 
 export class Stats {
@@ -99,6 +100,7 @@ export class Stats {
       degraded: this.#degraded,
       late: this.#late,
       admitted: this.#admitted,
+      lateRatio: this.#admitted === 0 ? 0 : this.#late / this.#admitted,
     }
   }
 }

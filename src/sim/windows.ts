@@ -18,8 +18,12 @@ export interface WindowView {
   readonly completed: number
   readonly failed: number
   readonly degraded: number
+  /** Of the admitted, by rung. */
+  readonly rungs: Readonly<Record<string, number>>
   readonly ttftP50: number | undefined
   readonly ttftP95: number | undefined
+  /** Mean time between the tokens of an answer, at the 95th percentile of answers. */
+  readonly itlP95: number | undefined
   /** First token ÷ promise at the 95th percentile: above 1 the promise was broken for one in twenty. */
   readonly ttftP95OfSlo: number | undefined
   readonly queued: number
@@ -37,7 +41,9 @@ interface Window {
   queued: number
   utilisation: number
   kv: number
+  readonly rungs: Record<string, number>
   readonly ttft: Histogram
+  readonly itl: Histogram
   readonly ofSlo: Histogram
 }
 
@@ -60,6 +66,9 @@ export class Windows {
     else if (entry.outcome === 'rejected' || entry.outcome === 'expired' || entry.outcome === 'evicted') window.shed++
     if (entry.admittedAt === undefined) return
     window.admitted++
+    window.rungs[entry.rung] = (window.rungs[entry.rung] ?? 0) + 1
+    const gapCount = entry.usage.outputTokens - 1
+    if (entry.gaps !== undefined && gapCount > 0) window.itl.observe(entry.gaps.sumUs / gapCount / UNIT_US)
     if (entry.rung !== 'full') window.degraded++
     if (entry.band === 'offline' || entry.outcome === 'cancelled' || entry.outcome === 'failed') return
     const ttftUs = entry.firstTokenAt === undefined ? Number.POSITIVE_INFINITY : entry.firstTokenAt - entry.arrivedAt
@@ -80,13 +89,14 @@ export class Windows {
 
   view(): WindowView[] {
     return this.#windows.map((window, index) => {
-      const { ttft, ofSlo, ...counts } = window
+      const { ttft, itl, ofSlo, ...counts } = window
       const ratio = ofSlo.quantile(0.95)
       return {
         atS: (index * this.#windowUs) / 1_000_000,
         ...counts,
         ttftP50: latencyOf(ttft).p50,
         ttftP95: latencyOf(ttft).p95,
+        itlP95: latencyOf(itl).p95,
         ttftP95OfSlo: ratio === undefined ? undefined : ratio / 1_000,
       }
     })
@@ -105,7 +115,9 @@ export class Windows {
         queued: 0,
         utilisation: 0,
         kv: 0,
+        rungs: {},
         ttft: new Histogram(),
+        itl: new Histogram(),
         ofSlo: new Histogram(),
       })
     }

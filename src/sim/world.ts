@@ -97,6 +97,11 @@ export class SimulatedReplica implements Backend {
     this.#clock.setPace(1 / factor)
   }
 
+  /** The engine as it is now. */
+  get engine(): EngineView {
+    return this.#driver.view()
+  }
+
   views(): readonly EngineView[] {
     return [...this.#buried, this.#driver.view()]
   }

@@ -4,6 +4,7 @@ import { declareFleetMetrics } from './fleet-metrics.ts'
 import type { Subscriber, SubscriberView } from './journal.ts'
 import { declareLatencyMetrics } from './latency-metrics.ts'
 import type { EntryOf, MetricFeed } from './metric-feed.ts'
+import { declarePolicyMetrics } from './policy-metrics.ts'
 import { declareProcessMetrics, type ProcessSample } from './process-metrics.ts'
 import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.ts'
 import { declareRequestMetrics } from './request-metrics.ts'
@@ -54,6 +55,7 @@ export class Metrics implements Subscriber {
     declareRequestMetrics(feed, options.tenants)
     declareLatencyMetrics(feed)
     declareFleetMetrics(feed)
+    declarePolicyMetrics(feed)
     declareRetrievalMetrics(feed)
     declareProcessMetrics(feed, options)
     this.#declareInFlight()

@@ -103,7 +103,8 @@ export class Registry {
     makeCell: (name: string, labels: string) => C,
   ): Family<L, C> {
     const labelNames = options.labels ?? []
-    assert(/^[a-z][a-z0-9_]*$/.test(options.name), `metric name ${options.name} is lower case`)
+    // Colons are for recording rules and for names that others gave (`vllm:…`); ours have none.
+    assert(/^[a-z][a-z0-9_:]*$/.test(options.name), `metric name ${options.name} is lower case`)
     assert(!this.#families.has(options.name), `metric ${options.name} is registered once`)
     for (const label of labelNames)
       assert(/^[a-z][a-z0-9_]*$/.test(label) && label !== 'le' && label !== 'quantile', `label ${label} may be used`)

@@ -23,7 +23,8 @@ export class StreamEncoder {
   readonly #kind: RequestKind
   readonly #includesUsage: boolean
   readonly #head: string
-  readonly #tail: string
+  #tail: string
+  #rung = 'full'
   /** By index: whose first delta, which has the role, has gone out. */
   readonly #startedChoices: boolean[] = []
 
@@ -33,6 +34,13 @@ export class StreamEncoder {
     const object = identity.kind === 'chat' ? 'chat.completion.chunk' : 'text_completion'
     this.#head = `data: {"id":${JSON.stringify(identity.id)},"object":"${object}","created":${identity.createdAtS},"model":${JSON.stringify(identity.model)},"system_fingerprint":"${FINGERPRINT}","choices":[`
     this.#tail = identity.includesUsage ? '],"usage":null}\n\n' : ']}\n\n'
+  }
+
+  /** A lesser answer says so in every chunk, because a stream's headers may be gone before its rung is known. */
+  noteRung(rung: string): void {
+    if (rung === 'full' || this.#rung !== 'full') return
+    this.#rung = rung
+    this.#tail = this.#tail.replace(/^\]/, `],"spillway":{"rung":${JSON.stringify(rung)}}`)
   }
 
   /** One frame per choice, as engines send them. */

@@ -31,12 +31,12 @@ function positionOnly(message: string): string {
   return position === null ? 'it ends too early or has a stray character' : `unexpected text at ${position[0]}`
 }
 
-const checkChat = makeCheck(ChatSchema)
-const checkCompletion = makeCheck(CompletionSchema)
+export const checkChat = makeCheck(ChatSchema)
+export const checkCompletion = makeCheck(CompletionSchema)
 
 export const readChat = (bytes: Buffer): Checked<ChatBody> => andThen(readJson(bytes), checkChat)
 export const readCompletion = (bytes: Buffer): Checked<CompletionBody> => andThen(readJson(bytes), checkCompletion)
 
-function andThen<A, B>(first: Checked<A>, next: (value: A) => Checked<B>): Checked<B> {
+export function andThen<A, B>(first: Checked<A>, next: (value: A) => Checked<B>): Checked<B> {
   return first.kind === 'ok' ? next(first.value) : first
 }

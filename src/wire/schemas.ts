@@ -11,10 +11,7 @@ const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([sch
 const ContentPart = Type.Object({ type: Type.String() })
 
 export const Message = Type.Object({
-  role: Type.Union(
-    ['system', 'developer', 'user', 'assistant', 'tool', 'function'].map((role) => Type.Literal(role)),
-    { description: 'Who speaks.' },
-  ),
+  role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool', 'function'], { description: 'Who speaks.' }),
   content: nullable(Type.Union([Type.String(), Type.Array(ContentPart)])),
   name: Type.Optional(Type.String()),
 })
@@ -27,10 +24,7 @@ export const SpillwayOptions = Type.Object(
     ttft_ms: nullable(Type.Number({ exclusiveMinimum: 0, description: 'How soon the first token is wanted.' })),
     bid: nullable(Type.Number({ description: 'Order inside your own lane: higher goes sooner. Clamped.' })),
     band: nullable(
-      Type.Union(
-        ['interactive', 'standard', 'offline'].map((band) => Type.Literal(band)),
-        { description: 'Priority class; one that you may use.' },
-      ),
+      Type.Enum(['interactive', 'standard', 'offline'], { description: 'Priority class; one that you may use.' }),
     ),
     retrieval: nullable(
       Type.Object(

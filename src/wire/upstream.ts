@@ -1,6 +1,7 @@
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
+import { isBrokenOff, readFinishReason } from './finish-reason.ts'
 import { withPassages } from './passage-text.ts'
 
 /**
@@ -9,10 +10,30 @@ import { withPassages } from './passage-text.ts'
  * strict in `answer.ts`.
  */
 
+/** What an engine will and will not take. */
+export interface UpstreamStyle {
+  /** The name for the longest answer; undefined leaves what the client used. OpenAI's newer models take only the second. */
+  readonly outputBound?: 'max_tokens' | 'max_completion_tokens'
+  /** Whether it may be asked for the usage of a stream: Azure's older versions refuse the question. */
+  readonly asksUsage?: boolean
+}
+
+/** What the client's body says about these is ours to say anew. */
+const SAID_ANEW = new Set([
+  'spillway',
+  'priority',
+  'service_tier',
+  'model',
+  'max_tokens',
+  'max_completion_tokens',
+  'stream_options',
+])
+
 /** The client's body as the plan has it: fewer messages, a shorter answer, the engine's own name for the model. */
-export function upstreamBody(request: Request, plan: Plan, upstreamModel: string): string {
-  const { spillway: _ours, priority: _theirs, service_tier: _tier, ...body } = request.text?.body ?? {}
-  const out: Record<string, unknown> = { ...body, model: upstreamModel }
+export function upstreamBody(request: Request, plan: Plan, upstreamModel: string, style: UpstreamStyle = {}): string {
+  const body: Readonly<Record<string, unknown>> = request.text?.body ?? {}
+  const out: Record<string, unknown> = { model: upstreamModel }
+  for (const name in body) if (!SAID_ANEW.has(name)) out[name] = body[name]
   const messages = body['messages']
   if (Array.isArray(messages) && plan.keptSegments.length < messages.length) {
     out['messages'] = plan.keptSegments.map((index) => messages[index])
@@ -21,9 +42,11 @@ export function upstreamBody(request: Request, plan: Plan, upstreamModel: string
   if (Array.isArray(messages) && passages !== undefined && passages.length > 0) {
     out['messages'] = withPassages(out['messages'] as Array<{ role: string }>, passages)
   }
-  const bound = body['max_completion_tokens'] === undefined ? 'max_tokens' : 'max_completion_tokens'
-  if (typeof out[bound] !== 'number' || out[bound] > plan.outputTokensMax) out[bound] = plan.outputTokensMax
-  if (request.isStreamed) out['stream_options'] = { include_usage: true }
+  const theirs = body['max_completion_tokens'] === undefined ? 'max_tokens' : 'max_completion_tokens'
+  const asked = body[theirs]
+  const isShort = typeof asked === 'number' && asked <= plan.outputTokensMax
+  out[style.outputBound ?? theirs] = isShort ? asked : plan.outputTokensMax
+  if (request.isStreamed && style.asksUsage !== false) out['stream_options'] = { include_usage: true }
   return JSON.stringify(out)
 }
 
@@ -32,7 +55,7 @@ interface UpstreamChoice {
   text?: string
   delta?: Record<string, unknown>
   message?: Record<string, unknown>
-  finish_reason?: string | null
+  finish_reason?: unknown
   logprobs?: unknown
 }
 
@@ -42,33 +65,58 @@ interface UpstreamUsage {
   prompt_tokens_details?: { cached_tokens?: number } | null
 }
 
+/** llama.cpp's own count, which it also sends where it leaves out `usage`. */
+interface Timings {
+  prompt_n?: unknown
+  cache_n?: unknown
+  predicted_n?: unknown
+}
+
 export interface UpstreamAnswer {
   readonly choices: readonly ChoiceDelta[]
   readonly usage: Usage | undefined
-  readonly error: string | undefined
+  readonly error: UpstreamError | undefined
+  /** Tokens that this piece brings, where the engine says so. */
+  readonly tokens?: number
+}
+
+export interface UpstreamError {
+  /** As the engine sent it. */
+  readonly json: unknown
+  /** An HTTP status, where the engine put one into the body: some stream their errors under a 200. */
+  readonly status: number | undefined
 }
 
 /** Reads one chunk of a stream, or a whole answer: they differ only in `delta` against `message`. */
 export function readUpstream(json: unknown): UpstreamAnswer {
   const answer = (isObject(json) ? json : {}) as {
     choices?: UpstreamChoice[]
+    object?: unknown
     usage?: UpstreamUsage | null
+    timings?: Timings | null
     error?: unknown
   }
-  if (answer.error !== undefined && answer.error !== null) {
-    return { choices: [], usage: undefined, error: errorMessage(answer.error) ?? 'no reason given' }
-  }
+  // vLLM's older way to put an error into a stream.
+  if (answer.object === 'error') return failed(answer)
+  if (answer.error !== undefined && answer.error !== null) return failed(answer.error)
   const choices = Array.isArray(answer.choices) ? answer.choices.filter(isObject).map(readChoice) : []
-  return { choices, usage: readUsage(answer.usage), error: undefined }
+  if (choices.some(({ finishReason }) => isBrokenOff(finishReason))) return failed(undefined)
+  return { choices, usage: readUsage(answer.usage) ?? readTimings(answer.timings), error: undefined }
 }
+
+const failed = (error: unknown): UpstreamAnswer => ({
+  choices: [],
+  usage: undefined,
+  error: { json: error, status: errorStatus(error) },
+})
 
 function readChoice(choice: UpstreamChoice, position: number): ChoiceDelta {
   const said = choice.delta ?? choice.message
   const index = choice.index ?? position
-  const finishReason = choice.finish_reason ?? null
+  const finishReason = readFinishReason(choice.finish_reason)
   const logprobs = choice.logprobs ?? undefined
   if (!isObject(said)) return { index, content: textOf(choice.text) ?? '', finishReason, logprobs }
-  const content = textOf(said['content']) ?? null
+  const content = contentOf(said['content'])
   let extra: Record<string, unknown> | undefined
   for (const key in said) {
     // The role is ours to send, and a null refusal says nothing.
@@ -81,6 +129,20 @@ function readChoice(choice: UpstreamChoice, position: number): ChoiceDelta {
     : { index, content, finishReason, logprobs, extra }
 }
 
+/** Text, or, as some send it, a list of parts. */
+function contentOf(content: unknown): string | null {
+  if (!Array.isArray(content)) return textOf(content) ?? null
+  return content.map((part: unknown) => (isObject(part) ? (textOf(part['text']) ?? '') : '')).join('')
+}
+
+function readTimings(timings: Timings | null | undefined): Usage | undefined {
+  if (!isObject(timings)) return undefined
+  const { prompt_n, cache_n, predicted_n } = timings as Timings
+  if (typeof prompt_n !== 'number' || typeof predicted_n !== 'number') return undefined
+  const cachedTokens = countOf(cache_n)
+  return { promptTokens: countOf(prompt_n) + cachedTokens, cachedTokens, outputTokens: countOf(predicted_n) }
+}
+
 function readUsage(usage: UpstreamUsage | null | undefined): Usage | undefined {
   if (!isObject(usage)) return undefined
   const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage as UpstreamUsage
@@ -91,12 +153,12 @@ function readUsage(usage: UpstreamUsage | null | undefined): Usage | undefined {
   }
 }
 
-/** `{"error": {"message": …}}`, `{"error": "…"}`, and vLLM's older `{"object": "error", "message": …}`. */
+/** `{"error": {"message": …}}`, `{"error": "…"}`, vLLM's older `{"object": "error", "message": …}`, FastAPI's `detail`. */
 export function errorMessage(error: unknown): string | undefined {
   if (typeof error === 'string') return error
   if (!isObject(error)) return undefined
-  const { message, error: inner } = error as { message?: unknown; error?: unknown }
-  return textOf(message) ?? (inner === undefined ? undefined : errorMessage(inner))
+  const { message, error: inner, detail } = error as { message?: unknown; error?: unknown; detail?: unknown }
+  return textOf(message) ?? (inner === undefined ? textOf(detail) : errorMessage(inner))
 }
 
 /** The parameter that the engine complains about, if it names one. */
@@ -104,6 +166,14 @@ export function errorParam(error: unknown): string | undefined {
   if (!isObject(error)) return undefined
   const { param, error: inner } = error as { param?: unknown; error?: unknown }
   return textOf(param) ?? (inner === undefined ? undefined : errorParam(inner))
+}
+
+/** `code` is a number in vLLM's and llama.cpp's errors, a number in a string in Azure's, a word in OpenAI's. */
+function errorStatus(error: unknown): number | undefined {
+  if (!isObject(error)) return undefined
+  return [error['code'], error['status'], error['http_status']]
+    .map(Number)
+    .find((number) => Number.isInteger(number) && number >= 400 && number < 600)
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null

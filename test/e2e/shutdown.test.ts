@@ -56,7 +56,10 @@ function start(options: ConstructorParameters<typeof Child>[0] = {}): Child {
 async function startServer(server: Record<string, unknown> = {}): Promise<{ child: Child; address: string }> {
   const config = folder.write('spillway.yaml', upstreamTree([upstream.url], { server }))
   const child = start({ env: { SPILLWAY_CONFIG: config } })
-  return { child, address: await child.address() }
+  const address = await child.address()
+  // It listens for signals a moment after it has said where it listens.
+  expect((await fetch(`${address}/health`)).status).toBe(200)
+  return { child, address }
 }
 
 function connect(address: string): RawSocket {

@@ -1,23 +1,17 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { copyOfTree } from '../support/copy-of-tree.ts'
 
 /** The program as a person starts it: `npm start` in a copy of the tree, and the launcher with flags. */
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'spillway-start-'))
 const copy = join(folder, 'spillway')
 
-beforeAll(() => {
-  const paths = ['package.json', 'package-lock.json', 'bin', 'scripts', 'src']
-  execFileSync('mkdir', [copy])
-  for (const path of paths) execFileSync('cp', ['-r', join(root, path), copy])
-  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
-})
+beforeAll(() => copyOfTree(copy))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 interface Program {

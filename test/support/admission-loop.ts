@@ -118,6 +118,7 @@ class AdmissionLoop {
     const learn = (at: number, ttftUs: number): void => {
       this.#calibration.observe(at, { ...CELL, predicted, patience, actual: { ttftUs, finishUs: ttftUs } })
     }
+    let grantedAt = now
     this.#wait.join(now, ticket)
     this.#pool.offer(now, {
       tenantId: share.tenant.id,
@@ -126,11 +127,12 @@ class AdmissionLoop {
       trueCost,
       startBy: now + patienceUs,
       onStart: (at) => {
+        grantedAt = at
         this.#wait.granted(at, ticket)
         learn(at, at - now)
         this.#workInTime += trueCost
       },
-      onEnd: (at) => this.#wait.completed(at, { cost, replicaCount: 1 }),
+      onEnd: (at) => this.#wait.begun(at, { grantedAt, cost, replicaCount: 1 }),
       onExpire: (at) => {
         this.#late++
         this.#wait.withdrawn(ticket)

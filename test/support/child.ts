@@ -6,7 +6,10 @@ import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import { eventually } from './eventually.ts'
 
-/** Spillway as a process of its own, started as a person or a supervisor would. Always ended with `end`. */
+/**
+ * Spillway as a process of its own. Always ended with `end`. It is the program itself, not the launcher in `bin/`, which
+ * would install what a changed lockfile asks for, in the middle of a test.
+ */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 export interface ChildOptions {
@@ -27,7 +30,7 @@ export class Child {
   exitCode: number | undefined
 
   constructor(options: ChildOptions = {}) {
-    const { command = process.execPath, args = [join(ROOT, 'bin', 'spillway.mjs'), 'serve'], cwd = ROOT } = options
+    const { command = process.execPath, args = [join(ROOT, 'src', 'cli', 'cli.ts'), 'serve'], cwd = ROOT } = options
     const { PATH = '', HOME = '' } = process.env
     this.#isLeader = options.detached ?? false
     this.process = spawn(command, args, {

@@ -17,6 +17,7 @@ export function settled(overrides: Partial<Settled> = {}): Settled {
     poolId: 'pool-1',
     replicaId: 'replica-1',
     band: 'interactive',
+    bid: 0,
     rung: 'full',
     outcome: 'completed',
     because: 'finished',

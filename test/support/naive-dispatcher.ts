@@ -42,7 +42,7 @@ export class NaiveDispatcher {
   readonly #gone: Machine[] = []
   #owed: Owed[] = []
   #reservation: { readonly ticket: Ticket; readonly machine: Machine } | undefined
-  /** When a tenant or a lane last began to have something queued. */
+  /** When a tenant last began to have something queued; when a lane was first used. */
   readonly #since = new Map<string, number>()
   #grantedCount = 0
   #leaseId = 0
@@ -88,10 +88,9 @@ export class NaiveDispatcher {
     const dueAt = isAgain ? Number.NEGATIVE_INFINITY : offer.arrivedAt - Math.round(offer.bid * agingUsPerBid)
     const laneId = `${offer.key.id}/${offer.band}`
     const ticket = { offer, laneId, dueAt, sequence: this.#sequence++, isReady: offer.isReady, estimate }
-    for (const name of [offer.tenant.id, laneId]) {
-      const isFirst = !this.#queue.some((one) => one.offer.tenant.id === name || one.laneId === name)
-      if (isFirst) this.#since.set(name, this.#sequence)
-    }
+    const isNew = !this.#queue.some((one) => one.offer.tenant.id === offer.tenant.id)
+    if (isNew) this.#since.set(offer.tenant.id, this.#sequence)
+    if (!this.#since.has(laneId)) this.#since.set(laneId, this.#sequence)
     this.#queue.push(ticket)
     const effects = this.#give(now)
     if (!this.#queue.includes(ticket)) return { kind: 'queued', effects }

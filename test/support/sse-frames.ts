@@ -17,7 +17,7 @@ export function framesIn(text: string): Frame[] {
   expect(frames.pop(), 'the stream ends with a blank line').toBe('')
   expect(frames.pop(), 'the last frame').toBe('data: [DONE]')
   return frames.map((frame) => {
-    expect(frame).toMatch(/^data: \{.*\}$/)
+    expect(frame).toMatch(/^data: \{[^\r\n]*\}$/)
     return JSON.parse(frame.slice('data: '.length)) as Frame
   })
 }

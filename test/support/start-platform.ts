@@ -22,6 +22,7 @@ export function testTree(overrides: Tree = {}): Tree {
   const { server, ...rest } = overrides
   return {
     server: { port: 0, ...(server as Tree | undefined) },
+    logging: { level: 'silent' },
     models: [{ name: MODEL, aliases: ['gpt-4o-mini'] }],
     pools: [{ model: MODEL, backend: { kind: 'simulated', profile: 'h100-llama-8b' } }],
     tenants: [

@@ -1,6 +1,7 @@
 import { Rng } from '../../src/base/rng.ts'
 import type { Estimate } from '../../src/domain/plan.ts'
 import type { Key, Tenant } from '../../src/domain/tenant.ts'
+import { DISPATCHER_DEFAULTS } from '../../src/policy/dispatch/dispatch-options.ts'
 import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
 import type { Effect } from '../../src/policy/dispatch/offer.ts'
 import type { FairnessName } from '../../src/policy/fairness/fairness.ts'
@@ -22,6 +23,8 @@ export interface GapOptions {
   readonly seconds?: number
   /** Sequences at once; 19 unless told: the paper's A10G holds 10,000 KV tokens, 19 requests of 512. */
   readonly slots?: number
+  /** How far ahead an answer is charged that has passed its prediction; the dispatcher's default unless told. */
+  readonly overrunRatio?: number
 }
 
 export interface GapResult {
@@ -99,10 +102,10 @@ class Experiment {
     this.#lengths = Rng.stream(options.seed, 'lengths')
     this.#service = Array.from({ length: options.tenantCount }, () => 0)
     const lanes = { depthMax: DEPTH_MAX, engineUsMax: 1e15, agingUsPerBid: 1e6 }
-    const { fairness, slots = SLOTS } = options
+    const { fairness, slots = SLOTS, overrunRatio = DISPATCHER_DEFAULTS.overrunRatio } = options
     this.#slots = slots
     this.#dispatcher = new Dispatcher({
-      options: { fairness, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes },
+      options: { fairness, overrunRatio, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes },
     })
     const replica = { id: 'engine', poolId: 'pool', model: 'm', region: 'here' }
     this.#dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: slots }) })

@@ -98,7 +98,12 @@ export class VirtualWorld {
     const world = new VirtualWorld(options, ({ clock, config }) => {
       const driver = new EngineDriver(new Engine(engineOptionsOf(config, 'h100-llama-8b')), clock)
       drivers.push(driver)
-      return new SimulatedBackend(driver, { scriptFor: () => script })
+      return new SimulatedBackend(driver, {
+        scriptsFor: ({ choiceCount }) => ({
+          kind: 'made',
+          scripts: Array.from({ length: choiceCount }, (_, i) => ({ ...script, sharesPrompt: i > 0 })),
+        }),
+      })
     })
     await world.probe()
     return { world, drivers }

@@ -1,6 +1,6 @@
 import { Cancellation } from '../../base/cancellation.ts'
 import { type Clock, usToSeconds } from '../../base/clock.ts'
-import type { RequestKind } from '../../domain/request.ts'
+import type { Request, RequestKind } from '../../domain/request.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { readChat, readCompletion } from '../../wire/read-body.ts'
@@ -10,6 +10,7 @@ import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { JsonSink, SseSink } from '../http-sinks.ts'
+import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
@@ -23,6 +24,8 @@ export interface GenerateDeps {
   readonly rules: RequestRules
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number
+  /** A stream that waits this long gets its headers and then a comment as often. */
+  readonly keepAliveUs: number
 }
 
 export function generateRoutes(deps: GenerateDeps): Route[] {
@@ -56,19 +59,22 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
   })
-  const sink = makeSink(deps, exchange, kind, checked.value, cancellation)
+  const sink = makeSink(deps, exchange, read.request, checked.value, cancellation)
   await serveRequest(deps.platform, read.request, cancellation, sink)
 }
 
 function makeSink(
   deps: GenerateDeps,
   exchange: Exchange,
-  kind: RequestKind,
+  request: Request,
   body: ChatBody | CompletionBody,
   cancellation: Cancellation,
 ): SseSink | JsonSink {
+  const { kind } = request
   const options = {
     exchange,
+    rateLimits: () => rateLimitHeaders(deps.platform.rateLimits(request)),
+    keepAliveUs: deps.keepAliveUs,
     identity: {
       kind,
       id: `${kind === 'chat' ? 'chatcmpl' : 'cmpl'}-${exchange.id.slice(4)}`,

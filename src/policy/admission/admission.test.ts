@@ -104,6 +104,7 @@ function decide(request: Request, world: World = {}): Verdict {
       predictOutput: (_, cap) => ({
         tokens: Math.min(cap, world.outputTokens ?? 600),
         tokensHigh: cap,
+        tokensMean: Math.min(cap, world.outputTokens ?? 600),
         source: 'habit',
       }),
       cachedTokensOf: () => 0,

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Band } from '../../domain/tenant.ts'
 import { Backlog, type Share } from './backlog.ts'
+import { EPOCH_US } from './fading-scale.ts'
 
 interface Twin {
   readonly share: Share
@@ -131,6 +132,50 @@ describe('backlog', () => {
         },
       ),
       { numRuns: 300 },
+    )
+  })
+
+  it('solves for the wait with the flow of those who run out before', () => {
+    const move = fc.record({ tenant: fc.nat(6), cost: fc.integer({ min: 1, max: 5_000 }), isGranted: fc.boolean() })
+    const drainPerUs = 0.01
+    const now = 2_000_000
+    fc.assert(
+      fc.property(
+        fc.array(move, { minLength: 1, maxLength: 60 }),
+        fc.integer({ min: 1, max: 9_000 }),
+        (moves, cost) => {
+          const backlog = new Backlog()
+          const lanes = Array.from({ length: 7 }, (_, i) => ({ share: shareOf(2 * i, 0, 0), backlog: 0, flow: 0 }))
+          for (const { tenant, cost: moved, isGranted } of moves) {
+            const lane = lanes[tenant] as (typeof lanes)[number]
+            const ticket = { share: lane.share, band: 'standard' as const, cost: moved }
+            backlog.join(now, ticket)
+            if (isGranted) backlog.leave(ticket, now)
+            if (isGranted) lane.flow += moved
+            else lane.backlog += moved
+          }
+          const own = lanes[0] as (typeof lanes)[number]
+          const weightOf = (share: Share): number => share.org.weight as number
+          const x = (own.backlog + cost) / weightOf(own.share)
+          const xBefore = own.backlog / weightOf(own.share)
+          let ahead = own.backlog
+          let flow = 0
+          let room = 0
+          for (const other of lanes.slice(1)) {
+            const weight = weightOf(other.share)
+            if (other.backlog + other.flow === 0) continue
+            ahead += Math.min(other.backlog, weight * x)
+            if (other.backlog > weight * xBefore) continue
+            flow += other.flow / (EPOCH_US + now)
+            room += weight * xBefore - other.backlog
+          }
+          const atMost = (ahead + room) / drainPerUs
+          const naive = ahead === 0 ? 0 : flow >= drainPerUs ? atMost : Math.min(ahead / (drainPerUs - flow), atMost)
+          const asked = { share: own.share, band: 'standard' as const, cost }
+          const told = backlog.waitUs(now, asked, { drainPerUs, isOwnCounted: true })
+          expect(Math.abs(told - naive)).toBeLessThan(1e-6 * (1 + naive))
+        },
+      ),
     )
   })
 

@@ -16,6 +16,10 @@ import { type Member, NO_OTHERS, type Others, ShareLevel } from './share-level.t
  * left C and the drain rate D, the wait T solves D·T = Σ + min(Λ·T, C), that is T = min(Σ ÷ (D − Λ), (Σ + C) ÷ D). A
  * ticket with nothing of its own tenant before it is overtaken by nobody (C = 0).
  *
+ * Nor do backlogs say it all: who has just had a long turn owes it. Until the others have had as much per weight, they
+ * go first although nothing of its own waits, so its debt counts like backlog in what they are served meanwhile, and is
+ * no work itself. With 200 small tenants, whose lanes are mostly empty, debts are most of what makes one of them wait.
+ *
  * Shares are a tree, org → tenant → key, and so is the sum: what comes out among the keys takes the place of B_i + c
  * among the tenants of the org, and that among the orgs. Inside a tenant's share `interactive` goes first: a standard
  * ticket has all of its tenant's interactive backlog before it, an interactive one none of the standard.
@@ -40,11 +44,23 @@ export interface Newcomer {
   readonly share: Share
   readonly band: Band
   readonly cost: number
+  /** What it has had beyond its share and must see others have first. */
+  readonly debt?: Debt
 }
 
+/** Weighted tokens that a key, its tenant and its org have been served ahead of those beside them. */
+export interface Debt {
+  readonly key: number
+  readonly tenant: number
+  readonly org: number
+}
+
+const NO_DEBT: Debt = { key: 0, tenant: 0, org: 0 }
+
 interface TenantMember extends Member {
-  readonly interactive: ShareLevel<Member>
-  readonly others: ShareLevel<Member>
+  /** Made when the tenant first uses the band: most use one. */
+  interactive: ShareLevel<Member> | undefined
+  others: ShareLevel<Member> | undefined
 }
 
 interface OrgMember extends Member {
@@ -55,8 +71,8 @@ const makeKey = (slot: number): Member => ({ slot, weight: 1, backlog: 0, flow: 
 
 const makeTenant = (slot: number): TenantMember => ({
   ...makeKey(slot),
-  interactive: new ShareLevel(makeKey),
-  others: new ShareLevel(makeKey),
+  interactive: undefined,
+  others: undefined,
 })
 
 const makeOrg = (slot: number): OrgMember => ({ ...makeKey(slot), tenants: new ShareLevel(makeTenant) })
@@ -81,8 +97,7 @@ export class Backlog {
   join(now: Instant, { share, band, cost }: Newcomer): void {
     const { tenants } = this.#orgs.getOrMake(now, share.org.id)
     const tenant = tenants.getOrMake(now, share.tenant.id)
-    const keys = band === 'interactive' ? tenant.interactive : tenant.others
-    keys.join(now, share.key.id, { cost, weight: share.key.weight })
+    keysOf(tenant, band).join(now, share.key.id, { cost, weight: share.key.weight })
     tenants.join(now, share.tenant.id, { cost, weight: share.tenant.weight })
     this.#orgs.join(now, share.org.id, { cost, weight: share.org.weight ?? tenants.activeWeight })
   }
@@ -92,8 +107,7 @@ export class Backlog {
     const org = this.#orgs.get(share.org.id)
     const tenant = org?.tenants.get(share.tenant.id)
     assert(org !== undefined && tenant !== undefined, 'only who joined leaves')
-    const keys = band === 'interactive' ? tenant.interactive : tenant.others
-    keys.leave(share.key.id, cost, grantedAt)
+    keysOf(tenant, band).leave(share.key.id, cost, grantedAt)
     org.tenants.leave(share.tenant.id, cost, grantedAt)
     this.#orgs.leave(share.org.id, cost, grantedAt)
     if (share.org.weight === undefined && org.tenants.activeWeight > 0) {
@@ -124,28 +138,39 @@ export class Backlog {
   /** Up the tree: the work to be served until the newcomer is, and what the other orgs may still bring. */
   #climb(
     now: Instant,
-    { share, band, cost }: Newcomer,
+    { share, band, cost, debt = NO_DEBT }: Newcomer,
     how: { readonly isOwnCounted: boolean; readonly waitUs: number },
   ): { work: number; beside: Others; hasInflowBelow: boolean } {
     const org = this.#orgs.get(share.org.id)
     const tenant = org?.tenants.get(share.tenant.id)
     let work = cost
     let hasInflowBelow = false
-    const pass = (level: ShareLevel<Member> | undefined, node: ShareNode): void => {
-      const others = othersAt(now, level, node, work, cost)
+    const owed = how.isOwnCounted ? debt : NO_DEBT
+    const pass = (level: ShareLevel<Member> | undefined, node: ShareNode, owedHere: number): void => {
+      const others = othersAt(now, level, node, work + owedHere, cost)
       work += others.waiting + Math.min(others.inflowPerUs * how.waitUs, others.inflowMax)
       hasInflowBelow ||= others.inflowPerUs > 0 && others.inflowMax > 0
     }
     if (how.isOwnCounted && tenant !== undefined) {
       const keys = band === 'interactive' ? tenant.interactive : tenant.others
-      work += keys.get(share.key.id)?.backlog ?? 0
-      pass(keys, share.key)
-      if (band !== 'interactive') work += tenant.interactive.backlog
+      work += keys?.get(share.key.id)?.backlog ?? 0
+      pass(keys, share.key, owed.key)
+      if (band !== 'interactive') work += tenant.interactive?.backlog ?? 0
     }
-    pass(org?.tenants, share.tenant)
-    const beside = othersAt(now, this.#orgs, { id: share.org.id, weight: orgWeightOf(share, org) }, work, cost)
+    pass(org?.tenants, share.tenant, owed.tenant)
+    const orgNode = { id: share.org.id, weight: orgWeightOf(share, org) }
+    const beside = othersAt(now, this.#orgs, orgNode, work + owed.org, cost)
     return { work: work + beside.waiting, beside, hasInflowBelow }
   }
+}
+
+function keysOf(tenant: TenantMember, band: Band): ShareLevel<Member> {
+  if (band === 'interactive') {
+    tenant.interactive ??= new ShareLevel(makeKey)
+    return tenant.interactive
+  }
+  tenant.others ??= new ShareLevel(makeKey)
+  return tenant.others
 }
 
 /** As it would be with the newcomer waiting. */

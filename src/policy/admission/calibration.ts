@@ -16,11 +16,14 @@ import type { Calibrated, Patience, Prediction } from './feasibility.ts'
  * the target even when the world drifts or answers back. Three things keep the loop stable. A ratio, unlike a
  * difference, does not depend on how full the pool is. A late ticket that today's terms would not have admitted
  * teaches the level nothing, so a herd that was let in together counts once. And only *tight* tickets (predicted to
- * use a good part of their patience) form the quantiles, because it is on them that the margin decides; bias and
- * margin together never rise so far that no tight ones are admitted, so it always goes on learning.
+ * use a good part of their patience) form the quantiles and lower the level, because it is on them that the margin
+ * decides: a quiet night does not wear it off. Bias and margin together never rise so far that no tight tickets are
+ * admitted, so it always goes on learning.
  *
  * Expired and evicted tickets count as infinitely late (they are what censoring would hide); cancelled ones are not
- * observed. Fewer than 24 tight samples in a cell: those of all sizes; fewer there too: bias 1 and the floor.
+ * observed. Decisions go by class, over all sizes: they share a queue, and were each size to have terms of its own, the
+ * one with the luckiest would take all of it. Sizes are kept for the report. Fewer than 24 tight samples: bias 1 and the
+ * floor.
  *
  * Memory: pools × classes × 5 sizes × 2 promises, 0.5 kB each, with a bound. It does not touch decisions already made.
  *
@@ -44,10 +47,16 @@ export const CALIBRATION_DEFAULTS = {
   samplesMin: 24,
   /** Step of the level: one late ticket in a row of 33 leaves it where it was. */
   levelStep: 0.01,
-  levelMin: 0.9,
+  /** Lower than this it would forget in quiet times what it needs in the first seconds of a burst. */
+  levelMin: 0.85,
   levelMax: 0.995,
-  /** A bias beyond these is a broken model; admission goes on with the bound and the coverage tells. */
-  biasMin: 0.5,
+  /**
+   * Predictions are never made rosier than they are. What is learned comes seconds after what it is learned from; a
+   * pool that has just become faster would be promised twice what it has gained. And nothing is lost: a queue shorter
+   * than could be afforded keeps the engines as busy as a longer one.
+   */
+  biasMin: 1,
+  /** A bias beyond this is a broken model; admission goes on with the bound and the coverage tells. */
   biasMax: 2,
   /** Cells kept at most (pool × class × size): more than any sane configuration has. */
   cellsMax: 1_024,
@@ -103,11 +112,10 @@ export class Calibration {
   }
 
   termsFor(cell: CalibrationCell): { readonly ttft: Calibrated; readonly finish: Calibrated } {
-    const own = this.#cells.get(sizedName(cell))
     const parent = this.#cells.get(classNameOf(cell))
     return {
-      ttft: own?.ttft.terms() ?? parent?.ttft.terms() ?? this.#unknown(),
-      finish: own?.finish.terms() ?? parent?.finish.terms() ?? this.#unknown(),
+      ttft: parent?.ttft.terms() ?? this.#unknown(),
+      finish: parent?.finish.terms() ?? this.#unknown(),
     }
   }
 
@@ -214,11 +222,12 @@ class Trust {
     if (!Number.isFinite(patienceUs) || !Number.isFinite(predictedUs)) return
     const isLate = actualUs > patienceUs
     const wouldBeAdmitted = predictedUs * terms.biasRatio <= patienceUs * (1 - terms.marginRatio)
-    if (!isLate || wouldBeAdmitted) {
+    const isTight = predictedUs >= tightRatio * patienceUs
+    if (isLate ? wouldBeAdmitted : isTight) {
       const step = levelStep * (isLate ? coverageTarget : coverageTarget - 1)
       this.#level = Math.min(levelMax, Math.max(levelMin, this.#level + step))
     }
-    if (predictedUs >= tightRatio * patienceUs) {
+    if (isTight) {
       this.#ratios.observe(Math.min(RATIO_MAX, (actualUs / predictedUs) * RATIO_UNIT))
     }
     this.#terms = undefined

@@ -17,9 +17,21 @@ import { DrainRate, type DrainRateOptions } from './drain-rate.ts'
  * Example: 900 weighted tokens ahead, two replicas at 0.015 a microsecond: 900 ÷ 0.03 = 30 ms; with no room and a
  * cost of 300, 40 ms.
  */
-export interface WaitQuestion extends Newcomer {
+/** In cost, as fairness counts, and in what it takes of an engine's time, if that is known; else cost stands for both. */
+export interface Waiting extends Newcomer {
+  readonly shareUs?: number | undefined
+}
+
+export interface WaitQuestion extends Waiting {
   /** Could a replica begin it at once, were it first in line? */
   readonly hasRoom: boolean
+  readonly replicaCount: number
+}
+
+export interface Begun {
+  readonly grantedAt: Instant
+  readonly cost: number
+  readonly shareUs?: number | undefined
   readonly replicaCount: number
 }
 
@@ -27,9 +39,15 @@ export class PredictedWait {
   readonly #shared = new Backlog()
   readonly #offline = new Backlog()
   readonly #drain: DrainRate
+  #waitingSince: Instant = 0
+  /** Time of engines that everything waiting will take. */
+  #shareUs = 0
+  /** Of what waited last. */
+  #costPerShareUs: number
 
   /** The prior: weighted tokens per microsecond that one replica should do, from its step-time model. */
-  constructor(priorPerReplicaUs: number, options: Partial<DrainRateOptions> = {}) {
+  constructor(priorPerReplicaUs: number, options: Partial<DrainRateOptions & { costPerShareUs: number }> = {}) {
+    this.#costPerShareUs = options.costPerShareUs ?? 1
     this.#drain = new DrainRate(priorPerReplicaUs, options)
   }
 
@@ -42,28 +60,44 @@ export class PredictedWait {
   }
 
   /** From admission on, ready or not: what is admitted is seen by the next decision. */
-  join(now: Instant, ticket: Newcomer): void {
-    if (this.backlogCost === 0) this.#drain.startedWaiting(now)
+  join(now: Instant, ticket: Waiting): void {
+    if (this.backlogCost === 0) {
+      this.#shareUs = 0
+      this.#waitingSince = now
+      this.#drain.startedWaiting(now)
+    }
+    this.#shareUs += shareOf(ticket)
     this.#backlogOf(ticket.band).join(now, ticket)
   }
 
   /** It got its turn: with the share, band and cost that it joined with. */
-  granted(now: Instant, ticket: Newcomer): void {
+  granted(now: Instant, ticket: Waiting): void {
+    this.#shareUs -= shareOf(ticket)
     this.#backlogOf(ticket.band).leave(ticket, now)
   }
 
   /** It left without a turn: expired, evicted, cancelled, or refused after all. */
-  withdrawn(ticket: Newcomer): void {
+  withdrawn(ticket: Waiting): void {
+    this.#shareUs -= shareOf(ticket)
     this.#backlogOf(ticket.band).leave(ticket, undefined)
   }
 
-  /** A ticket (or a part of it) was completed, at its predicted cost. */
-  completed(now: Instant, done: { readonly cost: number; readonly replicaCount: number }): void {
-    if (this.backlogCost > 0) this.#drain.observe(now, done)
+  /**
+   * A ticket's prompt is done and its answer has begun: its predicted cost counts as worked off, if all of that was
+   * done while others waited. What had its turn before they came was half done when the time began to count; at the
+   * short waits of an ordinary day it would make the pool look several times as fast as it is.
+   */
+  begun(now: Instant, done: Begun): void {
+    if (this.backlogCost === 0 || done.grantedAt < this.#waitingSince) return
+    this.#drain.observe(now, { cost: shareOf(done), replicaCount: done.replicaCount })
   }
 
+  /** In cost: engines drain their own time, and what waits has so much cost to it. */
   drainPerUs(now: Instant, replicaCount: number): number {
-    return this.#drain.perUs(now, replicaCount, this.backlogCost > 0)
+    const perUs = this.#drain.perUs(now, replicaCount, this.backlogCost > 0)
+    const costPerShareUs = this.backlogCost > 0 ? this.backlogCost / this.#shareUs : this.#costPerShareUs
+    this.#costPerShareUs = costPerShareUs
+    return perUs * costPerShareUs
   }
 
   waitUs(now: Instant, question: WaitQuestion): number {
@@ -87,3 +121,6 @@ export class PredictedWait {
     return band === 'offline' ? this.#offline : this.#shared
   }
 }
+
+const shareOf = (ticket: { readonly cost: number; readonly shareUs?: number | undefined }): number =>
+  ticket.shareUs ?? ticket.cost

@@ -78,14 +78,14 @@ export class ShareLevel<M extends Member> {
     return this.#members.get(id)
   }
 
-  /** A new member counts as seen now: the hand must not forget it before its first ticket. */
+  /** Whoever is asked for counts as seen now, new or not: the hand must not forget it before its ticket has joined. */
   getOrMake(now: Instant, id: string): M {
     let member = this.#members.get(id)
     if (member === undefined) {
       member = this.#makeMember(this.#freeSlots.pop() ?? this.#slotCount++)
-      member.flowedAt = now
       this.#members.set(id, member)
     }
+    member.flowedAt = now
     return member
   }
 

@@ -21,9 +21,7 @@ export class Book {
   readonly #onBacklogChange: BacklogObserver | undefined
   readonly #waiting = new Map<string, Candidate>()
   readonly #held = new Map<number, Candidate>()
-  readonly #byExpiry = new IndexedHeap<Candidate>(
-    (a, b) => a.expiresAt < b.expiresAt || (a.expiresAt === b.expiresAt && a.sequence < b.sequence),
-  )
+  readonly #byExpiry = new IndexedHeap<Candidate>()
   #leaseId = 0
   #returnedCount = 0
 
@@ -42,21 +40,22 @@ export class Book {
   }
 
   nextExpiryAt(): number | undefined {
-    return this.#byExpiry.peek()?.expiresAt
+    return this.#byExpiry.peekKey()
   }
 
   nextExpired(now: number): Candidate | undefined {
-    const first = this.#byExpiry.peek()
-    return first !== undefined && first.expiresAt <= now ? first : undefined
+    const at = this.#byExpiry.peekKey()
+    return at !== undefined && at <= now ? this.#byExpiry.peek() : undefined
   }
 
   enqueue(pool: PoolState, candidate: Candidate): void {
-    assert(!this.#waiting.has(candidate.ticketId), 'a ticket waits in one place')
+    const before = this.#waiting.size
     this.#waiting.set(candidate.ticketId, candidate)
+    assert(this.#waiting.size > before, 'a ticket waits in one place')
     candidate.lane.add(candidate)
     this.buffer.admit(candidate.lane)
     // A ticket that never expires needs no place among the expiries.
-    if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate)
+    if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate, candidate.expiresAt)
     this.#moveQueued(pool, candidate.lane, 1, candidate.estimate)
   }
 
@@ -75,7 +74,7 @@ export class Book {
   }
 
   /** It gets its turn: charged with the predicted cost, or with its input alone where the order asks for that. */
-  grant(now: number, pool: PoolState, candidate: Candidate, room: ReplicaRoom): Lease {
+  grant(pool: PoolState, candidate: Candidate, room: ReplicaRoom): Lease {
     assert(room.fits(candidate.estimate), 'L2: no lease beyond what a replica may hold')
     const { lane, estimate } = candidate
     lane.take(candidate)
@@ -86,13 +85,19 @@ export class Book {
     candidate.chargedCost = fairness.isChargedAhead ? estimate.cost : Math.max(0, estimate.cost - ahead)
     fairness.takeTurn(lane, candidate.chargedCost)
     candidate.room = room
-    candidate.grantedAt = now
     room.ledger.hold(estimate)
     this.#moveHeld(pool, lane, 1, estimate.cost)
     pool.grantedCount++
     const lease: Lease = { id: ++this.#leaseId, ticketId: candidate.ticketId, replica: room.replica }
     this.#held.set(lease.id, candidate)
     return lease
+  }
+
+  /** Its first token has come: the next prompt may go to that replica. */
+  begin(candidate: Candidate): void {
+    if (candidate.hasBegun || candidate.room === undefined) return
+    candidate.hasBegun = true
+    candidate.room.ledger.begin(candidate.estimate)
   }
 
   /** Output so far: what goes beyond the charge is charged, and KV room is held for what goes beyond the room. */
@@ -120,10 +125,9 @@ export class Book {
   }
 
   /** The attempt is over: the account is trued up, the room is free again, and the limit learns. */
-  giveBack(now: number, pool: PoolState, leaseId: number, measured: Measured): ReplicaRoom {
-    const candidate = this.#held.get(leaseId)
-    assert(candidate !== undefined && candidate.room !== undefined, 'L2: a lease is returned once')
+  giveBack(now: number, pool: PoolState, candidate: Candidate, leaseId: number, measured: Measured): ReplicaRoom {
     const { lane, room, estimate } = candidate
+    assert(room !== undefined, 'who holds a lease has room at a replica')
     this.#held.delete(leaseId)
     this.#returnedCount++
     candidate.state = 'gone'
@@ -133,6 +137,7 @@ export class Book {
       const { firstTokenUs, meanTokenUs } = measured
       room.limit.observe(now, { firstTokenUs, meanTokenUs, isDropped: measured.ending !== 'finished' }, room.ledger)
     }
+    this.begin(candidate)
     room.ledger.drop(estimate, candidate.grownKvTokens)
     return room
   }
@@ -157,14 +162,11 @@ export class Book {
   #moveQueued(pool: PoolState, lane: PoolLane, sign: 1 | -1, estimate: Estimate): void {
     const { backlog } = lane
     const cost = sign * estimate.cost
-    const engineUs = sign * estimate.engineUs
     backlog.queuedCount += sign
     pool.queuedCount += sign
     // Exactly nothing when nothing waits, whatever rounding left behind.
     backlog.queuedCost = backlog.queuedCount === 0 ? 0 : backlog.queuedCost + cost
-    backlog.queuedEngineUs = backlog.queuedCount === 0 ? 0 : backlog.queuedEngineUs + engineUs
     pool.queuedCost = pool.queuedCount === 0 ? 0 : pool.queuedCost + cost
-    pool.queuedEngineUs = pool.queuedCount === 0 ? 0 : pool.queuedEngineUs + engineUs
     this.#onBacklogChange?.(pool.id, lane.tenantId, backlog.weight, cost, lane.band)
   }
 

@@ -1,7 +1,8 @@
 import type { Book } from './book.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
-import { type Effect, NO_EFFECTS, type Offer, type Offered, type RefusedCode } from './offer.ts'
+import type { EffectBuffer } from './effect-buffer.ts'
+import { NO_EFFECTS, type Offer, type Offered, type RefusedCode } from './offer.ts'
 import type { PoolState } from './pool-state.ts'
 
 /**
@@ -49,7 +50,7 @@ export function evictTail(
   pool: PoolState,
   lane: PoolLane,
   code: 'queue-full' | 'lane-full',
-  effects: Effect[],
+  effects: EffectBuffer,
 ): boolean {
   const tail = lane.tail() as Candidate
   const wasHead = lane.head() === tail

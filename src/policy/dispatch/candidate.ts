@@ -10,7 +10,6 @@ export interface BacklogView {
   readonly weight: number
   readonly queuedCount: number
   readonly queuedCost: number
-  readonly queuedEngineUs: number
   readonly heldCount: number
   readonly heldCost: number
 }
@@ -20,7 +19,6 @@ export class Backlog implements BacklogView {
   weight: number
   queuedCount = 0
   queuedCost = 0
-  queuedEngineUs = 0
   heldCount = 0
   heldCost = 0
 
@@ -30,21 +28,22 @@ export class Backlog implements BacklogView {
   }
 }
 
-/** One tenant's part of the shared buffer, while it has anything queued. */
+/** One tenant's part of the shared buffer. */
 export interface BufferShare extends HeapItem {
-  readonly tenantId: string
   /** Among equals, whoever has had something queued for longer yields first. */
-  readonly ordinal: number
+  sequence: number
   weight: number
   count: number
-  readonly lanes: Set<PoolLane>
+  readonly lanes: PoolLane[]
 }
 
 /** A lane as the dispatcher sees it: with its tenant's backlog and its place in the rule for big heads. */
 export class PoolLane extends Lane {
   readonly backlog: Backlog
   heldCount = 0
-  /** Its tenant's part of the shared buffer, while anything waits here. */
+  /** Sweeps of idle lanes that the pool had made when it was last used. */
+  usedIn = 0
+  /** Its tenant's part of the shared buffer; set by the buffer it is attached to. */
   bufferShare: BufferShare | undefined = undefined
   /** Its head had its turn and fitted nowhere: it is owed the turn and stands outside the order until it fits. */
   isOwed = false
@@ -63,9 +62,11 @@ export class PoolLane extends Lane {
 export class Candidate extends Waiter {
   declare readonly lane: PoolLane
   readonly prefixHashes: readonly number[] | undefined
+  readonly sessionHash: number | undefined
   readonly avoidReplicaId: string | undefined
   room: ReplicaRoom | undefined = undefined
-  grantedAt = 0
+  /** Its first token has come. */
+  hasBegun = false
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */
@@ -76,6 +77,7 @@ export class Candidate extends Waiter {
   constructor(offer: Offer, place: CandidatePlace) {
     super(offer, place)
     this.prefixHashes = offer.prefixHashes
+    this.sessionHash = offer.sessionHash
     this.avoidReplicaId = offer.avoidReplicaId
   }
 }

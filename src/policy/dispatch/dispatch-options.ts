@@ -16,8 +16,7 @@ export const DISPATCHER_DEFAULTS = {
   outputTokenCost: 4,
   /**
    * An answer that has passed its prediction is expected to go on for so much of what it has: half, because lengths
-   * are long-tailed. Measured (bench/micro/fairness-gap.ts) it brings the gap of varied lengths nearer to that of true
-   * ones than no expectation does, and an answer is charged a few times instead of at every token.
+   * are long-tailed. So it is charged a few times and not at every token, and no less fairly (docs/adr/0003).
    */
   overrunRatio: 0.5,
   /** KV tokens by which the room of an answer longer than predicted grows: one block of the engine. */

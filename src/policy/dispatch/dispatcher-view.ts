@@ -14,7 +14,6 @@ export interface PoolView {
   readonly fairness: string
   readonly queuedCount: number
   readonly queuedCost: number
-  readonly queuedEngineUs: number
   readonly heldCount: number
   readonly heldCost: number
   /** Lanes whose head had a turn and no room. */
@@ -43,7 +42,6 @@ export function viewOf(pool: PoolState): PoolView {
     fairness: pool.foreground.fairness.name,
     queuedCount: pool.queuedCount,
     queuedCost: pool.queuedCost,
-    queuedEngineUs: pool.queuedEngineUs,
     heldCount: pool.heldCount,
     heldCost: pool.heldCost,
     owedCount: pool.foreground.owed.length + pool.leftover.owed.length,
@@ -64,6 +62,6 @@ export function viewOf(pool: PoolState): PoolView {
 }
 
 function copyOf(backlog: BacklogView): BacklogView {
-  const { tenantId, weight, queuedCount, queuedCost, queuedEngineUs, heldCount, heldCost } = backlog
-  return { tenantId, weight, queuedCount, queuedCost, queuedEngineUs, heldCount, heldCost }
+  const { tenantId, weight, queuedCount, queuedCost, heldCount, heldCost } = backlog
+  return { tenantId, weight, queuedCount, queuedCost, heldCount, heldCost }
 }

@@ -1,13 +1,14 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
-import type { FairnessName, WeightChange } from '../fairness/fairness.ts'
+import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
 import type { Gauges } from '../limits/ledger.ts'
 import { Book } from './book.ts'
 import { evictTail, refusalOf, whoYields } from './bounds.ts'
 import { type BacklogObserver, type BacklogView, Candidate, PoolLane } from './candidate.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
+import { EffectBuffer } from './effect-buffer.ts'
 import { FleetState, type ReplicaChange } from './fleet-state.ts'
 import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
 import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered } from './offer.ts'
@@ -46,15 +47,17 @@ export interface DispatcherParts {
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
+  readonly #effects = new EffectBuffer()
   readonly #book: Book
   readonly #turns: TurnGiver
-  readonly #fleet = new FleetState()
+  readonly #fleet: FleetState
   #sequence = 0
 
   constructor(parts: DispatcherParts = {}) {
     this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
     this.#book = new Book(this.#options, parts.onBacklogChange)
-    this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded())
+    this.#fleet = new FleetState(this.#book.buffer)
+    this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded(), this.#effects)
   }
 
   // ── tickets ──
@@ -64,18 +67,17 @@ export class Dispatcher {
     const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
-    const effects: Effect[] = []
     const candidate = this.#enqueue(pool, offer, false)
-    this.#turns.give(now, pool, effects)
-    if (candidate.state === 'held') return { kind: 'queued', effects }
+    this.#turns.give(now, pool)
+    if (candidate.state === 'held') return { kind: 'queued', effects: this.#effects.take() }
     const yields = whoYields(this.#book, this.#options, candidate)
-    if (yields === undefined) return { kind: 'queued', effects }
+    if (yields === undefined) return { kind: 'queued', effects: this.#effects.take() }
     if (yields instanceof PoolLane) {
-      this.#evict(now, yields, 'queue-full', effects)
-      return { kind: 'queued', effects }
+      this.#evict(now, yields, 'queue-full')
+      return { kind: 'queued', effects: this.#effects.take() }
     }
-    this.#leave(now, candidate, effects)
-    return { ...yields, effects }
+    this.#leave(now, candidate)
+    return { ...yields, effects: this.#effects.take() }
   }
 
   /**
@@ -87,13 +89,12 @@ export class Dispatcher {
     const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
-    const effects: Effect[] = []
     const { lane } = this.#enqueue(pool, offer, true)
-    this.#turns.give(now, pool, effects)
-    while (!lane.isWithin(this.#options.lanes)) this.#evict(now, lane, 'lane-full', effects)
+    this.#turns.give(now, pool)
+    while (!lane.isWithin(this.#options.lanes)) this.#evict(now, lane, 'lane-full')
     const longest = this.#book.buffer.isOver ? this.#book.buffer.longest() : undefined
-    if (longest !== undefined) this.#evict(now, longest, 'queue-full', effects)
-    return { kind: 'queued', effects }
+    if (longest !== undefined) this.#evict(now, longest, 'queue-full')
+    return { kind: 'queued', effects: this.#effects.take() }
   }
 
   /** Retrieval and screening are done: the ticket may have its turn, with what it is now known to need. */
@@ -101,20 +102,26 @@ export class Dispatcher {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined || candidate.state !== 'unready') return NO_EFFECTS
     const pool = this.#poolOf(candidate.lane)
-    const effects: Effect[] = []
     this.#book.markReady(pool, candidate, estimate ?? candidate.estimate)
     pool.sync(candidate.lane)
-    this.#turns.give(now, pool, effects)
-    return effects
+    this.#turns.give(now, pool)
+    return this.#effects.take()
   }
 
   /** The ticket no longer wants a turn. One that already has its lease gives that back through `release`. */
   withdraw(now: number, ticketId: string): readonly Effect[] {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined) return NO_EFFECTS
-    const effects: Effect[] = []
-    this.#leave(now, candidate, effects)
-    return effects
+    this.#leave(now, candidate)
+    return this.#effects.take()
+  }
+
+  /** The first token has come: its prompt no longer stands before others at its replica. */
+  begin(now: number, leaseId: number): readonly Effect[] {
+    const candidate = this.#book.held(leaseId)
+    if (candidate?.room === undefined) return NO_EFFECTS
+    this.#book.begin(candidate)
+    return this.#giveIn(now, this.#fleet.grow(candidate.room))
   }
 
   /** Output so far: what goes beyond the prediction is charged as it comes. */
@@ -129,7 +136,7 @@ export class Dispatcher {
     const candidate = this.#book.held(leaseId)
     assert(candidate !== undefined, 'L2: a lease is returned once')
     const pool = this.#poolOf(candidate.lane)
-    const room = this.#book.giveBack(now, pool, leaseId, measured)
+    const room = this.#book.giveBack(now, pool, candidate, leaseId, measured)
     return this.#giveIn(now, this.#fleet.grow(room))
   }
 
@@ -180,16 +187,15 @@ export class Dispatcher {
   }
 
   onWakeup(now: number): readonly Effect[] {
-    const effects: Effect[] = []
     const changed = new Set<PoolState>()
     for (let due = this.#book.nextExpired(now); due !== undefined; due = this.#book.nextExpired(now)) {
       const pool = this.#poolOf(due.lane)
-      this.#turns.expire(pool, due, effects)
+      this.#turns.expire(pool, due)
       changed.add(pool)
     }
     this.#fleet.lapse(now, changed)
-    for (const pool of changed) this.#turns.give(now, pool, effects)
-    return effects
+    for (const pool of changed) this.#turns.give(now, pool)
+    return this.#effects.take()
   }
 
   // ── what others may know ──
@@ -206,6 +212,13 @@ export class Dispatcher {
 
   hasIdleReplica(poolId: string, estimate: Estimate): boolean {
     return this.#fleet.pools.get(poolId)?.hasIdleReplica(estimate) ?? false
+  }
+
+  /** What one key, its tenant and its org have had ahead of others and must wait for. */
+  debtOf(poolId: string, keyId: string, band: Band): Debt {
+    const pool = this.#fleet.pools.get(poolId)
+    const lane = pool?.laneOf(keyId, BANDS.indexOf(band))
+    return pool === undefined || lane === undefined ? NO_DEBT : pool.sideOf(lane).fairness.debtOf(lane)
   }
 
   /** What waits in one key's lane. */
@@ -239,24 +252,23 @@ export class Dispatcher {
     return candidate
   }
 
-  #leave(now: number, candidate: Candidate, effects: Effect[]): void {
+  #leave(now: number, candidate: Candidate): void {
     const pool = this.#poolOf(candidate.lane)
     const wasHead = candidate.lane.head() === candidate
     this.#book.dismiss(pool, candidate)
     pool.sync(candidate.lane)
     // A smaller head may stand behind a big one that went.
-    if (wasHead) this.#turns.give(now, pool, effects)
+    if (wasHead) this.#turns.give(now, pool)
   }
 
-  #evict(now: number, lane: PoolLane, code: 'queue-full' | 'lane-full', effects: Effect[]): void {
+  #evict(now: number, lane: PoolLane, code: 'queue-full' | 'lane-full'): void {
     const pool = this.#poolOf(lane)
-    if (evictTail(this.#book, pool, lane, code, effects)) this.#turns.give(now, pool, effects)
+    if (evictTail(this.#book, pool, lane, code, this.#effects)) this.#turns.give(now, pool)
   }
 
   #giveIn(now: number, pool: PoolState | undefined): readonly Effect[] {
     if (pool === undefined || pool.queuedCount === 0) return NO_EFFECTS
-    const effects: Effect[] = []
-    this.#turns.give(now, pool, effects)
-    return effects
+    this.#turns.give(now, pool)
+    return this.#effects.take()
   }
 }

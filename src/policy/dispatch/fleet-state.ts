@@ -3,6 +3,7 @@ import type { FairnessName } from '../fairness/fairness.ts'
 import type { Gauges } from '../limits/ledger.ts'
 import { PoolState } from './pool-state.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
+import type { SharedBuffer } from './shared-buffer.ts'
 
 /**
  * What is there to run on, as the dispatcher knows it? The pools and their replicas, and which of them carry reported
@@ -18,12 +19,17 @@ export class FleetState {
   readonly pools = new Map<string, PoolState>()
   readonly #rooms = new Map<string, ReplicaRoom>()
   readonly #reported = new Set<ReplicaRoom>()
+  readonly #buffer: SharedBuffer
   #ordinal = 0
+
+  constructor(buffer: SharedBuffer) {
+    this.#buffer = buffer
+  }
 
   addPool(poolId: string, fairness: FairnessName): PoolState {
     const known = this.pools.get(poolId)
     if (known !== undefined) return known
-    const pool = new PoolState(poolId, fairness)
+    const pool = new PoolState(poolId, fairness, this.#buffer)
     this.pools.set(poolId, pool)
     return pool
   }

@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { Book } from './book.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
-import type { Effect } from './offer.ts'
+import type { EffectBuffer } from './effect-buffer.ts'
 import type { Placer } from './placer.ts'
 import type { PoolState, Side } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -21,83 +21,85 @@ export class TurnGiver {
   readonly #book: Book
   readonly #options: DispatcherOptions
   readonly #placer: Placer
+  readonly #effects: EffectBuffer
   readonly #fitting: ReplicaRoom[] = []
 
-  constructor(book: Book, options: DispatcherOptions, placer: Placer) {
+  constructor(book: Book, options: DispatcherOptions, placer: Placer, effects: EffectBuffer) {
     this.#book = book
     this.#options = options
     this.#placer = placer
+    this.#effects = effects
   }
 
-  give(now: number, pool: PoolState, effects: Effect[]): void {
+  give(now: number, pool: PoolState): void {
     // Where every slot is taken, an arrival costs nothing more than its place in the queue.
     if (pool.open.length === 0 && pool.foreground.owed.length === 0 && pool.leftover.owed.length === 0) return
-    this.#giveSide(now, pool, pool.foreground, effects)
-    this.#giveSide(now, pool, pool.leftover, effects)
+    this.#giveSide(now, pool, pool.foreground)
+    this.#giveSide(now, pool, pool.leftover)
     this.#reserveForSkipped(pool)
   }
 
-  expire(pool: PoolState, candidate: Candidate, effects: Effect[]): void {
+  expire(pool: PoolState, candidate: Candidate): void {
     this.#book.dismiss(pool, candidate)
     pool.sync(candidate.lane)
-    effects.push({
+    this.#effects.push({
       kind: 'expired',
       ticketId: candidate.ticketId,
       because: 'no turn came before its time to wait was over',
     })
   }
 
-  #giveSide(now: number, pool: PoolState, side: Side, effects: Effect[]): void {
+  #giveSide(now: number, pool: PoolState, side: Side): void {
     do {
-      if (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth) this.#giveOwed(now, pool, side, effects)
-      this.#giveInOrder(now, pool, side, effects)
+      if (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth) this.#giveOwed(now, pool, side)
+      this.#giveInOrder(now, pool, side)
       // A reservation that ended on the way opens its replica to those who were passed over before.
     } while (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth)
   }
 
-  #giveOwed(now: number, pool: PoolState, side: Side, effects: Effect[]): void {
+  #giveOwed(now: number, pool: PoolState, side: Side): void {
     side.lookedAt = pool.roomGrowth
     for (let i = 0; i < side.owed.length; ) {
       const lane = side.owed[i] as PoolLane
       const head = lane.head() as Candidate
-      if (!this.#tryTurn(now, pool, head, effects)) i++
+      if (!this.#tryTurn(now, pool, head)) i++
     }
   }
 
-  #giveInOrder(now: number, pool: PoolState, side: Side, effects: Effect[]): void {
+  #giveInOrder(now: number, pool: PoolState, side: Side): void {
     while (pool.open.length > 0) {
       const lane = side.fairness.next() as PoolLane | undefined
       if (lane === undefined) return
-      if (this.#tryTurn(now, pool, lane.head() as Candidate, effects)) continue
+      if (this.#tryTurn(now, pool, lane.head() as Candidate)) continue
       if (side.owed.length >= this.#options.lookAheadMax) return
       pool.owe(lane)
     }
   }
 
   /** True when the head left its lane: granted, expired, or evicted because nothing is big enough any more. */
-  #tryTurn(now: number, pool: PoolState, head: Candidate, effects: Effect[]): boolean {
+  #tryTurn(now: number, pool: PoolState, head: Candidate): boolean {
     if (head.expiresAt <= now) {
-      this.expire(pool, head, effects)
+      this.expire(pool, head)
       return true
     }
     const room = this.#place(now, pool, head)
     if (room !== undefined) {
-      this.#grant(now, pool, head, room, effects)
+      this.#grant(pool, head, room)
       return true
     }
     if (pool.canEverFit(head.estimate)) return false
     this.#book.dismiss(pool, head)
     pool.sync(head.lane)
     const because = 'it fits no replica that is left, even alone'
-    effects.push({ kind: 'evicted', ticketId: head.ticketId, code: 'fits-no-replica', because })
+    this.#effects.push({ kind: 'evicted', ticketId: head.ticketId, code: 'fits-no-replica', because })
     return true
   }
 
-  #grant(now: number, pool: PoolState, head: Candidate, room: ReplicaRoom, effects: Effect[]): void {
-    const lease = this.#book.grant(now, pool, head, room)
+  #grant(pool: PoolState, head: Candidate, room: ReplicaRoom): void {
+    const lease = this.#book.grant(pool, head, room)
     pool.sync(head.lane)
     pool.refreshOpen(room)
-    effects.push({ kind: 'granted', ticketId: head.ticketId, lease, because: this.#placer.because })
+    this.#effects.push({ kind: 'granted', ticketId: head.ticketId, lease, because: this.#placer.because })
   }
 
   #place(now: number, pool: PoolState, head: Candidate): ReplicaRoom | undefined {

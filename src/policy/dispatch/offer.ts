@@ -22,6 +22,8 @@ export interface Offer {
   readonly isReady: boolean
   /** Names of the prompt's leading blocks, for placers that look at prefixes. */
   readonly prefixHashes?: readonly number[]
+  /** Names the conversation, for placers that keep one together. */
+  readonly sessionHash?: number
   /** A second attempt goes elsewhere, as long as there is an elsewhere. */
   readonly avoidReplicaId?: string
 }

@@ -6,6 +6,7 @@ import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import { Backlog, type Candidate, PoolLane } from './candidate.ts'
 import type { ReplicaRoom } from './replica-room.ts'
+import type { SharedBuffer } from './shared-buffer.ts'
 
 /**
  * What does one pool consist of right now? Its lanes in two orders of turns (one for interactive and standard, one for
@@ -35,7 +36,6 @@ export interface PoolFacts {
   readonly id: string
   readonly queuedCount: number
   readonly queuedCost: number
-  readonly queuedEngineUs: number
   readonly heldCount: number
   readonly heldCost: number
   readonly readyReplicaCount: number
@@ -52,7 +52,6 @@ export class PoolState implements PoolFacts {
   reservation: Reservation | undefined = undefined
   queuedCount = 0
   queuedCost = 0
-  queuedEngineUs = 0
   heldCount = 0
   heldCost = 0
   readyReplicaCount = 0
@@ -64,10 +63,14 @@ export class PoolState implements PoolFacts {
   #laneCount = 0
   /** So many lanes, and the idle ones are looked for. */
   #sweepAt = LANES_BEFORE_SWEEP
+  #sweepCount = 0
   readonly #lanes = new Map<string, Array<PoolLane | undefined>>()
 
-  constructor(id: string, fairness: FairnessName) {
+  readonly #buffer: SharedBuffer
+
+  constructor(id: string, fairness: FairnessName, buffer: SharedBuffer) {
     this.id = id
+    this.#buffer = buffer
     this.foreground = { fairness: makeFairness(fairness), owed: [], lookedAt: 0 }
     this.leftover = { fairness: makeFairness(fairness), owed: [], lookedAt: 0 }
   }
@@ -94,7 +97,10 @@ export class PoolState implements PoolFacts {
 
   laneFor(tenant: Tenant, key: Key, band: Band, bandRank: number): PoolLane {
     const known = this.#lanes.get(key.id)?.[bandRank]
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      known.usedIn = this.#sweepCount
+      return known
+    }
     if (this.#laneCount >= this.#sweepAt) this.#forgetIdleLanes()
     const lane = this.#makeLane(tenant, key, band)
     const bands = this.#lanes.get(key.id) ?? [undefined, undefined, undefined]
@@ -111,14 +117,17 @@ export class PoolState implements PoolFacts {
     }
     const name = { poolId: this.id, orgId: tenant.orgId, tenantId: tenant.id, keyId: key.id, keyWeight: key.weight }
     const lane = new PoolLane({ ...name, tenantWeight: backlog.weight, band }, backlog)
+    lane.usedIn = this.#sweepCount
     this.sideOf(lane).fairness.attach(lane)
+    this.#buffer.attach(lane)
     this.#laneCount++
     return lane
   }
 
   /**
-   * Forgets lanes that hold nothing and owe nothing, and their tenants' records with them. O(lanes), but only after as
-   * many new lanes as it left the last time: tenants that come once and never again cost no memory for ever.
+   * Forgets lanes that hold nothing, owe nothing and were not used since the last sweep, and their tenants' records
+   * with them. O(lanes), but only after as many new lanes as the last sweep left: tenants that come once and never
+   * again cost no memory for ever, and those that come and go are not made anew each time.
    */
   #forgetIdleLanes(): void {
     for (const [keyId, bands] of this.#lanes) {
@@ -126,13 +135,16 @@ export class PoolState implements PoolFacts {
       for (let rank = 0; rank < bands.length; rank++) {
         const lane = bands[rank]
         if (lane === undefined) continue
-        if (lane.count === 0 && lane.heldCount === 0 && this.sideOf(lane).fairness.detach(lane)) {
+        const isIdle = lane.count === 0 && lane.heldCount === 0 && lane.usedIn < this.#sweepCount
+        if (isIdle && this.sideOf(lane).fairness.detach(lane)) {
+          this.#buffer.detach(lane)
           bands[rank] = undefined
           this.#laneCount--
         } else kept++
       }
       if (kept === 0) this.#lanes.delete(keyId)
     }
+    this.#sweepCount++
     this.#sweepAt = Math.max(LANES_BEFORE_SWEEP, 2 * this.#laneCount)
     const named = new Set<string>()
     for (const lane of this.lanes()) named.add(lane.tenantId)

@@ -20,8 +20,9 @@ import type { BufferShare, PoolLane } from './candidate.ts'
 export class SharedBuffer {
   readonly depthMax: number
   readonly #tenants = new Map<string, BufferShare>()
-  readonly #byLength = new IndexedHeap<BufferShare>(isLonger)
-  #ordinal = 0
+  /** Tenants with something queued, by tickets per weight, most first. */
+  readonly #byLength = new IndexedHeap<BufferShare>()
+  #sequence = 0
   #count = 0
 
   constructor(depthMax: number) {
@@ -36,59 +37,62 @@ export class SharedBuffer {
     return this.#count > this.depthMax
   }
 
+  /** A new lane. */
+  attach(lane: PoolLane): void {
+    let share = this.#tenants.get(lane.tenantId)
+    if (share === undefined) {
+      share = { heapIndex: -1, sequence: 0, weight: lane.tenantWeight, count: 0, lanes: [] }
+      this.#tenants.set(lane.tenantId, share)
+    }
+    share.lanes.push(lane)
+    lane.bufferShare = share
+  }
+
+  /** A lane that is forgotten; nothing waits in it. */
+  detach(lane: PoolLane): void {
+    const { lanes } = shareOf(lane)
+    lanes.splice(lanes.indexOf(lane), 1)
+    if (lanes.length === 0) this.#tenants.delete(lane.tenantId)
+    lane.bufferShare = undefined
+  }
+
   /** The lane got one more ticket. */
   admit(lane: PoolLane): void {
-    const share = lane.bufferShare ?? this.#shareOf(lane)
-    if (lane.count === 1) share.lanes.add(lane)
+    const share = shareOf(lane)
     share.count++
     this.#count++
-    this.#byLength.update(share)
+    if (share.count > 1) this.#byLength.update(share, keyOf(share))
+    else {
+      share.sequence = this.#sequence++
+      this.#byLength.push(share, keyOf(share))
+    }
   }
 
   /** One ticket has left the lane. */
   dismiss(lane: PoolLane): void {
-    const share = lane.bufferShare
-    assert(share !== undefined, 'who leaves the buffer was in it')
+    const share = shareOf(lane)
     share.count--
     this.#count--
-    if (lane.count === 0) {
-      share.lanes.delete(lane)
-      lane.bufferShare = undefined
-    }
-    if (share.count > 0) this.#byLength.update(share)
-    else {
-      this.#byLength.remove(share)
-      this.#tenants.delete(lane.tenantId)
-    }
-  }
-
-  /** A tenant has a share as long as it has something queued, and a lane knows it as long as it has. */
-  #shareOf(lane: PoolLane): BufferShare {
-    let share = this.#tenants.get(lane.tenantId)
-    if (share === undefined) {
-      const { tenantId, tenantWeight } = lane
-      share = { heapIndex: -1, tenantId, ordinal: this.#ordinal++, weight: tenantWeight, count: 0, lanes: new Set() }
-      this.#tenants.set(tenantId, share)
-      this.#byLength.push(share)
-    }
-    lane.bufferShare = share
-    return share
+    if (share.count > 0) this.#byLength.update(share, keyOf(share))
+    else this.#byLength.remove(share)
   }
 
   reweigh(tenantId: string, weight: number): void {
     const share = this.#tenants.get(tenantId)
     if (share === undefined) return
     share.weight = weight
-    this.#byLength.update(share)
+    if (share.count > 0) this.#byLength.update(share, keyOf(share))
   }
 
   /** The lane whose last ticket must go; among tenants with equally much, the arriving one's, if one is arriving. */
   longest(arriving?: PoolLane): PoolLane | undefined {
     let top = this.#byLength.peek()
-    const own = arriving === undefined ? undefined : this.#tenants.get(arriving.tenantId)
-    if (top !== undefined && own !== undefined && own.count * top.weight >= top.count * own.weight) top = own
+    const own = arriving?.bufferShare
+    if (top !== undefined && own !== undefined && keyOf(own) <= keyOf(top)) top = own
     let longest: PoolLane | undefined
-    for (const lane of top?.lanes ?? []) if (longest === undefined || yieldsBefore(lane, longest)) longest = lane
+    for (const lane of top?.lanes ?? []) {
+      if (lane.count > 0 && (longest === undefined || yieldsBefore(lane, longest))) longest = lane
+    }
     return longest
   }
 
@@ -104,10 +108,13 @@ export class SharedBuffer {
   }
 }
 
-function isLonger(a: BufferShare, b: BufferShare): boolean {
-  const left = a.count * b.weight
-  const right = b.count * a.weight
-  return left > right || (left === right && a.ordinal < b.ordinal)
+/** Most per weight is smallest. */
+function keyOf(share: BufferShare): number {
+  return -share.count / share.weight
+}
+
+function shareOf(lane: PoolLane): BufferShare {
+  return lane.bufferShare as BufferShare
 }
 
 function yieldsBefore(a: PoolLane, b: PoolLane): boolean {

@@ -210,15 +210,35 @@ describe('deficit round robin', () => {
     expect(order.standingOf(share(0))).toBe(QUANTUM)
   })
 
-  test('a newcomer goes after those that are due already, however long the others have been served', () => {
-    const { order, share } = given([1, 1, 1])
+  test('who asks for little goes first in the round, and gets one quantum of it, however often it comes and goes', () => {
+    const { order, share, shares } = given([1, 1, 1])
     order.enter(share(0))
     order.enter(share(1))
     for (let turns = 0; turns < 11; turns++) order.takeTurn(order.first() as Share, 5_000)
-    order.enter(share(2))
-    expect(order.first()).toBe(share(1))
-    order.takeTurn(share(1), 100)
-    expect(order.first()).toBe(share(2))
+    const served = [0, 0, 0]
+    for (let turns = 0; turns < 3_000; turns++) {
+      if (!share(2).isActive) {
+        order.enter(share(2))
+        expect(order.standingOf(share(2))).toBeLessThanOrEqual(QUANTUM)
+      }
+      const first = order.first() as Share
+      served[Number(first.id)] = (served[Number(first.id)] as number) + 100
+      order.takeTurn(first, 100)
+      // The newcomer never has more than one waiting.
+      if (first === share(2)) order.leave(first)
+    }
+    expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(5_000 + 2 * QUANTUM)
+    expect(shares).toHaveLength(3)
+  })
+
+  test('one that comes back to a busy round is next', () => {
+    const { order, share, shares } = given([1, 1, 1, 1, 1])
+    for (const each of shares.slice(1)) order.enter(each)
+    for (let turns = 0; turns < 10; turns++) order.takeTurn(order.first() as Share, 100)
+    order.enter(share(0))
+    expect(order.first()).toBe(share(0))
+    order.takeTurn(share(0), 100)
+    expect(order.first()).not.toBe(share(0))
   })
 
   test('a turn of a million quanta costs no million rounds', () => {

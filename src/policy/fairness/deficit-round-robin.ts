@@ -16,14 +16,16 @@ import type { Share, Siblings } from './share.ts'
  * stands in the list of that round; when nobody is left in the present round, the present round becomes the next one
  * with somebody in it, however far (a bulk round: an answer of a thousand quanta costs no thousand visits).
  *
+ *     fresh: [g]        back from idling, with something left to spend in the present round
  *     round:   7        8        9 …        38     39 and later
  *     wheel: [a ↔ d]  [b]      [ ]        [c]      far: heap of {e: 52, f: 80}
  *              ▲ present; after its turn a stands behind d, or in a later list once its deficit is used up
  *
  * A share that was away gets the quanta of the rounds it missed, but its deficit never exceeds one quantum: debt
- * decays, credit is not hoarded. It joins at the end of the earliest list that has anybody in it, so it starts no
- * better than the least served active sibling. When the last one leaves, the round moves on until that one's debt is
- * paid: after an idle spell everybody starts level.
+ * decays, credit is not hoarded, and it starts no better than the least served active sibling. Inside the present round
+ * it goes first (as new flows do in fq_codel, RFC 8290): it has no more to spend than the others, but who asks for
+ * little does not wait for a whole round of those who ask for much. When the last one leaves, the round moves on
+ * until that one's debt is paid: after an idle spell everybody starts level.
  *
  * Deliberately not: no clock (only rounds with competition in them count), no preemption, no knowledge of readiness
  * or room.
@@ -40,6 +42,8 @@ import type { Share, Siblings } from './share.ts'
 
 /** Rounds that have a list of their own; a share due later waits in a heap. One bit each in a 32-bit word. */
 const WHEEL_ROUNDS = 32
+/** The list behind those of the rounds: shares that have just entered and are due. */
+const FRESH = WHEEL_ROUNDS
 
 export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   readonly #typical: MedianCost
@@ -70,7 +74,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     share.quantum = quantum
     share.isActive = true
     this.#size++
-    this.#file(share)
+    this.#file(share, true)
   }
 
   leave(share: S): void {
@@ -83,7 +87,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   first(): S | undefined {
     if (this.#size === 0) return undefined
     this.#toNextOccupiedRound()
-    return this.#only ?? (this.#wheel?.[this.#round % WHEEL_ROUNDS] as S)
+    return this.#only ?? ((this.#wheel?.[FRESH] ?? this.#wheel?.[this.#round % WHEEL_ROUNDS]) as S)
   }
 
   takeTurn(share: S, cost: number): void {
@@ -91,7 +95,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     if (!share.isActive) return
     // To the end of its list even if that is the same one: a heavy share's turns are spread over the round.
     this.#unfile(share)
-    this.#file(share)
+    this.#file(share, false)
   }
 
   charge(share: S, cost: number): void {
@@ -118,6 +122,12 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     return share.isActive ? account : Math.min(share.quantum, account)
   }
 
+  /** Rounds until it is due, at a quantum each; the present one is half over for those who are still in it. */
+  debtOf(share: S): number {
+    const standing = this.standingOf(share)
+    return standing > 0 || share.quantum === 0 ? 0 : (Math.floor(-standing / share.quantum) + 0.5) * share.quantum
+  }
+
   /** Brings the account up to the present round, with today's quantum from here on, and takes the cost off. */
   #settleAccount(share: S, cost: number): void {
     share.account = this.standingOf(share) - cost
@@ -133,30 +143,32 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   #refile(share: S): void {
     if (!share.isActive || this.#dueRound(share) === share.round) return
     this.#unfile(share)
-    this.#file(share)
+    this.#file(share, false)
   }
 
-  #file(share: S): void {
+  #file(share: S, isFresh: boolean): void {
     share.round = this.#dueRound(share)
     share.sequence = this.#sequence++
     if (this.#wheel === undefined) {
       if (this.#only === undefined) {
         this.#only = share
+        share.slot = isFresh ? FRESH : 0
         return
       }
       const only = this.#only
       this.#only = undefined
-      this.#wheel = Array.from<Share | undefined>({ length: WHEEL_ROUNDS })
-      this.#shelve(only)
+      this.#wheel = Array.from<Share | undefined>({ length: WHEEL_ROUNDS + 1 })
+      this.#shelve(only, only.slot === FRESH)
     }
-    this.#shelve(share)
+    this.#shelve(share, isFresh)
   }
 
-  #shelve(share: S): void {
-    if (share.round - this.#round < WHEEL_ROUNDS) this.#append(share)
+  #shelve(share: S, isFresh: boolean): void {
+    if (isFresh && share.round === this.#round) this.#append(share, FRESH)
+    else if (share.round - this.#round < WHEEL_ROUNDS) this.#append(share, share.round % WHEEL_ROUNDS)
     else {
-      this.#far ??= new IndexedHeap<S>((a, b) => a.round < b.round || (a.round === b.round && a.sequence < b.sequence))
-      this.#far.push(share)
+      this.#far ??= new IndexedHeap<S>()
+      this.#far.push(share, share.round)
     }
   }
 
@@ -173,12 +185,13 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
       this.#round = Math.max(this.#round, this.#only.round)
       return
     }
+    if (this.#wheel?.[FRESH] !== undefined) return
     const near = this.#occupied === 0 ? Number.POSITIVE_INFINITY : this.#round + this.#distance()
     let far = this.#far?.peek()
     this.#round = far === undefined || near < far.round ? near : far.round
     while (far !== undefined && far.round <= this.#round) {
       this.#far?.pop()
-      this.#append(far)
+      this.#append(far, far.round % WHEEL_ROUNDS)
       far = this.#far?.peek()
     }
   }
@@ -191,15 +204,15 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     return 31 - Math.clz32(turned & -turned)
   }
 
-  #append(share: S): void {
+  #append(share: S, slot: number): void {
     const wheel = this.#wheel as Array<Share | undefined>
-    const slot = share.round % WHEEL_ROUNDS
     const head = wheel[slot]
+    share.slot = slot
     if (head === undefined) {
       share.previous = share
       share.following = share
       wheel[slot] = share
-      this.#occupied |= 1 << slot
+      if (slot !== FRESH) this.#occupied |= 1 << slot
       return
     }
     const last = head.previous as Share
@@ -211,11 +224,11 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
 
   #unlink(share: S): void {
     const wheel = this.#wheel as Array<Share | undefined>
-    const slot = share.round % WHEEL_ROUNDS
+    const { slot } = share
     const following = share.following as Share
     if (following === share) {
       wheel[slot] = undefined
-      this.#occupied &= ~(1 << slot)
+      if (slot !== FRESH) this.#occupied &= ~(1 << slot)
     } else {
       const previous = share.previous as Share
       previous.following = following
@@ -228,12 +241,15 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
 
   assertInvariants(): void {
     let count = this.#only === undefined ? 0 : 1
-    for (let slot = 0; slot < WHEEL_ROUNDS; slot++) {
+    for (let slot = 0; slot <= FRESH; slot++) {
       const head = this.#wheel?.[slot]
-      assert((head !== undefined) === ((this.#occupied & (1 << slot)) !== 0), 'the occupied bits match the lists')
+      const isOccupied = (this.#occupied & (1 << slot)) !== 0
+      assert(slot === FRESH || (head !== undefined) === isOccupied, 'the occupied bits match the lists')
       for (let share = head; share !== undefined; share = share.following === head ? undefined : share.following) {
         count++
-        assert(share.isActive && share.round % WHEEL_ROUNDS === slot, 'an active share stands in its own list')
+        const round = slot === FRESH ? this.#round : share.round
+        assert(share.isActive && share.round === round && share.slot === slot, 'an active share stands in its own list')
+        assert(slot === FRESH || share.round % WHEEL_ROUNDS === slot, 'a list is that of its round')
         assert(share.round >= this.#round && share.round < this.#round + WHEEL_ROUNDS, 'its round is on the wheel')
         assert(share.following?.previous === share, 'the list is whole')
       }

@@ -28,10 +28,21 @@ export interface Fairness {
   next(): Lane | undefined
   takeTurn(lane: Lane, cost: number): void
   charge(lane: Lane, cost: number): void
+  /** What the lane, its tenant and its org have had ahead of those beside them: until it is made good, they wait. */
+  debtOf(lane: Lane): Debt
   /** A weight was changed, or a tenant moved to another org. Nobody loses a place in a lane by it. */
   reweigh(change: WeightChange): void
   assertInvariants(): void
 }
+
+/** In cost, 0 or more. */
+export interface Debt {
+  readonly key: number
+  readonly tenant: number
+  readonly org: number
+}
+
+export const NO_DEBT: Debt = Object.freeze({ key: 0, tenant: 0, org: 0 })
 
 export type FairnessName = 'deficit-round-robin' | 'virtual-token-counter' | 'round-robin' | 'fifo' | 'strict-priority'
 

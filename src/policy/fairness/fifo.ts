@@ -1,4 +1,4 @@
-import type { Lane } from './lane.ts'
+import type { HeadOrder } from './ordered-lanes.ts'
 
 /**
  * Which lane goes next, when whoever came first goes first? First come, first served over all tenants: what most
@@ -8,10 +8,7 @@ import type { Lane } from './lane.ts'
  * Worked example: heads that arrived at 10.0 s (heavy) and 10.2 s (light), 19 more of heavy before 10.2 s: light is
  * 21st.
  */
-export function isEarlierHead(a: Lane, b: Lane): boolean {
-  const first = a.head()
-  const second = b.head()
-  if (first === undefined || second === undefined) return first !== undefined
-  if (first.arrivedAt !== second.arrivedAt) return first.arrivedAt < second.arrivedAt
-  return first.sequence < second.sequence
+export const FIFO: HeadOrder = {
+  rankOf: () => 0,
+  keyOf: (lane) => lane.head()?.arrivedAt ?? Number.POSITIVE_INFINITY,
 }

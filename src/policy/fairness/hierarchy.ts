@@ -1,5 +1,5 @@
 import { assert } from '../../base/assert.ts'
-import type { Fairness, FairnessName, WeightChange } from './fairness.ts'
+import type { Debt, Fairness, FairnessName, WeightChange } from './fairness.ts'
 import type { Lane } from './lane.ts'
 import { MedianCost } from './median-cost.ts'
 import { Share, type Siblings } from './share.ts'
@@ -143,6 +143,12 @@ export class Hierarchy implements Fairness {
     siblingsOf(lane).charge(lane, cost)
     tenant.org.tenants.charge(tenant, cost)
     this.#root.charge(tenant.org, cost)
+  }
+
+  debtOf(lane: Lane): Debt {
+    const tenant = tenantOf(lane)
+    const { org } = tenant
+    return { key: siblingsOf(lane).debtOf(lane), tenant: org.tenants.debtOf(tenant), org: this.#root.debtOf(org) }
   }
 
   reweigh(change: WeightChange): void {

@@ -179,8 +179,7 @@ export class Lane extends Share {
 
   /** The head goes to a replica: the caller holds its lease from here. */
   take(waiter: Waiter): void {
-    assert(this.head() === waiter, 'only the head of a lane gets a turn')
-    this.#ready.takeFirst()
+    assert(this.#ready.takeFirst() === waiter, 'only the head of a lane gets a turn')
     this.#forget(waiter)
     waiter.state = 'held'
   }
@@ -225,10 +224,10 @@ export class Lane extends Share {
   #place(waiter: Waiter): void {
     if (waiter.state === 'ready') {
       this.#readyCount++
-      this.#ready.push(waiter)
+      this.#ready.push(waiter, waiter.dueAt)
     } else {
       this.#unready ??= new IntervalHeap<Waiter>(isSooner)
-      this.#unready.push(waiter)
+      this.#unready.push(waiter, waiter.dueAt)
     }
   }
 

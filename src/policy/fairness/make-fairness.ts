@@ -1,13 +1,13 @@
 import { unreachable } from '../../base/assert.ts'
 import { DeficitRoundRobin } from './deficit-round-robin.ts'
 import type { Fairness, FairnessName } from './fairness.ts'
-import { isEarlierHead } from './fifo.ts'
+import { FIFO } from './fifo.ts'
 import { Hierarchy } from './hierarchy.ts'
 import type { MedianCost } from './median-cost.ts'
 import { OrderedLanes } from './ordered-lanes.ts'
 import { RoundRobin } from './round-robin.ts'
 import type { Share } from './share.ts'
-import { isMoreImportant } from './strict-priority.ts'
+import { STRICT_PRIORITY } from './strict-priority.ts'
 import { VirtualTokenCounter } from './virtual-token-counter.ts'
 
 /**
@@ -38,9 +38,9 @@ export function makeFairness(name: FairnessName): Fairness {
       return new Hierarchy({ name, isChargedAhead: true, makeSiblings })
     }
     case 'fifo':
-      return new OrderedLanes(name, isEarlierHead)
+      return new OrderedLanes(name, FIFO)
     case 'strict-priority':
-      return new OrderedLanes(name, isMoreImportant)
+      return new OrderedLanes(name, STRICT_PRIORITY)
     default:
       return unreachable(name)
   }

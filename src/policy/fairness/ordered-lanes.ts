@@ -1,22 +1,30 @@
 import { assert } from '../../base/assert.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
-import type { Fairness, FairnessName, WeightChange } from './fairness.ts'
+import { type Debt, type Fairness, type FairnessName, NO_DEBT } from './fairness.ts'
 import type { Lane } from './lane.ts'
 
 /**
  * Which lane goes next, when only its head counts? The orders without a notion of share (first come first served,
- * strict priority) differ in one comparison; everything else about them is this heap of lanes.
+ * strict priority) differ in what they look at; everything else about them is these heaps of lanes, one a rank.
  *
  * Law L7 does not hold here, which is what these orders are kept to show.
  */
+export interface HeadOrder {
+  /** A lane of a lower rank goes before all of a higher one. */
+  readonly rankOf: (lane: Lane) => number
+  /** Inside a rank: smallest first; among equals whoever was offered first. */
+  readonly keyOf: (lane: Lane) => number
+}
+
 export class OrderedLanes implements Fairness {
   readonly name: FairnessName
   readonly isChargedAhead = true
-  readonly #active: IndexedHeap<Lane>
+  readonly #order: HeadOrder
+  readonly #ranks: Array<IndexedHeap<Lane>> = []
 
-  constructor(name: FairnessName, isBefore: (a: Lane, b: Lane) => boolean) {
+  constructor(name: FairnessName, order: HeadOrder) {
     this.name = name
-    this.#active = new IndexedHeap(isBefore)
+    this.#order = order
   }
 
   attach(): void {}
@@ -26,30 +34,47 @@ export class OrderedLanes implements Fairness {
   }
 
   enter(lane: Lane): void {
-    if (lane.isActive) this.#active.update(lane)
-    else {
-      lane.isActive = true
-      this.#active.push(lane)
-    }
+    const heap = this.#heapOf(lane)
+    const key = this.#order.keyOf(lane)
+    lane.sequence = lane.head()?.sequence ?? 0
+    if (lane.isActive) heap.update(lane, key)
+    else heap.push(lane, key)
+    lane.isActive = true
   }
 
   leave(lane: Lane): void {
     if (!lane.isActive) return
     lane.isActive = false
-    this.#active.remove(lane)
+    this.#heapOf(lane).remove(lane)
   }
 
   next(): Lane | undefined {
-    return this.#active.peek()
+    for (const heap of this.#ranks) {
+      const lane = heap.peek()
+      if (lane !== undefined) return lane
+    }
+    return undefined
   }
 
   takeTurn(): void {}
 
   charge(): void {}
 
-  reweigh(_change: WeightChange): void {}
+  debtOf(): Debt {
+    return NO_DEBT
+  }
+
+  reweigh(): void {}
 
   assertInvariants(): void {
-    for (const lane of this.#active) assert(lane.isActive && lane.readyCount > 0, 'a lane in the order has a head')
+    for (const heap of this.#ranks) {
+      for (const lane of heap) assert(lane.isActive && lane.readyCount > 0, 'a lane in the order has a head')
+    }
+  }
+
+  #heapOf(lane: Lane): IndexedHeap<Lane> {
+    const rank = this.#order.rankOf(lane)
+    while (this.#ranks.length <= rank) this.#ranks.push(new IndexedHeap<Lane>())
+    return this.#ranks[rank] as IndexedHeap<Lane>
   }
 }

@@ -69,6 +69,10 @@ export class RoundRobin<S extends Share> implements Siblings<S> {
     return 0
   }
 
+  debtOf(): number {
+    return 0
+  }
+
   assertInvariants(): void {
     let count = 0
     for (let share: Share | undefined = this.#head; share !== undefined; ) {

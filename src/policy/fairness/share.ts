@@ -22,6 +22,8 @@ export class Share {
   quantum = 0
   /** The round in which it may next have a turn. */
   round = 0
+  /** The list it stands in. */
+  slot = 0
   /** Place among equals: whoever was filed first goes first. */
   sequence = 0
   heapIndex = -1
@@ -51,5 +53,7 @@ export interface Siblings<S extends Share> {
   adopt(share: S, standing: number): void
   /** What a share could still spend before others are due, in cost; for views and tests. */
   standingOf(share: S): number
+  /** What each sibling may be served per weight, times this share's weight, before this one is due; in cost. */
+  debtOf(share: S): number
   assertInvariants(): void
 }

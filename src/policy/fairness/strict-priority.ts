@@ -1,4 +1,4 @@
-import type { Lane } from './lane.ts'
+import type { HeadOrder } from './ordered-lanes.ts'
 
 /**
  * Which lane goes next, when the more important always goes first? Strict priority over all tenants: the higher band,
@@ -8,11 +8,7 @@ import type { Lane } from './lane.ts'
  * Worked example: interactive with bid 0 goes before standard with bid 100; of two interactive heads, the earlier
  * `dueAt`.
  */
-export function isMoreImportant(a: Lane, b: Lane): boolean {
-  if (a.bandRank !== b.bandRank) return a.bandRank < b.bandRank
-  const first = a.head()
-  const second = b.head()
-  if (first === undefined || second === undefined) return first !== undefined
-  if (first.dueAt !== second.dueAt) return first.dueAt < second.dueAt
-  return first.sequence < second.sequence
+export const STRICT_PRIORITY: HeadOrder = {
+  rankOf: (lane) => lane.bandRank,
+  keyOf: (lane) => lane.head()?.dueAt ?? Number.POSITIVE_INFINITY,
 }

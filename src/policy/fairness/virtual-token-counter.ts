@@ -20,9 +20,7 @@ import type { Share, Siblings } from './share.ts'
  * was filed earlier. c returns with 20 and is lifted to 500.
  */
 export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
-  readonly #active = new IndexedHeap<S>(
-    (a, b) => a.account < b.account || (a.account === b.account && a.sequence < b.sequence),
-  )
+  readonly #active = new IndexedHeap<S>()
   #sequence = 0
   /** Counter of the one that left last: the level from which an idle order starts again. */
   #level = 0
@@ -32,10 +30,10 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
   }
 
   enter(share: S): void {
-    share.account = Math.max(share.account, this.#active.peek()?.account ?? this.#level)
+    share.account = Math.max(share.account, this.#active.peekKey() ?? this.#level)
     share.sequence = this.#sequence++
     share.isActive = true
-    this.#active.push(share)
+    this.#active.push(share, share.account)
   }
 
   leave(share: S): void {
@@ -55,7 +53,7 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
 
   charge(share: S, cost: number): void {
     share.account += cost / share.weight
-    if (share.isActive) this.#active.update(share)
+    if (share.isActive) this.#active.update(share, share.account)
   }
 
   reweigh(share: S, weight: number): void {
@@ -63,11 +61,15 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
   }
 
   adopt(share: S, standing: number): void {
-    share.account = (this.#active.peek()?.account ?? this.#level) - standing / share.weight
+    share.account = (this.#active.peekKey() ?? this.#level) - standing / share.weight
   }
 
   standingOf(share: S): number {
-    return ((this.#active.peek()?.account ?? this.#level) - share.account) * share.weight
+    return ((this.#active.peekKey() ?? this.#level) - share.account) * share.weight
+  }
+
+  debtOf(share: S): number {
+    return Math.max(0, -this.standingOf(share))
   }
 
   assertInvariants(): void {

@@ -29,6 +29,8 @@ export interface Load {
   readonly contextTokens: number
   /** Prompt tokens that ride along with each output token, in thousandths: Σ uncached prompt ÷ output. */
   readonly prefillMilliPerToken: number
+  /** Prompt tokens of those that have not begun to answer: the queue inside the engine. */
+  readonly prefillTokens: number
   /** Predicted time of everything in flight, if each ran as usual. */
   readonly engineUs: number
 }
@@ -48,12 +50,16 @@ export const contextTokensOf = (estimate: Estimate): number =>
 export const prefillMilliOf = (estimate: Estimate): number =>
   Math.ceil((1_000 * Math.max(0, estimate.promptTokens - estimate.cachedTokens)) / Math.max(1, estimate.outputTokens))
 
+export const prefillTokensOf = (estimate: Estimate): number =>
+  Math.ceil(Math.max(0, estimate.promptTokens - estimate.cachedTokens))
+
 export class Ledger implements Load {
   readonly #reportValidUs: number
   #held = 0
   #heldKvTokens = 0
   #contextTokens = 0
   #prefillMilli = 0
+  #prefillTokens = 0
   #engineUs = 0
   #foreignSequences = 0
   #foreignKvTokens = 0
@@ -84,12 +90,22 @@ export class Ledger implements Load {
     return this.#prefillMilli
   }
 
+  get prefillTokens(): number {
+    return this.#prefillTokens
+  }
+
   get engineUs(): number {
     return this.#engineUs
   }
 
   hold(estimate: Estimate): void {
     this.#add(estimate, 1)
+    this.#prefillTokens += prefillTokensOf(estimate)
+  }
+
+  /** Its first token has come, or it ends without one: its prompt is no longer before the others. */
+  begin(estimate: Estimate): void {
+    this.#prefillTokens -= prefillTokensOf(estimate)
   }
 
   /** An answer grew past its prediction: it needs this many KV tokens more than was held. */
@@ -98,7 +114,7 @@ export class Ledger implements Load {
     this.#contextTokens += kvTokens
   }
 
-  /** `grownKvTokens`: everything that `grow` added for it. */
+  /** `grownKvTokens`: everything that `grow` added for it. It has begun before. */
   drop(estimate: Estimate, grownKvTokens: number): void {
     this.#add(estimate, -1)
     this.grow(-grownKvTokens)
@@ -134,7 +150,7 @@ export class Ledger implements Load {
 
   assertInvariants(): void {
     assert(this.#held >= 0 && this.#heldKvTokens >= 0, 'a ledger never owes')
-    const rest = this.#heldKvTokens + this.#contextTokens + this.#prefillMilli + this.#engineUs
+    const rest = this.#heldKvTokens + this.#contextTokens + this.#prefillMilli + this.#prefillTokens + this.#engineUs
     assert(this.#held > 0 || rest === 0, 'a ledger without leases is empty')
   }
 }

@@ -25,7 +25,10 @@ const DROPPED = { firstTokenUs: undefined, meanTokenUs: undefined, isDropped: tr
 function roomFor(limit: Limit, prompt: number, output: number): number {
   const ledger = new Ledger()
   const estimate = makeEstimate(prompt, output)
-  while (ledger.sequences < 1_000 && limit.fits(ledger, estimate)) ledger.hold(estimate)
+  while (ledger.sequences < 1_000 && limit.fits(ledger, estimate)) {
+    ledger.hold(estimate)
+    ledger.begin(estimate)
+  }
   return ledger.sequences
 }
 
@@ -128,9 +131,29 @@ describe('reported', () => {
   const limit = (): ReportedLimit => new ReportedLimit({ model: MODEL, interTokenUsMax: 25_000 })
 
   test('takes fewer when prompts are long against answers, and some whatever the model says', () => {
-    expect(roomFor(limit(), 1_000, 200)).toBe(129)
-    expect(roomFor(limit(), 1_000, 20)).toBe(51)
+    expect(roomFor(limit(), 1_000, 200)).toBe(112)
+    expect(roomFor(limit(), 1_000, 20)).toBe(44)
     expect(roomFor(limit(), 100_000, 1)).toBe(2)
+  })
+
+  test('takes no more while the prompts that it has not begun to answer fill a step', () => {
+    const ledger = new Ledger()
+    const estimate = makeEstimate(1_500, 200)
+    ledger.hold(estimate)
+    expect(limit().fits(ledger, estimate)).toBe(true)
+    ledger.hold(estimate)
+    expect(limit().isFull(ledger)).toBe(true)
+    ledger.begin(estimate)
+    expect(limit().fits(ledger, makeEstimate(9_000, 2_000))).toBe(true)
+  })
+
+  test('prompts beyond what a step takes would queue inside the engine, where the time per token does not show it', () => {
+    const capped: StepModel = {
+      tokensPerStepMax: 2_048,
+      meanTokenUs: (sequences, context, prefill) => MODEL.meanTokenUs(sequences, context, Math.min(2_048, prefill)),
+    }
+    // 66.7 prompt tokens a step each, and the token that it decodes.
+    expect(roomFor(new ReportedLimit({ model: capped, interTokenUsMax: 50_000 }), 4_000, 60)).toBe(30)
   })
 
   test('an engine slower than its profile is given less, and more again when it recovers', () => {
@@ -172,14 +195,23 @@ describe('ledger', () => {
         }
         for (const { prompt, output, grown, isDropped } of works) {
           const estimate = makeEstimate(prompt, output)
-          if (isDropped) ledger.drop(estimate, grown)
-          else {
+          if (isDropped) {
+            ledger.begin(estimate)
+            ledger.drop(estimate, grown)
+          } else {
             kept.hold(estimate)
             kept.grow(grown)
           }
         }
         ledger.assertInvariants()
-        const fields = ['sequences', 'kvTokens', 'contextTokens', 'prefillMilliPerToken', 'engineUs'] as const
+        const fields = [
+          'sequences',
+          'kvTokens',
+          'contextTokens',
+          'prefillMilliPerToken',
+          'prefillTokens',
+          'engineUs',
+        ] as const
         for (const field of fields) expect(ledger[field]).toBe(kept[field])
       }),
     )

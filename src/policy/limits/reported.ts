@@ -10,26 +10,35 @@ import type { Limit, LimitSample, LimitView } from './limit.ts'
  * decode over how much context, and how many prompt tokens ride along with each step: a sequence that brings p prompt
  * tokens and o output tokens adds p ÷ o of them to the average step of its life, and by Little's law so do those that
  * come after it. The step-time model turns these three into a mean step: the time per output token, with prefill
- * interference in it.
+ * interference in it. And no more prompt tokens than a step has room for: beyond that they would queue inside the
+ * engine, where the time per token does not show it.
  *
  * A bound on the mean and not on the single step: one chunk of 2,048 prompt tokens takes over 100 ms on an A100 by
  * itself, so a bound on the step would never start a long prompt. What answers really took corrects the model by a
  * slowly learned factor, so that a replica that is slower than its profile is given less.
+ *
+ * And no queue inside the engine: while the prompts that it has not begun to answer fill a step, it gets no more. A
+ * burst into an idle engine would otherwise take every place at once, and wait for its first tokens where nobody can
+ * reorder, degrade or refuse it. The bound is on what is there already, so that long prompts fit when short ones do.
  *
  * Deliberately not: no KV (the replica's room checks it against memory), no look at the queue, no bound on the first
  * token (admission's business).
  *
  * Laws: L2 at every grant; L6 through `sequencesMin` and the idle rule: never locked up.
  *
- * Worked example: model 6 ms + 0.1 ms a sequence + 0.02 µs a context token + 5 µs a prompt token; promise 25 ms. 64
- * sequences of 1,000 + 200 tokens: context 64 × 1,100 = 70,400, prompt tokens a step 64 × 5 = 320:
+ * Worked example: model 6 ms + 0.1 ms a sequence + 0.02 µs a context token + 5 µs a prompt token; promise 25 ms, aim
+ * 22.5. 64 sequences of 1,000 + 200 tokens: context 64 × 1,100 = 70,400, prompt tokens a step 64 × 5 = 320:
  * 6 + 6.4 + 1.4 + 1.6 = 15.4 ms, fits. The same with answers of 20 tokens: 3,200 a step, 29.7 ms: full.
  */
 export const REPORTED_LIMIT_DEFAULTS = {
+  /** What is aimed at, of the promise: the mean of an answer varies, and nineteen of twenty should be within it. */
+  aimRatio: 0.9,
   /** Sequences that are allowed whatever the model says: two overlap the way of one answer with the next prefill. */
   sequencesMin: 2,
   /** Sequences: what the engine itself runs at once at most (`max_num_seqs`). */
   sequencesMax: 256,
+  /** Prompt tokens not yet answered at which it gets no more: one step of an engine with vLLM's usual budget. */
+  prefillTokensMax: 2_048,
   /** Microseconds over which the correction of the model forgets: slower than a burst, faster than a deployment. */
   correctionMemoryUs: 30_000_000,
   /** The correction stays between these: beyond them it is a fault, which health must see, not a limit. */
@@ -44,11 +53,15 @@ export interface StepModel {
    * prompts along (bounded by the engine's own token budget a step).
    */
   meanTokenUs(sequences: number, contextTokens: number, prefillTokens: number): number
+  /** Tokens that one step takes at most, decodes and prompts together; unlimited when not said. */
+  readonly tokensPerStepMax?: number
 }
 
 export interface ReportedLimitOptions {
+  readonly aimRatio: number
   readonly sequencesMin: number
   readonly sequencesMax: number
+  readonly prefillTokensMax: number
   readonly correctionMemoryUs: number
   readonly correctionMin: number
   readonly correctionMax: number
@@ -65,6 +78,8 @@ export class ReportedLimit implements Limit {
   readonly name = 'reported'
   readonly #model: StepModel
   readonly #interTokenUsMax: number
+  readonly #aimUs: number
+  readonly #tokensPerStepMax: number
   readonly #options: ReportedLimitOptions
   readonly #correction: Ewma
 
@@ -72,6 +87,8 @@ export class ReportedLimit implements Limit {
     this.#model = parts.model
     this.#interTokenUsMax = parts.interTokenUsMax
     this.#options = { ...REPORTED_LIMIT_DEFAULTS, ...parts.options }
+    this.#aimUs = this.#interTokenUsMax * this.#options.aimRatio
+    this.#tokensPerStepMax = parts.model.tokensPerStepMax ?? Number.POSITIVE_INFINITY
     this.#correction = new Ewma(this.#options.correctionMemoryUs)
   }
 
@@ -98,11 +115,12 @@ export class ReportedLimit implements Limit {
 
   #isWithin(load: Load, contextTokens: number, prefillMilli: number): boolean {
     const sequences = load.sequences + 1
-    if (sequences > this.#options.sequencesMax) return false
+    if (sequences > this.#options.sequencesMax || load.prefillTokens >= this.#options.prefillTokensMax) return false
     if (sequences <= this.#options.sequencesMin) return true
     const context = load.contextTokens + contextTokens
-    const meanUs = this.#meanTokenUs(sequences, context, load.prefillMilliPerToken + prefillMilli)
-    return meanUs * this.#factor() <= this.#interTokenUsMax
+    const prefill = load.prefillMilliPerToken + prefillMilli
+    if (sequences + prefill / 1_000 > this.#tokensPerStepMax) return false
+    return this.#meanTokenUs(sequences, context, prefill) * this.#factor() <= this.#aimUs
   }
 
   #meanTokenUs(sequences: number, contextTokens: number, prefillMilli: number): number {

@@ -37,6 +37,8 @@ export interface EngineSpeed {
   prefillUs(uncachedTokens: number, cachedTokens: number): number
   /** From one token to the next at this context length. */
   tokenUs(contextTokens: number): number
+  /** What an answer takes of the time of an engine that is full; absent where the engine tells nothing of its steps. */
+  readonly shareUs?: (uncachedTokens: number, outputTokens: number) => number
 }
 
 /** From its turn to the last token; choices of one request decode side by side, so only one of them counts. */

@@ -9,8 +9,9 @@
  * numbers of 1/1024 token: the sum is the same on every machine. What is systematically wrong for another model's
  * tokenizer is put right by `token-ratio.ts`, from the usage that engines report.
  *
- * Long texts are sampled: beyond 4,096 characters, 32 stripes of 128 spread evenly stand for the whole, so a prompt of
- * a megabyte costs as much as one of four kilobytes.
+ * Texts beyond 512 characters are sampled: eight stripes spread evenly stand for the whole, a half of a kilobyte, a
+ * sixth of eight, and 4,096 characters of anything longer. The text is first copied into a buffer of 16-bit units: a
+ * string may be stored in half a dozen ways, and reading its characters one by one costs a decision each.
  *
  * It does not normalise, split or keep the text, and knows no special tokens; a message's own overhead is added by
  * `estimateMessageTokens`.
@@ -86,26 +87,48 @@ const PAIR_WEIGHTS = Int32Array.of(
 const CLASS_OF = makeClassTable()
 
 export const ESTIMATE_DEFAULTS = {
-  /** Characters read in full; longer texts are sampled. 4,096 are read in about 4 µs. */
-  scanCharsMax: 4_096,
-  /** Stripes of a sampled text: together as long as the longest text that is read in full. */
-  stripeCount: 32,
+  /** Characters read in full; longer texts are sampled. */
+  scanCharsMax: 512,
+  /** Stripes of a sampled text. */
+  stripeCount: 8,
+  /** A stripe's characters: this many, and one more for each 64 of the text. */
+  stripeCharsBase: 48,
   /** What a chat template puts around each message: role, separators. Three to five in the templates in use. */
   messageOverheadTokens: 4,
 }
 
+/** Texts up to here are copied whole; of longer ones only the stripes, each a share of the buffer's half. */
+const BUFFER_CHARS = 8_192
+const units = new Uint16Array(BUFFER_CHARS)
+const bytes = Buffer.from(units.buffer)
+
 /** Whole tokens, rounded up; 0 only for an empty text. */
 export function estimateTokens(text: string): number {
-  const { scanCharsMax, stripeCount } = ESTIMATE_DEFAULTS
-  if (text.length <= scanCharsMax) return Math.ceil(scan(text, 0, text.length) / UNIT)
-  const stripeChars = scanCharsMax / stripeCount
-  const lastStart = text.length - stripeChars
+  const { scanCharsMax, stripeCount, stripeCharsBase } = ESTIMATE_DEFAULTS
+  const { length } = text
+  if (length > BUFFER_CHARS) return estimateLong(text)
+  bytes.write(text, 0, 'utf16le')
+  if (length <= scanCharsMax) return Math.ceil(scan(0, length, CLASS.start) / UNIT)
+  const stripeChars = stripeCharsBase + (length >> 6)
   let sum = 0
   for (let i = 0; i < stripeCount; i++) {
-    const start = Math.floor((lastStart * i) / (stripeCount - 1))
-    sum += scan(text, start, start + stripeChars)
+    const from = Math.floor(((length - stripeChars) * i) / (stripeCount - 1))
+    sum += scan(from, from + stripeChars, from === 0 ? CLASS.start : classAt(from - 1))
   }
-  return Math.ceil(((sum / UNIT) * text.length) / scanCharsMax)
+  return Math.ceil((sum * length) / (UNIT * stripeCount * stripeChars))
+}
+
+function estimateLong(text: string): number {
+  const { stripeCount } = ESTIMATE_DEFAULTS
+  const stripeChars = BUFFER_CHARS / 2 / stripeCount
+  let sum = 0
+  for (let i = 0; i < stripeCount; i++) {
+    const from = Math.floor(((text.length - stripeChars - 1) * i) / (stripeCount - 1))
+    // One character more, to know what stands before the stripe.
+    bytes.write(text.slice(from, from + stripeChars + 1), 0, 'utf16le')
+    sum += scan(1, stripeChars + 1, classAt(0))
+  }
+  return Math.ceil((sum * text.length) / (UNIT * stripeCount * stripeChars))
 }
 
 /** A message of a chat: its text and what the chat template puts around it. */
@@ -113,16 +136,19 @@ export function estimateMessageTokens(text: string): number {
   return estimateTokens(text) + ESTIMATE_DEFAULTS.messageOverheadTokens
 }
 
-function scan(text: string, from: number, to: number): number {
+function scan(from: number, to: number, classBefore: number): number {
   let sum = 0
-  // A stripe from the middle continues what stood before it; only a text's very beginning is a start.
-  let before: number = from === 0 ? CLASS.start : (CLASS_OF[text.charCodeAt(from - 1)] as number)
+  let before = classBefore << CLASS_BITS
   for (let i = from; i < to; i++) {
-    const own = CLASS_OF[text.charCodeAt(i)] as number
-    sum += PAIR_WEIGHTS[(before << CLASS_BITS) | own] as number
-    before = own
+    const own = CLASS_OF[units[i] as number] as number
+    sum += PAIR_WEIGHTS[before | own] as number
+    before = own << CLASS_BITS
   }
   return sum
+}
+
+function classAt(index: number): number {
+  return CLASS_OF[units[index] as number] as number
 }
 
 /** One byte per UTF-16 unit: 64 kB, of which ordinary text touches the first lines only. */

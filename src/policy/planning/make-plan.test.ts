@@ -30,7 +30,12 @@ const facts: PlanningFacts = {
     ({ big: model({}), small: model({ name: 'small', fallback: undefined, contextTokensMax: 2_048 }) })[name],
   speedOf: () => makeConstantSpeed({ prefillUsPerToken: 20, tokenUs: 12_000 }),
   correctTokens: (name, tokens) => (name === 'small' ? Math.ceil(tokens * 1.25) : tokens),
-  predictOutput: (_, cap) => ({ tokens: Math.min(cap, 120), tokensHigh: Math.min(cap, 400), source: 'habit' }),
+  predictOutput: (_, cap) => ({
+    tokens: Math.min(cap, 120),
+    tokensHigh: Math.min(cap, 400),
+    tokensMean: Math.min(cap, 150),
+    source: 'habit',
+  }),
   cachedTokensOf: () => 600,
   outputWeight: 4,
 }
@@ -56,6 +61,7 @@ describe('make plan', () => {
       outputTokens: 120,
       outputTokensHigh: 400,
       cost: 300 + 4 * 120,
+      meanCost: 300 + 4 * 150,
       engineUs: 300 * 20 + 119 * 12_000,
     })
   })

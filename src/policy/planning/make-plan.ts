@@ -77,6 +77,9 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
   assert(output.tokens <= outputTokensMax, 'a prediction is capped by what the plan allows')
   const choiceCount = request.choiceCount
   const work = { promptTokens, cachedTokens, outputTokens: output.tokens * choiceCount }
+  const speed = facts.speedOf(model.name)
+  const meanWork = { ...work, outputTokens: output.tokensMean * choiceCount }
+  const shareUs = speed.shareUs?.(promptTokens - cachedTokens, meanWork.outputTokens)
   return {
     kind: 'planned',
     plan: {
@@ -88,8 +91,10 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
       estimate: {
         ...work,
         outputTokensHigh: output.tokensHigh * choiceCount,
+        meanCost: weightedTokens(meanWork, facts.outputWeight),
+        ...(shareUs === undefined ? {} : { shareUs }),
         cost: weightedTokens(work, facts.outputWeight),
-        engineUs: engineUs(facts.speedOf(model.name), { ...work, choiceCount }),
+        engineUs: engineUs(speed, { ...work, choiceCount }),
       },
       ...(room !== undefined && { passageRoom: room }),
       ...(passages !== undefined && { passages }),

@@ -24,6 +24,7 @@ export const OBSERVED_SPEED_DEFAULTS = {
 }
 
 export class ObservedSpeed implements EngineSpeed {
+  readonly shareUs?: NonNullable<EngineSpeed['shareUs']>
   readonly #alone: EngineSpeed
   readonly #keep: number
   #weight: number
@@ -36,6 +37,7 @@ export class ObservedSpeed implements EngineSpeed {
 
   constructor(alone: EngineSpeed, options = OBSERVED_SPEED_DEFAULTS) {
     this.#alone = alone
+    if (alone.shareUs !== undefined) this.shareUs = alone.shareUs
     this.#keep = options.memorySamples / (options.memorySamples + 1)
     this.#weight = options.priorSamples
     this.#tokenRatioSum = options.priorSamples

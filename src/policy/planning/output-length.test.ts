@@ -15,16 +15,26 @@ function observeMany(lengths: OutputLengths, habit: OutputHabit, samples: readon
 describe('output length', () => {
   it('starts long for strangers and never beyond the cap', () => {
     const lengths = new OutputLengths()
-    expect(lengths.predict(habitOf('new'), 4_000)).toEqual({ tokens: 256, tokensHigh: 1_024, source: 'prior' })
-    expect(lengths.predict(habitOf('new'), 100)).toEqual({ tokens: 100, tokensHigh: 100, source: 'prior' })
+    expect(lengths.predict(habitOf('new'), 4_000)).toMatchObject({ tokens: 256, tokensHigh: 1_024, source: 'prior' })
+    expect(lengths.predict(habitOf('new'), 100)).toMatchObject({ tokens: 100, tokensHigh: 100, tokensMean: 100 })
   })
 
   it('learns a habit, and falls back to the tenant and to everybody', () => {
     const lengths = new OutputLengths()
     observeMany(lengths, habitOf('a'), Array(50).fill(100))
     expect(lengths.predict(habitOf('a'), 4_000)).toMatchObject({ source: 'habit' })
-    expect(lengths.predict(habitOf('a', 16), 16)).toEqual({ tokens: 16, tokensHigh: 16, source: 'tenant' })
+    expect(lengths.predict(habitOf('a', 16), 16)).toMatchObject({ tokens: 16, tokensHigh: 16, source: 'tenant' })
     expect(lengths.predict(habitOf('b'), 4_000)).toMatchObject({ source: 'everybody' })
+  })
+
+  it('knows that the mean of a long tail lies above its median', () => {
+    const lengths = new OutputLengths()
+    observeMany(
+      lengths,
+      habitOf('a'),
+      Array.from({ length: 100 }, (_, i) => (i % 10 === 0 ? 1_000 : 100)),
+    )
+    expect(lengths.predict(habitOf('a'), 4_000)).toMatchObject({ tokens: 99, tokensMean: 190 })
   })
 
   it('is more cautious with strangers than with those it knows', () => {

@@ -52,6 +52,8 @@ export interface OutputPrediction {
   /** Per choice. */
   readonly tokens: number
   readonly tokensHigh: number
+  /** What it is on the average: answers are long-tailed, and above the median lies more than below. */
+  readonly tokensMean: number
   readonly source: 'habit' | 'tenant' | 'everybody' | 'prior'
 }
 
@@ -81,6 +83,7 @@ export class OutputLengths {
     return {
       tokens: Math.min(capTokens, this.#options.priorTokens),
       tokensHigh: Math.min(capTokens, this.#options.priorTokensHigh),
+      tokensMean: Math.min(capTokens, this.#options.priorTokens),
       source: 'prior',
     }
   }
@@ -145,6 +148,7 @@ function quantilesOf(
   return {
     tokens: Math.min(how.capTokens, tokens),
     tokensHigh: Math.min(how.capTokens, tokensHigh),
+    tokensMean: Math.min(how.capTokens, Math.max(1, Math.round(sketch.mean ?? 1))),
     source: how.source,
   }
 }

@@ -1,0 +1,141 @@
+import type { Model } from '../../src/domain/fleet.ts'
+import type { Request } from '../../src/domain/request.ts'
+import { decideAdmission } from '../../src/policy/admission/admission.ts'
+import type { Share } from '../../src/policy/admission/backlog.ts'
+import { Calibration } from '../../src/policy/admission/calibration.ts'
+import type { AdmissionFacts, PoolFacts } from '../../src/policy/admission/facts.ts'
+import { PredictedWait } from '../../src/policy/admission/predicted-wait.ts'
+import { Budgets } from '../../src/policy/budgets/budgets.ts'
+import type { Scope } from '../../src/policy/budgets/scope-budget.ts'
+import { DEFAULT_RUNGS } from '../../src/policy/ladder/rungs.ts'
+import { COST_DEFAULTS, makeConstantSpeed } from '../../src/policy/planning/cost.ts'
+import { habitOf, OutputLengths } from '../../src/policy/planning/output-length.ts'
+import { makeKey, makeTenant } from '../../test/support/demand.ts'
+import { type Finding, tell } from './tell.ts'
+
+/**
+ * Claim: a whole decision, with 1,000 tenants waiting and every meter real, takes under 20 µs when the request is
+ * admitted in full and under 50 µs when every rung was tried in vain.
+ */
+const DECISIONS = 50_000
+const NOW = 1_000_000_000
+
+const model = (name: string, fallback: string | undefined): Model => ({
+  name,
+  aliases: [],
+  contextTokensMax: 32_768,
+  outputTokensDefault: 512,
+  fallback,
+  createdAtS: 0,
+})
+const models = new Map([
+  ['big', model('big', 'small')],
+  ['small', model('small', undefined)],
+])
+const speed = makeConstantSpeed({ prefillUsPerToken: 20, tokenUs: 12_000 })
+const wait = new PredictedWait(0.02)
+const outputs = new OutputLengths()
+const calibration = new Calibration()
+const budgets = new Budgets()
+const allowance = { requests: { perMinute: 60_000, burst: 60_000 }, tokens: { perMinute: 1e8, burst: 1e8 } }
+
+const tenants = Array.from({ length: 1_000 }, (_, i) => makeTenant(`tenant-${i}`, { allowance }))
+const keys = tenants.map((tenant) => makeKey(`key-${tenant.id}`, tenant.id))
+const shareOf = (i: number): Share => {
+  const id = `tenant-${i}`
+  return { org: { id, weight: undefined }, tenant: { id, weight: 1 }, key: { id, weight: 1 } }
+}
+const turns = [{ role: 'system' as const, tokens: 200 }]
+const segments = [
+  ...turns,
+  ...Array.from({ length: 9 }, (_, i) => ({
+    role: i % 2 === 0 ? ('user' as const) : ('assistant' as const),
+    tokens: 150,
+  })),
+]
+
+const requests = tenants.map(
+  (tenant, i): Request => ({
+    id: `r${i}`,
+    tenant,
+    key: keys[i] as (typeof keys)[number],
+    kind: 'chat',
+    model: 'big',
+    segments,
+    prefixHashes: [],
+    outputTokensMax: 1_000,
+    choiceCount: 1,
+    isStreamed: true,
+    band: 'standard',
+    bid: 0,
+    slo: tenant.slo,
+    arrivedAt: NOW,
+    deadlineAt: NOW + 60_000_000,
+    text: undefined,
+  }),
+)
+for (const [i, request] of requests.entries()) {
+  for (let n = 0; n < 20; n++) outputs.observe(habitOf(request), { tokens: 50 + ((i * n) % 400), isCut: false })
+}
+
+function factsFor(request: Request, share: Share, replicaCount: number): AdmissionFacts {
+  const pool = (name: string): PoolFacts => ({
+    poolId: name,
+    readyReplicaCount: replicaCount,
+    hasIdleReplica: false,
+    kvTokensMax: 500_000,
+    speed,
+    speedAlone: speed,
+    waitUs: (plan) =>
+      wait.waitUs(NOW, { share, band: 'standard', cost: plan.estimate.cost, hasRoom: false, replicaCount }),
+    waitWithoutOwnUs: (plan) =>
+      wait.waitWithoutOwnUs(NOW, { share, band: 'standard', cost: plan.estimate.cost, hasRoom: false, replicaCount }),
+    laneRefusal: () => undefined,
+    calibrated: (plan) =>
+      calibration.termsFor({ poolId: name, sloName: request.slo.name, promptTokens: plan.estimate.promptTokens }),
+  })
+  const scopes: Scope[] = [
+    { id: request.tenant.id, noun: 'tenant', allowance: request.tenant.allowance },
+    { id: request.key.id, noun: 'key', allowance: request.key.allowance },
+  ]
+  return {
+    planning: {
+      model: (name) => models.get(name),
+      speedOf: () => speed,
+      correctTokens: (_, tokens) => tokens,
+      predictOutput: (asked, cap) => outputs.predict(habitOf(asked), cap),
+      cachedTokensOf: () => 0,
+      outputWeight: COST_DEFAULTS.outputWeight,
+    },
+    rungs: DEFAULT_RUNGS,
+    dwellingDepth: 0,
+    isOfflineShed: false,
+    poolOf: pool,
+    budgetRefusal: (tokens) => budgets.refusalFor(NOW, scopes, tokens),
+    jitter: 0.5,
+  }
+}
+
+/** This thread's own CPU time, best of five rounds: what the neighbours on the machine do is not our cost. */
+function bestUs(replicaCount: number, kind: 'admitted' | 'rejected'): number {
+  let best = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 6; round++) {
+    const from = process.threadCpuUsage()
+    for (let i = 0; i < DECISIONS; i++) {
+      const at = i % requests.length
+      const request = requests[at] as Request
+      const verdict = decideAdmission(NOW, request, factsFor(request, shareOf(at), replicaCount))
+      if (verdict.kind !== kind) throw new Error(`expected ${kind}: ${JSON.stringify(verdict)}`)
+    }
+    const { user, system } = process.threadCpuUsage(from)
+    best = Math.min(best, (user + system) / DECISIONS)
+  }
+  return best
+}
+
+for (let i = 0; i < requests.length; i++) wait.join(NOW, { share: shareOf(i), band: 'standard', cost: 1_000 + i })
+const findings: Finding[] = [
+  { name: 'admitted in full', value: bestUs(100, 'admitted'), unit: 'µs', below: 20 },
+  { name: 'refused after every rung', value: bestUs(1, 'rejected'), unit: 'µs', below: 50 },
+]
+tell('a decision with 1,000 tenants waiting', findings)

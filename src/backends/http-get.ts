@@ -1,0 +1,35 @@
+import type { Dispatcher } from 'undici'
+import type { HttpUpstream } from './http-upstream.ts'
+
+/** One bounded GET for a probe or a registry: any failure is a status of 0 and a word, never an exception. */
+export interface Got {
+  readonly status: number
+  readonly text: string
+}
+
+const TIMEOUT_MS = 2_000
+const BODY_BYTES_MAX = 4 << 20
+
+/** `path` is from the server's root: probes live beside the API, not under it. */
+export async function get(upstream: HttpUpstream, path: string, timeoutMs: number = TIMEOUT_MS): Promise<Got> {
+  try {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const options = { path, method: 'GET', headers: upstream.headers(), signal } as Dispatcher.RequestOptions
+    const response = await upstream.pool.request(options)
+    const parts: Buffer[] = []
+    let bytes = 0
+    for await (const part of response.body) {
+      parts.push(part as Buffer)
+      bytes += (part as Buffer).length
+      if (bytes > BODY_BYTES_MAX) {
+        response.body.destroy()
+        break
+      }
+    }
+    return { status: response.statusCode, text: Buffer.concat(parts).toString('utf8') }
+  } catch (error) {
+    return { status: 0, text: (error as { code?: string }).code ?? (error as Error).name }
+  }
+}
+
+export const isOk = ({ status }: Got): boolean => status >= 200 && status < 300

@@ -1,0 +1,118 @@
+import type { Dispatcher } from 'undici'
+import type { Clock } from '../base/clock.ts'
+import type { Replica } from '../domain/fleet.ts'
+import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
+import {
+  type GenerateStyle,
+  generateBody,
+  inferBody,
+  isInferBody,
+  isReadyBody,
+  makeGenerateReader,
+  type OipMetadata,
+  readInfer,
+  readMetadata,
+} from '../wire/oip.ts'
+import { answerEachChoice } from './each-choice.ts'
+import type { AnswerFormat } from './http-answer-reader.ts'
+import { runAttempt } from './http-attempt.ts'
+import { get, isOk } from './http-get.ts'
+import { notReady, withGauges } from './http-probe.ts'
+import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
+
+/**
+ * Servers that speak the Open Inference Protocol: Triton, KServe, TorchServe. A question in tensors goes to `infer`,
+ * one in words to Triton's `generate` or `generate_stream`, which answer one choice each: for several, several are asked.
+ */
+export interface HttpOipOptions extends HttpUpstreamOptions {
+  /** The server's root: `http://triton:8000`. */
+  readonly url: string
+  /** The server's own name for the model. */
+  readonly upstreamModel: string
+  readonly version?: string
+  readonly style?: Partial<GenerateStyle>
+  /** Where its metrics are, as an address of their own: Triton has a port for them. */
+  readonly metricsUrl?: string
+  readonly clock?: Clock
+}
+
+export const HTTP_OIP_DEFAULTS: GenerateStyle = { runtime: 'vllm', template: 'plain' }
+
+/** TorchServe's own way to say that it is well, where the protocol is not switched on. */
+const TORCHSERVE_PING = '/ping'
+
+export class HttpOipBackend implements Backend {
+  readonly #upstream: HttpUpstream
+  readonly #metrics: { readonly upstream: HttpUpstream; readonly path: string } | undefined
+  readonly #modelPath: string
+  readonly #style: GenerateStyle
+  readonly #clock: Clock | undefined
+
+  constructor(options: HttpOipOptions) {
+    this.#upstream = new HttpUpstream(options)
+    const version = options.version === undefined ? '' : `/versions/${encodeURIComponent(options.version)}`
+    this.#modelPath = `/v2/models/${encodeURIComponent(options.upstreamModel)}${version}`
+    this.#style = { ...HTTP_OIP_DEFAULTS, ...options.style }
+    this.#clock = options.clock
+    if (options.metricsUrl !== undefined) {
+      const upstream = new HttpUpstream({ url: options.metricsUrl })
+      this.#metrics = { upstream, path: upstream.path('') }
+    }
+  }
+
+  generate(call: Call): Promise<Ending> {
+    if (isInferBody(call.request.text?.body ?? {})) return this.#infer(call)
+    return answerEachChoice(call, (one) => this.#generateOne(one))
+  }
+
+  /** Ready means the server and the model: a server may be well while it loads what we want. */
+  async probe(_replica: Replica): Promise<ReplicaReport> {
+    const model = await get(this.#upstream, this.#upstream.path(`${this.#modelPath}/ready`))
+    if (isOk(model)) {
+      if (!isReadyBody(model.text)) return { isReady: false, because: 'the model is not ready' }
+      return this.#metrics === undefined
+        ? { isReady: true, because: 'the model is ready' }
+        : withGauges(this.#metrics.upstream, this.#metrics.path)
+    }
+    if (model.status !== 404) return notReady('the model’s readiness', model)
+    const ping = await get(this.#upstream, this.#upstream.path(TORCHSERVE_PING))
+    return isOk(ping) ? { isReady: true, because: 'the server is well' } : notReady('the model’s readiness', model)
+  }
+
+  /** Names and shapes of the model's tensors; undefined when the server does not tell. */
+  async metadata(): Promise<OipMetadata | undefined> {
+    const got = await get(this.#upstream, this.#upstream.path(this.#modelPath))
+    if (!isOk(got)) return undefined
+    try {
+      return readMetadata(JSON.parse(got.text))
+    } catch {
+      return undefined
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#upstream.close(), this.#metrics?.upstream.close()])
+  }
+
+  #infer(call: Call): Promise<Ending> {
+    return this.#ask(call, `${this.#modelPath}/infer`, inferBody(call.request), { read: readInfer })
+  }
+
+  #generateOne(call: Call): Promise<Ending> {
+    const { request, plan } = call
+    const path = `${this.#modelPath}/${request.isStreamed ? 'generate_stream' : 'generate'}`
+    return this.#ask(call, path, generateBody(request, plan, this.#style), makeGenerateReader(plan.outputTokensMax))
+  }
+
+  #ask(call: Call, path: string, body: string, format: Omit<AnswerFormat, 'redact'>): Promise<Ending> {
+    const upstream = this.#upstream
+    const headers = upstream.headers('x-request-id', call.lease.ticketId)
+    const options = { path: upstream.path(path), method: 'POST', headers, body } as Dispatcher.DispatchOptions
+    return runAttempt({
+      call,
+      format: { ...format, redact: (text) => upstream.redact(text) },
+      clock: this.#clock,
+      dispatch: (reader) => upstream.pool.dispatch(options, reader),
+    })
+  }
+}

@@ -1,0 +1,122 @@
+import { Pool } from 'undici'
+
+/**
+ * How do we reach one server? Address, credential, TLS and a pool of kept-alive connections: what every HTTP backend,
+ * probe and registry client needs, in one place, so that a credential is in one place too. It is never logged: it lives
+ * in private fields, and whatever a server says passes through `redact` before anybody else sees it.
+ */
+export interface HttpUpstreamOptions {
+  /** May have a path, which comes before every path that is asked for, and a query, which comes after. */
+  readonly url: string
+  readonly apiKey?: string | undefined
+  /** `bearer`: authorization header. `api-key`: as Azure wants it. Otherwise the name of a header. */
+  readonly auth?: 'bearer' | 'api-key' | { readonly header: string }
+  readonly headers?: Readonly<Record<string, string>>
+  readonly tls?: TlsOptions | undefined
+  readonly connectTimeoutMs?: number
+  /** Longest silence: until the headers, and between two pieces of the body. */
+  readonly silenceMsMax?: number
+  readonly connectionsMax?: number
+}
+
+/** PEM texts. */
+export interface TlsOptions {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+  readonly serverName?: string
+  /** False trusts anybody: for a laboratory. */
+  readonly isVerified?: boolean
+}
+
+export const HTTP_UPSTREAM_DEFAULTS = {
+  /** A replica that does not take a connection in this time is not there. */
+  connectTimeoutMs: 3_000,
+  /** Long prompts prefill for many seconds before the first byte; a silent minute more is a hang. */
+  silenceMsMax: 120_000,
+  /** Above any concurrency limit that we would set for one replica. */
+  connectionsMax: 8_192,
+  /** Servers close idle connections after 5 s (Node, uvicorn) to 60 s; their hint is honoured where they send one. */
+  keepAliveMs: 4_000,
+} as const
+
+/** Shorter values are words, not secrets: cutting them out of messages would only mangle those. */
+const SECRET_CHARS_MIN = 8
+/** Keys that a server quotes back at us, in the shapes that are in use, masked ones too. */
+const KEY_SHAPES = /\b(?:sk|pk|hf|gsk|nvapi|key|Bearer)[-_ ][\w*.-]{8,}/g
+
+export class HttpUpstream {
+  readonly pool: Pool
+  readonly #basePath: string
+  readonly #query: string
+  readonly #headers: readonly string[]
+  readonly #secrets: readonly string[]
+
+  constructor(options: HttpUpstreamOptions) {
+    const url = new URL(options.url)
+    this.#basePath = url.pathname.replace(/\/+$/, '')
+    this.#query = url.search
+    const { headers, secrets } = makeHeaders(options, url)
+    this.#headers = headers
+    this.#secrets = secrets
+    const limits = { ...HTTP_UPSTREAM_DEFAULTS, ...withoutUndefined(options) }
+    this.pool = new Pool(url.origin, {
+      connections: limits.connectionsMax,
+      pipelining: 1,
+      connectTimeout: limits.connectTimeoutMs,
+      headersTimeout: limits.silenceMsMax,
+      bodyTimeout: limits.silenceMsMax,
+      keepAliveTimeout: limits.keepAliveMs,
+      ...(options.tls === undefined ? {} : { connect: connectOptions(options.tls, limits.connectTimeoutMs) }),
+    })
+  }
+
+  /** Under the address's own path: `/chat/completions` → `/v1/chat/completions`. */
+  path(path: string): string {
+    return `${this.#basePath}${path}${this.#query}`
+  }
+
+  headers(...more: string[]): string[] {
+    return [...this.#headers, ...more]
+  }
+
+  /** Takes our credentials out of what a server said. */
+  redact(text: string): string {
+    let clean = text
+    for (const secret of this.#secrets) clean = clean.replaceAll(secret, '[redacted]')
+    return clean.replaceAll(KEY_SHAPES, '[redacted]')
+  }
+
+  close(): Promise<void> {
+    return this.pool.destroy()
+  }
+}
+
+function makeHeaders(options: HttpUpstreamOptions, url: URL): { headers: string[]; secrets: string[] } {
+  const headers = ['content-type', 'application/json']
+  const secrets: string[] = []
+  const { apiKey, auth = 'bearer' } = options
+  if (apiKey !== undefined) {
+    if (auth === 'bearer') headers.push('authorization', `Bearer ${apiKey}`)
+    else headers.push(auth === 'api-key' ? auth : auth.header, apiKey)
+    secrets.push(apiKey)
+  } else if (url.username !== '') {
+    const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+    headers.push('authorization', `Basic ${Buffer.from(pair).toString('base64')}`)
+    secrets.push(pair, decodeURIComponent(url.password))
+  }
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
+    headers.push(name, value)
+    secrets.push(value)
+  }
+  return { headers, secrets: secrets.filter((secret) => secret.length >= SECRET_CHARS_MIN) }
+}
+
+function connectOptions(tls: TlsOptions, timeout: number): Record<string, unknown> {
+  const { ca, cert, key, serverName: servername, isVerified } = tls
+  return withoutUndefined({ ca, cert, key, servername, rejectUnauthorized: isVerified, timeout })
+}
+
+function withoutUndefined<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
+}

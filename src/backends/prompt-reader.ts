@@ -1,0 +1,145 @@
+import type { Cancellation } from '../base/cancellation.ts'
+import type { Segment } from '../domain/request.ts'
+import { chatTexts, completionTexts } from '../wire/prompt-text.ts'
+import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
+import { type LongWork, runLongWork, WORK_PER_BREATH } from './long-work.ts'
+import { slicesOf } from './text-slices.ts'
+import { append, piecesOf, type Tokenizer } from './tokenizer.ts'
+
+/**
+ * What does this prompt say, and which tokens is it? A chat becomes tokens as by a chat template: each message in its
+ * frame of special tokens, then the head of the answer. A completion's prompt is its tokens and nothing else.
+ *
+ * Reading is the one costly thing that a simulated engine does (10 ms for 100 kB of English, 300 ms for as much of the
+ * worst), so it is done once per request however many answers or attempts it has, and long prompts are read a slice at
+ * a time: `breathe` lets the event loop run in between. A prompt of more than `tokensMax` is refused anyway: reading stops soon after.
+ */
+export interface PromptReaderOptions {
+  readonly tokenizer: Tokenizer
+  readonly tokensMax: number
+  readonly breathe?: () => Promise<void>
+}
+
+/** A message of a chat, or one of the prompts of a completion. */
+export interface ReadSegment {
+  readonly role: Segment['role']
+  readonly text: string
+  /** With the frame, if it is a message. */
+  readonly tokens: readonly number[]
+  /** Tokens that have no text: images and the like. */
+  readonly otherTokens: number
+}
+
+export interface ReadPrompt {
+  readonly kind: 'chat' | 'completion'
+  readonly segments: readonly ReadSegment[]
+  /** What follows the last message: the answer's head. */
+  readonly tail: readonly number[]
+  /** There is more than `tokensMax`; how much more is not known. */
+  readonly isCut: boolean
+}
+
+/** Of a prompt that comes as tokens, so many of the last are turned into text to answer from. */
+const TOKENS_SPELT_MAX = 4_096
+
+type Body = ChatBody | CompletionBody
+
+export class PromptReader {
+  readonly tokenizer: Tokenizer
+  readonly #tokensMax: number
+  readonly #breathe: (() => Promise<void>) | undefined
+  readonly #roles = new Map<string, readonly number[]>()
+  /** By the body itself: whoever has the same body gets the same reading, and both are forgotten together. */
+  readonly #known = new WeakMap<Body, ReadPrompt>()
+
+  constructor(options: PromptReaderOptions) {
+    this.tokenizer = options.tokenizer
+    this.#tokensMax = options.tokensMax
+    this.#breathe = options.breathe
+  }
+
+  /** At once for short prompts; a promise for long ones. Called off, it returns what it has. */
+  read(body: Body, cancellation?: Cancellation): ReadPrompt | Promise<ReadPrompt> {
+    return this.#known.get(body) ?? this.run(this.reading(body), charactersOf(body), cancellation)
+  }
+
+  /** Work on prompts, of about so many characters. */
+  run<T>(work: LongWork<T>, characters: number, cancellation?: Cancellation): T | Promise<T> {
+    return runLongWork(work, { breathe: this.#breathe, isShort: characters <= WORK_PER_BREATH, cancellation })
+  }
+
+  *reading(body: Body): LongWork<ReadPrompt> {
+    const known = this.#known.get(body)
+    if (known !== undefined) return known
+    let isCalledOff = false
+    const slowly = this.#readSlowly(body)
+    for (let step = slowly.next(false); ; step = slowly.next(isCalledOff)) {
+      if (step.done !== true) {
+        isCalledOff = yield step.value
+        continue
+      }
+      if (!isCalledOff) this.#known.set(body, step.value)
+      return step.value
+    }
+  }
+
+  /** Yields the length of each slice after it is read; told `true`, it stops there. */
+  *#readSlowly(body: Body): LongWork<ReadPrompt> {
+    const isChat = 'messages' in body
+    const { messageStart, roleEnd, messageEnd } = this.tokenizer.frame
+    const segments: ReadSegment[] = []
+    let count = 0
+    let isCut = false
+    const givens: readonly GivenText[] = isChat ? chatTexts(body) : this.#promptsOf(body)
+    for (const given of givens) {
+      const tokens: number[] = isChat ? [messageStart, ...this.#roleTokens(given.role), roleEnd] : []
+      if (given.tokens !== undefined) append(tokens, given.tokens)
+      for (const slice of given.tokens === undefined ? slicesOf(given.text) : []) {
+        append(tokens, this.tokenizer.encode(slice))
+        const isCalledOff = yield slice.length
+        isCut = isCalledOff || count + tokens.length > this.#tokensMax
+        if (isCut) break
+      }
+      if (isChat) tokens.push(messageEnd)
+      segments.push({ role: given.role, text: given.text, tokens, otherTokens: given.otherTokens })
+      // The prompts of a completion are answered one by one, the messages of a chat together.
+      count = isChat ? count + tokens.length + given.otherTokens : 0
+      if (isCut) break
+    }
+    const tail = isChat ? [messageStart, ...this.#roleTokens('assistant'), roleEnd] : []
+    return { kind: isChat ? 'chat' : 'completion', segments, tail, isCut }
+  }
+
+  #promptsOf(body: CompletionBody): GivenText[] {
+    const { prompt } = body
+    const texts = completionTexts(prompt)
+    if (typeof prompt === 'string') return texts
+    const lists = (typeof prompt[0] === 'number' ? [prompt] : prompt) as ReadonlyArray<string | readonly number[]>
+    return texts.map((given, i) => {
+      const tokens = lists[i]
+      if (typeof tokens !== 'object') return given
+      const text = piecesOf(this.tokenizer, tokens.slice(-TOKENS_SPELT_MAX)).join('')
+      return { ...given, otherTokens: 0, tokens, text }
+    })
+  }
+
+  #roleTokens(role: string): readonly number[] {
+    const known = this.#roles.get(role) ?? this.tokenizer.encode(role)
+    this.#roles.set(role, known)
+    return known
+  }
+}
+
+interface GivenText {
+  readonly role: Segment['role']
+  readonly text: string
+  readonly otherTokens: number
+  /** The client sent tokens: the text is only what they spell. */
+  readonly tokens?: readonly number[]
+}
+
+/** What there is to tokenize. */
+export function charactersOf(body: Body): number {
+  const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
+  return texts.reduce((sum, { text }) => sum + text.length, 0)
+}

@@ -1,0 +1,121 @@
+import type { Benched } from '../main/bench.ts'
+import { reportTable } from '../main/report-table.ts'
+import { type Command, type FlagValues, JSON_FLAG, numberFlag, REPORT_FLAG, textFlag, UsageError } from './command.ts'
+import { ProgressLine } from './live-progress-line.ts'
+import { untilSignal } from './until-signal.ts'
+
+export const bench: Command = {
+  name: 'bench',
+  summary: 'send a scenario to a live server: Spillway, vLLM, llama.cpp, LiteLLM …',
+  about:
+    'SCENARIO is the name of a shipped scenario or the path of a YAML file, as for "simulate"; the report is the same.\n' +
+    'Open loop: arrivals do not wait for answers, and latency counts from when a request was meant to be sent.\n' +
+    '429 and 503 count as shed. Answers are asked for with max_tokens, so that they have the scenario\u2019s lengths.\n' +
+    'Ctrl-C ends the run early and reports what was seen.',
+  argument: 'SCENARIO',
+  flags: {
+    url: { type: 'string', value: 'URL', meaning: 'the server (default http://127.0.0.1:8080)' },
+    key: {
+      type: 'string',
+      value: 'KEY',
+      meaning: 'tenant=SECRET for one tenant, SECRET alone for all others; may be given again',
+      multiple: true,
+    },
+    model: { type: 'string', value: 'NAME', meaning: 'ask for this model, whatever the scenario calls it' },
+    duration: { type: 'string', value: 'SECONDS', meaning: 'stop sending after so long (default: as the scenario)' },
+    requests: { type: 'string', value: 'N', meaning: 'stop sending after so many (default 1,000,000)' },
+    trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the described one' },
+    speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
+    scale: { type: 'string', value: 'FACTOR', meaning: 'multiply every rate (default 1)' },
+    'in-flight': { type: 'string', value: 'N', meaning: 'open streams at once, at most (default 10,000)' },
+    seed: { type: 'string', value: 'N', meaning: 'same seed, same requests at the same times (default 1)' },
+    'ignore-eos': { type: 'boolean', meaning: 'send ignore_eos, as vLLM and llama.cpp know it: exact answer lengths' },
+    check: { type: 'boolean', meaning: 'exit code 1 when an expectation of the scenario does not hold' },
+    report: REPORT_FLAG,
+    json: JSON_FLAG,
+  },
+  examples: [
+    'spillway bench baseline --key alpha=sk-… --key sk-… --model spill-large --duration 30',
+    'spillway bench azure-conv --url http://gpu-1:8000 --model llama-8b --ignore-eos --scale 2',
+  ],
+  async run(flags, io) {
+    // Loaded when the command runs: help and version need none of the platform.
+    const { bench: runBench } = await import('../main/bench.ts')
+    const name = textFlag(flags, 'argument')
+    if (name === undefined) throw new UsageError(`which scenario? Try: ${bench.examples[0]}`)
+    const { scenario, trace } = await withTrace(name, flags)
+    const url = textFlag(flags, 'url') ?? 'http://127.0.0.1:8080'
+    const durationS = numberFlag(flags, 'duration', { above: 0, max: 86_400 }) ?? scenario.durationS
+    const progress = new ProgressLine(process.stderr)
+    const { stop, forget } = untilSignal()
+    try {
+      const benched = await runBench({
+        scenario,
+        ...(trace !== undefined && { trace }),
+        url,
+        keys: keysOf(flags),
+        model: textFlag(flags, 'model'),
+        durationS,
+        scale: numberFlag(flags, 'scale', { above: 0, max: 100_000 }) ?? 1,
+        seed: numberFlag(flags, 'seed', { above: -1, max: Number.MAX_SAFE_INTEGER }) ?? 1,
+        requestsMax: numberFlag(flags, 'requests', { above: 0 }) ?? 1_000_000,
+        inFlightMax: numberFlag(flags, 'in-flight', { above: 0, max: 50_000 }) ?? 10_000,
+        ignoresEos: flags['ignore-eos'] === true,
+        onStart: (tenants) =>
+          io.err(
+            `Sending "${scenario.name}" to ${url} for ${durationS} s, as ${tenants} tenant${tenants === 1 ? '' : 's'}. Ctrl-C ends it.`,
+          ),
+        onTick: ({ atS, sent, inFlight }, tally) => {
+          const { completed, shed, failed } = tally.total
+          const detail = `${Math.round(atS)} of ${durationS} s: ${sent} sent, ${inFlight} open, ${completed} done, ${shed} shed, ${failed} failed`
+          progress.show(scenario.name, atS / durationS, detail)
+        },
+        stop,
+      })
+      progress.clear()
+      io.out(flags['json'] === true ? asJson(benched) : asText(benched))
+      const folder = textFlag(flags, 'report')
+      if (folder !== undefined) {
+        const { writeReport } = await import('../main/fs-report.ts')
+        io.err(`The page: ${writeReport(folder, { ...benched, scenario, variants: {}, isLive: true })}`)
+      }
+      return flags['check'] === true && benched.expectations.some(({ holds }) => !holds) ? 1 : 0
+    } finally {
+      forget()
+    }
+  },
+}
+
+async function withTrace(name: string, flags: FlagValues) {
+  const { openBenchScenario } = await import('../main/bench-scenario.ts')
+  const path = textFlag(flags, 'trace')
+  const factor = numberFlag(flags, 'speed', { above: 0 }) ?? 1
+  const seed = numberFlag(flags, 'seed', { min: 0, isWhole: true }) ?? 1
+  return openBenchScenario(name, path === undefined ? undefined : { path, factor, seed })
+}
+
+function keysOf(flags: FlagValues): readonly string[] {
+  const given = flags['key']
+  return Array.isArray(given) ? given : typeof given === 'string' ? [given] : []
+}
+
+function asJson({ report, expectations, lagMs }: Benched): string {
+  return JSON.stringify({ ...report, expectations, sender: { lagMs } })
+}
+
+/** Later than this for one in a hundred, and the figures are partly about this machine. */
+const LATE_RATIO_MAX = 0.01
+
+function asText({ report, expectations, lagMs }: Benched): string {
+  const lines = [reportTable(report)]
+  if (expectations.length > 0) lines.push('', 'Expectations')
+  for (const { what, holds, because } of expectations) lines.push(`  ${holds ? 'holds' : 'FAILS'}  ${what}: ${because}`)
+  lines.push('', `sender    late by ${lagMs.mean.toFixed(1)} ms on average, ${lagMs.max.toFixed(0)} ms at most`)
+  if (lagMs.over20MsRatio > LATE_RATIO_MAX) {
+    const share = (100 * lagMs.over20MsRatio).toFixed(1)
+    lines.push(
+      `          ${share} % were sent over 20 ms late: this machine is too busy, and it shows in the latencies.`,
+    )
+  }
+  return lines.join('\n')
+}

@@ -1,0 +1,27 @@
+import { type Command, JSON_FLAG, textFlag, UsageError } from './command.ts'
+
+export const engineFit: Command = {
+  name: 'engine fit',
+  summary: 'fit a GPU profile to step times that you measured',
+  about:
+    'The file has a row per measured step: model, prefill_tokens, prefill_context, decode_batch, decode_context (per\n' +
+    'sequence), step_ms. The fit is checked on rows that were left out of it. With --json it also prints the profile,\n' +
+    'which "spillway engine --profile FILE.json" takes when saved.',
+  flags: {
+    steps: { type: 'string', value: 'FILE.csv', meaning: 'measured steps' },
+    like: { type: 'string', value: 'PROFILE', meaning: 'memory and price as of this one (default h200-llama-8b)' },
+    json: JSON_FLAG,
+  },
+  examples: [
+    'spillway engine fit --steps steps.csv',
+    'spillway engine fit --steps steps.csv --like h100-llama-8b --json',
+  ],
+  async run(flags, io) {
+    const steps = textFlag(flags, 'steps')
+    if (steps === undefined) throw new UsageError('--steps is missing. Give the file with the measured steps.')
+    const { fitFile } = await import('../main/fs-calibrate.ts')
+    const told = fitFile(steps, textFlag(flags, 'like') ?? 'h200-llama-8b')
+    io.out(flags['json'] === true ? JSON.stringify(told.json) : told.text)
+    return 0
+  },
+}

@@ -1,0 +1,31 @@
+import { type Command, JSON_FLAG, textFlag, UsageError } from './command.ts'
+
+export const explain: Command = {
+  name: 'explain',
+  summary: 'tell the story of one request, with the reason of every decision',
+  about:
+    'REQUEST_ID is the x-request-id of an answer or a refusal. The running server remembers the last thousand, each\n' +
+    'for its own tenant.',
+  argument: 'REQUEST_ID',
+  flags: {
+    url: { type: 'string', value: 'URL', meaning: 'where the server is (default http://127.0.0.1:8080)' },
+    key: { type: 'string', value: 'KEY', meaning: "a key of the request's tenant (default: the demo key of acme)" },
+    json: JSON_FLAG,
+  },
+  examples: ['spillway explain req_8f0c1d2e3a4b5c6d7e8f9a0b', 'spillway explain req_… --key sk-demo-globex --json'],
+  async run(flags, io) {
+    const id = textFlag(flags, 'argument')
+    if (id === undefined) throw new UsageError('which request? Give the x-request-id of its answer.')
+    const { ExplainError, fetchStory, tellStory } = await import('../main/http-explain.ts')
+    const url = textFlag(flags, 'url') ?? 'http://127.0.0.1:8080'
+    try {
+      const story = await fetchStory(url, textFlag(flags, 'key') ?? 'sk-demo-acme', id)
+      io.out(flags['json'] === true ? JSON.stringify(story) : tellStory(story))
+      return 0
+    } catch (error) {
+      if (!(error instanceof ExplainError)) throw error
+      io.err(`spillway: ${error.message}`)
+      return 1
+    }
+  },
+}

@@ -1,0 +1,37 @@
+import type { Entry } from '../../domain/entry.ts'
+import { invalidRequest } from '../../wire/openai-error.ts'
+import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import type { Route } from '../http-server.ts'
+
+/**
+ * GET /spillway/requests/ID: a ticket's whole story with its reasons, for the tenant whose ticket it is. Another
+ * tenant's ticket is answered like one that does not exist.
+ */
+export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => readonly Entry[] | undefined): Route {
+  return {
+    method: 'GET',
+    path: '/spillway/requests/*',
+    handle(exchange, ticketId) {
+      const caller = authenticate(keys, exchange.req.headers.authorization)
+      if (caller === undefined) {
+        exchange.sendRefusal(NO_VALID_KEY)
+        return
+      }
+      const story = storyOf(ticketId)
+      const isOwn = story?.some((entry) => 'tenantId' in entry && entry.tenantId === caller.tenant.id)
+      if (story === undefined || isOwn !== true) {
+        const message = 'No such request is remembered. Only the last thousand are, and only for their own tenant.'
+        exchange.sendFault(invalidRequest(message, null, 'request_not_found', 404))
+        return
+      }
+      exchange.sendJson(200, JSON.stringify({ object: 'spillway.request', id: ticketId, entries: story.map(shown) }))
+    },
+  }
+}
+
+/** Typed arrays do not read well as JSON. */
+function shown(entry: Entry): object {
+  if (entry.kind !== 'settled' || entry.gaps === undefined) return entry
+  const { counts, sumUs, maxUs } = entry.gaps
+  return { ...entry, gaps: { counts: [...counts], sumUs, maxUs } }
+}

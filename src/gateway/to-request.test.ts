@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest'
+import { makeKey, makeTenant } from '../../test/support/demand.ts'
+import type { Request } from '../domain/request.ts'
+import { ModelDirectory } from './model-directory.ts'
+import { toRequest } from './to-request.ts'
+
+const features = { logprobs: false, tools: false, jsonSchema: false }
+const model = {
+  name: 'm',
+  aliases: ['alias'],
+  contextTokensMax: 1_000,
+  outputTokensDefault: 100,
+  fallback: undefined,
+  createdAtS: 1,
+}
+const rules = {
+  models: new ModelDirectory([{ model, features }]),
+  choicesMax: 4,
+  promptTokensMax: undefined,
+  passagesDefault: 4,
+  passagesMax: 20,
+  estimateTokens: (text: string) => Math.ceil(text.length / 4),
+}
+
+function read(tenantId: string, content: string, headers: Record<string, string> = {}): Request {
+  const tenant = makeTenant(tenantId, { bidMax: 5, bands: ['standard', 'offline'] })
+  const caller = { tenant, key: makeKey('k', tenantId) }
+  const body = { model: 'alias', messages: [{ role: 'user' as const, content }] }
+  const result = toRequest({ id: 'r', kind: 'chat', body, headers, caller, now: 1_000 }, rules)
+  if (result.kind !== 'ok') throw new Error(result.fault.error.message)
+  return result.request
+}
+
+const STORY = 'A weir holds the water level and spills what it cannot hold. '.repeat(20)
+
+it('names the leading blocks alike for one beginning, and differently for two tenants', () => {
+  const one = read('a', `${STORY} And then?`).prefixHashes
+  const other = read('a', `${STORY} What else is there to say about it, and by whom?`).prefixHashes
+  const blocks = Math.floor(STORY.length / 64)
+  expect(one.length).toBeGreaterThanOrEqual(blocks)
+  expect(other.slice(0, blocks)).toEqual(one.slice(0, blocks))
+  expect(read('b', `${STORY} And then?`).prefixHashes.filter((hash) => one.includes(hash))).toEqual([])
+  expect(read('a', 'x'.repeat(1_000_000)).prefixHashes).toHaveLength(128)
+})
+
+it('clamps what a client wishes to what its tenant may have', () => {
+  expect(read('a', 'hi', { 'x-spillway-bid': '99', 'x-spillway-band': 'interactive' })).toMatchObject({
+    bid: 5,
+    band: 'standard',
+  })
+  expect(read('a', 'hi', { 'x-spillway-band': 'offline', 'x-spillway-deadline-ms': '250' })).toMatchObject({
+    band: 'offline',
+    deadlineAt: 251_000,
+  })
+})

@@ -1,0 +1,41 @@
+import type { Instant } from '../base/clock.ts'
+import { promptTokensOf, type Request } from '../domain/request.ts'
+import { choosePool, type PoolOption } from '../policy/routing/choose-pool.ts'
+import { type Policies, type PoolPolicies, shareOf } from './policies.ts'
+
+/**
+ * Which of a model's pools would run this request? Most models have one. Where there are several, routing chooses by
+ * predicted time to the first token, local ones first; a pool without a ready replica is passed over, so losing one
+ * pool loses nobody who has not started.
+ */
+export function pickPool(policies: Policies, now: Instant, request: Request, model: string): PoolPolicies | undefined {
+  const pools = policies.poolsByModel.get(model)
+  if (pools === undefined || pools.length <= 1) return pools?.[0]
+  const ask = { tenantId: request.tenant.id, hops: 0, random: policies.jitter() }
+  const options = pools.map((pool) => optionOf(policies, now, request, pool))
+  const chosen = choosePool(now, ask, options)
+  return chosen === undefined ? undefined : policies.poolsById.get(chosen.option.poolId)
+}
+
+function optionOf(policies: Policies, now: Instant, request: Request, known: PoolPolicies): PoolOption {
+  const { pool, wait, speed, shedding } = known
+  const facts = policies.dispatcher.poolFacts(pool.id)
+  const readyReplicaCount = facts?.readyReplicaCount ?? 0
+  const promptTokens = promptTokensOf(request)
+  const waitUs = wait.waitUs(now, {
+    share: shareOf(request),
+    band: request.band,
+    cost: promptTokens,
+    hasRoom: (facts?.openReplicaCount ?? 0) > 0,
+    replicaCount: readyReplicaCount,
+  })
+  return {
+    poolId: pool.id,
+    region: pool.region,
+    isLocal: true,
+    readyReplicaCount,
+    ttftUs: waitUs + speed.prefillUs(promptTokens, 0),
+    roundTripUs: 0,
+    isShedding: shedding.isShed,
+  }
+}

@@ -1,0 +1,186 @@
+import { timingSafeEqual } from 'node:crypto'
+import { EngineDriver } from '../backends/engine-driver.ts'
+import { SimulatedBackend } from '../backends/simulated.ts'
+import { SimulatedText } from '../backends/simulated-text.ts'
+import { msToUs, secondsToUs, usToSeconds } from '../base/clock.ts'
+import { LiveClock } from '../base/live-clock.ts'
+import * as defaults from '../config/defaults.ts'
+import type { Config } from '../config/schema.ts'
+import { Engine, type EngineOptions } from '../engine/engine.ts'
+import { digestOf } from '../gateway/authenticate.ts'
+import { makeHttpServer, type Route } from '../gateway/http-server.ts'
+import { VLLM_ERRORS } from './engine-errors.ts'
+import { describeFaults, type FaultOptions, Faults, NO_FAULTS } from './engine-faults.ts'
+import { engineGenerateRoutes } from './engine-generate.ts'
+import { EngineMetrics } from './engine-metrics.ts'
+import { type EngineChanges, engineOptionsOf } from './engine-options.ts'
+import { engineRoutes } from './engine-routes.ts'
+import type { ServedEngine } from './engine-served.ts'
+import { InFlight } from './in-flight.ts'
+import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
+import { makePromptReader } from './live-backends.ts'
+import { makeRequestIds } from './live-ids.ts'
+import type { Io, Running } from './running.ts'
+
+/**
+ * One simulated engine alone over HTTP: vLLM's API, vLLM's metrics, a GPU's timing, and no GPU. To a router, a
+ * dashboard or an autoscaler it looks like vLLM; and it can be told to misbehave.
+ *
+ * Everything waits in the engine, as in vLLM. There the queue has no end; here it ends at `waitingMax`, with a 503.
+ */
+export interface EngineServerOptions {
+  /** The name that it serves under: any, or that of a configured model, whose context and profile are then taken. */
+  readonly model?: string | undefined
+  readonly profile?: string | undefined
+  readonly contextTokensMax?: number | undefined
+  readonly changes?: EngineChanges
+  readonly seed?: number | undefined
+  /** Asked of whoever calls `/v1`; nobody is asked if absent. */
+  readonly apiKey?: string | undefined
+  readonly faults?: FaultOptions
+  /** Until then it says that it is not ready, as one that loads its weights. */
+  readonly loadSeconds?: number | undefined
+  /** How a crash ends the process. */
+  readonly exit: (code: number) => void
+}
+
+/** Minutes of work for any profile: whoever waits behind so many has long given up. */
+const WAITING_MAX = 16_384
+
+const CRASH_EXIT_CODE = 70
+
+export async function serveEngine(config: Config, io: Io, options: EngineServerOptions): Promise<Running> {
+  const clock = new LiveClock()
+  const seed = options.seed ?? config.seed
+  const { model, profile, contextTokensMax, engineOptions } = resolve(config, options)
+  const metrics = new EngineMetrics({ model, contextTokensMax, limits: engineOptions.limits })
+  const driver = new EngineDriver(new Engine(engineOptions), clock, metrics)
+  metrics.watch(() => driver.view())
+  const reader = await makePromptReader(contextTokensMax)
+  const { blockTokens } = engineOptions.limits
+  const inFlight = new InFlight()
+  const faults = options.faults ?? NO_FAULTS
+  const engine: ServedEngine = {
+    model,
+    createdAtS: Math.floor(usToSeconds(clock.now())),
+    contextTokensMax,
+    clock,
+    backend: new SimulatedBackend(driver, new SimulatedText({ reader, seed, blockTokens, contextTokensMax })),
+    reader,
+    metrics,
+    faults: new Faults(faults, seed),
+    bodyBytesMax: config.server.bodyBytesMax,
+    stalledReaderUs: msToUs(config.server.stalledReaderMs),
+    inFlight,
+    crash() {
+      io.err(`spillway engine: crashing, as it was told to after ${faults.crashAfter} requests`)
+      options.exit(CRASH_EXIT_CODE)
+    },
+  }
+  const readyAt = clock.now() + secondsToUs(options.loadSeconds ?? 0)
+  let isClosing = false
+  const routes = [...engineGenerateRoutes(engine), ...engineRoutes(engine)]
+    .map((route) => withKey(route, options.apiKey))
+    .map((route) => withReadiness(route, () => !isClosing && clock.now() >= readyAt))
+  const server = makeHttpServer(routes, {
+    ...config.server,
+    basePath: '',
+    makeRequestId: makeRequestIds(),
+    errors: VLLM_ERRORS,
+    onFault: (where, error) => io.err(`spillway engine: ${where}: ${String((error as Error)?.stack ?? error)}`),
+  })
+  const address = await listen(server, { host: config.engine.listenHost, port: config.engine.listenPort })
+  io.out(hello({ address, model, profile, contextTokensMax, engineOptions, options }))
+
+  return {
+    address,
+    async close() {
+      isClosing = true
+      const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
+      void graceOver.then(() => inFlight.cancelAll('shutting-down'))
+      const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
+      await closeServer(server, { answersEnded: inFlight.ended(), patienceEnded })
+    },
+  }
+}
+
+interface Resolved {
+  readonly model: string
+  readonly profile: string
+  readonly contextTokensMax: number
+  readonly engineOptions: EngineOptions
+}
+
+/** What was said, else what the configuration says of a model of that name, else our defaults. */
+function resolve(config: Config, options: EngineServerOptions): Resolved {
+  const model = options.model ?? config.models[0]?.name ?? 'simulated'
+  const configured = config.models.find(({ name }) => name === model)
+  const backend = config.pools.find((pool) => pool.model === model)?.backend
+  const profile = options.profile ?? (backend?.kind === 'simulated' ? backend.profile : defaults.PROFILE_SMALL)
+  const engineOptions = engineOptionsOf(config, profile, {
+    waitingMax: WAITING_MAX,
+    seed: options.seed,
+    ...definedOf(options.changes),
+  })
+  const { blockCount, blockTokens } = engineOptions.limits
+  const wanted = options.contextTokensMax ?? configured?.contextTokensMax ?? defaults.CONTEXT_TOKENS_MAX
+  // As vLLM sees to it: one sequence of full length always fits.
+  return { model, profile, contextTokensMax: Math.min(wanted, blockCount * blockTokens), engineOptions }
+}
+
+const definedOf = (changes: EngineChanges = {}): EngineChanges =>
+  Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+
+function withReadiness(route: Route, isReady: () => boolean): Route {
+  return {
+    ...route,
+    handle(exchange, rest) {
+      if (isReady()) return route.handle(exchange, rest)
+      exchange.sendRefusal({
+        code: 'no-replica',
+        because: 'The engine is not ready.',
+        blame: 'platform',
+        retryAfterUs: 1_000_000,
+      })
+    },
+  }
+}
+
+/** As in vLLM, only what is under `/v1` asks for the key. */
+function withKey(route: Route, apiKey: string | undefined): Route {
+  if (apiKey === undefined || !route.path.startsWith('/v1/')) return route
+  const wanted = Buffer.from(digestOf(apiKey))
+  return {
+    ...route,
+    handle(exchange, rest) {
+      const token = /^bearer +(.+)$/i.exec(exchange.req.headers.authorization ?? '')?.[1] ?? ''
+      if (timingSafeEqual(Buffer.from(digestOf(token)), wanted)) return route.handle(exchange, rest)
+      exchange.sendJson(401, '{"error":"Unauthorized"}')
+    },
+  }
+}
+
+interface Hello extends Resolved {
+  readonly address: string
+  readonly options: EngineServerOptions
+}
+
+function hello({ address, model, profile, contextTokensMax, engineOptions, options }: Hello): string {
+  const { sequencesMax, tokenBudget, blockCount, blockTokens } = engineOptions.limits
+  const { faults = NO_FAULTS, loadSeconds = 0, changes } = options
+  const trouble = [
+    ...(loadSeconds > 0 ? [`loads its weights for ${loadSeconds} s`] : []),
+    ...(changes?.slowdown === undefined ? [] : [`steps take ${changes.slowdown} times as long`]),
+    ...describeFaults(faults),
+  ]
+  return [
+    '',
+    `  Spillway engine is listening on ${address}`,
+    '',
+    `  model     ${model}, ${contextTokensMax} tokens of context`,
+    `  profile   ${profile}: ${sequencesMax} sequences, ${tokenBudget} tokens a step, ${blockCount} blocks of ${blockTokens}`,
+    ...(trouble.length > 0 ? [`  trouble   ${trouble.join('; ')}`] : []),
+    `  metrics   ${address}/metrics`,
+    '',
+  ].join('\n')
+}

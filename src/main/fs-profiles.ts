@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs'
+import { ConfigError } from '../config/config-error.ts'
+import { nearest } from '../config/nearest.ts'
+import { parseProfile } from '../engine/calibration/profile-json.ts'
+import type { GpuProfile } from '../engine/gpu-profile.ts'
+import { findGpuProfile, gpuProfileNames } from '../engine/gpu-profiles.ts'
+
+/** A GPU profile by its name in the catalogue, or from a file that `spillway engine fit` wrote. */
+export function loadProfile(nameOrPath: string): GpuProfile {
+  if (nameOrPath.endsWith('.json')) {
+    const profile = parseProfile(readText(nameOrPath))
+    if (!('kind' in profile)) return profile
+    throw new ConfigError([`${nameOrPath}: ${profile.because}.`])
+  }
+  const profile = findGpuProfile(nameOrPath)
+  if (profile !== undefined) return profile
+  const names = gpuProfileNames()
+  const meant = nearest(nameOrPath, names)
+  const hint = meant === undefined ? `Known: ${names.join(', ')}` : `Did you mean ${meant}?`
+  throw new ConfigError([`no GPU profile is called "${nameOrPath}". ${hint}`])
+}
+
+/** A file that cannot be read is one line, not a stack. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const why = code === 'ENOENT' ? 'is not there' : code === 'EACCES' ? 'may not be read' : `cannot be read (${code})`
+    throw new ConfigError([`${path} ${why}. Give the path of a file.`])
+  }
+}

@@ -1,0 +1,78 @@
+import { request } from 'undici'
+import type { Entry, Settled } from '../domain/entry.ts'
+
+/** A ticket's story, asked of the running server and told line by line. */
+export interface Story {
+  readonly id: string
+  readonly entries: readonly Entry[]
+}
+
+export class ExplainError extends Error {
+  override readonly name = 'ExplainError'
+}
+
+const TIMEOUT_MS = 5_000
+
+export async function fetchStory(url: string, key: string, id: string): Promise<Story> {
+  const address = `${url.replace(/\/+$/, '')}/spillway/requests/${encodeURIComponent(id)}`
+  const response = await request(address, {
+    headers: { authorization: `Bearer ${key}` },
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw new ExplainError(
+      `nothing answers at ${url} (${error.code ?? error.message}). Is "spillway serve" running there?`,
+    )
+  })
+  const text = await response.body.text()
+  if (response.statusCode === 200) return JSON.parse(text) as Story
+  throw new ExplainError(`the server answered ${response.statusCode}: ${messageIn(text)}`)
+}
+
+function messageIn(text: string): string {
+  try {
+    return String((JSON.parse(text) as { error?: { message?: string } }).error?.message ?? text)
+  } catch {
+    return text.slice(0, 200)
+  }
+}
+
+export function tellStory(story: Story): string {
+  const startAt = story.entries[0]?.at ?? 0
+  return [story.id, ...story.entries.map((entry) => `${since(entry.at, startAt).padStart(9)}  ${tell(entry)}`)].join(
+    '\n',
+  )
+}
+
+const since = (at: number, startAt: number): string => `${((at - startAt) / 1_000).toFixed(1)} ms`
+const ms = (us: number): string => `${Math.round(us / 1_000)} ms`
+
+function tell(entry: Entry): string {
+  switch (entry.kind) {
+    case 'arrived':
+      return `arrived: ${entry.tenantId} asks ${entry.model} (${entry.band}, about ${entry.promptTokens} prompt tokens)`
+    case 'admitted':
+      return (
+        `admitted to ${entry.poolId} on rung ${entry.rung}: ${entry.because}; predicted wait ${ms(entry.predictedWaitUs)}, ` +
+        `first token ${ms(entry.predictedTtftUs)}, end ${ms(entry.predictedFinishUs)}`
+      )
+    case 'granted':
+      return `turn ${entry.attempt} at ${entry.replicaId} after ${ms(entry.waitedUs)}: ${entry.because}`
+    case 'attempt-ended':
+      return `attempt ${entry.attempt} at ${entry.replicaId} ${entry.ending}: ${entry.because}`
+    case 'settled':
+      return tellEnd(entry)
+    case 'fault-seen':
+      return `fault in ${entry.where}: ${entry.because}`
+    default:
+      return entry.kind
+  }
+}
+
+function tellEnd(entry: Settled): string {
+  const { usage, arrivedAt, firstTokenAt, outcome, because, refusal } = entry
+  const first = firstTokenAt === undefined ? '' : `, first token after ${ms(firstTokenAt - arrivedAt)}`
+  const tokens = `${usage.promptTokens} prompt (${usage.cachedTokens} cached) and ${usage.outputTokens} output tokens`
+  const back = refusal?.retryAfterUs === undefined ? '' : `; come back after ${ms(refusal.retryAfterUs)}`
+  return `${outcome}: ${because}${back}; ${tokens}${first}`
+}

@@ -1,0 +1,67 @@
+import packageJson from '../../package.json' with { type: 'json' }
+import { type Clock, msToUs } from '../base/clock.ts'
+import type { Config } from '../config/schema.ts'
+import { toModels } from '../config/to-domain.ts'
+import type { KeyDirectory } from '../gateway/authenticate.ts'
+import type { Route } from '../gateway/http-server.ts'
+import { ModelDirectory } from '../gateway/model-directory.ts'
+import { openApiDocument } from '../gateway/openapi.ts'
+import { corporaRoutes } from '../gateway/routes/corpora.ts'
+import { explainRoute } from '../gateway/routes/explain.ts'
+import { generateRoutes } from '../gateway/routes/generate.ts'
+import { inferRoute } from '../gateway/routes/infer.ts'
+import { modelRoutes } from '../gateway/routes/models.ts'
+import { operateRoutes } from '../gateway/routes/operate.ts'
+import type { Platform } from '../lifecycle/platform.ts'
+import { estimateTokens } from '../policy/planning/estimate.ts'
+import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
+import type { LiveBackends } from './live-backends.ts'
+import type { LiveRetrieval } from './live-retrieval.ts'
+
+/** Everything that the front door answers, except `/metrics`, which may have a listener of its own. */
+export interface RouteParts {
+  readonly config: Config
+  readonly clock: Clock
+  readonly platform: Platform
+  readonly backends: LiveBackends
+  readonly keys: KeyDirectory
+  readonly telemetry: LiveTelemetry
+  readonly retrieval: LiveRetrieval
+}
+
+export function liveRoutes(parts: RouteParts): Route[] {
+  const { config, clock, platform, backends, keys, telemetry, retrieval } = parts
+  const models = new ModelDirectory(
+    toModels(config).map((model) => ({ model, features: backends.featuresOf(model.name) })),
+  )
+  const { choicesMax, promptTokensMax } = config.limits
+  const { passagesDefault, passagesMax } = config.retrieval
+  const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax }
+  const { bodyBytesMax } = config.server
+  return [
+    ...generateRoutes({
+      platform,
+      clock,
+      keys,
+      rules,
+      bodyBytesMax,
+      stalledReaderUs: msToUs(config.server.stalledReaderMs),
+      keepAliveUs: msToUs(config.server.keepAliveMs),
+    }),
+    inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
+    explainRoute(keys, (ticketId) => telemetry.recent.storyOf(ticketId)),
+    ...modelRoutes(models, keys),
+    ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
+    ...operateRoutes({
+      readiness: () => readiness(platform),
+      openApi: openApiDocument({ version: packageJson.version, basePath: config.server.basePath }),
+    }),
+  ]
+}
+
+function readiness(platform: Platform): { isReady: boolean; because: string } {
+  if (platform.isSteppingDown) return { isReady: false, because: 'shutting down' }
+  const { readyReplicas } = platform.turnstile.view()
+  if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
+  return { isReady: true, because: `${readyReplicas} replicas are ready` }
+}

@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { runCli } from '../cli/run-cli.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'spillway-simulate-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+async function run(...words: string[]): Promise<{ code: number; out: string; err: string }> {
+  let out = ''
+  let err = ''
+  const code = await runCli(words, { out: (text) => (out += text), err: (text) => (err += text) })
+  return { code, out, err }
+}
+
+function file(name: string, lines: readonly string[]): string {
+  const path = join(folder, name)
+  writeFileSync(path, `${lines.join('\n')}\n`)
+  return path
+}
+
+const SHORT = ['--set', 'durationS=20', '--set', 'warmupS=0']
+
+describe('spillway simulate', () => {
+  it('plays a trace: every request at its time, for the tenants that it names', async () => {
+    const lines = Array.from({ length: 40 }, (_, i) =>
+      JSON.stringify({ t: i / 4, tenant: `t${i % 3}`, input: 100 + i, output: 20 }),
+    )
+    const { out } = await run('simulate', 'baseline', '--trace', file('t.jsonl', lines), ...SHORT, '--json')
+    const report = JSON.parse(out)
+    expect(report.requests).toMatchObject({ arrived: 40, completed: 40 })
+    expect(report.tokens.output).toBe(800)
+    expect(Object.keys(report.tenants).sort()).toEqual(['t0', 't1', 't2'])
+  })
+
+  it('plays it faster when told to', async () => {
+    const path = file('slow.csv', ['arrival_s,input_tokens,output_tokens', '0,50,5', '30,50,5'])
+    const arrived = async (...flags: string[]): Promise<number> =>
+      JSON.parse((await run('simulate', 'baseline', '--trace', path, ...SHORT, ...flags, '--json')).out).requests
+        .arrived
+    expect(await arrived()).toBe(1)
+    expect(await arrived('--speed', '3')).toBe(2)
+  })
+
+  it('reports a broken line of a trace with its place, and runs nothing', async () => {
+    const path = file('broken.csv', ['arrival_s,input_tokens,output_tokens', '0.1,100,10', '0.2,x,10'])
+    const { code, out, err } = await run('simulate', 'baseline', '--trace', path, ...SHORT)
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toContain(`${path}:3: input_tokens is "x"`)
+    expect(err).not.toContain('    at ')
+  })
+
+  it('compares policies and settings side by side', async () => {
+    const { out } = await run(
+      'simulate',
+      'baseline',
+      ...SHORT,
+      '--compare',
+      'fifo,platform.pools.0.replicas=1',
+      '--json',
+    )
+    const { variants } = JSON.parse(out)
+    expect(Object.keys(variants)).toEqual(['fifo', 'platform.pools.0.replicas=1'])
+    expect(variants['platform.pools.0.replicas=1'].cost.perHour).toBeLessThan(variants.fifo.cost.perHour)
+  })
+
+  it.each([
+    [['--compare', 'fifi'], 'Did you mean fifo?'],
+    [['--set', 'durationS.x=1'], 'nothing can be set at durationS.x'],
+    [['--trace', join(folder, 'not-there.csv')], 'not-there.csv'],
+  ])('is one clear line for %j', async (flags, line) => {
+    const { code, err } = await run('simulate', 'baseline', ...SHORT, ...flags)
+    expect(code).toBe(1)
+    expect(err).toContain(line)
+    expect(err).not.toContain('    at ')
+  })
+
+  it('gives the same report for the same seed, and another for another', async () => {
+    const report = async (seed: string): Promise<unknown> => {
+      const { wall: _, ...rest } = JSON.parse(
+        (await run('simulate', 'baseline', ...SHORT, '--seed', seed, '--json')).out,
+      )
+      return rest
+    }
+    expect(await report('3')).toEqual(await report('3'))
+    expect(await report('3')).not.toEqual(await report('4'))
+  })
+})

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import { type CanaryTraits, NO_DIFFERENCE, runCanary } from '../../../test/support/canary-world.ts'
+import { Capital } from './capital.ts'
+import { Judge } from './judge.ts'
+
+/** The quick version of bench/experiments/judge.ts: the same worlds, fewer of them. */
+function check(traits: Partial<CanaryTraits>, seeds: number, attemptsMax = 60_000) {
+  return Array.from({ length: seeds }, (_, seed) =>
+    runCanary({ seed: seed + 1, traits: { ...NO_DIFFERENCE, ...traits }, attemptsMax }),
+  )
+}
+
+describe('the judge', () => {
+  it('rolls back a canary that always fails within 50 failed attempts', () => {
+    for (const story of check({ failRatio: 1 }, 20)) {
+      expect(story.end).toBe('rolled-back')
+      expect(story.canaryFailures).toBeLessThanOrEqual(50)
+    }
+  })
+
+  it('rolls back one that is 30 % slower within 2,000 of its requests', () => {
+    for (const story of check({ slower: 1.3 }, 20)) {
+      expect(story.end).toBe('rolled-back')
+      expect(story.canaryAttempts).toBeLessThanOrEqual(2_000)
+    }
+  })
+
+  it.each([
+    ['fails 5 % more often', { failRatio: 0.05 }],
+    ['refuses 5 % more often', { refuseRatio: 0.05 }],
+  ])('rolls back one that %s', (_, traits) => {
+    for (const story of check(traits, 10)) expect(story.end).toBe('rolled-back')
+  })
+
+  it('promotes one that is alike, and one that is faster', () => {
+    for (const traits of [{}, { slower: 0.8 }]) {
+      const ends = check(traits, 10).map(({ end }) => end)
+      expect(ends.filter((end) => end === 'promoted').length).toBeGreaterThanOrEqual(9)
+    }
+  })
+
+  it('rolls back hardly ever when there is no difference, however unequal the tenants', () => {
+    const rolledBack = check({}, 40, 30_000).filter(({ end }) => end === 'rolled-back')
+    expect(rolledBack.length).toBeLessThanOrEqual(1)
+  })
+
+  it('says its numbers', () => {
+    const judge = new Judge()
+    const fact = {
+      tenantId: 'a',
+      promptTokens: 100,
+      isFailed: false,
+      isRefused: false,
+      ttftRatio: 1,
+      interTokenRatio: 1,
+      costRatio: 1,
+    }
+    for (let i = 0; i < 60; i++) {
+      judge.observeStable(fact)
+      judge.observeCanary({ ...fact, ttftRatio: 1.4 })
+    }
+    const verdict = judge.verdict()
+    expect(verdict).toMatchObject({ kind: 'roll-back', because: 'worse: its first token comes later' })
+    const ttft = verdict.evidence.find(({ metric }) => metric === 'ttft')
+    expect(ttft?.pairs).toBeGreaterThan(50)
+    expect(ttft?.won).toBeGreaterThan(2_800)
+    expect(ttft?.bound).toBe(2_800)
+  })
+
+  it('rolls back for the holdout set alone', () => {
+    const judge = new Judge()
+    for (let i = 0; i < 40; i++) judge.observeHoldout(i % 3 === 0 ? 1 : 0, 1)
+    expect(judge.verdict()).toMatchObject({ kind: 'roll-back', because: 'worse: it scores less on the holdout set' })
+  })
+
+  it('does not blame the canary for an outage of everything', () => {
+    const judge = new Judge()
+    const fact = {
+      tenantId: 'a',
+      promptTokens: 100,
+      isFailed: true,
+      isRefused: false,
+      ttftRatio: undefined,
+      interTokenRatio: undefined,
+      costRatio: undefined,
+    }
+    for (let i = 0; i < 300; i++) {
+      judge.observeStable(fact)
+      judge.observeCanary(fact)
+    }
+    expect(judge.verdict().kind).toBe('wait')
+  })
+})
+
+describe('capital', () => {
+  it('finds fifteen of fifteen at the design’s bound', () => {
+    const capital = new Capital()
+    for (let i = 0; i < 15; i++) capital.observe(1)
+    expect(capital.value).toBeGreaterThan(2_800)
+  })
+})

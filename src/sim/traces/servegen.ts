@@ -1,0 +1,126 @@
+import { US_PER_S } from '../../base/clock.ts'
+import { Heap } from '../../base/heap.ts'
+import { Rng } from '../../base/rng.ts'
+import { drawTokens, drawUnitGap } from '../draw.ts'
+import type { Lengths } from '../scenario.ts'
+import { LineFault, shown, type TraceFormat, type TraceLine, type TraceOptions, type TraceRequest } from '../trace.ts'
+import { hasFields, parseJsonLine } from './json-line.ts'
+
+/**
+ * ServeGen's clients (Alibaba): one client a line, with quantiles of its lengths and, for windows of time, its rate
+ * and how bursty it was. Single requests are drawn from these, from the seed, and the clients merged by time: memory
+ * is one line per client, however long the day.
+ */
+export const servegen: TraceFormat = {
+  name: 'servegen',
+  example: '{"client": "a", "mean_rps": 2, "input": {"p50": 800, …}, "output": {…}, "windows": [[0, 2.5, 1.1], …]}',
+  claims: (firstLine) => hasFields(firstLine, ['client', 'input', 'output', 'windows']),
+  *read(lines, options) {
+    const heads = new Heap<Head>(
+      (a, b) => a.next.atUs < b.next.atUs || (a.next.atUs === b.next.atUs && a.rank < b.rank),
+    )
+    let rank = 0
+    for (const line of lines) {
+      const source = requestsOf(clientOf(line), options)[Symbol.iterator]()
+      const first = source.next()
+      if (first.done !== true) heads.push({ next: first.value, source, rank: rank++ })
+    }
+    for (let head = heads.pop(); head !== undefined; head = heads.pop()) {
+      yield head.next
+      const next = head.source.next()
+      if (next.done !== true) heads.push({ ...head, next: next.value })
+    }
+  },
+}
+
+interface Head {
+  readonly next: TraceRequest
+  readonly source: Iterator<TraceRequest>
+  readonly rank: number
+}
+
+interface ServegenClient {
+  readonly name: string
+  readonly input: Lengths
+  readonly output: Lengths
+  readonly windows: readonly Window[]
+}
+
+interface Window {
+  readonly startS: number
+  readonly ratePerS: number
+  readonly cv: number
+}
+
+/** The last window has no successor to say where it ends: the data's windows are this long. */
+const WINDOW_S = 600
+
+function* requestsOf(client: ServegenClient, { factor, seed }: TraceOptions): Iterable<TraceRequest> {
+  const rng = Rng.stream(seed, `trace/${client.name}`)
+  for (const [i, { startS, ratePerS, cv }] of client.windows.entries()) {
+    if (ratePerS === 0) continue
+    const endS = client.windows[i + 1]?.startS ?? startS + WINDOW_S
+    // A window with one request has no spread: then gaps are drawn as Poisson's.
+    const arrivals = { kind: 'gamma', ratePerS, cv: cv > 0 ? cv : 1 } as const
+    // Gaps begin anywhere in a running process, not at the window's edge: else every window opened with a volley.
+    let atS = startS + (drawUnitGap(arrivals, rng) / ratePerS) * rng.next()
+    for (; atS < endS; atS += drawUnitGap(arrivals, rng) / ratePerS) {
+      yield {
+        atUs: Math.round((atS * US_PER_S) / factor),
+        tenant: client.name,
+        promptTokens: drawTokens(client.input, rng),
+        outputTokens: drawTokens(client.output, rng),
+      }
+    }
+  }
+}
+
+function clientOf(line: TraceLine): ServegenClient {
+  const { client, input, output, windows } = parseJsonLine(line)
+  if (typeof client !== 'string' || client === '') {
+    throw new LineFault(line.number, `client is ${shown(client)}, not a name.`)
+  }
+  if (!Array.isArray(windows)) throw new LineFault(line.number, `windows is ${shown(windows)}, not a list.`)
+  let lastS = -1
+  const read = windows.map((window: unknown): Window => {
+    const [startS, ratePerS, cv] = Array.isArray(window) ? (window as unknown[]) : []
+    if (!isAtLeastZero(startS) || !isAtLeastZero(ratePerS) || !isAtLeastZero(cv)) {
+      throw new LineFault(line.number, `a window is ${shown(window)}, not [start, rate, variation].`)
+    }
+    if (startS <= lastS) throw new LineFault(line.number, `the window at ${startS} s is not after the one before it.`)
+    lastS = startS
+    return { startS, ratePerS, cv }
+  })
+  return {
+    name: client,
+    input: lengthsOf(line, 'input', input),
+    output: lengthsOf(line, 'output', output),
+    windows: read,
+  }
+}
+
+function isAtLeastZero(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}
+
+/** `{"p10": 76, "p50": 822, …}` as points to draw between; the ends are where the data stops knowing. */
+function lengthsOf(line: TraceLine, field: string, value: unknown): Lengths {
+  const points: Array<[number, number]> = []
+  for (const [name, tokens] of Object.entries(typeof value === 'object' && value !== null ? value : {})) {
+    const quantile = Number(/^p(\d+(?:\.\d+)?)$/.exec(name)?.[1]) / 100
+    if (!(quantile > 0 && quantile < 1) || !isAtLeastZero(tokens)) {
+      throw new LineFault(line.number, `${field}.${name} is ${shown(tokens)}, not a quantile of token counts.`)
+    }
+    points.push([quantile, Math.max(1, Math.round(tokens))])
+  }
+  points.sort((a, b) => a[0] - b[0])
+  const lowest = points[0]
+  const highest = points.at(-1)
+  if (lowest === undefined || highest === undefined) {
+    throw new LineFault(line.number, `${field} is ${shown(value)}, not a block of quantiles like {"p50": 800}.`)
+  }
+  for (const [i, [, tokens]] of points.entries()) {
+    if (tokens < (points[i - 1]?.[1] ?? 0)) throw new LineFault(line.number, `${field}'s quantiles do not ascend.`)
+  }
+  return { kind: 'quantiles', points: [[0, Math.max(1, Math.round(lowest[1] / 2))], ...points, [1, highest[1]]] }
+}

@@ -1,0 +1,77 @@
+import { Type } from 'typebox'
+import { describe, expect, it } from 'vitest'
+import { makeCheck } from './check.ts'
+import { readChat, readCompletion } from './read-body.ts'
+
+/** What is said of a body that is wrong: which parameter, and what it should have been. */
+
+const schema = Type.Object({
+  name: Type.String(),
+  count: Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])),
+  kind: Type.Optional(Type.Union([Type.Literal('a'), Type.Literal('b')])),
+  tags: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 2 })),
+  deep: Type.Optional(Type.Object({ list: Type.Array(Type.Object({ id: Type.Number() })) })),
+  either: Type.Optional(Type.Union([Type.String(), Type.Array(Type.Object({ text: Type.String() }))])),
+})
+const check = makeCheck(schema)
+
+it.each<[body: unknown, param: string | null, code: string | null, words: RegExp]>([
+  [5, null, null, /must be a JSON object/],
+  [[], null, null, /must be a JSON object/],
+  [null, null, null, /must be a JSON object/],
+  [{}, 'name', 'missing_required_parameter', /Missing required parameter: 'name'/],
+  [{ name: 7 }, 'name', 'invalid_type', /must be a string/],
+  [{ name: null }, 'name', 'invalid_type', /must be a string/],
+  [{ name: 'x', count: 0 }, 'count', 'invalid_value', /count/],
+  [{ name: 'x', count: 1.5 }, 'count', 'invalid_type', /must be an integer/],
+  [{ name: 'x', count: '1' }, 'count', 'invalid_type', /must be an integer/],
+  [{ name: 'x', kind: 'c' }, 'kind', 'invalid_type', /"a" or "b"/],
+  [{ name: 'x', tags: [] }, 'tags', 'empty_array', /empty array/],
+  [{ name: 'x', tags: ['a', 'b', 'c'] }, 'tags', 'invalid_value', /tags/],
+  [{ name: 'x', tags: ['a', 5] }, 'tags[1]', 'invalid_type', /must be a string/],
+  [{ name: 'x', deep: {} }, 'deep.list', 'missing_required_parameter', /deep\.list/],
+  [{ name: 'x', deep: { list: [{ id: 1 }, { id: 'x' }] } }, 'deep.list[1].id', 'invalid_type', /must be a number/],
+  [{ name: 'x', either: 5 }, 'either', 'invalid_type', /a string or an array/],
+  [{ name: 'x', either: [{ text: 1 }] }, 'either[0].text', 'invalid_type', /must be a string/],
+  [{ name: 'x', either: [{}] }, 'either[0].text', 'missing_required_parameter', /either\[0\]\.text/],
+])('%j: %s, %s', (body, param, code, words) => {
+  const checked = check(body)
+  expect(checked).toMatchObject({
+    kind: 'fault',
+    fault: { status: 400, error: { type: 'invalid_request_error', param, code } },
+  })
+  expect(checked.kind === 'fault' && checked.fault.error.message).toMatch(words)
+})
+
+it('passes what is right as it is, unknown keys and all', () => {
+  const body = { name: 'x', count: null, extra: { a: 1 } }
+  expect(check(body)).toEqual({ kind: 'ok', value: body })
+})
+
+describe('bodies of clients', () => {
+  const read = (body: unknown) => readChat(Buffer.from(JSON.stringify(body)))
+
+  it('every mistake is found in whatever order the keys come', () => {
+    const messages = [{ role: 'user', content: 'hi' }]
+    const wrongs = { temperature: 'hot', n: 0, stop: 5, stream: 'yes', seed: 1.5, tools: 7 }
+    for (const [param, value] of Object.entries(wrongs)) {
+      for (const body of [
+        { model: 'm', messages, [param]: value },
+        { [param]: value, messages, model: 'm' },
+      ]) {
+        expect(read(body)).toMatchObject({ kind: 'fault', fault: { error: { param } } })
+      }
+    }
+  })
+
+  it('names no parameter when the text is no JSON', () => {
+    expect(readChat(Buffer.from('{'))).toMatchObject({ fault: { error: { param: null, code: 'invalid_json' } } })
+    expect(readCompletion(Buffer.from([0xff]))).toMatchObject({ fault: { error: { code: 'invalid_encoding' } } })
+  })
+
+  it('takes every way of giving a prompt', () => {
+    for (const prompt of ['text', ['one', 'two'], [1, 2], [[1], [2, 3]]]) {
+      expect(readCompletion(Buffer.from(JSON.stringify({ model: 'm', prompt }))).kind).toBe('ok')
+    }
+  })
+})

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { readEngineGauges } from './engine-gauges.ts'
+
+const HEAD = '# HELP some_gauge Something.\n# TYPE some_gauge gauge\npython_info{version="3.12"} 1.0\n'
+
+describe('gauges', () => {
+  it.each([
+    [
+      'vLLM, two data-parallel ranks',
+      'vllm:num_requests_running{engine="0",model_name="m"} 3.0\nvllm:num_requests_waiting{engine="0",model_name="m"} 1.0\n' +
+        'vllm:num_requests_waiting_by_reason{reason="x"} 9\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n',
+      { runningCount: 3, waitingCount: 1, kvUsageRatio: 0.25 },
+    ],
+    [
+      'vLLM before v1',
+      'vllm:num_requests_running 3\nvllm:gpu_cache_usage_perc 0.5\n',
+      { runningCount: 3, kvUsageRatio: 0.5 },
+    ],
+    [
+      'SGLang, ranks that repeat each other',
+      ['0', '1']
+        .flatMap((dp) =>
+          ['0', '1'].map((tp) => `sglang:num_running_reqs{dp_rank="${dp}",tp_rank="${tp}"} ${4 + Number(dp)}`),
+        )
+        .join('\n') +
+        '\nsglang:num_queue_reqs{dp_rank="0"} 2.0\nsglang:token_usage{dp_rank="0"} 0.3\nsglang:token_usage{dp_rank="1"} 0.7',
+      { runningCount: 9, waitingCount: 2, kvUsageRatio: 0.7 },
+    ],
+    ['SGLang with underscores', 'sglang_num_running_reqs{model_name="m"} 1 1712345678000\n', { runningCount: 1 }],
+    [
+      'llama.cpp',
+      'llamacpp:requests_processing 2\r\nllamacpp:requests_deferred 5\r\n',
+      { runningCount: 2, waitingCount: 5 },
+    ],
+    ['TGI', 'tgi_batch_current_size 4\ntgi_queue_size 7\n', { runningCount: 4, waitingCount: 7 }],
+    [
+      'Triton with TensorRT-LLM',
+      `${['waiting 3', 'context 1', 'scheduled 4', 'max 512']
+        .map((line) => line.split(' '))
+        .map(([kind, value]) => `nv_trt_llm_request_metrics{model="t",request_type="${kind}",version="1"} ${value}`)
+        .join('\n')}\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="t"} 0.4\n`,
+      { runningCount: 4, waitingCount: 3, kvUsageRatio: 0.4 },
+    ],
+    [
+      'Triton alone',
+      'nv_inference_pending_request_count{model="a",version="1"} 2\nnv_inference_pending_request_count{model="b",version="1"} 1\n',
+      { waitingCount: 3 },
+    ],
+    ['nobody', 'go_goroutines 7\n', {}],
+    ['a broken page', 'vllm:num_requests_running{engine="0"} NaN\nvllm:num_requests_waiting', {}],
+  ])('are read off the page of %s', (_, page, wanted) => expect(readEngineGauges(HEAD + page)).toEqual(wanted))
+})

@@ -1,0 +1,26 @@
+import type { ChatBody, CompletionBody } from './schemas.ts'
+
+/** What a body says about how its answer ends: OpenAI's parameters, and vLLM's, which load generators rely on. */
+export interface EngineKnobs {
+  readonly stops: readonly string[]
+  /** vLLM's `include_stop_str_in_output`. */
+  readonly includesStop: boolean
+  /** vLLM's `min_tokens`: no end, and no stop sequence, before so many. */
+  readonly minTokens: number
+  /** vLLM's `ignore_eos`: the answer goes on until `max_tokens`. How benchmarks get answers of a known length. */
+  readonly ignoresEnd: boolean
+  readonly isJson: boolean
+}
+
+export function readEngineKnobs(body: ChatBody | CompletionBody): EngineKnobs {
+  const more = body as Readonly<Record<string, unknown>>
+  const stop = body.stop ?? []
+  const minTokens = more['min_tokens']
+  return {
+    stops: (typeof stop === 'string' ? [stop] : stop).filter((one) => one !== ''),
+    includesStop: more['include_stop_str_in_output'] === true,
+    minTokens: typeof minTokens === 'number' && minTokens > 0 ? Math.floor(minTokens) : 0,
+    ignoresEnd: more['ignore_eos'] === true,
+    isJson: 'messages' in body && body.response_format?.type === 'json_object',
+  }
+}

@@ -1,0 +1,173 @@
+import type { Usage } from '../domain/delta.ts'
+import type { Plan } from '../domain/plan.ts'
+import type { Request } from '../domain/request.ts'
+import { type ChatTemplate, renderChat } from './chat-template.ts'
+import { readFinishReason } from './finish-reason.ts'
+import { chatTexts, completionTexts } from './prompt-text.ts'
+import type { ChatBody, CompletionBody } from './schemas.ts'
+import { readUpstream, type UpstreamAnswer } from './upstream.ts'
+
+/**
+ * The Open Inference Protocol, version 2, as Triton, KServe and TorchServe speak it: named tensors in, named tensors
+ * out; and Triton's extension for language models, `generate`: a text in, texts out.
+ */
+
+// ── tensors ──
+
+export interface OipTensor {
+  readonly name: string
+  readonly datatype: string
+  readonly shape: readonly number[]
+}
+
+export interface OipMetadata {
+  readonly name: string
+  readonly versions: readonly string[]
+  readonly platform: string
+  readonly inputs: readonly OipTensor[]
+  readonly outputs: readonly OipTensor[]
+}
+
+/** Whether a client's body is a question in tensors. */
+export const isInferBody = (body: Readonly<Record<string, unknown>>): boolean => Array.isArray(body['inputs'])
+
+/** The client's tensors as they came; what is ours is taken out. */
+export function inferBody(request: Request): string {
+  const { spillway: _ours, model: _model, ...body } = request.text?.body ?? {}
+  return JSON.stringify({ ...body, id: request.id })
+}
+
+/**
+ * An answer in tensors is one document, relayed as one delta: its text is the content, and the gateway's own protocol
+ * sends it as it is.
+ */
+export function readInfer(json: unknown): UpstreamAnswer {
+  if (!isObject(json) || json['error'] !== undefined) return readUpstream(json)
+  const { model_name: _theirs, ...answer } = json
+  const choice = { index: 0, content: JSON.stringify(answer), finishReason: 'stop' }
+  return { choices: [choice], usage: undefined, error: undefined }
+}
+
+/** Numbers in all inputs together: what the cost of a question in tensors grows with. */
+export function elementCount(body: Readonly<Record<string, unknown>>): number {
+  const inputs = Array.isArray(body['inputs']) ? (body['inputs'] as unknown[]) : []
+  let count = 0
+  for (const input of inputs) {
+    const shape = isObject(input) && Array.isArray(input['shape']) ? (input['shape'] as unknown[]) : []
+    let product = shape.length === 0 ? 0 : 1
+    for (const size of shape) product *= typeof size === 'number' && size >= 0 ? size : 1
+    count += product
+  }
+  return count
+}
+
+export function readMetadata(json: unknown): OipMetadata | undefined {
+  if (!isObject(json) || typeof json['name'] !== 'string') return undefined
+  const versions = Array.isArray(json['versions']) ? json['versions'].map(String) : []
+  const platform = typeof json['platform'] === 'string' ? json['platform'] : ''
+  return { name: json['name'], versions, platform, inputs: tensors(json['inputs']), outputs: tensors(json['outputs']) }
+}
+
+function tensors(list: unknown): OipTensor[] {
+  if (!Array.isArray(list)) return []
+  return list.filter(isObject).map(({ name, datatype, shape }) => ({
+    name: String(name),
+    datatype: String(datatype),
+    shape: Array.isArray(shape) ? shape.map(Number) : [],
+  }))
+}
+
+/** KServe says `{"ready": false}` under a 200; Triton says it with the status alone. */
+export function isReadyBody(text: string): boolean {
+  try {
+    const json: unknown = JSON.parse(text)
+    return !isObject(json) || (json['ready'] ?? json['live'] ?? true) !== false
+  } catch {
+    return true
+  }
+}
+
+// ── generate ──
+
+export interface GenerateStyle {
+  /** Which backend of Triton's runs the model: they take the same questions in different words. */
+  readonly runtime: 'vllm' | 'tensorrt-llm'
+  readonly template: ChatTemplate
+}
+
+export function generateBody(request: Request, plan: Plan, style: GenerateStyle): string {
+  const body = request.text?.body ?? {}
+  const { temperature, top_p, seed, stop } = body as Readonly<Record<string, unknown>>
+  const asked = {
+    text_input: promptOf(request, plan, style.template),
+    stream: request.isStreamed,
+    exclude_input_in_output: true,
+    return_num_input_tokens: true,
+  }
+  if (style.runtime === 'vllm') {
+    const sampling = { max_tokens: plan.outputTokensMax, temperature, top_p, seed, stop }
+    const returns = { return_num_output_tokens: true, return_finish_reason: true }
+    return JSON.stringify({ ...asked, ...returns, sampling_parameters: JSON.stringify(sampling) })
+  }
+  const stopWords = typeof stop === 'string' ? [stop] : stop
+  const returns = request.isStreamed ? {} : { return_num_output_tokens: true }
+  return JSON.stringify({
+    ...asked,
+    ...returns,
+    max_tokens: plan.outputTokensMax,
+    bad_words: '',
+    stop_words: stopWords ?? '',
+    temperature,
+    top_p,
+    random_seed: seed,
+  })
+}
+
+function promptOf(request: Request, plan: Plan, template: ChatTemplate): string {
+  const body = request.text?.body as ChatBody | CompletionBody | undefined
+  if (body === undefined) return ''
+  if (!('messages' in body))
+    return completionTexts(body.prompt)
+      .map(({ text }) => text)
+      .join('\n')
+  const turns = chatTexts(body)
+  return renderChat(
+    template,
+    turns.length === plan.keptSegments.length ? turns : turns.filter((_, i) => plan.keptSegments.includes(i)),
+  )
+}
+
+/**
+ * Reads the frames of one answer. Each frame is a piece of the text; counts, where the model returns them, are per
+ * frame in Triton's vLLM backend, and are added up; where there are none, each frame counts as one token.
+ */
+export function makeGenerateReader(outputTokensMax: number): {
+  readonly read: (json: unknown) => UpstreamAnswer
+  /** Why the answer ended, for those who do not say. */
+  readonly closingReason: () => string
+} {
+  let promptTokens = 0
+  let outputTokens = 0
+  return {
+    read: (json) => {
+      if (!isObject(json) || json['error'] !== undefined) return readUpstream(json)
+      const content = textOf(json['text_output'])
+      promptTokens = Math.max(promptTokens, countOf(json['num_input_tokens']) ?? 0)
+      const count = countOf(json['num_output_tokens']) ?? (content === '' ? 0 : 1)
+      outputTokens += count
+      const usage: Usage | undefined = promptTokens > 0 ? { promptTokens, cachedTokens: 0, outputTokens } : undefined
+      const finishReason = readFinishReason(first(json['finish_reason']))
+      return { choices: [{ index: 0, content, finishReason }], tokens: count, usage, error: undefined }
+    },
+    closingReason: () => (outputTokens >= outputTokensMax ? 'length' : 'stop'),
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const first = (value: unknown): unknown => (Array.isArray(value) ? (value[0] as unknown) : value)
+const textOf = (value: unknown): string => (typeof first(value) === 'string' ? (first(value) as string) : '')
+const countOf = (value: unknown): number | undefined => {
+  const count = first(value)
+  return typeof count === 'number' && count >= 0 ? count : undefined
+}

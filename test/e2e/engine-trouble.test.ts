@@ -1,0 +1,157 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { Faults, NO_FAULTS } from '../../src/main/engine-faults.ts'
+import { framesOf, InsideEngine, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
+
+/** `spillway engine` told to misbehave, overloaded, stopped: what a router or a client then sees. */
+
+const MODEL = 'meta-llama/Llama-3.1-8B-Instruct'
+const MESSAGES = [{ role: 'user', content: 'A spillway lets water pass a dam. It is sized for the largest flood.' }]
+
+const WORDS = ['--profile', 'h100-llama-8b', '--model', MODEL]
+const started: Array<{ stop(): Promise<unknown> }> = []
+const keep = async <T extends { stop(): Promise<unknown> }>(starting: Promise<T>): Promise<T> => {
+  const one = await starting
+  started.push(one)
+  return one
+}
+/** In a process of its own. */
+const start = (...words: string[]) => keep(SpillwayProcess.start('engine', ...WORDS, ...words))
+/** Here. */
+const inside = (...words: string[]) => keep(InsideEngine.start(...WORDS, ...words))
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((one) => one.stop()))
+})
+
+describe('an engine server in trouble', () => {
+  const ask = (engine: { readonly url: string }, body: object = {}, init?: RequestInit) =>
+    postJson(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, max_tokens: 3, ...body }, init)
+
+  it('fails the share of requests that it was told to, the same for a seed', async () => {
+    const engine = await inside('--fail-rate', '0.5', '--seed', '7')
+    const statuses: number[] = []
+    for (let i = 0; i < 12; i++) {
+      const response = await ask(engine)
+      statuses.push(response.status)
+      const body = (await response.json()) as { error?: object }
+      if (response.status === 500) expect(body.error).toMatchObject({ type: 'InternalServerError', code: 500 })
+    }
+    const faults = new Faults({ ...NO_FAULTS, failRatio: 0.5 }, 7)
+    expect(statuses).toEqual(statuses.map(() => (faults.nextFate() === 'fail' ? 500 : 200)))
+  })
+
+  it('hangs, healthy to look at, until the client gives up', async () => {
+    const engine = await inside('--hang-after', '1')
+    expect((await ask(engine)).status).toBe(200)
+    const leaving = new AbortController()
+    const hanging = ask(engine, {}, { signal: leaving.signal })
+    const outcome = await Promise.race([hanging, new Promise((resolve) => setTimeout(resolve, 400, 'silence'))])
+    expect(outcome).toBe('silence')
+    expect((await fetch(`${engine.url}/health`)).status).toBe(200)
+    leaving.abort()
+    await expect(hanging).rejects.toMatchObject({ name: 'AbortError' })
+    expect(await (await fetch(`${engine.url}/load`)).json()).toEqual({ server_load: 0 })
+  })
+
+  it('crashes after so many requests, with a code that says so', async () => {
+    const engine = await start('--crash-after', '2')
+    expect((await ask(engine)).status).toBe(200)
+    expect((await ask(engine)).status).toBe(200)
+    await expect(ask(engine)).rejects.toThrow('fetch failed')
+    expect(await engine.ended).toBe(70)
+  })
+
+  it('is not ready while it loads its weights', async () => {
+    const engine = await inside('--load-seconds', '1.5')
+    const health = await fetch(`${engine.url}/health`)
+    expect(health.status).toBe(503)
+    expect((await ask(engine)).status).toBe(503)
+    const from = performance.now()
+    while ((await fetch(`${engine.url}/health`)).status === 503) {
+      expect(performance.now() - from).toBeLessThan(10_000)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    expect((await ask(engine)).status).toBe(200)
+  })
+
+  it('queues inside, and refuses only when the queue it was given is full', async () => {
+    const engine = await inside('--max-seqs', '1', '--token-budget', '512', '--max-waiting', '2', '--slowdown', '5')
+    const three = [1, 2, 3].map(() => ask(engine, { max_tokens: 20, ignore_eos: true }))
+    while (
+      ((await metricOf(engine.url, 'num_requests_running')) ?? 0) +
+        ((await metricOf(engine.url, 'num_requests_waiting')) ?? 0) <
+      3
+    )
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    const refused = await ask(engine)
+    expect(refused.status).toBe(503)
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect(await refused.json()).toMatchObject({ error: { code: 503, type: 'ServiceUnavailableError' } })
+    for (const response of await Promise.all(three)) expect(response.status).toBe(200)
+    expect(await metricOf(engine.url, 'request_queue_time_seconds_sum')).toBeGreaterThan(0.1)
+  })
+
+  it('speculates, and counts it as vLLM does', async () => {
+    const engine = await inside('--speculation', 'eagle')
+    const response = await ask(engine, { max_tokens: 200, ignore_eos: true, stream: true })
+    let frames = 0
+    for await (const _ of framesOf(response)) frames++
+    // Some steps brought several tokens, each step one frame.
+    expect(frames).toBeLessThan(150)
+    const of = (name: string) => metricOf(engine.url, `spec_decode_num_${name}_total`)
+    expect(await of('drafts')).toBeGreaterThan(50)
+    expect(await of('draft_tokens')).toBe(3 * ((await of('drafts')) ?? 0))
+    expect(await of('accepted_tokens')).toBeGreaterThan(50)
+    expect(await metricOf(engine.url, 'generation_tokens_total')).toBe(200)
+  })
+
+  it('asks for its key, if it has one, and only under /v1', async () => {
+    const engine = await inside('--api-key', 'sk-secret')
+    const refused = await ask(engine)
+    expect([refused.status, await refused.json()]).toEqual([401, { error: 'Unauthorized' }])
+    expect((await ask(engine, {}, { headers: { authorization: 'Bearer sk-secret' } })).status).toBe(200)
+    expect((await fetch(`${engine.url}/health`)).status).toBe(200)
+    expect(engine.said).not.toContain('sk-secret')
+  })
+
+  it('closes gently: running answers end, kept-alive connections do not hold it', async () => {
+    const engine = await start()
+    const response = await ask(engine, { max_tokens: 60, ignore_eos: true, stream: true })
+    const frames = framesOf(response)
+    await frames.next()
+    const ended = engine.stop('SIGTERM')
+    const rest: string[] = []
+    for await (const { data } of frames) rest.push(data)
+    expect(rest.at(-1)).toBe('[DONE]')
+    expect(rest).toHaveLength(60)
+    expect(await ended).toBe(0)
+    await expect(ask(engine)).rejects.toThrow('fetch failed')
+  })
+
+  it('cuts off a reader that stops, and keeps going for the others', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'spillway-engine-'))
+    const file = join(folder, 'engine.yaml')
+    writeFileSync(file, 'server:\n  stalledReaderMs: 300\ntenants:\n  - id: nobody\n')
+    const engine = await start('--config', file, '--max-seqs', '64', '--slowdown', '0.002', '--max-model-len', '100000')
+    rmSync(folder, { recursive: true })
+    const body = JSON.stringify({ messages: MESSAGES, max_tokens: 80_000, ignore_eos: true, stream: true })
+    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
+    const stalled = request(`${engine.url}/v1/chat/completions`, { method: 'POST', headers })
+    stalled.on('error', () => {})
+    stalled.end(body)
+    const [answer] = (await once(stalled, 'response')) as [NodeJS.ReadableStream]
+    answer.on('error', () => {})
+    answer.pause()
+    const from = performance.now()
+    while ((await metricOf(engine.url, 'num_requests_running')) !== 0) {
+      expect(performance.now() - from).toBeLessThan(15_000)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    expect((await ask(engine)).status).toBe(200)
+    stalled.destroy()
+  })
+})

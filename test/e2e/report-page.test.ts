@@ -1,0 +1,185 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { renderPage } from '../../src/sim/page/render-page.ts'
+import type { ReportSeries, SeriesWindow } from '../../src/sim/report-series.ts'
+
+/**
+ * The report's page in a real browser. Debian: `apt-get install chromium`. Where there is none the suite is skipped,
+ * except in CI, which must have one.
+ */
+const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
+  existsSync(path),
+)
+const isRequired = process.env['CI'] !== undefined
+
+const window = (i: number, overrides: Partial<SeriesWindow> = {}): SeriesWindow => ({
+  atS: i * 5,
+  arrivals: i < 20 ? 50 : 1_000,
+  admitted: i < 20 ? 50 : 300,
+  shed: i < 20 ? 0 : 700,
+  completed: 50,
+  failed: 0,
+  queueDepth: i * 2,
+  ttftP50: 200 + i,
+  ttftP95: i === 30 ? Number.POSITIVE_INFINITY : 400 + 30 * i,
+  itlP95: 20,
+  utilisation: 0.7,
+  kv: 0.3,
+  rungs: i < 20 ? { full: 1 } : { full: 0.4, 'cap-output': 0.6 },
+  ...overrides,
+})
+
+function seriesOf(overrides: Partial<ReportSeries> = {}): ReportSeries {
+  const totals = {
+    arrived: 20_000,
+    completed: 9_000,
+    shed: 11_000,
+    failed: 3,
+    goodputRatio: 0.44,
+    goodputPerS: 45,
+    outputTokensPerS: 9_800,
+    ttftP95: 812,
+    itlP95: 21,
+    utilisation: 0.7,
+  }
+  return {
+    title: 'a <spike> & "calm"',
+    about: 'Made up for a test.',
+    seed: 1,
+    durationS: 200,
+    windowS: 5,
+    windows: Array.from({ length: 40 }, (_, i) => window(i)),
+    tenants: ['acme', '<b>globex</b>', 'initech'].map((id, i) => ({
+      id,
+      weight: i + 1,
+      served: 1_000 * (i + 1),
+      share: (i + 1) / 6,
+      arrived: 100,
+      completed: 90,
+      shed: 10,
+      ttftP95: 300 * (i + 1),
+      sloTtft: 800,
+    })),
+    expectations: [
+      { what: 'first tokens are in time', holds: true, because: '400 (≤ 800)' },
+      { what: 'nobody is refused', holds: false, because: '11,000, above 0' },
+    ],
+    totals,
+    variants: [{ name: 'fifo', totals }],
+    isLive: false,
+    ...overrides,
+  }
+}
+
+it('a browser is there when it must be', () => {
+  expect(CHROMIUM !== undefined || !isRequired, 'chromium is not installed: apt-get install chromium').toBe(true)
+})
+
+describe.skipIf(CHROMIUM === undefined)('the report page (needs chromium: apt-get install chromium)', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-page-'))
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox'] })
+  })
+  afterAll(async () => {
+    await browser.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function show(series: ReportSeries, width = 1_280, colorScheme: 'light' | 'dark' = 'light') {
+    const path = join(folder, 'page.html')
+    writeFileSync(path, renderPage(series))
+    const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme })
+    const complaints: string[] = []
+    page.on('console', (message) => complaints.push(message.text()))
+    page.on('pageerror', (error) => complaints.push(error.message))
+    page.on('request', (request) => {
+      if (!request.url().startsWith('file:')) complaints.push(request.url())
+    })
+    await page.goto(`file://${path}`)
+    return { page, complaints }
+  }
+
+  interface Box {
+    readonly width: number
+    readonly height: number
+    readonly shapes: number
+    readonly shortest: number
+  }
+
+  /** As text: it runs in the browser, whose words this project's types do not know. */
+  const boxesOf = (page: Page) =>
+    page.evaluate<Box[]>(`[...document.querySelectorAll('.plot svg')].map((svg) => {
+      const { width, height } = svg.getBoundingClientRect()
+      const lengths = [...svg.querySelectorAll('.line,.fill')].map((path) => path.getTotalLength())
+      return { width, height, shapes: lengths.length, shortest: Math.min(...lengths) }
+    })`)
+
+  it.each([
+    [1_280, 'light'],
+    [1_280, 'dark'],
+    [390, 'light'],
+    [390, 'dark'],
+  ] as const)('draws every plot without a complaint, %i wide, %s', async (width, scheme) => {
+    const { page, complaints } = await show(seriesOf(), width, scheme)
+    const plots = await boxesOf(page)
+    expect(plots).toHaveLength(6)
+    for (const plot of plots) {
+      expect(plot.width).toBeGreaterThan(250)
+      expect(plot.height).toBeGreaterThan(100)
+      expect(plot.shapes).toBeGreaterThan(0)
+      expect(plot.shortest).toBeGreaterThan(100)
+    }
+    // Nothing sticks out: a table scrolls inside its card.
+    expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+    const picture = await page.screenshot({ fullPage: true })
+    expect(picture.length).toBeGreaterThan(30_000)
+    expect(picture.length).toBeLessThan(3_000_000)
+    expect(complaints).toEqual([])
+    await page.close()
+  })
+
+  it('is dark by night', async () => {
+    const ground = async (scheme: 'light' | 'dark') => {
+      const { page } = await show(seriesOf(), 800, scheme)
+      const color = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+      await page.close()
+      return color
+    }
+    expect(await ground('light')).not.toBe(await ground('dark'))
+  })
+
+  it('says what is under the cursor, by mouse and by keyboard', async () => {
+    const { page, complaints } = await show(seriesOf())
+    await page.locator('#latency .canvas').hover({ position: { x: 5, y: 50 } })
+    expect(await page.locator('#latency .tip').innerText()).toMatch(/^00:00[\s\S]*p95 [\d.]+ ms[\s\S]*p50 200 ms/)
+    expect(await page.evaluate<string>(`document.querySelector('#queue .cursor').style.display`)).toBe('block')
+    await page.locator('#rungs .canvas').focus()
+    await page.keyboard.press('ArrowRight')
+    expect(await page.locator('#rungs .tip').isVisible()).toBe(true)
+    expect(complaints).toEqual([])
+    await page.close()
+  })
+
+  it('shows names as text, never as markup', async () => {
+    const { page } = await show(seriesOf())
+    expect(await page.locator('h1').innerText()).toBe('a <spike> & "calm"')
+    expect(await page.locator('#tenants').innerText()).toContain('<b>globex</b>')
+    expect(await page.locator('#expectations').innerText()).toMatch(/✓ holds[\s\S]*✗ fails/)
+    expect(await page.locator('.verdict').innerText()).toContain('1 of 2 expectations fail')
+    await page.close()
+  })
+
+  it('shows a live run, an empty one and a long one', async () => {
+    const live = await show(seriesOf({ isLive: true }))
+    expect(await boxesOf(live.page)).toHaveLength(4)
+    const empty = await show(seriesOf({ windows: [], tenants: [], expectations: [], variants: [] }))
+    const long = await show(seriesOf({ windows: Array.from({ length: 20_000 }, (_, i) => window(i)) }))
+    expect([...live.complaints, ...empty.complaints, ...long.complaints]).toEqual([])
+    expect((await long.page.content()).length).toBeLessThan(1_000_000)
+    for (const { page } of [live, empty, long]) await page.close()
+  })
+})

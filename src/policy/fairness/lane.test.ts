@@ -141,5 +141,6 @@ describe('lane', () => {
       lane.take(head)
       lane.assertInvariants(LANE_DEFAULTS)
     }
+    expect(lane.count).toBe(0)
   })
 })

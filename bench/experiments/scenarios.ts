@@ -31,7 +31,9 @@ for (const name of given.length > 0 ? given : NAMES) {
   }
   for (const [what, { count, first, failed }] of held) {
     isFine &&= failed.length === 0
-    console.log(`| ${name} | ${what} | ${count} of ${seedCount} | ${failed.length > 0 ? `FAILS ${failed.join('; ')}` : first} |`)
+    console.log(
+      `| ${name} | ${what} | ${count} of ${seedCount} | ${failed.length > 0 ? `FAILS ${failed.join('; ')}` : first} |`,
+    )
   }
 }
 process.exitCode = isFine ? 0 : 1

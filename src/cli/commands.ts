@@ -2,12 +2,15 @@ import { bench } from './bench.ts'
 import type { Command } from './command.ts'
 import { configCheck } from './config-check.ts'
 import { configPrint } from './config-print.ts'
+import { corpusAdd } from './corpus-add.ts'
+import { corpusDelete, corpusList, corpusSearch } from './corpus-manage.ts'
 import { demo } from './demo.ts'
 import { engine } from './engine.ts'
 import { engineFit } from './engine-fit.ts'
 import { engineValidate } from './engine-validate.ts'
 import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
+import { retrieval } from './retrieval.ts'
 import { serve } from './serve.ts'
 import { simulate } from './simulate.ts'
 
@@ -21,6 +24,11 @@ export const commands: readonly Command[] = [
   engine,
   engineFit,
   engineValidate,
+  retrieval,
+  corpusAdd,
+  corpusList,
+  corpusSearch,
+  corpusDelete,
   configCheck,
   configPrint,
   keysCreate,

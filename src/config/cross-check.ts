@@ -5,7 +5,13 @@ import type { PoolConfig, Settings } from './schema.ts'
 
 /** What no single value shows: names that point nowhere, names used twice, settings that exclude each other. */
 export function crossCheck(settings: Settings): Problem[] {
-  return [...checkModels(settings), ...checkPools(settings), ...checkTenants(settings)]
+  return [...checkModels(settings), ...checkPools(settings), ...checkTenants(settings), ...checkRetrieval(settings)]
+}
+
+function checkRetrieval({ retrieval }: Settings): Problem[] {
+  if (retrieval.url === undefined || retrieval.apiKey !== undefined) return []
+  const text = 'is missing, but retrieval.url needs it. Set RETRIEVAL_KEY to the secret of that process'
+  return [{ path: ['retrieval', 'apiKey'], text }]
 }
 
 function checkModels({ models, pools }: Settings): Problem[] {

@@ -14,6 +14,7 @@ import { BatchingEmbedder } from '../retrieval/embedders/batching-embedder.ts'
 import { CachedEmbedder } from '../retrieval/embedders/cached-embedder.ts'
 import { HttpEmbedder } from '../retrieval/embedders/http-embedder.ts'
 import { UseLiteEmbedder } from '../retrieval/embedders/live-use-lite.ts'
+import type { HttpRetrievalOptions } from '../retrieval/http-retrieval.ts'
 import { Indexer } from '../retrieval/indexer.ts'
 import type { SearchParts } from '../retrieval/indexes/hybrid-search.ts'
 import { PassageRetriever } from '../retrieval/retriever.ts'
@@ -44,6 +45,8 @@ export interface RetrievalWorld {
 
 export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): Promise<LiveRetrieval> {
   const { clock, journal } = world
+  const { url, apiKey = '' } = config.retrieval
+  if (url !== undefined) return makeRemote({ clock, url, apiKey, breaker: breakerOf(world, 'retrieval') })
   const { store, ready } = await makeStore(config, clock)
   const embedder = makeEmbedder(config, clock)
   const cache = await makeCache(config, world)
@@ -81,6 +84,17 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
       await indexer.stop()
       await Promise.all([store.close(), embedder.close(), cache.close()])
     },
+  }
+}
+
+async function makeRemote(options: HttpRetrievalOptions): Promise<LiveRetrieval> {
+  const { HttpRetrieval } = await import('../retrieval/http-retrieval.ts')
+  const remote = new HttpRetrieval(options)
+  return {
+    retriever: remote,
+    corpora: remote.corpora,
+    warmUp: () => Promise.resolve(),
+    close: () => remote.close(),
   }
 }
 

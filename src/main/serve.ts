@@ -16,6 +16,7 @@ import { makeLiveBackends } from './live-backends.ts'
 import { makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
+import { logFormat, logLevel } from './log-options.ts'
 import { reloadTenants } from './reload.ts'
 import type { Io, Running } from './running.ts'
 import { welcome } from './welcome.ts'
@@ -104,13 +105,4 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await telemetry.close()
     },
   }
-}
-
-/** There is nothing finer than `info` to say. */
-function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' | 'silent' {
-  return level === 'trace' || level === 'debug' ? 'info' : level
-}
-
-function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
-  return format === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : format
 }

@@ -76,6 +76,8 @@ export class PgliteDatabase implements Database {
     await this.#opening?.catch(() => {})
     const thread = this.#thread
     if (thread === undefined) return
+    // A process that is ending must still wait for what the database writes last.
+    thread.ref()
     const exited = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
     thread.postMessage('close')
     const { clock } = this.#options
@@ -177,6 +179,10 @@ export class PgliteDatabase implements Database {
   #onAnswer(answer: ThreadAnswer): void {
     const running = this.#running
     if (running === undefined || running.id !== answer.id) return
+    if ('error' in answer && isBeyondRepair(answer.error.code)) {
+      this.#lose(answer.error.message)
+      return
+    }
     this.#running = undefined
     running.forgetHang()
     running.pending.forget()
@@ -200,3 +206,11 @@ export class PgliteDatabase implements Database {
     }
   }
 }
+
+/**
+ * PostgreSQL's errors have a code; one without is WebAssembly's own, after which its memory cannot be trusted. Nor can
+ * its stack when PostgreSQL finds it too deep: none of our statements is, and it has been seen to say so until restarted.
+ */
+const isBeyondRepair = (code: string | undefined): boolean => code === undefined || code === STACK_TOO_DEEP
+
+const STACK_TOO_DEEP = '54001'

@@ -15,9 +15,7 @@ const PGVECTOR_MIN = [0, 7] as const
 
 export async function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): Promise<number> {
   await needPgvector(database)
-  await database.run(
-    'create table if not exists schema_step (step int primary key, name text not null, done_at timestamptz not null default now())',
-  )
+  await database.run(underLock(SCHEMA_STEP))
   const newest = migrations.at(-1)?.step ?? 0
   let done = await lastStep(database)
   if (done > newest) {
@@ -32,6 +30,13 @@ export async function migrate(database: Database, migrations: readonly Migration
   }
   return done
 }
+
+const SCHEMA_STEP = `create table if not exists schema_step
+  (step int primary key, name text not null, done_at timestamptz not null default now());`
+
+/** Even "if not exists" fails when two processes find at the same time that it does not. */
+const underLock = (statement: string): string =>
+  `do $migrate$ begin perform pg_advisory_xact_lock(${LOCK}); ${statement} end $migrate$;`
 
 /** Under the lock we look again: another process may have been faster. */
 async function runStep(database: Database, { step, name, sql }: Migration): Promise<void> {
@@ -74,7 +79,7 @@ async function needPgvector(database: Database): Promise<void> {
   }
   if (available?.['installed'] !== null && available?.['installed'] !== undefined) return
   try {
-    await database.run('create extension if not exists vector')
+    await database.run(underLock('create extension if not exists vector;'))
   } catch (error) {
     throw new DatabaseUnavailable(
       `pgvector is there but could not be switched on (${error instanceof Error ? error.message : String(error)}). ` +

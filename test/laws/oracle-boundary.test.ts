@@ -48,9 +48,9 @@ describe('the oracle boundary', () => {
     const short = await journalOf(scenarioOf(60), { seed: 5 })
     const long = await journalOf(scenarioOf(900), { seed: 5 })
     const toldAt = short.entries.find(isTold)?.at ?? 0
-    const before = (entries: readonly Entry[]): string[] =>
+    const untilTold = (entries: readonly Entry[]): string[] =>
       entries.filter(({ at }) => at < toldAt).map((entry) => JSON.stringify(entry))
-    expect(before(long.entries)).toEqual(before(short.entries))
+    expect(untilTold(long.entries)).toEqual(untilTold(short.entries))
     const decided = short.entries.filter(
       (entry) => entry.kind === 'admitted' && entry.tenantId === 'secret' && entry.at < toldAt,
     )

@@ -46,6 +46,6 @@ describe('swarm', () => {
       expect(problems, `SPILLWAY_SWARM_SEED=${seed}\n${JSON.stringify(scenario, null, 1)}`).toEqual([])
       count++
     }
-    console.info(`swarm: ${count} cases from seed ${first}`)
+    process.stderr.write(`swarm: ${count} cases from seed ${first}\n`)
   })
 })

@@ -1,0 +1,82 @@
+import type { Io } from '../main/running.ts'
+import { type Command, type FlagValues, UsageError } from './command.ts'
+import { documentsIn, type FoundDocument } from './fs-documents.ts'
+import { CORPUS_FLAGS, CorpusClient, corpusArgument, pathOf, type WireCorpus } from './http-corpus-client.ts'
+import { ProgressLine } from './live-progress-line.ts'
+
+/** So that one call stays far below the server's limit on bodies. */
+const CALL_CHARACTERS_MAX = 1_000_000
+const CALL_DOCUMENTS_MAX = 100
+
+export const corpusAdd: Command = {
+  name: 'corpus add',
+  summary: 'put files or folders into a corpus (made if it is new), and watch them being indexed',
+  about:
+    'Text and Markdown files are one document each, JSON Lines one per line ({"text": …, "name": …, "attributes": …}).\n' +
+    'What is there already is not stored twice, so a run that was interrupted is simply repeated. Indexing goes on in\n' +
+    'the server if this command is stopped.',
+  argument: 'CORPUS',
+  flags: {
+    from: {
+      type: 'string',
+      short: 'f',
+      value: 'PATH',
+      meaning: 'a file or a folder; may be given again',
+      multiple: true,
+    },
+    ...CORPUS_FLAGS,
+  },
+  examples: ['spillway corpus add handbook --from docs/', 'spillway corpus add faq --from faq.jsonl --key sk-…'],
+  async run(flags, io) {
+    const corpus = corpusArgument(flags, 'corpus add')
+    const paths = [flags['from'] ?? []].flat() as string[]
+    if (paths.length === 0) throw new UsageError('--from is missing: which files? Try: --from docs/')
+    const client = new CorpusClient(flags)
+    if (!(await client.has(corpus))) await client.call('POST', '', { name: corpus })
+    const count = await send(client, corpus, paths)
+    if (count === 0) throw new UsageError(`nothing to read in ${paths.join(', ')} (text, Markdown, JSON Lines).`)
+    return watch(client, corpus, flags, io)
+  },
+}
+
+async function send(client: CorpusClient, corpus: string, paths: readonly string[]): Promise<number> {
+  const progress = new ProgressLine(process.stderr)
+  let waiting: FoundDocument[] = []
+  let characters = 0
+  let count = 0
+  const flush = async (): Promise<void> => {
+    if (waiting.length === 0) return
+    await client.call('POST', `${pathOf(corpus)}/documents`, { documents: waiting })
+    count += waiting.length
+    progress.show('sending', 0, `${count} documents`)
+    waiting = []
+    characters = 0
+  }
+  for (const path of paths) {
+    for (const document of documentsIn(path)) {
+      const isFull = characters + document.text.length > CALL_CHARACTERS_MAX || waiting.length >= CALL_DOCUMENTS_MAX
+      if (isFull) await flush()
+      waiting.push(document)
+      characters += document.text.length
+    }
+  }
+  await flush()
+  progress.clear()
+  return count
+}
+
+async function watch(client: CorpusClient, corpus: string, flags: FlagValues, io: Io): Promise<number> {
+  const progress = new ProgressLine(process.stderr)
+  for (;;) {
+    const now = await client.call<WireCorpus>('GET', pathOf(corpus))
+    const { completed, failed, total, in_progress: left } = now.file_counts
+    progress.show('indexing', (completed + failed) / Math.max(1, total), `${completed} of ${total} documents`)
+    if (left === 0) {
+      progress.clear()
+      const text = `${completed} documents, ${now.spillway.passages} passages in ${now.name}${failed > 0 ? `; ${failed} failed` : ''}`
+      io.out(flags['json'] === true ? JSON.stringify(now) : text)
+      return failed > 0 ? 1 : 0
+    }
+    await client.pause()
+  }
+}

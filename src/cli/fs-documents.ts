@@ -1,0 +1,55 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, extname, join, relative } from 'node:path'
+import { UsageError } from './command.ts'
+
+/** Documents on disk: a file, or all of a folder; text and Markdown are one document each, JSON Lines one per line. */
+export interface FoundDocument {
+  readonly name: string
+  readonly text: string
+  readonly attributes?: Readonly<Record<string, string | number | boolean>>
+}
+
+const READABLE = new Set(['.txt', '.md', '.markdown', '.jsonl', '.rst', '.text'])
+
+export function* documentsIn(path: string): Generator<FoundDocument> {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) throw new UsageError(`${path} does not exist.`)
+  if (!stat.isDirectory()) {
+    yield* documentsOf(path, basename(path))
+    return
+  }
+  const files = readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && READABLE.has(extname(entry.name).toLowerCase()))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort()
+  for (const file of files) yield* documentsOf(file, relative(path, file))
+}
+
+function* documentsOf(path: string, name: string): Generator<FoundDocument> {
+  const text = readFileSync(path, 'utf8')
+  if (extname(path).toLowerCase() !== '.jsonl') {
+    if (text.trim() !== '') yield { name, text }
+    return
+  }
+  for (const [i, line] of text.split('\n').entries()) {
+    if (line.trim() !== '') yield lineDocument(line, `${name}:${i + 1}`)
+  }
+}
+
+/** `{"text": …}`, or `content` or `body`; `name`, `title` or `id` names it, and `attributes` may come along. */
+function lineDocument(line: string, name: string): FoundDocument {
+  let row: Record<string, unknown>
+  try {
+    row = JSON.parse(line) as Record<string, unknown>
+  } catch {
+    throw new UsageError(`${name} is not JSON.`)
+  }
+  const first = (...keys: string[]): string | undefined => {
+    const found = keys.map((key) => row[key]).find((value) => typeof value === 'string' && value !== '')
+    return found as string | undefined
+  }
+  const text = first('text', 'content', 'body')
+  if (text === undefined) throw new UsageError(`${name} has no "text".`)
+  const attributes = row['attributes'] as FoundDocument['attributes']
+  return { name: first('name', 'title', 'id') ?? name, text, ...(attributes && { attributes }) }
+}

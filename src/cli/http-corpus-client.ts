@@ -1,0 +1,93 @@
+import { DEMO_KEYS } from '../config/demo.ts'
+import { loadConfig } from '../config/load.ts'
+import { CONFIG_FLAG, type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+
+/** Corpora of a running server, over its own API: one process owns a store, and the command line is only a client. */
+export const CORPUS_FLAGS: Readonly<Record<string, Flag>> = {
+  url: { type: 'string', value: 'URL', meaning: 'the server (default: where the configuration says it listens)' },
+  key: { type: 'string', short: 'k', value: 'KEY', meaning: 'a key of the tenant (default with the demo: its first)' },
+  config: CONFIG_FLAG,
+  json: JSON_FLAG,
+}
+
+export interface WireCorpus {
+  readonly id: string
+  readonly name: string
+  readonly status: string
+  readonly usage_bytes: number
+  readonly file_counts: Readonly<Record<'in_progress' | 'completed' | 'failed' | 'total', number>>
+  readonly spillway: { readonly passages: number }
+}
+
+export interface WireHit {
+  readonly filename: string
+  readonly score: number
+  readonly content: ReadonlyArray<{ readonly text: string }>
+}
+
+type Method = 'GET' | 'POST' | 'DELETE'
+
+/** A server that does not answer for this long does not answer. */
+const TIMEOUT_MS = 60_000
+const LOOK_EVERY_MS = 300
+
+export class CorpusClient {
+  readonly #url: string
+  readonly #key: string
+
+  constructor(flags: FlagValues) {
+    const config = loadConfig({ path: textFlag(flags, 'config') })
+    const { host, port, basePath } = config.server
+    this.#url = (textFlag(flags, 'url') ?? `http://${host}:${port}${basePath}`).replace(/\/+$/, '')
+    const key = textFlag(flags, 'key') ?? (config.file === undefined ? DEMO_KEYS[0]?.secret : undefined)
+    if (key === undefined) throw new UsageError('--key is missing: whose corpora? Give a key of the tenant.')
+    this.#key = key
+  }
+
+  async call<T>(method: Method, path: string, body?: unknown): Promise<T> {
+    let response: Response
+    try {
+      response = await fetch(`${this.#url}/v1/vector_stores${path}`, {
+        method,
+        headers: { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      })
+    } catch {
+      throw new UsageError(`no server answers at ${this.#url}. Start one with "spillway serve", or give --url.`)
+    }
+    const answer = (await response.json()) as T & { readonly error?: { readonly message: string } }
+    if (!response.ok) throw new UsageError(answer.error?.message ?? `the server answered ${response.status}`)
+    return answer
+  }
+
+  /** Between two looks at something that takes its time. */
+  pause(): Promise<void> {
+    return new Promise((resolve) => {
+      setTimeout(resolve, LOOK_EVERY_MS)
+    })
+  }
+
+  async has(corpus: string): Promise<boolean> {
+    return (await this.list()).some(({ id, name }) => id === corpus || name === corpus)
+  }
+
+  /** All of them, page by page. */
+  async list(): Promise<WireCorpus[]> {
+    const all: WireCorpus[] = []
+    for (let after = ''; ; ) {
+      const page = await this.call<{ data: WireCorpus[]; has_more: boolean }>('GET', `?limit=100&order=asc${after}`)
+      all.push(...page.data)
+      if (!page.has_more) return all
+      after = `&after=${page.data.at(-1)?.id}`
+    }
+  }
+}
+
+export function corpusArgument(flags: FlagValues, command: string): string {
+  const corpus = textFlag(flags, 'argument')
+  if (corpus === undefined) throw new UsageError(`which corpus? Try: spillway ${command} handbook`)
+  return corpus
+}
+
+export const pathOf = (corpus: string): string => `/${encodeURIComponent(corpus)}`

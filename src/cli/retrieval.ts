@@ -1,0 +1,26 @@
+import { loadConfig } from '../config/load.ts'
+import { CONFIG_FLAG, type Command, textFlag } from './command.ts'
+import { runUntilSignal } from './run-until-signal.ts'
+
+export const retrieval: Command = {
+  name: 'retrieval',
+  summary: 'run corpora and searches in a process of their own, for several gateways',
+  about:
+    'Gateways use it with RETRIEVAL_URL; both sides need the same RETRIEVAL_KEY. It answers /health, /health/ready and\n' +
+    '/metrics. Without DATABASE_URL it keeps its corpora in the embedded database.',
+  flags: {
+    config: CONFIG_FLAG,
+    host: { type: 'string', value: 'ADDRESS', meaning: 'address to listen on' },
+    port: { type: 'string', short: 'p', value: 'NUMBER', meaning: 'port to listen on' },
+  },
+  examples: ['RETRIEVAL_KEY=… spillway retrieval', 'spillway retrieval --host 0.0.0.0 --config spillway.yaml'],
+  async run(flags, io) {
+    const config = loadConfig({
+      path: textFlag(flags, 'config'),
+      flags: { 'retrieval.listenHost': textFlag(flags, 'host'), 'retrieval.listenPort': textFlag(flags, 'port') },
+    })
+    // Loaded when the command runs: help and version need none of it.
+    const { serveRetrieval } = await import('../main/retrieval-server.ts')
+    return runUntilSignal(() => serveRetrieval(config, io))
+  },
+}

@@ -1,0 +1,89 @@
+import { timingSafeEqual } from 'node:crypto'
+import { Cancellation } from '../../base/cancellation.ts'
+import { CorpusError } from '../../domain/corpus.ts'
+import type { Corpora, RetrievalAsk, Retriever } from '../../lifecycle/retrieval-ports.ts'
+import { readJson } from '../../wire/read-body.ts'
+import { digestOf, NO_VALID_KEY } from '../authenticate.ts'
+import { collectBody } from '../collect-body.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
+
+/**
+ * Retrieval for gateways that run it apart: the two ports, as two routes. Whoever calls names the tenant, so only our own
+ * gateways may: they share a secret. A gateway that hangs up calls its search off.
+ */
+export interface RetrievalDeps {
+  readonly retriever: Retriever
+  readonly corpora: Corpora
+  readonly apiKey: string
+  readonly bodyBytesMax: number
+}
+
+/** The methods of `Corpora`; nothing else of it can be called. */
+export const CORPORA_METHODS = [
+  'createCorpus',
+  'listCorpora',
+  'getCorpus',
+  'updateCorpus',
+  'deleteCorpus',
+  'addDocuments',
+  'listDocuments',
+  'getDocument',
+  'documentText',
+  'updateDocument',
+  'deleteDocument',
+  'search',
+  'addFile',
+  'getFile',
+  'fileText',
+  'listFiles',
+  'deleteFile',
+] as const satisfies ReadonlyArray<keyof Corpora>
+
+export function retrievalRoutes(deps: RetrievalDeps): Route[] {
+  return [
+    { method: 'POST', path: '/internal/retrieve', handle: (exchange) => retrieve(deps, exchange) },
+    { method: 'POST', path: '/internal/corpora/*', handle: (exchange, method) => manage(deps, exchange, method) },
+  ]
+}
+
+async function bodyOf({ apiKey, bodyBytesMax }: RetrievalDeps, exchange: Exchange): Promise<unknown> {
+  const given = exchange.req.headers.authorization?.replace(/^bearer +/i, '') ?? ''
+  if (!timingSafeEqual(Buffer.from(digestOf(given)), Buffer.from(digestOf(apiKey)))) {
+    exchange.sendRefusal(NO_VALID_KEY)
+    return undefined
+  }
+  const body = await collectBody(exchange, bodyBytesMax)
+  if (body.kind === 'gone') return undefined
+  const json = body.kind === 'fault' ? body : readJson(body.bytes)
+  if (json.kind === 'ok') return json.value
+  exchange.sendFault(json.fault)
+  return undefined
+}
+
+async function retrieve(deps: RetrievalDeps, exchange: Exchange): Promise<void> {
+  const ask = (await bodyOf(deps, exchange)) as Omit<RetrievalAsk, 'cancellation'> | undefined
+  if (ask === undefined) return
+  const cancellation = new Cancellation()
+  exchange.res.on('close', () => {
+    if (!exchange.res.writableFinished) cancellation.cancel('gateway-gone')
+  })
+  exchange.sendJson(200, JSON.stringify(await deps.retriever.retrieve({ ...ask, cancellation })))
+}
+
+async function manage(deps: RetrievalDeps, exchange: Exchange, name: string): Promise<void> {
+  const method = CORPORA_METHODS.find((known) => known === name)
+  const args = (await bodyOf(deps, exchange)) as unknown[] | undefined
+  if (args === undefined) return
+  if (method === undefined) {
+    exchange.sendJson(404, JSON.stringify({ code: 'unknown-method' }))
+    return
+  }
+  try {
+    const ask = deps.corpora[method].bind(deps.corpora) as (...all: unknown[]) => Promise<unknown>
+    exchange.sendJson(200, JSON.stringify({ value: (await ask(...args)) ?? null }))
+  } catch (error) {
+    if (!(error instanceof CorpusError)) throw error
+    exchange.sendJson(200, JSON.stringify({ refusal: { code: error.code, message: error.message } }))
+  }
+}

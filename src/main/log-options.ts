@@ -1,0 +1,10 @@
+import type { Config } from '../config/schema.ts'
+
+/** There is nothing finer than `info` to say. */
+export function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' | 'silent' {
+  return level === 'trace' || level === 'debug' ? 'info' : level
+}
+
+export function logFormat(format: Config['logging']['format']): 'json' | 'pretty' {
+  return format === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : format
+}

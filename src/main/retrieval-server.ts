@@ -1,0 +1,64 @@
+import packageJson from '../../package.json' with { type: 'json' }
+import { LiveClock } from '../base/live-clock.ts'
+import { ConfigError } from '../config/config-error.ts'
+import type { Config } from '../config/schema.ts'
+import { makeHttpServer } from '../gateway/http-server.ts'
+import { metricsRoute } from '../gateway/routes/operate.ts'
+import { retrievalRoutes } from '../gateway/routes/retrieval.ts'
+import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { listen } from './listen.ts'
+import { makeRequestIds } from './live-ids.ts'
+import { makeLiveRetrieval } from './live-retrieval.ts'
+import { logFormat, logLevel } from './log-options.ts'
+import type { Io, Running } from './running.ts'
+
+/** `spillway retrieval`: corpora and searches in a process of their own, for gateways with `retrieval.url`. */
+export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
+  const { apiKey, listenHost: host, listenPort: port } = config.retrieval
+  if (apiKey === undefined) {
+    throw new ConfigError([
+      'retrieval.apiKey is missing. Set RETRIEVAL_KEY here and at the gateways, 16 characters or more.',
+    ])
+  }
+  const clock = new LiveClock()
+  const telemetry = makeLiveTelemetry({
+    version: packageJson.version,
+    level: logLevel(config.logging.level),
+    format: logFormat(config.logging.format),
+  })
+  const { journal, metrics } = telemetry
+  // It is the place that the address leads to.
+  const { url: _, ...retrievalConfig } = config.retrieval
+  const own: Config = { ...config, retrieval: retrievalConfig }
+  const retrieval = await makeLiveRetrieval(own, { clock, journal, complain: io.err })
+  const { bodyBytesMax } = config.server
+  const server = makeHttpServer(
+    [
+      ...retrievalRoutes({ ...retrieval, apiKey, bodyBytesMax: Math.max(bodyBytesMax, 64 * 1024 * 1024) }),
+      { method: 'GET', path: '/health', handle: (exchange) => exchange.sendJson(200, '{"status":"ok"}') },
+      { method: 'GET', path: '/health/ready', handle: (exchange) => exchange.sendJson(200, '{"status":"ready"}') },
+      metricsRoute(() => metrics.text()),
+    ],
+    {
+      ...config.server,
+      basePath: '',
+      makeRequestId: makeRequestIds(),
+      onFault: (where, error) =>
+        journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined }),
+    },
+  )
+  const address = await listen(server, { host, port })
+  io.out(`Retrieval listens on ${address}. Gateways reach it with RETRIEVAL_URL=${address} and the same RETRIEVAL_KEY.`)
+  void retrieval.warmUp()
+  return {
+    address,
+    async close() {
+      const closed = server.open.close()
+      server.open.closeWaiting()
+      await Promise.race([closed, clock.sleep(1_000_000)])
+      server.open.closeAll()
+      await retrieval.close()
+      await telemetry.close()
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import { Pool } from 'undici'
+import { type Clock, msToUs, usToMs } from '../base/clock.ts'
+import { CorpusError, type CorpusRefusal } from '../domain/corpus.ts'
+import type { Corpora, RetrievalAsk, Retrieved, Retriever } from '../lifecycle/retrieval-ports.ts'
+import type { Breaker } from './breaker.ts'
+import { withinTime } from './within-time.ts'
+
+/**
+ * Retrieval that runs in a process of its own (`spillway retrieval`), as the same two ports. The budget is kept here too:
+ * a process that hangs costs what it would cost if it were ours, and is left alone after failures.
+ */
+export interface HttpRetrievalOptions {
+  readonly clock: Clock
+  readonly url: string
+  readonly apiKey: string
+  readonly breaker: Breaker
+}
+
+/** What the way there and back may cost of a budget; the other side gets the rest. */
+const ON_THE_WAY_US = msToUs(5)
+const MANAGE_MS_MAX = 30_000
+const CONNECTIONS_MAX = 64
+
+export class HttpRetrieval implements Retriever {
+  readonly corpora: Corpora
+  readonly #options: HttpRetrievalOptions
+  readonly #pool: Pool
+  readonly #path: string
+
+  constructor(options: HttpRetrievalOptions) {
+    const url = new URL(options.url)
+    this.#options = options
+    this.#path = url.pathname.replace(/\/+$/, '')
+    this.#pool = new Pool(url.origin, { connections: CONNECTIONS_MAX, connectTimeout: 1_000 })
+    this.corpora = this.#makeCorpora()
+  }
+
+  async retrieve(ask: RetrievalAsk): Promise<Retrieved> {
+    const { clock, breaker } = this.#options
+    const now = clock.now()
+    if (!breaker.mayTry(now)) return nothing('failed', 'the retrieval process is left alone after failures')
+    const { cancellation, ...rest } = ask
+    const abort = new AbortController()
+    const forget = cancellation.onCancel(() => abort.abort())
+    const body = { ...rest, budgetUs: Math.max(1, ask.budgetUs - ON_THE_WAY_US) }
+    const asked = this.#post('/internal/retrieve', body, abort.signal, usToMs(ask.budgetUs))
+    const waited = await withinTime(clock, now + ask.budgetUs, asked)
+    forget()
+    if (waited.kind === 'done') {
+      breaker.succeeded(clock.now())
+      return waited.value as Retrieved
+    }
+    abort.abort()
+    if (!cancellation.isCancelled) breaker.failed(clock.now())
+    return waited.kind === 'late'
+      ? nothing('skipped', 'the retrieval process was late')
+      : nothing('failed', 'the retrieval process cannot be reached')
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy()
+  }
+
+  /** Every method of the port, by its name. */
+  #makeCorpora(): Corpora {
+    return new Proxy({} as Corpora, {
+      get: (_, method) => (method === 'then' ? undefined : (...args: unknown[]) => this.#manage(String(method), args)),
+    })
+  }
+
+  async #manage(method: string, args: readonly unknown[]): Promise<unknown> {
+    let answer: { value?: unknown; refusal?: { code: CorpusRefusal; message: string } }
+    try {
+      const given = await this.#post(`/internal/corpora/${method}`, args, undefined, MANAGE_MS_MAX)
+      answer = given as typeof answer
+    } catch {
+      throw new CorpusError('unavailable', 'The retrieval process cannot be reached.')
+    }
+    if (answer.refusal !== undefined) throw new CorpusError(answer.refusal.code, answer.refusal.message)
+    return answer.value ?? undefined
+  }
+
+  async #post(path: string, body: unknown, signal: AbortSignal | undefined, timeoutMs: number): Promise<unknown> {
+    const answer = await this.#pool.request({
+      method: 'POST',
+      path: this.#path + path,
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#options.apiKey}` },
+      body: JSON.stringify(body),
+      headersTimeout: Math.max(1, timeoutMs),
+      bodyTimeout: Math.max(1, timeoutMs),
+      ...(signal !== undefined && { signal }),
+    })
+    if (answer.statusCode !== 200) {
+      await answer.body.dump()
+      throw new Error(`it answered ${answer.statusCode}`)
+    }
+    return answer.body.json()
+  }
+}
+
+const nothing = (outcome: 'skipped' | 'failed', because: string): Retrieved => ({ outcome, because, passages: [] })

@@ -41,7 +41,7 @@ export async function measureServiceGap(options: GapOptions): Promise<{ gap: num
 function scenarioOf(tenantCount: number, durationS: number): Scenario {
   const ids = Array.from({ length: tenantCount }, (_, i) => `t${i}`)
   return {
-    name: 'service-gap',
+    name: 'served-gap',
     about: '',
     durationS,
     platform: {

@@ -1,4 +1,4 @@
-import { measureServiceGap } from '../../test/support/service-gap.ts'
+import { measureServiceGap } from '../../test/support/served-gap.ts'
 import { type Finding, tell } from '../micro/tell.ts'
 
 /**

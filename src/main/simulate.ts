@@ -60,7 +60,9 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
   const platform = assemble(config, {
-    ...{ clock, journal, backends: fleet },
+    clock,
+    journal,
+    backends: fleet,
     ...(options.outputs === undefined ? {} : { outputs: options.outputs }),
   })
   options.onAssembled?.(platform, fleet, clock)

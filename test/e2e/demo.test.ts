@@ -27,7 +27,7 @@ it('shows the three phases, and sums them up', async () => {
   })
   expect(phases.map(({ name }) => name)).toEqual(['calm', 'spike', 'recovery'])
   // On a machine that is busy elsewhere a second may pass unseen; what is seen is in order.
-  const seen = [...new Set(views.map(({ phase }) => phase.name))]
+  const seen: string[] = [...new Set(views.map(({ phase }) => phase.name))]
   expect(seen).toEqual(['calm', 'spike', 'recovery'].filter((name) => seen.includes(name)))
   expect(seen).toContain('recovery')
   const globex = (phase: string) =>

@@ -74,7 +74,7 @@ describe.each(KINDS)('migrations on $name', ({ open, needs }) => {
       name: 'broken',
       sql: 'create table half (id int);\nselect no_such_thing();\n',
     }
-    await expect(migrate(database, [...MIGRATIONS, NEXT, broken])).rejects.toThrow()
+    await expect(migrate(database, [...MIGRATIONS, NEXT, broken])).rejects.toThrow('no_such_thing')
     expect(await database.query("select to_regclass('half')::text as half", [])).toEqual([{ half: null }])
   })
 })

@@ -121,7 +121,7 @@ export class Indexer {
     return splitPassages(text).map((passage, position) => ({
       position,
       text: passage,
-      tokens: Math.max(1, this.#options.estimateTokens(passage)),
+      tokens: Math.max(1, Math.round(this.#options.estimateTokens(passage))),
       ...termWeights(countTerms(corpusId, passage)),
     }))
   }

@@ -180,7 +180,7 @@ export class PgliteDatabase implements Database {
     const running = this.#running
     if (running === undefined || running.id !== answer.id) return
     if ('error' in answer && isBeyondRepair(answer.error.code)) {
-      this.#lose(answer.error.message)
+      this.#lose(`${answer.error.message} (in: ${running.pending.sql.trim().slice(0, 60)})`)
       return
     }
     this.#running = undefined

@@ -32,6 +32,7 @@ import {
 } from './corpus-sql.ts'
 import type { Database, Parameter, QueryOptions, Row } from './database.ts'
 import { filterSql } from './filter-sql.ts'
+import { withoutNuls } from './without-nuls.ts'
 
 /** Corpora in SQL: rows in, rows out. What the statements mean is said in `corpus-sql.ts`. */
 
@@ -49,7 +50,7 @@ export class SqlCorpusStore implements CorpusStore {
   readonly #indexedDimensions = new Set<number>()
 
   constructor(database: Database) {
-    this.#database = database
+    this.#database = withoutNuls(database)
   }
 
   async createCorpus(corpus: NewCorpus): Promise<Corpus> {

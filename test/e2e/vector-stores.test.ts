@@ -27,6 +27,7 @@ let platform: TestPlatform
 let acme: OpenAI
 let globex: OpenAI
 let storeId: string
+let added: OpenAI.VectorStores.VectorStoreFile
 
 beforeAll(async () => {
   platform = await startPlatform(testTree({ retrieval: { dataPath: 'memory:', budgetMs: 5_000 } }))
@@ -35,13 +36,13 @@ beforeAll(async () => {
   const store = await acme.vectorStores.create({ name: 'handbook', metadata: { team: 'support' } })
   storeId = store.id
   const file = await toFile(Buffer.from(HANDBOOK), 'handbook.md')
-  const added = await acme.vectorStores.files.uploadAndPoll(storeId, file, { pollIntervalMs: 100 })
-  expect(added).toMatchObject({ status: 'completed', vector_store_id: storeId, last_error: null })
+  added = await acme.vectorStores.files.uploadAndPoll(storeId, file, { pollIntervalMs: 100 })
 }, 60_000)
 afterAll(() => platform.close())
 
 describe('vector stores', () => {
   it('are listed, read, changed and searched', async () => {
+    expect(added).toMatchObject({ status: 'completed', vector_store_id: storeId, last_error: null })
     const listed = await acme.vectorStores.list()
     expect(listed.data.map((store) => store.name)).toEqual(['handbook'])
     const store = await acme.vectorStores.retrieve(storeId)

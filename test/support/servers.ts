@@ -60,7 +60,7 @@ export async function startPostgres(): Promise<TestServer> {
   const made = spawnSync(join(bin, 'initdb'), ['-D', data, '-U', 'test', '-A', 'trust', '--no-sync', '-E', 'UTF8'], {
     ...who,
   })
-  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr.toString()}`)
+  if (made.status !== 0) throw new Error(`initdb failed: ${String(made.stderr)}`)
   const port = await freePort()
   const settings = ['fsync=off', 'full_page_writes=off', `unix_socket_directories=${folder}`, 'max_connections=50']
   const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...settings.flatMap((setting) => ['-c', setting])]

@@ -39,15 +39,13 @@ export interface Parts {
   readonly backends: Backends
   /** Nothing is ever found if absent. */
   readonly retriever?: Retriever
-  /** How answers' lengths are predicted; from history if absent. Experiments compare with other ways. */
-  readonly outputs?: OutputLengths
 }
 
 export function assemble(config: Config, parts: Parts): Platform {
   const setups = toPools(config)
   const now = parts.clock.now()
   const pools = setups.map((setup) => ({ setup, speed: speedOf(config, setup, COST_DEFAULTS.outputWeight) }))
-  const policies = makePolicies(config, pools, { now, outputs: parts.outputs ?? new OutputLengths() })
+  const policies = makePolicies(config, pools, now)
   // Any tenant may come to any pool, so the tightest promise holds.
   const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
   for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
@@ -74,11 +72,7 @@ interface KnownPool {
   readonly speed: PoolSpeed
 }
 
-function makePolicies(
-  config: Config,
-  known: readonly KnownPool[],
-  { now, outputs }: { readonly now: Instant; readonly outputs: OutputLengths },
-): Policies {
+function makePolicies(config: Config, known: readonly KnownPool[], now: Instant): Policies {
   const { outputWeight } = COST_DEFAULTS
   const pools = known.map((pool) => makePool(pool, now))
   const models = toModels(config)
@@ -101,7 +95,7 @@ function makePolicies(
       placer,
     }),
     budgets: new Budgets(),
-    outputs,
+    outputs: new OutputLengths(),
     models: new Map(models.map((model) => [model.name, model])),
     ratios: new Map(models.map((model) => [model.name, new TokenRatio()])),
     poolsByModel: Map.groupBy(pools, (known) => known.pool.model),

@@ -6,7 +6,6 @@ import type { Entry } from '../domain/entry.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
-import type { OutputLengths } from '../policy/planning/output-length.ts'
 import { Collector } from '../sim/collector.ts'
 import { LawChecker } from '../sim/laws.ts'
 import { makeReport, type Report } from '../sim/report.ts'
@@ -31,8 +30,6 @@ export interface SimulateOptions {
   readonly onAssembled?: (platform: Platform, fleet: SimulatedFleet, clock: VirtualClock) => void
   /** Measures real time; only the report's `wall` depends on it. */
   readonly wallMs?: () => number
-  /** Instead of predicting lengths from history. */
-  readonly outputs?: OutputLengths
 }
 
 const WINDOW_S = 5
@@ -59,12 +56,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   }
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
-  const platform = assemble(config, {
-    clock,
-    journal,
-    backends: fleet,
-    ...(options.outputs === undefined ? {} : { outputs: options.outputs }),
-  })
+  const platform = assemble(config, { clock, journal, backends: fleet })
   options.onAssembled?.(platform, fleet, clock)
   const wallMs = options.wallMs ?? (() => 0)
   const startedMs = wallMs()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { measureServiceGap } from '../support/service-gap.ts'
+import { measureServiceGap } from '../support/served-gap.ts'
 
-/** In short, and with room for chance; `bench/experiments/service-gap.ts` is the whole of it. */
+/** In short, and with room for chance; `bench/experiments/served-gap.ts` is the whole of it. */
 describe('accumulated service gap', () => {
   it.each([2, 8])(
     'of %i overloading tenants is hardly larger with predicted lengths',

@@ -1,6 +1,7 @@
 import type { Entry, Settled } from '../../src/domain/entry.ts'
+import type { Platform } from '../../src/lifecycle/platform.ts'
 import { simulate } from '../../src/main/simulate.ts'
-import { OutputLengths, type OutputPrediction } from '../../src/policy/planning/output-length.ts'
+import type { OutputPrediction } from '../../src/policy/planning/output-length.ts'
 import type { Scenario } from '../../src/sim/scenario.ts'
 
 /**
@@ -22,11 +23,7 @@ const WARMUP_S = 30
 const RATE_PER_S = 240
 
 /** All answers are equally long, so the oracle need not know whose it is asked about. */
-class TrueLengths extends OutputLengths {
-  override predict(): OutputPrediction {
-    return { tokens: TOKENS, tokensHigh: TOKENS, tokensMean: TOKENS, source: 'habit' }
-  }
-}
+const TRUE_LENGTH: OutputPrediction = { tokens: TOKENS, tokensHigh: TOKENS, tokensMean: TOKENS, source: 'habit' }
 
 export async function measureServiceGap(options: GapOptions): Promise<{ gap: number; servedPerS: number }> {
   const { tenantCount, knows, seed, durationS = 300 } = options
@@ -34,15 +31,17 @@ export async function measureServiceGap(options: GapOptions): Promise<{ gap: num
   const onEntry = (entry: Entry): void => {
     if (entry.kind === 'settled') service.add(entry)
   }
-  const outputs = knows === 'true-length' ? { outputs: new TrueLengths() } : {}
-  await simulate(scenarioOf(tenantCount, durationS), { seed, onEntry, ...outputs })
+  const onAssembled = ({ policies }: Platform): void => {
+    if (knows === 'true-length') policies.outputs.predict = () => TRUE_LENGTH
+  }
+  await simulate(scenarioOf(tenantCount, durationS), { seed, onEntry, onAssembled })
   return service.view()
 }
 
 function scenarioOf(tenantCount: number, durationS: number): Scenario {
   const ids = Array.from({ length: tenantCount }, (_, i) => `t${i}`)
   return {
-    name: 'service-gap',
+    name: 'served-gap',
     about: '',
     durationS,
     platform: {

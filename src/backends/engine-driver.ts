@@ -63,12 +63,15 @@ export class EngineDriver {
     return this.#engine.view(this.#clock.now())
   }
 
+  /** One for all timers: an engine is woken twice for every answer. */
+  readonly #wakeUp = (): void => this.#advance()
+
   #arm(): void {
     const nextAt = this.#engine.nextEventAt()
     if (nextAt === this.#armedAt) return
     this.#disarm?.()
     this.#armedAt = nextAt
-    this.#disarm = nextAt === undefined ? undefined : this.#clock.at(nextAt, () => this.#advance())
+    this.#disarm = nextAt === undefined ? undefined : this.#clock.at(nextAt, this.#wakeUp)
   }
 
   #advance(): void {

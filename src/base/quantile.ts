@@ -83,15 +83,14 @@ export class QuantileSketch {
   fade(): void {
     const counts = this.#counts
     let weight = 0
-    let sum = 0
     for (let i = 0; i < counts.length; i++) {
       const count = (counts[i] as number) >>> 1
       counts[i] = count
       weight += count
-      sum += count * bucketMiddle(i)
     }
+    // The mean stays as it was: halving changes what a sample weighs, not what it is.
+    this.#sum = this.#weight === 0 ? 0 : (this.#sum * weight) / this.#weight
     this.#weight = weight
-    this.#sum = sum
   }
 
   #fromRank(rank: number): number | undefined {

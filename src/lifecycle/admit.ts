@@ -63,7 +63,11 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     ticket.admittedAt = undefined
     return { kind: 'rejected', refusal: refusalFor(platform, ticket, noPlace) }
   }
-  ticket.reservation = policies.budgets.reserve(now, scopesOf(request), verdict.reserveTokens)
+  // Observe-only lets in who is over its budget; nothing is held for it then.
+  const scopes = scopesOf(request)
+  const isAffordable =
+    policies.mode === 'enforce' || policies.budgets.refusalFor(now, scopes, verdict.reserveTokens) === undefined
+  if (isAffordable) ticket.reservation = policies.budgets.reserve(now, scopes, verdict.reserveTokens)
   ticket.phase = 'waiting'
   platform.world.journal.record({
     kind: 'admitted',
@@ -119,7 +123,7 @@ function makePlanningFacts(policies: Policies): PlanningFacts {
     },
     correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
     predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
-    cachedTokensOf: (_model, request) => cachedTokens(policies, request),
+    cachedTokensOf: (model, request) => cachedTokens(policies, model, request),
     outputWeight: policies.outputWeight,
   }
 }
@@ -148,9 +152,16 @@ function poolFacts(policies: Policies, now: Instant, request: Request, known: Po
   }
 }
 
-/** What the likeliest owner of this prompt's beginning holds of it already. */
-function cachedTokens(policies: Policies, request: Request): number {
+/**
+ * What the likeliest owner of this prompt's beginning holds of it already. Counted only while there is a choice: in a full
+ * pool the next free place decides, and a plan that counts on a prefix held elsewhere overfills the replica that it gets.
+ */
+function cachedTokens(policies: Policies, model: string, request: Request): number {
   if (request.prefixHashes.length === 0) return 0
+  const hasChoice = policies.poolsByModel
+    .get(model)
+    ?.some(({ pool }) => (policies.dispatcher.poolFacts(pool.id)?.openReplicaCount ?? 0) > 1)
+  if (hasChoice !== true) return 0
   const { prefixHashes, arrivedAt } = request
   return policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(request) })
 }

@@ -25,8 +25,8 @@ export interface SimulationOptions {
   /** Paths set otherwise than in the file, variants included. */
   readonly set: Readonly<Record<string, unknown>>
   /** Names of `COMPARISONS`, or PATH=VALUE: each is run beside the scenario. */
-  readonly compare: readonly string[]
-  readonly trace: { readonly path: string; readonly factor: number } | undefined
+  readonly compare?: readonly string[]
+  readonly trace?: { readonly path: string; readonly factor: number } | undefined
   readonly onProgress: (what: string, atS: number, durationS: number) => void
 }
 
@@ -58,7 +58,7 @@ async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Sim
   const variants: Record<string, Report> = {}
   for (const [name, paths] of Object.entries(scenario.variants ?? {}))
     variants[name] = await run({ ...set, ...paths }, name)
-  for (const name of options.compare) variants[name] = await run({ ...set, ...comparisonOf(name) }, name)
+  for (const name of options.compare ?? []) variants[name] = await run({ ...set, ...comparisonOf(name) }, name)
   return { scenario, report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
 }
 

@@ -38,19 +38,24 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const { tokenBudget, blockCount, blockTokens, sequencesMax } = options.limits
   const stepTime = new StepTime(options.coefficients, tokenBudget)
   const pace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
-  const stepUs = (load: Partial<StepLoad>): number => {
-    stepTime.paceOf({ ...IDLE, ...load }, pace)
+  // Asked several times for every request: one load for each question, filled in again and again.
+  const decode = { ...IDLE, decodeCount: 1, decodeTokens: 1 }
+  const chunk = { ...IDLE }
+  const stepUs = (load: StepLoad): number => {
+    stepTime.paceOf(load, pace)
     return pace.ticks / TICKS_PER_US
   }
-  const decodeUs = (sequences: number, contextTokens: number): number =>
-    stepUs({
-      decodeCount: sequences,
-      decodeTokens: sequences,
-      contextSum: sequences * contextTokens,
-      contextMax: contextTokens,
-    })
-  const chunkUs = (tokens: number, contextTokens: number): number =>
-    stepUs({ prefillTokens: tokens, chunkPairs: (tokens * tokens) / 2, contextPairs: tokens * contextTokens })
+  const decodeUs = (contextTokens: number): number => {
+    decode.contextSum = contextTokens
+    decode.contextMax = contextTokens
+    return stepUs(decode)
+  }
+  const chunkUs = (tokens: number, contextTokens: number): number => {
+    chunk.prefillTokens = tokens
+    chunk.chunkPairs = (tokens * tokens) / 2
+    chunk.contextPairs = tokens * contextTokens
+    return stepUs(chunk)
+  }
   const alone: EngineSpeed = {
     prefillUs(uncachedTokens, cachedTokens) {
       let us = 0
@@ -59,7 +64,7 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
       }
       return Math.round(us)
     },
-    tokenUs: (contextTokens) => Math.round(decodeUs(1, contextTokens)),
+    tokenUs: (contextTokens) => Math.round(decodeUs(contextTokens)),
   }
   const sequences = Math.min(sequencesMax, TYPICAL.sequences)
   const { promptTokens, outputTokens } = TYPICAL
@@ -67,10 +72,13 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const sequencesFull = Math.min(sequencesMax, FULL_SEQUENCES)
   const prefillTokenUs =
     (steps.meanTokenUs(sequencesFull, 0, tokenBudget) - steps.meanTokenUs(sequencesFull, 0, 0)) / tokenBudget
+  // A step grows in a straight line with the contexts that it reads; this is asked for every plan.
+  const tokenUs = steps.meanTokenUs(sequencesFull, 0, 0) / sequencesFull
+  const contextTokenUs =
+    steps.meanTokenUs(sequencesFull, sequencesFull * 1_000, 0) / sequencesFull / 1_000 - tokenUs / 1_000
   const shareUs = (uncachedTokens: number, outputTokens: number): number => {
-    const contextTokens = sequencesFull * (uncachedTokens + outputTokens / 2)
-    const stepUs = steps.meanTokenUs(sequencesFull, contextTokens, 0)
-    return Math.max(1, Math.round(uncachedTokens * prefillTokenUs + (outputTokens * stepUs) / sequencesFull))
+    const stepUs = tokenUs + contextTokenUs * (uncachedTokens + outputTokens / 2)
+    return Math.max(1, Math.round(uncachedTokens * prefillTokenUs + outputTokens * stepUs))
   }
   // Each step brings every sequence one token further, and takes along its part of the prompts of those to come.
   const contextTokens = sequences * (promptTokens + outputTokens / 2)

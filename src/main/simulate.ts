@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { toPools, toTenants } from '../config/to-domain.ts'
 import type { Entry } from '../domain/entry.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
+import type { Platform } from '../lifecycle/platform.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { Collector } from '../sim/collector.ts'
 import { LawChecker } from '../sim/laws.ts'
@@ -25,6 +26,8 @@ export interface SimulateOptions {
   readonly trace?: Iterable<TraceRequest> | undefined
   /** Hears every journal entry, in order. */
   readonly onEntry?: (entry: Entry) => void
+  /** Sees the platform before anything happens: how experiments put policies of their own in the place of ours. */
+  readonly onAssembled?: (platform: Platform, fleet: SimulatedFleet, clock: VirtualClock) => void
   /** Measures real time; only the report's `wall` depends on it. */
   readonly wallMs?: () => number
 }
@@ -54,6 +57,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
   const platform = assemble(config, { clock, journal, backends: fleet })
+  options.onAssembled?.(platform, fleet, clock)
   const wallMs = options.wallMs ?? (() => 0)
   const startedMs = wallMs()
   const callers = callersOf(config, groupOf)

@@ -95,7 +95,8 @@ export class Client {
     const thinkS = spec.arrivals.kind === 'closed' ? spec.arrivals.thinkS : 0
     while (clock.now() < this.#endAt) {
       await this.#ask()
-      await clock.sleep(Math.max(1, secondsToUs(thinkS * drawExponential(this.#arrivals))))
+      // Without a thought there is still a round trip: who is refused at once would otherwise ask without end.
+      await clock.sleep(Math.max(ROUND_TRIP_US, secondsToUs(thinkS * drawExponential(this.#arrivals))))
     }
   }
 

@@ -9,6 +9,7 @@ import { Stats, type StatsView } from './stats.ts'
 export interface SheetView extends StatsView {
   readonly tenants: Readonly<Record<string, StatsView>>
   readonly bands: Readonly<Record<string, StatsView>>
+  /** Those who bid anything. */
   readonly bids: Readonly<Record<string, StatsView>>
   readonly refusals: Readonly<Record<string, number>>
 }
@@ -27,10 +28,13 @@ export class StatsSheet {
     this.everybody.observe(entry, slo, cost)
     statsOf(this.#byTenant, entry.tenantId).observe(entry, slo, cost)
     statsOf(this.#byBand, entry.band).observe(entry, slo, cost)
-    const bid = String(entry.bid)
-    if (this.#byBid.has(bid) || this.#byBid.size < BIDS_MAX) statsOf(this.#byBid, bid).observe(entry, slo, cost)
+    if (entry.bid !== 0) this.#observeBid(String(entry.bid), entry, slo, cost)
     const code = entry.refusal?.code
     if (code !== undefined) this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1)
+  }
+
+  #observeBid(bid: string, entry: Settled, slo: Slo, cost: number): void {
+    if (this.#byBid.has(bid) || this.#byBid.size < BIDS_MAX) statsOf(this.#byBid, bid).observe(entry, slo, cost)
   }
 
   view(durationS: number): SheetView {

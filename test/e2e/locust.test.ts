@@ -26,7 +26,7 @@ describe.skipIf(!isThere)('the Locust example (needs locust: apt-get install pyt
     // Many users of the tenant that has a rate limit: some must be told to come back.
     const load = ['-u', '30', '-r', '30', '-t', '5s', '--keys', 'initech=sk-demo-initech', '--output-tokens', '5']
     const { code, text } = await new Promise<{ code: number; text: string }>((resolve) => {
-      execFile(LOCUST, [...args, ...load], { timeout: 60_000 }, (error, stdout, stderr) =>
+      execFile(LOCUST, [...args, ...load], { timeout: 150_000, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
         resolve({ code: error === null ? 0 : Number(error.code ?? 1), text: stdout + stderr }),
       )
     })
@@ -36,5 +36,5 @@ describe.skipIf(!isThere)('the Locust example (needs locust: apt-get install pyt
     expect(Number(failed)).toBe(0)
     expect(text).toMatch(/TTFT +first token initech/)
     expect(code).toBe(0)
-  }, 60_000)
+  }, 180_000)
 })

@@ -130,4 +130,17 @@ describe('lane', () => {
     lane.assertInvariants(LANE_DEFAULTS)
     expect([lane.count, lane.cost, lane.head()]).toEqual([1, keeper.estimate.cost, keeper])
   })
+
+  test('nor do turns, which take the living away from among the dead', () => {
+    const lane = new Lane(NAME)
+    const waiters = Array.from({ length: 100 }, (_, i) => waiterIn(lane, i))
+    for (const waiter of waiters) lane.add(waiter)
+    // The later half leaves; the earlier half is served, so that the dead stand behind every head.
+    for (const waiter of waiters.slice(50)) lane.remove(waiter)
+    for (let head = lane.head(); head !== undefined; head = lane.head()) {
+      lane.take(head)
+      lane.assertInvariants(LANE_DEFAULTS)
+    }
+    expect(lane.count).toBe(0)
+  })
 })

@@ -182,6 +182,7 @@ export class Lane extends Share {
     assert(this.#ready.takeFirst() === waiter, 'only the head of a lane gets a turn')
     this.#forget(waiter)
     waiter.state = 'held'
+    this.#sweep()
   }
 
   /** Cancelled, expired, refused or evicted. What it leaves behind is swept when it outweighs the living. */

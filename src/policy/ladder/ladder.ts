@@ -24,7 +24,7 @@ import type { Tenant } from '../../domain/tenant.ts'
  * It does not decide on requests (admission does) and does not look at the platform (`offline-shedding.ts` does).
  *
  * Example: entries 0.7 and 0.8, exits 0.4 and 0.5. Pressure 0.9 from t = 0: the first rung at 1 s, the second at 2 s.
- * It then swings between 0.45 and 0.75: nothing happens. It falls to 0.1: the first rung within 2 s, full 1.25 s later.
+ * It then swings between 0.45 and 0.75: nothing happens. It falls to 0.1: the first rung within 2 s, full a second later.
  */
 export const LADDER_DEFAULTS = {
   /** Pressure at which rung 1, 2, … is entered; rungs beyond the list take the last. Refusals begin at 1. */
@@ -33,8 +33,8 @@ export const LADDER_DEFAULTS = {
   hysteresis: 0.3,
   /** Least time on a rung before going deeper: a few answers must have felt the last change. */
   deepenDwellUs: 1_000_000,
-  /** Least time before going back: five rungs in seven seconds, so that recovery stays inside ten. */
-  relaxDwellUs: 1_250_000,
+  /** Least time before going back: five rungs in five seconds, so that recovery stays inside ten. */
+  relaxDwellUs: 1_000_000,
   /** Memory of the smoothed pressure. */
   memoryUs: 1_000_000,
   /** No sample for so long counts as pressure 0. */

@@ -143,12 +143,15 @@ function quantilesOf(
   },
 ): OutputPrediction {
   // At least one token: an answer of none still takes a step.
-  const tokens = Math.max(1, sketch.quantile(how.ratio) ?? 1)
-  const tokensHigh = Math.max(tokens, sketch.quantile(how.ratioHigh) ?? 1)
+  const middle = Math.max(1, sketch.quantile(how.ratio) ?? 1)
+  const mean = Math.max(1, Math.round(sketch.mean ?? 1))
+  const tokensHigh = Math.max(middle, sketch.quantile(how.ratioHigh) ?? 1)
+  // Answers that are all alike lie in one bucket of the sketch, and its middle may be a sixteenth off; their mean is not.
+  const tokens = middle === tokensHigh && Math.abs(mean - middle) * 8 <= middle ? mean : middle
   return {
     tokens: Math.min(how.capTokens, tokens),
-    tokensHigh: Math.min(how.capTokens, tokensHigh),
-    tokensMean: Math.min(how.capTokens, Math.max(1, Math.round(sketch.mean ?? 1))),
+    tokensHigh: Math.min(how.capTokens, Math.max(tokens, tokensHigh)),
+    tokensMean: Math.min(how.capTokens, mean),
     source: how.source,
   }
 }

@@ -56,7 +56,19 @@ export function trimContext(segments: readonly Segment[], terms: TrimTerms): Kep
 }
 
 function keepAll(segments: readonly Segment[], tokens: number): KeptContext {
-  return { segments, indices: segments.map((_, index) => index), tokens, leadingTokens: tokens }
+  return { segments, indices: allIndices(segments.length), tokens, leadingTokens: tokens }
+}
+
+/** Nearly every plan keeps everything: 0, 1, 2 … is made once for each length, and nobody may change it. */
+const INDICES_KEPT_MAX = 256
+const knownIndices: Array<readonly number[] | undefined> = []
+
+function allIndices(length: number): readonly number[] {
+  const known = knownIndices[length]
+  if (known !== undefined) return known
+  const indices = Object.freeze(Array.from({ length }, (_, index) => index))
+  if (length <= INDICES_KEPT_MAX) knownIndices[length] = indices
+  return indices
 }
 
 function keepFrom(segments: readonly Segment[], keptFrom: number, tokens: number): KeptContext {

@@ -1,0 +1,107 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cpus, release, totalmem, type } from 'node:os'
+import { basename, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { renderMarkdown, renderText } from './render.ts'
+import { RESULTS_FOLDER, type Result, type Table } from './result.ts'
+import { writeResultsPage } from './results-page.ts'
+
+/**
+ * One experiment on the command line: reads its options, runs it, prints its tables (or `--json`), and with `--record`
+ * stores them under bench/results/ and makes docs/results.md anew.
+ *
+ *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--json] [--record]
+ */
+export interface Experiment {
+  readonly name: string
+  readonly title: string
+  /** What is compared, on what, and what would be good. */
+  readonly about: string
+  /** Seeds 1 … this many, unless told otherwise: few, so that it ends within two minutes. */
+  readonly seeds: number
+  readonly run: (options: ExperimentOptions) => Promise<Findings> | Findings
+}
+
+export interface ExperimentOptions {
+  readonly trace: string | undefined
+  readonly seeds: readonly number[]
+  /** Says on a terminal how far it is. */
+  readonly progress: (what: string) => void
+}
+
+export interface Findings {
+  readonly tables: readonly Table[]
+  /** In sentences: what was met, what was missed, by how much and why. */
+  readonly verdict: readonly string[]
+}
+
+export async function runExperiment(experiment: Experiment): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      trace: { type: 'string' },
+      seeds: { type: 'string', default: String(experiment.seeds) },
+      json: { type: 'boolean', default: false },
+      record: { type: 'boolean', default: false },
+    },
+  })
+  const count = Number(values.seeds)
+  if (!Number.isInteger(count) || count < 1) throw new Error(`--seeds is ${values.seeds}, not a number of seeds`)
+  const seeds = Array.from({ length: count }, (_, index) => index + 1)
+  const startedAt = performance.now()
+  const findings = await experiment.run({ trace: values.trace, seeds, progress })
+  progress('')
+  const { name, title, about } = experiment
+  // Paths differ between machines; the file's name says which trace it was.
+  const trace = values.trace === undefined ? '' : ` --trace ${basename(values.trace)}`
+  const result: Result = {
+    name,
+    title,
+    about,
+    command: `node bench/experiments/${name}.ts${trace} --seeds ${count} --record`,
+    seeds,
+    date: new Date().toISOString().slice(0, 10),
+    commit: describeCommit(),
+    machine: describeMachine(),
+    seconds: Math.round((performance.now() - startedAt) / 1_000),
+    ...findings,
+  }
+  console.log(values.json ? JSON.stringify(result, undefined, 1) : renderText(result))
+  if (values.record) record(result)
+}
+
+function progress(what: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${what}`)
+}
+
+function record(result: Result): void {
+  mkdirSync(RESULTS_FOLDER, { recursive: true })
+  writeFileSync(join(RESULTS_FOLDER, `${result.name}.json`), `${JSON.stringify(result, undefined, 1)}\n`)
+  writeFileSync(join(RESULTS_FOLDER, `${result.name}.md`), `# ${result.title}\n\n${renderMarkdown(result)}`)
+  writeResultsPage()
+}
+
+function describeMachine(): string {
+  const all = cpus()
+  const memoryGb = Math.round(totalmem() / 2 ** 30)
+  return `${all[0]?.model.trim() ?? 'unknown'}, ${all.length} cores, ${memoryGb} GB, ${type()} ${release()}, Node ${process.version}`
+}
+
+/** What was measured is the commit and whatever differs from it. */
+function describeCommit(): string {
+  const git = (...args: string[]): string =>
+    execFileSync('git', ['-C', import.meta.dirname, ...args], { encoding: 'utf8' }).trim()
+  const changed = git(
+    'status',
+    '--porcelain',
+    '--',
+    ':/',
+    ':(top,exclude)bench/results',
+    ':(top,exclude)docs/results.md',
+  )
+  return `${git('rev-parse', '--short=12', 'HEAD')}${changed === '' ? '' : ' with uncommitted changes'}`
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}

@@ -1,0 +1,135 @@
+import { Rng } from '../../src/base/rng.ts'
+import type { Arrivals, Fault, Lengths, Scenario, StreamSpec } from '../../src/sim/scenario.ts'
+
+/** A scenario of some seconds, drawn from a seed: fleet, limits, tenants, budgets, habits and faults. */
+export function drawScenario(seed: number): Scenario {
+  const draw = new Draw(seed)
+  const durationS = draw.between(5, 15)
+  const hasFallback = draw.isTrue(0.5)
+  const replicas = draw.between(1, 3)
+  const tenants = Array.from({ length: draw.between(1, 6) }, (_, i) => drawTenant(draw, i))
+  return {
+    name: `swarm-${seed}`,
+    about: 'drawn',
+    durationS,
+    windowS: 1,
+    platform: {
+      queue: { requestsMax: draw.of([1, 20, 1_000]), waitMsMax: draw.of([100, 3_000, 30_000]) },
+      admission: { mode: draw.of(['enforce', 'enforce', 'observe']), safetyMargin: draw.of([0, 0.1, 0.4]) },
+      models: [
+        { name: 'large', contextTokensMax: draw.of([4_096, 32_768]), ...(hasFallback ? { fallback: 'small' } : {}) },
+        ...(hasFallback ? [{ name: 'small', contextTokensMax: 8_192 }] : []),
+      ],
+      pools: [
+        { model: 'large', backend: drawBackend(draw), replicas, limit: drawLimit(draw) },
+        ...(hasFallback ? [{ model: 'small', backend: { kind: 'simulated', profile: 'h200-llama-1b' } }] : []),
+      ],
+      tenants,
+    },
+    workload: tenants.flatMap(({ id }) =>
+      Array.from({ length: draw.between(1, 2) }, () => drawStream(draw, String(id), durationS)),
+    ),
+    faults: Array.from({ length: draw.of([0, 0, 1, 2]) }, () => drawFault(draw, replicas, durationS)),
+  }
+}
+
+function drawBackend(draw: Draw) {
+  return { kind: 'simulated', profile: draw.of(['h100-llama-8b', 'a100-llama-8b', 'reference-a100']) }
+}
+
+function drawLimit(draw: Draw) {
+  return { kind: draw.of(['auto', 'auto', 'fixed', 'gradient', 'aimd']), concurrencyMax: draw.of([1, 8, 64, 256]) }
+}
+
+function drawTenant(draw: Draw, index: number): Record<string, unknown> {
+  const allowance = draw.of([
+    {},
+    {},
+    { requests: { perMinute: draw.of([6, 600]) } },
+    { tokens: { perMinute: draw.of([10_000, 1_000_000]), burst: 20_000 }, concurrencyMax: draw.of([1, 50]) },
+  ])
+  return {
+    id: `t${index}`,
+    weight: draw.of([0.5, 1, 3]),
+    slo: draw.of(['fast', 'steady']),
+    contract: draw.of(['degrade', 'reject']),
+    bidMax: draw.of([0, 10]),
+    allowance,
+    ...(draw.isTrue(0.3) ? { org: draw.of(['x', 'y']) } : {}),
+    ...(draw.isTrue(0.2) ? { waitMsMax: draw.of([0, 500]) } : {}),
+  }
+}
+
+function drawStream(draw: Draw, tenant: string, durationS: number): StreamSpec {
+  const maxTokens = draw.of([undefined, 'unset' as const, 1, 16, 4_000])
+  return {
+    tenant,
+    model: 'large',
+    band: draw.of(['interactive', 'standard', 'offline']),
+    arrivals: drawArrivals(draw),
+    prompt: drawLengths(draw, 6_000),
+    output: drawLengths(draw, 800),
+    ...(draw.isTrue(0.3)
+      ? { phases: [{ fromS: durationS / 3, toS: durationS / 2, factor: draw.of([0, 5, 20]) }] }
+      : {}),
+    ...(draw.isTrue(0.3) ? { bids: [0, 1, 10] } : {}),
+    ...(draw.isTrue(0.3) ? { retry: { kind: draw.of(['honour', 'at-once']), triesMax: draw.of([2, 5]) } } : {}),
+    ...(draw.isTrue(0.3) ? { leaveAfterMs: { min: 0, max: draw.of([1, 3_000]), ratio: draw.of([0.2, 1]) } } : {}),
+    ...(draw.isTrue(0.3) ? { prefix: { tokens: 256, groups: 3, ratio: 0.8 } } : {}),
+    ...(draw.isTrue(0.2) ? { deadlineMs: draw.of([1, 300, 5_000]) } : {}),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+  }
+}
+
+function drawArrivals(draw: Draw): Arrivals {
+  const ratePerS = draw.of([0.5, 5, 20, 60])
+  return draw.of<Arrivals>([
+    { kind: 'poisson', ratePerS },
+    { kind: 'gamma', ratePerS, cv: draw.of([0.5, 2]) },
+    { kind: 'weibull', ratePerS, shape: draw.of([0.7, 2]) },
+    { kind: 'closed', sessions: draw.of([1, 20]), thinkS: draw.of([0.1, 1]) },
+  ])
+}
+
+function drawLengths(draw: Draw, most: number): Lengths {
+  return draw.of<Lengths>([
+    { kind: 'fixed', tokens: draw.between(1, most) },
+    { kind: 'uniform', min: 1, max: draw.between(2, most) },
+    {
+      kind: 'quantiles',
+      points: [
+        [0, 1],
+        [0.5, most / 8],
+        [0.95, most / 2],
+        [1, most],
+      ],
+    },
+  ])
+}
+
+function drawFault(draw: Draw, replicas: number, durationS: number): Fault {
+  const kind = draw.of(['replica-crash', 'replica-hang', 'replica-slow', 'pool-loss'] as const)
+  const target = kind === 'pool-loss' ? 'large-local' : `large-local-${draw.between(0, replicas - 1)}`
+  const atS = draw.between(0, durationS - 1)
+  return { kind, target, atS, forS: draw.of([0.1, 2, 30]), ...(kind === 'replica-slow' ? { factor: 5 } : {}) }
+}
+
+class Draw {
+  readonly #rng: Rng
+
+  constructor(seed: number) {
+    this.#rng = Rng.stream(seed, 'swarm-scenario')
+  }
+
+  between(min: number, max: number): number {
+    return min + this.#rng.below(max - min + 1)
+  }
+
+  isTrue(ratio: number): boolean {
+    return this.#rng.next() < ratio
+  }
+
+  of<T>(items: readonly T[]): T {
+    return items[this.#rng.below(items.length)] as T
+  }
+}

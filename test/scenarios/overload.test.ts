@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest'
+import { failuresOf, runNamed } from '../support/simulated.ts'
+
+/**
+ * The shipped scenarios hold what they expect. Here with one seed, and shortened where that stays meaningful; with
+ * others by `spillway simulate NAME --seed N`. Half of them are in `trouble.test.ts`, so that two cores share them.
+ */
+const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  // Two of its four loads; a tenth of the time would leave too few answers to tell shares by the percent.
+  saturated: { variants: { x5: { load: 5 } } },
+  'small-tenants': { durationS: 90 },
+}
+
+describe('scenarios of overload', () => {
+  it.each(['baseline', 'burst', 'viral-spike-20x', 'saturated', 'small-tenants'])(
+    '%s',
+    { timeout: 120_000 },
+    async (name) => {
+      expect(failuresOf(await runNamed(name, 1, SHORTER[name]))).toEqual([])
+    },
+  )
+})

@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest'
+import { failuresOf, runNamed } from '../support/simulated.ts'
+
+/** The other half of the shipped scenarios: neighbours, liars, storms and faults. See `overload.test.ts`. */
+const NAMES = [
+  'noisy-neighbour',
+  'mixed-sizes',
+  'lying-clients',
+  'disconnect-storm',
+  'retry-storm',
+  'replica-loss',
+  'replica-slow',
+  'blackout',
+]
+
+describe('scenarios of trouble', () => {
+  it.each(NAMES)('%s', { timeout: 120_000 }, async (name) => {
+    expect(failuresOf(await runNamed(name, 1))).toEqual([])
+  })
+})

@@ -1,0 +1,101 @@
+import type { Entry, Settled } from '../../src/domain/entry.ts'
+import type { Platform } from '../../src/lifecycle/platform.ts'
+import { simulate } from '../../src/main/simulate.ts'
+import type { OutputPrediction } from '../../src/policy/planning/output-length.ts'
+import type { Scenario } from '../../src/sim/scenario.ts'
+
+/**
+ * How far apart is the service that overloading tenants have had, at worst? Through the whole platform: admission,
+ * lanes, limits and the simulated engine. Service counts 1 for a prompt token and 2 for an output token, as in the VTC
+ * paper; an answer's tokens are spread evenly from its first to its last.
+ */
+export interface GapOptions {
+  readonly tenantCount: number
+  /** What is charged at dispatch: the true length, or what history says. Nothing but this experiment knows the true one. */
+  readonly knows: 'true-length' | 'history'
+  readonly seed: number
+  readonly durationS?: number
+}
+
+const TOKENS = 256
+const WARMUP_S = 30
+/** Four times what one replica does with these: nobody's lane is ever empty. */
+const RATE_PER_S = 240
+
+/** All answers are equally long, so the oracle need not know whose it is asked about. */
+const TRUE_LENGTH: OutputPrediction = { tokens: TOKENS, tokensHigh: TOKENS, tokensMean: TOKENS, source: 'habit' }
+
+export async function measureServiceGap(options: GapOptions): Promise<{ gap: number; servedPerS: number }> {
+  const { tenantCount, knows, seed, durationS = 300 } = options
+  const service = new ServiceOverTime(durationS)
+  const onEntry = (entry: Entry): void => {
+    if (entry.kind === 'settled') service.add(entry)
+  }
+  const onAssembled = ({ policies }: Platform): void => {
+    if (knows === 'true-length') policies.outputs.predict = () => TRUE_LENGTH
+  }
+  await simulate(scenarioOf(tenantCount, durationS), { seed, onEntry, onAssembled })
+  return service.view()
+}
+
+function scenarioOf(tenantCount: number, durationS: number): Scenario {
+  const ids = Array.from({ length: tenantCount }, (_, i) => `t${i}`)
+  return {
+    name: 'served-gap',
+    about: '',
+    durationS,
+    platform: {
+      models: [{ name: 'large' }],
+      pools: [{ model: 'large', backend: { kind: 'simulated', profile: 'h100-llama-8b' } }],
+      tenants: ids.map((id) => ({ id, weight: 1, slo: 'steady', contract: 'reject' })),
+    },
+    workload: ids.map((tenant) => ({
+      tenant,
+      model: 'large',
+      arrivals: { kind: 'poisson', ratePerS: RATE_PER_S / tenantCount },
+      prompt: { kind: 'fixed', tokens: TOKENS },
+      output: { kind: 'fixed', tokens: TOKENS },
+    })),
+  }
+}
+
+/** Service by tenant and second. */
+class ServiceOverTime {
+  readonly #seconds: number
+  readonly #byTenant = new Map<string, Float64Array>()
+
+  constructor(seconds: number) {
+    this.#seconds = seconds
+  }
+
+  add({ tenantId, firstTokenAt, lastTokenAt, usage }: Settled): void {
+    if (firstTokenAt === undefined || lastTokenAt === undefined) return
+    let service = this.#byTenant.get(tenantId)
+    if (service === undefined) {
+      service = new Float64Array(this.#seconds + 1)
+      this.#byTenant.set(tenantId, service)
+    }
+    const put = (second: number, amount: number): void => {
+      if (second <= this.#seconds) service[second] = (service[second] ?? 0) + amount
+    }
+    const from = firstTokenAt / 1e6
+    const to = Math.max(from + 1e-6, lastTokenAt / 1e6)
+    put(Math.floor(from), usage.promptTokens)
+    for (let second = Math.floor(from); second <= Math.floor(to); second++) {
+      const part = Math.min(to, second + 1) - Math.max(from, second)
+      put(second, (2 * usage.outputTokens * part) / (to - from))
+    }
+  }
+
+  /** The most that anybody is ahead of anybody, counted from the end of the warm-up. */
+  view(): { gap: number; servedPerS: number } {
+    const sums = [...this.#byTenant.values()].map((service) => ({ service, sum: 0 }))
+    let gap = 0
+    for (let second = WARMUP_S; second < this.#seconds; second++) {
+      for (const each of sums) each.sum += each.service[second] ?? 0
+      gap = Math.max(gap, Math.max(...sums.map(({ sum }) => sum)) - Math.min(...sums.map(({ sum }) => sum)))
+    }
+    const served = sums.reduce((total, { sum }) => total + sum, 0)
+    return { gap, servedPerS: served / (this.#seconds - WARMUP_S) }
+  }
+}

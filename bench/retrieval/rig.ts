@@ -33,7 +33,7 @@ export function abstracts(path: string): { drafts: DocumentDraft[]; questions: Q
   }
 }
 
-/** As many one-passage documents as wanted: real paragraphs first, then new ones made of real sentences. */
+/** As many passages as wanted, fifty to a document: real paragraphs first, then new ones made of real sentences. */
 export function paragraphs(path: string, count: number): DocumentDraft[] {
   const records = readRecords(path)
   const real = records
@@ -48,7 +48,12 @@ export function paragraphs(path: string, count: number): DocumentDraft[] {
       text += `${text === '' ? '' : ' '}${(sentences[rng.below(sentences.length)] as string).slice(0, 300)}`
     texts.add(text.slice(0, 690).replaceAll('\n', ' '))
   }
-  return [...texts].slice(0, count).map((text, i) => ({ name: `paragraph-${i}`, text, attributes: {} }))
+  const wanted = [...texts].slice(0, count)
+  return Array.from({ length: Math.ceil(count / 50) }, (_, i) => {
+    // A heading each, so that each becomes a passage of its own.
+    const text = wanted.slice(i * 50, i * 50 + 50).map((paragraph, n) => `# ${n}\n${paragraph.replaceAll('#', '')}`)
+    return { name: `document-${i}`, text: text.join('\n\n'), attributes: {} }
+  })
 }
 
 export async function openRetrieval(dataPath: string, settings: Record<string, unknown> = {}): Promise<LiveRetrieval> {

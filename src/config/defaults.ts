@@ -43,12 +43,6 @@ export const EMBEDDER_DIMENSIONS = 768
 export const EMBEDDER_TIMEOUT_MS = 10_000
 /** Far below what anybody notices, and enough for questions of a busy second to meet. */
 export const EMBEDDER_BATCH_WAIT_MS = 2
-/** From a calibration on paraphrases and near misses (bench/retrieval/README.md). */
-export const ANSWER_SIMILARITY_MIN = 0.95
-/** What people who want the same answer again send: 0, or next to nothing. */
-export const ANSWER_TEMPERATURE_MAX = 0.3
-export const ANSWER_TTL_S = 3_600
-export const ANSWERS_MAX = 1_000
 
 /** vLLM's default for sequences in one batch. */
 export const BATCH_SIZE_MAX = 256

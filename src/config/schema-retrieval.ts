@@ -37,31 +37,6 @@ const EmbedderSchema = section(
   'Who makes vectors.',
 )
 
-const AnswerCacheSchema = section(
-  {
-    similarityMin: Type.Number({
-      default: defaults.ANSWER_SIMILARITY_MIN,
-      minimum: 0,
-      maximum: 1,
-      description: 'A question must be this close (cosine) to an answered one to get its answer.',
-    }),
-    temperatureMax: Type.Number({
-      default: defaults.ANSWER_TEMPERATURE_MAX,
-      minimum: 0,
-      maximum: 2,
-      description: 'A request above this temperature wants a new answer every time, and gets one.',
-    }),
-    ttlS: Type.Integer({
-      default: defaults.ANSWER_TTL_S,
-      minimum: 1,
-      maximum: 31_536_000,
-      description: 'Answers are kept this many seconds.',
-    }),
-    answersMax: count(defaults.ANSWERS_MAX, { description: 'Answers kept for one tenant; the oldest go.' }),
-  },
-  'Whole answers to questions that mean the same, for tenants with `answerCache: true` only.',
-)
-
 export const RetrievalSchema = section(
   {
     budgetMs: durationMs(defaults.RETRIEVAL_BUDGET_MS, {
@@ -120,7 +95,6 @@ export const RetrievalSchema = section(
     }),
     listenPort: port({ default: defaults.RETRIEVAL_PORT, description: 'Port on which `spillway retrieval` listens.' }),
     embedder: EmbedderSchema,
-    answerCache: AnswerCacheSchema,
   },
   'Finding passages for a prompt.',
 )

@@ -83,10 +83,6 @@ export const TenantSchema = item(
         description: 'How long one of its requests may wait for a turn; `queue.waitMsMax` if absent.',
       }),
     ),
-    answerCache: Type.Boolean({
-      default: false,
-      description: 'Answer questions that mean the same as an earlier one of this tenant from a cache.',
-    }),
     allowance: AllowanceSchema,
     keys: Type.Array(KeySchema, { default: [], description: 'Its credentials.' }),
   },

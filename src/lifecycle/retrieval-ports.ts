@@ -213,6 +213,9 @@ export interface CorpusStore {
     vectors: readonly { readonly passageId: string; readonly vector: Float32Array }[],
   ): Promise<void>
 
+  /** Much has been written: whoever plans searches should look at the tables again. */
+  refreshStatistics(): Promise<void>
+
   termFacts(tenantId: string, corpusId: string, termIds: readonly number[], options?: StoreOptions): Promise<TermFacts>
   searchTerms(tenantId: string, corpusId: string, ask: TermSearch, options?: StoreOptions): Promise<readonly Hit[]>
   searchVectors(tenantId: string, corpusId: string, ask: VectorSearch, options?: StoreOptions): Promise<readonly Hit[]>

@@ -32,6 +32,9 @@ export interface IndexedFacts {
 /** Small steps: a statement with so many passages holds the embedded store for 20 ms, and a search waits that long. */
 const PASSAGES_PER_STATEMENT = 8
 const DOCUMENTS_PER_LOOK = 32
+/** Statistics are refreshed first after so many passages, then whenever there are half as many again. */
+const REFRESH_COUNT_MIN = 200
+const REFRESH_GROWTH = 1.5
 const PAUSE_US_MIN = secondsToUs(0.5)
 const PAUSE_US_MAX = secondsToUs(30)
 /** A step that failed so often in a row is not waiting for a restart: the document is what is wrong. */
@@ -43,6 +46,8 @@ export class Indexer {
   #isWanted = false
   #isStopped = false
   #idle: Promise<void> = Promise.resolve()
+  #writtenCount = 0
+  #refreshAtCount = REFRESH_COUNT_MIN
 
   constructor(options: IndexerOptions) {
     this.#options = options
@@ -75,9 +80,17 @@ export class Indexer {
       for (const document of documents) {
         if (this.#isStopped) return
         await this.#index(document)
+        if (this.#writtenCount >= this.#refreshAtCount) await this.#refresh()
       }
       if (documents.length > 0) this.#isWanted = true
+      else if (this.#writtenCount > 0) await this.#refresh()
     }
+  }
+
+  async #refresh(): Promise<void> {
+    await this.#patiently(() => this.#options.store.refreshStatistics())
+    this.#refreshAtCount = Math.max(REFRESH_COUNT_MIN, Math.round(this.#refreshAtCount * REFRESH_GROWTH))
+    this.#writtenCount = 0
   }
 
   async #index(document: UnfinishedDocument): Promise<void> {
@@ -113,6 +126,7 @@ export class Indexer {
     for (let i = 0; i < drafts.length && !this.#isStopped; i += PASSAGES_PER_STATEMENT) {
       const part = drafts.slice(i, i + PASSAGES_PER_STATEMENT)
       await this.#patiently(() => store.addPassages(tenantId, corpusId, documentId, part))
+      this.#writtenCount += part.length
     }
     if (!this.#isStopped) await this.#patiently(() => store.finishSplit(tenantId, corpusId, documentId))
   }
@@ -142,6 +156,7 @@ export class Indexer {
       const vectors = missing.map(({ passageId }, i) => ({ passageId, vector: made[i] as Float32Array }))
       await this.#patiently(() => store.setVectors(tenantId, corpusId, vectors))
       count += vectors.length
+      this.#writtenCount += vectors.length
     }
     return undefined
   }

@@ -208,3 +208,9 @@ const filterJoin = (filter: string): string =>
 export const vectorIndexSql = (dimensions: number): string => `
   create index if not exists passage_index_vectors_${dimensions} on passage_index
   using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions}`
+
+/**
+ * PGlite has no autovacuum: without this it takes every table for empty and reads all of it instead of an index (a search
+ * of 10,000 passages then takes 180 ms instead of 10). On a server it only comes sooner than it would by itself.
+ */
+export const REFRESH_STATISTICS = 'analyze corpus, document, passage, passage_index, term'

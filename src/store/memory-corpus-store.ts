@@ -214,6 +214,10 @@ export class MemoryCorpusStore implements CorpusStore {
     return Promise.resolve()
   }
 
+  refreshStatistics(): Promise<void> {
+    return Promise.resolve()
+  }
+
   termFacts(tenantId: string, corpusId: string, termIds: readonly number[]): Promise<TermFacts> {
     const passages = [...this.#documents(tenantId, corpusId).values()].flatMap((document) => document.passages)
     const passagesWith = new Map<number, number>()

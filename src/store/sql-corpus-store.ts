@@ -25,6 +25,7 @@ import {
   listCorporaSql,
   listDocumentsSql,
   listFilesSql,
+  REFRESH_STATISTICS,
   SQL,
   searchTermsSql,
   searchVectorsSql,
@@ -190,6 +191,10 @@ export class SqlCorpusStore implements CorpusStore {
   ): Promise<void> {
     const json = vectors.map(({ passageId, vector }) => ({ id: passageId, vector: vectorText(vector) }))
     await this.#database.query(SQL.setVectors, [tenantId, corpusId, JSON.stringify(json)])
+  }
+
+  async refreshStatistics(): Promise<void> {
+    await this.#database.run(REFRESH_STATISTICS)
   }
 
   async termFacts(

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { bench } from '../../src/main/bench.ts'
@@ -18,8 +19,13 @@ import { startPlatform, type TestPlatform } from '../support/start-platform.ts'
  *   first tokens         of those who must not notice: 95 of 100 within a second in both, and at most one refused
  *
  * On an idle machine they are much nearer (served within 6 %, median first tokens within 15 ms). Real time is shared
- * with whatever else runs here, so a run that was starved is given another try.
+ * with whatever else runs here: a run in which this process could not keep up (its event loop fell behind) says nothing
+ * about the law. It is given another try, and when all were starved the test says so and is skipped.
  */
+const TRIES_MAX = 3
+/** Behind by this much at the 95th percentile of looks every 10 ms: tokens of 10 ms then come in lumps. */
+const STARVED_MS = 40
+
 const SERVED_RATIO = 0.25
 const SERVED_RATIO_REFUSED = 0.4
 const SERVED_COUNT = 10
@@ -109,11 +115,24 @@ async function runLive(scenario: Scenario, { durationS, scale }: Live): Promise<
   return report
 }
 
+/** The first run in which the machine let us keep up; undefined when none did. */
+async function runUndisturbed(scenario: Scenario, live: Live): Promise<Report | undefined> {
+  for (let attempt = 1; attempt <= TRIES_MAX; attempt++) {
+    const behind = monitorEventLoopDelay({ resolution: 10 })
+    behind.enable()
+    const report = await runLive(scenario, live)
+    behind.disable()
+    if (behind.percentile(95) / 1e6 - 10 < STARVED_MS) return report
+  }
+  return undefined
+}
+
 describe('live and simulated runs agree', () => {
-  it.each(LIVE)('$name', { timeout: 60_000, retry: 2 }, async (live) => {
+  it.for(LIVE)('$name', { timeout: 120_000 }, async (live, { skip }) => {
     const scenario = reduced(live)
     const simulated = await simulate({ ...scenario, load: live.scale }, { seed: 1 })
-    const seen = await runLive(scenario, live)
+    const seen = await runUndisturbed(scenario, live)
+    if (seen === undefined) return skip(`${live.name}: this machine was too busy to compare with real time`)
     expect(seen.requests.failed).toBe(0)
     for (const [id, wanted] of Object.entries(simulated.tenants)) {
       const got = seen.tenants[id]!

@@ -14,6 +14,7 @@ import { Engine } from '../../src/engine/engine.ts'
 import { ControlLoop } from '../../src/lifecycle/control-loop.ts'
 import type { Platform } from '../../src/lifecycle/platform.ts'
 import type { AnswerHead, Backend, Sink } from '../../src/lifecycle/ports.ts'
+import type { Retriever } from '../../src/lifecycle/retrieval-ports.ts'
 import { serveRequest } from '../../src/lifecycle/serve-request.ts'
 import { assemble } from '../../src/main/assemble.ts'
 import { engineOptionsOf } from '../../src/main/engine-options.ts'
@@ -33,6 +34,8 @@ export interface WorldOptions {
   readonly waitMsMax?: number
   /** The clock that the platform sees, around the one that runs. */
   readonly wrapClock?: (clock: VirtualClock) => Clock
+  /** Where passages come from; nothing is ever found if absent. */
+  readonly retriever?: (clock: Clock) => Retriever
 }
 
 export interface Served {
@@ -72,6 +75,7 @@ export class VirtualWorld {
           return backend
         },
       },
+      ...(options.retriever !== undefined && { retriever: options.retriever(clock) }),
     })
   }
 

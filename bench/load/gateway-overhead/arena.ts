@@ -18,10 +18,13 @@ export interface Arena {
 /** Embedded stores may take seconds to come up on a busy machine. */
 const READY_WITHIN_MS = 30_000
 const READY_EVERY_MS = 150
-/** V8 compiles hot code within the first few thousand calls; cold figures would compare start-ups. */
+/**
+ * V8 optimises hot code step by step: a relay of a hundred lines is done after a few thousand calls, a platform after
+ * some tens of thousands. Cold figures would compare start-ups, so everybody gets as much as the slowest to warm needs.
+ */
 const WARM_UP: readonly (readonly string[])[] = [
-  ['-c', '32', '-n', '15000', '-t', '1.5'],
-  ['-c', '16', '-n', '1000', '-t', '1', '-s', '-k', '50', '-i', '0'],
+  ['-c', '64', '-n', '60000', '-t', '10'],
+  ['-c', '16', '-n', '4000', '-t', '3', '-s', '-k', '50', '-i', '0'],
 ]
 
 const lastLines = (path: string): string => readFileSync(path, 'utf8').trim().split('\n').slice(-8).join('\n')

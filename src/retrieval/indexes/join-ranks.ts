@@ -12,7 +12,7 @@ import type { Hit } from '../../lifecycle/retrieval-ports.ts'
 const K = 5
 
 /** Places beyond this are not worth joining. */
-export const RANKS_MAX = 50
+export const RANKS_MAX = 32
 
 export interface Ranked {
   readonly terms: readonly Hit[] | undefined

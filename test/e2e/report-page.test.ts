@@ -159,6 +159,7 @@ describe.skipIf(CHROMIUM === undefined)('the report page (needs chromium: apt-ge
     expect(await page.evaluate<string>(`document.querySelector('#queue .cursor').style.display`)).toBe('block')
     await page.locator('#rungs .canvas').focus()
     await page.keyboard.press('ArrowRight')
+    await page.locator('#rungs .tip').waitFor({ state: 'visible' })
     expect(await page.locator('#rungs .tip').isVisible()).toBe(true)
     expect(complaints).toEqual([])
     await page.close()

@@ -96,7 +96,7 @@ async function run(world: World, placer: Placer) {
   for (const [i, gpu] of world.gpus.entries()) {
     const profile = findGpuProfile(gpu)!
     const limits = limitsOf(profile)
-    const replica = { id: `${gpu}-${i}`, poolId: 'pool', model: 'm', region: 'here' }
+    const replica = { id: `${gpu}-${i}`, poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     drivers.set(replica.id, new EngineDriver(new Engine({ coefficients: profile.coefficients, limits }), clock))
     dispatcher.addReplica(0, {
       replica,

@@ -39,7 +39,7 @@ function run(fairness: FairnessName, buffer: Buffer): { light: Result; heavy: Re
   const queueDepthMax = buffer === 'lanes' ? QUEUE_MAX : 10 * QUEUE_MAX
   const lanes = { depthMax: 10 * QUEUE_MAX, engineUsMax: 1e15, agingUsPerBid: 1e6 }
   const dispatcher = new Dispatcher({ options: { fairness, queueDepthMax, lanes } })
-  const replica = { id: 'r', poolId: 'pool', model: 'm', region: 'here' }
+  const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
   dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: SLOTS }) })
   const rng = Rng.stream(3, 'arrivals')
   const events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.sequence < b.sequence))

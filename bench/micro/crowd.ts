@@ -49,7 +49,7 @@ export class Crowd {
       this.#estimates.push(makeEstimate(50 + this.#rng.below(2_000), 10 + this.#rng.below(500)))
     }
     for (let i = 0; i < replicaCount; i++) {
-      const replica = { id: `replica-${i}`, poolId: 'pool', model: 'm', region: 'here' }
+      const replica = { id: `replica-${i}`, poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
       this.dispatcher.addReplica(this.#now, { replica, limit: new FixedLimit({ sequencesMax: slotsPerReplica }) })
     }
     this.#leases = []

@@ -11,6 +11,7 @@ import { DEFAULT_RUNGS } from '../../src/policy/ladder/rungs.ts'
 import { COST_DEFAULTS, makeConstantSpeed } from '../../src/policy/planning/cost.ts'
 import { habitOf, OutputLengths } from '../../src/policy/planning/output-length.ts'
 import { makeKey, makeTenant } from '../../test/support/demand.ts'
+import { makeRelease } from '../../test/support/fleet.ts'
 import { type Finding, tell } from './tell.ts'
 
 /**
@@ -27,11 +28,13 @@ const model = (name: string, fallback: string | undefined): Model => ({
   outputTokensDefault: 512,
   fallback,
   createdAtS: 0,
+  releases: [`${name}@1`],
 })
 const models = new Map([
   ['big', model('big', 'small')],
   ['small', model('small', undefined)],
 ])
+const releases = new Map([...models].map(([name, known]) => [name, makeRelease(known)]))
 const speed = makeConstantSpeed({ prefillUsPerToken: 20, tokenUs: 12_000 })
 const wait = new PredictedWait(0.02)
 const outputs = new OutputLengths()
@@ -101,6 +104,7 @@ function factsFor(request: Request, share: Share, replicaCount: number): Admissi
   return {
     planning: {
       model: (name) => models.get(name),
+      releaseOf: (name) => releases.get(name),
       speedOf: () => speed,
       correctTokens: (_, tokens) => tokens,
       predictOutput: (asked, cap) => outputs.predict(habitOf(asked), cap),
@@ -110,7 +114,7 @@ function factsFor(request: Request, share: Share, replicaCount: number): Admissi
     rungs: DEFAULT_RUNGS,
     dwellingDepth: 0,
     isOfflineShed: false,
-    poolOf: pool,
+    poolOf: (plan) => pool(plan.model),
     budgetRefusal: (tokens) => budgets.refusalFor(NOW, scopes, tokens),
     jitter: 0.5,
   }

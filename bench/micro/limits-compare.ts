@@ -78,7 +78,7 @@ class Engine {
 
   constructor(kinds: readonly (readonly [number, number])[], limit: Limit) {
     this.#kinds = kinds
-    const replica = { id: 'r', poolId: 'pool', model: 'm', region: 'here' }
+    const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     this.#dispatcher.addReplica(0, { replica, limit, kvTokensMax: 400_000 })
   }
 

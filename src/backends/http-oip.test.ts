@@ -9,7 +9,7 @@ import type { Ending } from '../lifecycle/ports.ts'
 import { elementCount } from '../wire/oip.ts'
 import { HttpOipBackend, type HttpOipOptions } from './http-oip.ts'
 
-const replica = { id: 'r-0', poolId: 'p', model: 'm', region: 'local' }
+const replica = { id: 'r-0', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'local' }
 let server: ScriptedServer
 afterEach(() => server.close())
 
@@ -33,7 +33,15 @@ async function ask({ script, options, body, isStreamed = true }: Asking) {
   }
   const estimate = { promptTokens: 1, cachedTokens: 0, outputTokens: 1, outputTokensHigh: 1, cost: 5, engineUs: 1 }
   const keptSegments = (messages ?? [0]).map((_, i) => i)
-  const plan = { rung: FULL_RUNG, model: 'm', segments: request.segments, keptSegments, outputTokensMax: 6, estimate }
+  const plan = {
+    rung: FULL_RUNG,
+    model: 'm',
+    releaseId: 'm@1',
+    segments: request.segments,
+    keptSegments,
+    outputTokensMax: 6,
+    estimate,
+  }
   const lease = { id: 1, ticketId: 'req_1', replica }
   const ending: Ending = await backend.generate({ lease, request, plan, sink, cancellation: new Cancellation() })
   await backend.close()
@@ -84,7 +92,15 @@ describe('generate', () => {
     const backend = new HttpOipBackend({ url: server.url, upstreamModel: 'm', version: '3' })
     const request = makeRequest({ text: { body: { prompt: 'Hello' } }, isStreamed: false, kind: 'completion' })
     const estimate = { promptTokens: 1, cachedTokens: 0, outputTokens: 1, outputTokensHigh: 1, cost: 5, engineUs: 1 }
-    const plan = { rung: FULL_RUNG, model: 'm', segments: [], keptSegments: [0], outputTokensMax: 6, estimate }
+    const plan = {
+      rung: FULL_RUNG,
+      model: 'm',
+      releaseId: 'm@1',
+      segments: [],
+      keptSegments: [0],
+      outputTokensMax: 6,
+      estimate,
+    }
     const lease = { id: 1, ticketId: 'req_1', replica }
     const sink = { write: (): undefined => undefined }
     const ending = await backend.generate({ lease, request, plan, sink, cancellation: new Cancellation() })

@@ -16,7 +16,7 @@ import { retryAfterSeconds } from './http-ending.ts'
 import { HttpOpenAiBackend, type HttpOpenAiOptions } from './http-openai.ts'
 
 const KEY = 'sk-very-secret-0123456789'
-const replica = { id: 'r-0', poolId: 'p', model: 'm', region: 'local' }
+const replica = { id: 'r-0', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'local' }
 
 interface Said {
   readonly ending: Ending
@@ -43,6 +43,7 @@ async function check(
   const plan: Plan = {
     rung: FULL_RUNG,
     model: 'm',
+    releaseId: 'm@1',
     segments: request.segments,
     keptSegments: [0],
     outputTokensMax: 50,

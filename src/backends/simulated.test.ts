@@ -44,7 +44,11 @@ class Rig {
 
   generate(onTaken?: () => void, leaseId = 1): Promise<Ending> {
     const call: Call = {
-      lease: { id: leaseId, ticketId: 't', replica: { id: 'r', poolId: 'p', model: 'm', region: 'x' } },
+      lease: {
+        id: leaseId,
+        ticketId: 't',
+        replica: { id: 'r', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'x' },
+      },
       request: { tenant: { id: 'acme' } } as unknown as Request,
       plan: {} as Plan,
       cancellation: this.cancellation,
@@ -276,7 +280,7 @@ describe('SimulatedBackend', () => {
     const ending = rig.generate()
     await rig.clock.run(10_000)
     const backend = new SimulatedBackend(rig.driver, { scriptsFor: () => ({ kind: 'made', scripts: [] }) })
-    const report = await backend.probe({ id: 'r', poolId: 'p', model: 'm', region: 'x' })
+    const report = await backend.probe({ id: 'r', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'x' })
     expect(report).toMatchObject({ isReady: true, runningCount: 2, waitingCount: 0 })
     expect(report.kvUsageRatio).toBeGreaterThan(0)
     await rig.clock.run()

@@ -1,11 +1,18 @@
 import { gpuProfileNames } from '../engine/gpu-profiles.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
-import type { PoolConfig, Settings } from './schema.ts'
+import type { ModelConfig, PoolConfig, Settings } from './schema.ts'
+import { VERSION_DEFAULT } from './schema-rollout.ts'
 
 /** What no single value shows: names that point nowhere, names used twice, settings that exclude each other. */
 export function crossCheck(settings: Settings): Problem[] {
-  return [...checkModels(settings), ...checkPools(settings), ...checkTenants(settings), ...checkRetrieval(settings)]
+  return [
+    ...checkModels(settings),
+    ...checkReleases(settings),
+    ...checkPools(settings),
+    ...checkTenants(settings),
+    ...checkRetrieval(settings),
+  ]
 }
 
 function checkRetrieval({ retrieval }: Settings): Problem[] {
@@ -37,6 +44,60 @@ function checkModels({ models, pools }: Settings): Problem[] {
   return [...problems, ...repeated('a model or alias', used)]
 }
 
+/** Without releases of its own a model has one. */
+export const versionsOf = (model: ModelConfig): readonly string[] =>
+  model.releases?.map(({ version }) => version) ?? [VERSION_DEFAULT]
+
+export function versionOf(pool: PoolConfig, models: readonly ModelConfig[]): string {
+  const model = models.find(({ name }) => name === pool.model)
+  return pool.release ?? (model === undefined ? undefined : versionsOf(model)[0]) ?? VERSION_DEFAULT
+}
+
+function checkReleases({ models, pools }: Settings): Problem[] {
+  const names = models.map((model) => model.name)
+  return models.flatMap((model, i): Problem[] => {
+    const versions = versionsOf(model)
+    const served = pools.filter((pool) => pool.model === model.name).map((pool) => versionOf(pool, models))
+    const at = ['models', i]
+    return [
+      ...repeated(
+        'a version',
+        versions.map((name, j) => ({ name, path: [...at, 'releases', j, 'version'] })),
+      ),
+      ...(model.releases ?? []).flatMap(({ fallback }, j) =>
+        fallback === undefined ? [] : pointsAt('model', fallback, names, [...at, 'releases', j, 'fallback']),
+      ),
+      ...checkRollout(model, versions, served, [...at, 'rollout']),
+      ...(served.length > 0 && model.rollout === undefined && !served.includes(versions[0] as string)
+        ? [{ path: at, text: `sends everybody to its first release, ${versions[0]}, which no pool serves` }]
+        : []),
+    ]
+  })
+}
+
+function checkRollout(model: ModelConfig, versions: readonly string[], served: readonly string[], at: Path): Problem[] {
+  const { rollout } = model
+  if (rollout === undefined) return []
+  const named = [
+    { version: rollout.stable, path: [...at, 'stable'] },
+    ...(rollout.canary === undefined ? [] : [{ version: rollout.canary, path: [...at, 'canary'] }]),
+    ...rollout.rules.map((rule, j) => ({ version: rule.release, path: [...at, 'rules', j, 'release'] })),
+  ]
+  const problems = named.flatMap(({ version, path }): Problem[] => {
+    const unknown = pointsAt('release', version, versions, path)
+    if (unknown.length > 0 || served.includes(version)) return unknown
+    return [{ path, text: `is "${version}", which no pool serves. Give a pool \`release: ${version}\`` }]
+  })
+  if (rollout.canary === rollout.stable) problems.push({ path: [...at, 'canary'], text: 'is the stable release too' })
+  const falls = rollout.steps.findIndex((percent, j) => percent <= (rollout.steps[j - 1] ?? 0))
+  if (falls > 0) problems.push({ path: [...at, 'steps', falls], text: 'is not above the step before it' })
+  for (const [j, { tenant, key, header }] of rollout.rules.entries()) {
+    if (tenant === undefined && key === undefined && header === undefined)
+      problems.push({ path: [...at, 'rules', j], text: 'names nobody. Give it a tenant, a key or a header' })
+  }
+  return problems
+}
+
 function leadsBack(name: string, models: Settings['models']): boolean {
   const next = new Map(models.map((model) => [model.name, model.fallback]))
   let at = next.get(name)
@@ -51,6 +112,7 @@ function checkPools({ models, pools }: Settings): Problem[] {
   const names = models.map((model) => model.name)
   const problems = pools.flatMap((pool, i) => [
     ...pointsAt('model', pool.model, names, ['pools', i, 'model']),
+    ...checkPoolRelease(pool, models, ['pools', i, 'release']),
     ...checkAddresses(pool, ['pools', i]),
     ...checkProfile(pool, ['pools', i, 'backend', 'profile']),
   ])
@@ -61,7 +123,13 @@ function checkPools({ models, pools }: Settings): Problem[] {
   return [...problems, ...repeated('a pool id', ids)]
 }
 
-export const poolIdOf = (pool: PoolConfig): string => pool.id ?? `${pool.model}-${pool.region}`
+function checkPoolRelease({ model, release }: PoolConfig, models: Settings['models'], path: Path): Problem[] {
+  const served = models.find(({ name }) => name === model)
+  return served === undefined || release === undefined ? [] : pointsAt('release', release, versionsOf(served), path)
+}
+
+export const poolIdOf = ({ id, model, release, region }: PoolConfig): string =>
+  id ?? [model, ...(release === undefined ? [] : [release]), region].join('-')
 
 function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
   return backend.kind === 'simulated' ? pointsAt('GPU profile', backend.profile, gpuProfileNames(), path) : []

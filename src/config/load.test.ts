@@ -170,6 +170,39 @@ describe('a problem is one line: where, what, what to do', () => {
       pool('    backend: { kind: simulated, profile: h100-lama-8b }'),
       's.yaml:5: pools[0].backend.profile is "h100-lama-8b", but there is no such GPU profile. Did you mean "h100-llama-8b"?',
     ],
+    ...(
+      [
+        [
+          'unknown release',
+          'rollout: { stable: "3" }',
+          'rollout.stable is "3", but there is no such release. Known: 1, 2',
+        ],
+        [
+          'release that no pool serves',
+          'rollout: { stable: "1", canary: "2" }',
+          'rollout.canary is "2", which no pool serves. Give a pool `release: 2`',
+        ],
+        [
+          'a canary that is stable',
+          'rollout: { stable: "1", canary: "1" }',
+          'rollout.canary is the stable release too',
+        ],
+        [
+          'falling steps',
+          'rollout: { stable: "1", steps: [5, 5] }',
+          'rollout.steps[1] is not above the step before it',
+        ],
+        [
+          'a flag for nobody',
+          'rollout: { stable: "1", rules: [{ release: "1" }] }',
+          'rollout.rules[0] names nobody. Give it a tenant, a key or a header',
+        ],
+      ] as const
+    ).map(([what, rollout, line]): [string, string, string] => [
+      what,
+      `${TENANTS}\nmodels: [{ name: m, releases: [{ version: "1" }, { version: "2" }], ${rollout} }]\npools: [{ model: m, backend: { kind: simulated } }]`,
+      `s.yaml:2: models[0].${line}.`,
+    ]),
     [
       'unknown SLO',
       'tenants: [{ id: a, slo: stedy }]',

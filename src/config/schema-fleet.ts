@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import * as defaults from './defaults.ts'
 import { count, durationMs, item, name } from './schema-fields.ts'
+import { ReleaseSchema, RolloutSchema } from './schema-rollout.ts'
 
 /** What there is to run on: models (public names) and the pools of replicas that serve them. */
 
@@ -21,6 +22,14 @@ export const ModelSchema = item(
       maximum: 100_000_000_000,
       description: 'Date that `/v1/models` shows, in Unix seconds.',
     }),
+    releases: Type.Optional(
+      Type.Array(ReleaseSchema, {
+        minItems: 1,
+        maxItems: 100,
+        description: 'Its versions. Without any there is one, version 1.',
+      }),
+    ),
+    rollout: Type.Optional(RolloutSchema),
   },
   'A model that clients can ask for.',
 )
@@ -113,8 +122,9 @@ export const LimitSchema = Type.Union(
 
 export const PoolSchema = item(
   {
-    id: Type.Optional(name('Name in metrics and logs; `MODEL-REGION` if absent.')),
+    id: Type.Optional(name('Name in metrics and logs; `MODEL-REGION`, or `MODEL-RELEASE-REGION`, if absent.')),
     model: name('The model that this pool serves.'),
+    release: Type.Optional(name('The version of the model that it serves; the first one if absent.')),
     region: Type.String({ ...name('Where it runs.'), default: defaults.REGION }),
     backend: BackendSchema,
     replicas: Type.Union(
@@ -126,7 +136,7 @@ export const PoolSchema = item(
     ),
     limit: LimitSchema,
   },
-  'Replicas of one model in one region.',
+  'Replicas of one release in one region.',
 )
 
 function httpUrl(description: string) {

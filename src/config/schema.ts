@@ -208,6 +208,7 @@ export type Config = Settings & {
   readonly file: string | undefined
 }
 
+export type ModelConfig = Settings['models'][number]
 export type PoolConfig = Settings['pools'][number]
 export type BackendConfig = PoolConfig['backend']
 export type TenantConfig = Settings['tenants'][number]

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { parseConfigFile } from './fs-config-file.ts'
 import { hashKey } from './key-hash.ts'
 import { buildConfig } from './load.ts'
-import { toKeys, toModels, toPools, toTenants } from './to-domain.ts'
+import { toKeys, toModels, toPools, toReleases, toTenants } from './to-domain.ts'
 
 const yaml = `
 models: [{ name: m }]
@@ -44,4 +44,32 @@ it('makes tenants in microseconds, with what is absent filled in', () => {
 it('makes keys and models', () => {
   expect(toKeys(config)).toEqual([{ key: { id: 'k', tenantId: 'b', weight: 3, allowance: {} }, hash: hashKey('sk-x') }])
   expect(toModels(config)[0]).toMatchObject({ name: 'm', fallback: undefined, contextTokensMax: 32_768 })
+})
+
+it('gives a model without releases one, and its pools to it', () => {
+  expect(toModels(config)[0]?.releases).toEqual(['m@1'])
+  expect(toReleases(config)).toMatchObject([{ id: 'm@1', version: '1', contextTokensMax: 32_768, fallback: undefined }])
+  expect(toPools(config).map(({ pool }) => [pool.releaseId, pool.replicas[0]?.releaseId])).toEqual([
+    ['m@1', 'm@1'],
+    ['m@1', 'm@1'],
+  ])
+})
+
+it('makes releases that say only where they differ, and pools of theirs', () => {
+  const two = `
+models: [{ name: m, contextTokensMax: 100, releases: [{ version: a }, { version: b, contextTokensMax: 50, artifact: "s3://b" }] }]
+pools:
+  - { model: m, backend: { kind: simulated } }
+  - { model: m, release: b, backend: { kind: simulated } }
+tenants: [{ id: t }]
+`
+  const parsed = buildConfig(parseConfigFile('s.yaml', two), {})
+  expect(toReleases(parsed)).toMatchObject([
+    { id: 'm@a', contextTokensMax: 100 },
+    { id: 'm@b', contextTokensMax: 50, artifact: 's3://b' },
+  ])
+  expect(toPools(parsed).map(({ pool }) => [pool.id, pool.releaseId])).toEqual([
+    ['m-local', 'm@a'],
+    ['m-b-local', 'm@b'],
+  ])
 })

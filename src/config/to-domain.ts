@@ -1,14 +1,39 @@
 import { msToUs } from '../base/clock.ts'
-import type { Model, Pool, Replica } from '../domain/fleet.ts'
+import { type Model, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
-import { poolIdOf } from './cross-check.ts'
-import type { BackendConfig, Config, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
+import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
+import type { BackendConfig, Config, ModelConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
 
 /** Settings speak milliseconds and names; the domain speaks microseconds and things. */
 
 export function toModels(config: Config): Model[] {
-  return config.models.map((model) => ({ ...model, fallback: model.fallback }))
+  return config.models.map((model) => {
+    const { name, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS } = model
+    const releases = versionsOf(model).map((version) => releaseIdOf(name, version))
+    return { name, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS, releases }
+  })
 }
+
+/** A release says only where it differs from its model. */
+export function toReleases(config: Config): Release[] {
+  return config.models.flatMap((model) =>
+    versionsOf(model).map((version): Release => {
+      const own: Partial<ReleaseConfig> = model.releases?.find((release) => release.version === version) ?? {}
+      return {
+        id: releaseIdOf(model.name, version),
+        model: model.name,
+        version,
+        ...(own.artifact !== undefined && { artifact: own.artifact }),
+        contextTokensMax: own.contextTokensMax ?? model.contextTokensMax,
+        fallback: own.fallback ?? model.fallback,
+        ...(own.price !== undefined && { price: own.price }),
+        createdAtS: own.createdAtS ?? model.createdAtS,
+      }
+    }),
+  )
+}
+
+type ReleaseConfig = NonNullable<ModelConfig['releases']>[number]
 
 /** A pool with what is needed to reach it. */
 export interface PoolSetup {
@@ -23,14 +48,14 @@ export function toPools(config: Config): PoolSetup[] {
   return config.pools.map((setup) => {
     const id = poolIdOf(setup)
     const addresses = addressesOf(setup)
-    const replicas = addresses.map(
-      (_, i): Replica => ({ id: `${id}-${i}`, poolId: id, model: setup.model, region: setup.region }),
-    )
+    const { model, region } = setup
+    const releaseId = releaseIdOf(model, versionOf(setup, config.models))
+    const replicas = addresses.map((_, i): Replica => ({ id: `${id}-${i}`, poolId: id, model, releaseId, region }))
     const urls = new Map(
       replicas.flatMap((replica, i) => (addresses[i] === undefined ? [] : [[replica.id, addresses[i]]])),
     )
     return {
-      pool: { id, model: setup.model, region: setup.region, replicas },
+      pool: { id, model, releaseId, region, replicas },
       backend: setup.backend,
       limit: setup.limit,
       urls,

@@ -44,6 +44,7 @@ export interface Admitted extends Stamp {
   readonly kind: 'admitted'
   readonly ticketId: string
   readonly tenantId: string
+  readonly releaseId: string
   readonly poolId: string
   readonly rung: string
   /** Durations from `at`, as predicted when it was admitted. */
@@ -69,6 +70,7 @@ export interface RetrievalEnded extends Stamp {
 export interface Granted extends Stamp {
   readonly kind: 'granted'
   readonly ticketId: string
+  readonly releaseId: string
   readonly replicaId: string
   readonly attempt: number
   readonly waitedUs: number
@@ -94,6 +96,8 @@ export interface Settled extends Stamp {
   readonly model: string
   /** The model that answered, when a rung put a smaller one in its place. */
   readonly servedModel: string
+  /** The release that answered, or would have; undefined when none was chosen. */
+  readonly releaseId: string | undefined
   readonly poolId: string | undefined
   readonly replicaId: string | undefined
   readonly band: Band

@@ -12,18 +12,39 @@ export interface Model {
   /** The smaller model that answers in its place when the ladder says so. */
   readonly fallback: string | undefined
   readonly createdAtS: number
+  /** Ids of its releases, the first one first. */
+  readonly releases: readonly string[]
 }
+
+/** One version of a model. What it says of limits, fallback and price is its own: versions differ in them. */
+export interface Release {
+  /** `MODEL@VERSION`: versions of two models may have one name. */
+  readonly id: string
+  readonly model: string
+  readonly version: string
+  /** Where its weights come from, as its registry names them; nothing here reads it. */
+  readonly artifact?: string
+  readonly contextTokensMax: number
+  readonly fallback: string | undefined
+  /** Of a million tokens, in the operator's currency. */
+  readonly price?: { readonly inputPerMillion: number; readonly outputPerMillion: number }
+  readonly createdAtS: number
+}
+
+export const releaseIdOf = (model: string, version: string): string => `${model}@${version}`
 
 export interface Replica {
   readonly id: string
   readonly poolId: string
   readonly model: string
+  readonly releaseId: string
   readonly region: string
 }
 
 export interface Pool {
   readonly id: string
   readonly model: string
+  readonly releaseId: string
   readonly region: string
   readonly replicas: readonly Replica[]
 }

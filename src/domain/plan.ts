@@ -39,6 +39,8 @@ export const meanCostOf = (estimate: Estimate): number => estimate.meanCost ?? e
 export interface Plan {
   readonly rung: Rung
   readonly model: string
+  /** The release of that model which was chosen for this request. */
+  readonly releaseId: string
   readonly segments: readonly Segment[]
   /** For each planned segment, its index in the request: what was trimmed is what is missing. */
   readonly keptSegments: readonly number[]

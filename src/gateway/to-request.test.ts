@@ -12,6 +12,7 @@ const model = {
   outputTokensDefault: 100,
   fallback: undefined,
   createdAtS: 1,
+  releases: ['m@1'],
 }
 const rules = {
   models: new ModelDirectory([{ model, features }]),

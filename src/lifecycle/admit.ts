@@ -11,6 +11,7 @@ import { isSameWork, makePlan, type PlanningFacts } from '../policy/planning/mak
 import { habitOf } from '../policy/planning/output-length.ts'
 import { feelPressure } from './feel-pressure.ts'
 import { pickPool } from './pick-pool.ts'
+import { chooseRelease, type ReleaseOf } from './pick-release.ts'
 import type { Platform } from './platform.ts'
 import { currentWaitUs, type Policies, type PoolPolicies, scopesOf, shareOf, waitQuestion } from './policies.ts'
 import type { Ticket } from './ticket.ts'
@@ -29,9 +30,11 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   if (platform.isDraining) return { kind: 'rejected', refusal: SHUTTING_DOWN }
   const { policies } = platform
   const now = platform.world.clock.now()
-  const facts = gatherFacts(policies, now, ticket.request)
+  const releaseOf: ReleaseOf = (model) => chooseRelease(policies, model)
+  ticket.releaseId = releaseOf(ticket.request.model)?.id
+  const facts = gatherFacts(policies, now, ticket, releaseOf)
   const verdict = decideAdmission(now, ticket.request, facts)
-  feelPressure(platform, ticket.request, verdict)
+  feelPressure(platform, ticket, verdict)
   const carriedOut = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict) : verdict
   return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
 }
@@ -74,6 +77,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     at: now,
     ticketId: ticket.id,
     tenantId: request.tenant.id,
+    releaseId: plan.releaseId,
     poolId,
     rung: plan.rung.name,
     predictedWaitUs: verdict.predicted.waitUs,
@@ -84,16 +88,17 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   return { kind: 'admitted' }
 }
 
-function gatherFacts(policies: Policies, now: Instant, request: Request): AdmissionFacts {
+function gatherFacts(policies: Policies, now: Instant, ticket: Ticket, releaseOf: ReleaseOf): AdmissionFacts {
+  const { request, releaseId } = ticket
   const scopes = scopesOf(request)
-  const asked = pickPool(policies, now, request, request.model)
+  const asked = releaseId === undefined ? undefined : pickPool(policies, now, request, releaseId)
   return {
-    planning: planningFacts(policies),
+    planning: { ...planningFacts(policies), releaseOf },
     rungs: policies.rungs,
     dwellingDepth: asked === undefined ? 0 : policies.ladder.depthOf(request.tenant, asked.pool.id),
     isOfflineShed: asked?.shedding.isShed ?? false,
-    poolOf: (model) => {
-      const pool = model === request.model ? asked : pickPool(policies, now, request, model)
+    poolOf: (plan) => {
+      const pool = plan.releaseId === releaseId ? asked : pickPool(policies, now, request, plan.releaseId)
       return pool === undefined ? undefined : poolFacts(policies, now, request, pool)
     },
     budgetRefusal: (tokens) => policies.budgets.refusalFor(now, scopes, tokens),
@@ -102,9 +107,11 @@ function gatherFacts(policies: Policies, now: Instant, request: Request): Admiss
 }
 
 /** The same for every request of a platform. */
-const planningFactsKnown = new WeakMap<Policies, PlanningFacts>()
+type CommonFacts = Omit<PlanningFacts, 'releaseOf'>
 
-function planningFacts(policies: Policies): PlanningFacts {
+const planningFactsKnown = new WeakMap<Policies, CommonFacts>()
+
+function planningFacts(policies: Policies): CommonFacts {
   let facts = planningFactsKnown.get(policies)
   if (facts === undefined) {
     facts = makePlanningFacts(policies)
@@ -113,17 +120,17 @@ function planningFacts(policies: Policies): PlanningFacts {
   return facts
 }
 
-function makePlanningFacts(policies: Policies): PlanningFacts {
+function makePlanningFacts(policies: Policies): CommonFacts {
   return {
     model: (name) => policies.models.get(name),
-    speedOf: (model) => {
-      const pool = policies.poolsByModel.get(model)?.[0]
-      assert(pool !== undefined, 'a model that is planned for has a pool')
+    speedOf: (releaseId) => {
+      const pool = policies.poolsByRelease.get(releaseId)?.[0]
+      assert(pool !== undefined, 'a release that is planned for has a pool')
       return pool.speed
     },
     correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
     predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
-    cachedTokensOf: (model, request) => cachedTokens(policies, model, request),
+    cachedTokensOf: (releaseId, request) => cachedTokens(policies, releaseId, request),
     outputWeight: policies.outputWeight,
   }
 }
@@ -156,10 +163,10 @@ function poolFacts(policies: Policies, now: Instant, request: Request, known: Po
  * What the likeliest owner of this prompt's beginning holds of it already. Counted only while there is a choice: in a full
  * pool the next free place decides, and a plan that counts on a prefix held elsewhere overfills the replica that it gets.
  */
-function cachedTokens(policies: Policies, model: string, request: Request): number {
+function cachedTokens(policies: Policies, releaseId: string, request: Request): number {
   if (request.prefixHashes.length === 0) return 0
-  const hasChoice = policies.poolsByModel
-    .get(model)
+  const hasChoice = policies.poolsByRelease
+    .get(releaseId)
     ?.some(({ pool }) => (policies.dispatcher.poolFacts(pool.id)?.openReplicaCount ?? 0) > 1)
   if (hasChoice !== true) return 0
   const { prefixHashes, arrivedAt } = request
@@ -226,12 +233,19 @@ export function lighterPlan(platform: Platform, request: Request, plan: Plan): P
   const { policies } = platform
   const isFallbackUsed = plan.model !== request.model
   for (const rung of policies.rungs.slice(plan.rung.depth + 1)) {
-    const planned = makePlan(request, { ...rung, isFallbackUsed }, planningFacts(policies), plan.passages)
+    const planned = makePlan(request, { ...rung, isFallbackUsed }, factsFor(policies, plan), plan.passages)
     if (planned.kind !== 'planned' || planned.plan.model !== plan.model) return undefined
     // A rung that takes nothing from this request (there were no passages to trim) is no lighter.
     if (!isSameWork(planned.plan, plan)) return planned.plan
   }
   return undefined
+}
+
+/** A plan that is made again keeps its release, whatever the split says by now. */
+function factsFor(policies: Policies, plan: Plan): PlanningFacts {
+  const kept = policies.releases.get(plan.releaseId)
+  const releaseOf: ReleaseOf = (model) => (model === plan.model ? kept : chooseRelease(policies, model))
+  return { ...planningFacts(policies), releaseOf }
 }
 
 /** The same plan with the passages that were found, and what they really cost. */
@@ -240,7 +254,7 @@ export function planWith(platform: Platform, request: Request, plan: Plan, passa
   const rung = policies.rungs[plan.rung.depth]
   assert(rung !== undefined, 'a plan was made on a rung')
   const isFallbackUsed = plan.model !== request.model
-  const planned = makePlan(request, { ...rung, isFallbackUsed }, planningFacts(policies), passages)
+  const planned = makePlan(request, { ...rung, isFallbackUsed }, factsFor(policies, plan), passages)
   return planned.kind === 'planned' ? planned.plan : plan
 }
 

@@ -1,20 +1,22 @@
-import { promptTokensOf, type Request } from '../domain/request.ts'
+import { promptTokensOf } from '../domain/request.ts'
 import type { Verdict } from '../policy/admission/admission.ts'
 import type { Try } from '../policy/admission/facts.ts'
 import type { RungChange } from '../policy/ladder/ladder.ts'
 import type { Platform } from './platform.ts'
+import type { Ticket } from './ticket.ts'
 
 /**
  * Every decision on a request also says how hard pressed its tenant is: the ladder hears of it, and so does the audit,
  * if the request was refused for lateness. The tick hears of those who are silent.
  */
-export function feelPressure(platform: Platform, request: Request, verdict: Verdict): void {
+export function feelPressure(platform: Platform, ticket: Ticket, verdict: Verdict): void {
+  const { request, releaseId } = ticket
   const { policies, world } = platform
   const now = world.clock.now()
   const poolId = verdict.kind === 'admitted' ? verdict.poolId : verdict.nearest?.pool.poolId
-  const pool = policies.poolsByModel.get(request.model)?.find((known) => known.pool.id === poolId)
+  const pools = releaseId === undefined ? undefined : policies.poolsByRelease.get(releaseId)
   // A verdict on the fallback's pool says how hard pressed the tenant is where it asked to be.
-  const asked = pool ?? policies.poolsByModel.get(request.model)?.[0]
+  const asked = pools?.find((known) => known.pool.id === poolId) ?? pools?.[0]
   if (asked === undefined) return
   const { tenant } = request
   policies.lengths.count('offered', promptTokensOf(request))

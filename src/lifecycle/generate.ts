@@ -27,7 +27,16 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
   const replicaId = lease.replica.id
   ticket.replicaId = replicaId
   const waitedUs = grantedAt - (ticket.admittedAt ?? request.arrivedAt)
-  journal.record({ kind: 'granted', at: grantedAt, ticketId, replicaId, attempt, waitedUs, because: turn.because })
+  journal.record({
+    kind: 'granted',
+    at: grantedAt,
+    ticketId,
+    releaseId: lease.replica.releaseId,
+    replicaId,
+    attempt,
+    waitedUs,
+    because: turn.because,
+  })
 
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {

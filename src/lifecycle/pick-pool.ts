@@ -4,12 +4,17 @@ import { choosePool, type PoolOption } from '../policy/routing/choose-pool.ts'
 import { type Policies, type PoolPolicies, shareOf } from './policies.ts'
 
 /**
- * Which of a model's pools would run this request? Most models have one. Where there are several, routing chooses by
+ * Which of a release's pools would run this request? Most have one. Where there are several, routing chooses by
  * predicted time to the first token, local ones first; a pool without a ready replica is passed over, so losing one
  * pool loses nobody who has not started.
  */
-export function pickPool(policies: Policies, now: Instant, request: Request, model: string): PoolPolicies | undefined {
-  const pools = policies.poolsByModel.get(model)
+export function pickPool(
+  policies: Policies,
+  now: Instant,
+  request: Request,
+  releaseId: string,
+): PoolPolicies | undefined {
+  const pools = policies.poolsByRelease.get(releaseId)
   if (pools === undefined || pools.length <= 1) return pools?.[0]
   const ask = { tenantId: request.tenant.id, hops: 0, random: policies.jitter() }
   const options = pools.map((pool) => optionOf(policies, now, request, pool))

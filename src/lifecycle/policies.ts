@@ -1,5 +1,5 @@
 import type { Instant } from '../base/clock.ts'
-import type { Model, Pool } from '../domain/fleet.ts'
+import type { Model, Pool, Release } from '../domain/fleet.ts'
 import { meanCostOf, type Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
@@ -54,9 +54,10 @@ export interface Policies {
   readonly budgets: Budgets
   readonly outputs: OutputLengths
   readonly models: ReadonlyMap<string, Model>
+  readonly releases: ReadonlyMap<string, Release>
   readonly ratios: ReadonlyMap<string, TokenRatio>
-  /** By model: the pools that could run it. `pick-pool.ts` chooses. */
-  readonly poolsByModel: ReadonlyMap<string, readonly PoolPolicies[]>
+  /** By release: the pools that could run it. `pick-pool.ts` chooses. */
+  readonly poolsByRelease: ReadonlyMap<string, readonly PoolPolicies[]>
   readonly placer: RoutingPlacer
   readonly health: Health
   readonly poolsById: ReadonlyMap<string, PoolPolicies>

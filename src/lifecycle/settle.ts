@@ -132,6 +132,7 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     keyId: request.key.id,
     model: request.model,
     servedModel: ticket.plan?.model ?? request.model,
+    releaseId: ticket.plan?.releaseId ?? ticket.releaseId,
     poolId: ticket.poolId,
     replicaId: ticket.replicaId,
     band: request.band,

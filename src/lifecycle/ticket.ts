@@ -21,6 +21,8 @@ export class Ticket {
   /** Called off by the client, by a stalled reader, by a deadline, or by shutdown. */
   readonly cancellation: Cancellation
   phase: Phase = 'arrived'
+  /** The release that was chosen of the model that was asked for; `plan.releaseId` may be a smaller model's. */
+  releaseId: string | undefined
   plan: Plan | undefined
   poolId: string | undefined
   /** What it offered the dispatcher: its claim to a place, kept for a second try. */

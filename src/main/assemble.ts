@@ -2,7 +2,7 @@ import type { Clock, Instant } from '../base/clock.ts'
 import { msToUs } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
-import { type PoolSetup, toModels, toPools, toTenants } from '../config/to-domain.ts'
+import { type PoolSetup, toModels, toPools, toReleases, toTenants } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies, PoolPolicies } from '../lifecycle/policies.ts'
@@ -97,8 +97,9 @@ function makePolicies(config: Config, known: readonly KnownPool[], now: Instant)
     budgets: new Budgets(),
     outputs: new OutputLengths(),
     models: new Map(models.map((model) => [model.name, model])),
+    releases: new Map(toReleases(config).map((release) => [release.id, release])),
     ratios: new Map(models.map((model) => [model.name, new TokenRatio()])),
-    poolsByModel: Map.groupBy(pools, (known) => known.pool.model),
+    poolsByRelease: Map.groupBy(pools, (known) => known.pool.releaseId),
     placer,
     health: new Health(),
     poolsById: new Map(pools.map((known) => [known.pool.id, known])),

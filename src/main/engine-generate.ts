@@ -142,7 +142,9 @@ async function plan(
   }
   const keptSegments = read.segments.map((_, index) => index)
   const outputTokensMax = asked ?? contextTokensMax - promptTokens
-  return { plan: { rung: FULL_RUNG, model: engine.model, segments: [], keptSegments, outputTokensMax, estimate: NONE } }
+  const { model } = engine
+  const chosen = { rung: FULL_RUNG, model, releaseId: `${model}@1` }
+  return { plan: { ...chosen, segments: [], keptSegments, outputTokensMax, estimate: NONE } }
 }
 
 /** Nobody plans with what an engine runs. */
@@ -196,7 +198,7 @@ function callOf(
     deadlineAt: Number.POSITIVE_INFINITY,
     text: { body: body as Readonly<Record<string, unknown>> },
   }
-  const replica = { id: 'engine', poolId: 'engine', model: engine.model, region: '' }
+  const replica = { id: 'engine', poolId: 'engine', model: engine.model, releaseId: `${engine.model}@1`, region: '' }
   return { lease: { id: ++leaseCount, ticketId: exchange.id, replica }, request, plan, sink, cancellation }
 }
 

@@ -53,7 +53,7 @@ function tell(entry: Entry): string {
       return `arrived: ${entry.tenantId} asks ${entry.model} (${entry.band}, about ${entry.promptTokens} prompt tokens)`
     case 'admitted':
       return (
-        `admitted to ${entry.poolId} on rung ${entry.rung}: ${entry.because}; predicted wait ${ms(entry.predictedWaitUs)}, ` +
+        `admitted to ${entry.poolId} (${entry.releaseId}) on rung ${entry.rung}: ${entry.because}; predicted wait ${ms(entry.predictedWaitUs)}, ` +
         `first token ${ms(entry.predictedTtftUs)}, end ${ms(entry.predictedFinishUs)}`
       )
     case 'granted':

@@ -53,6 +53,7 @@ export class LoadSeen implements LoadWatcher {
       keyId: request.key.id,
       model: request.model,
       servedModel: this.#head?.model ?? request.model,
+      releaseId: undefined,
       poolId: undefined,
       replicaId: undefined,
       band: request.band,

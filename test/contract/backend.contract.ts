@@ -99,12 +99,13 @@ function begin(backend: Backend, overrides: Partial<Request> = {}, sink = new St
   const plan: Plan = {
     rung: FULL_RUNG,
     model: MODEL,
+    releaseId: 'm@1',
     segments: request.segments,
     keptSegments: [0],
     outputTokensMax: request.outputTokensMax ?? 100,
     estimate: { promptTokens: 20, cachedTokens: 0, outputTokens: 10, outputTokensHigh: 10, cost: 60, engineUs: 0 },
   }
-  const replica = { id: 'r-0', poolId: 'p', model: MODEL, region: 'local' }
+  const replica = { id: 'r-0', poolId: 'p', model: MODEL, releaseId: 'm@1', region: 'local' }
   const lease = { id: ++leases, ticketId: request.id, replica }
   const cancellation = new Cancellation()
   const ending = backend.generate({ lease, request, plan, sink, cancellation })
@@ -149,7 +150,13 @@ export function describeBackend(kind: BackendKind): void {
       const { sink, ending } = begin(under.backend)
       expect(await ending).toMatchObject({ kind: 'lost' })
       expect(sink.deltas).toEqual([])
-      const report = await under.backend.probe({ id: 'r-0', poolId: 'p', model: MODEL, region: 'local' })
+      const report = await under.backend.probe({
+        id: 'r-0',
+        poolId: 'p',
+        model: MODEL,
+        releaseId: 'm@1',
+        region: 'local',
+      })
       expect(report).toMatchObject({ isReady: false })
       await under.close()
     })
@@ -169,7 +176,7 @@ export function describeBackend(kind: BackendKind): void {
 
 function wellSuite(under: () => BackendUnderTest, isFree: () => Promise<unknown>): void {
   it('is ready', async () => {
-    const replica = { id: 'r-0', poolId: 'p', model: MODEL, region: 'local' }
+    const replica = { id: 'r-0', poolId: 'p', model: MODEL, releaseId: 'm@1', region: 'local' }
     expect(await under().backend.probe(replica)).toMatchObject({ isReady: true })
   })
 

@@ -14,6 +14,7 @@ export function settled(overrides: Partial<Settled> = {}): Settled {
     keyId: 'key_1',
     model: 'llama-8b',
     servedModel: 'llama-8b',
+    releaseId: 'llama-8b@1',
     poolId: 'pool-1',
     replicaId: 'replica-1',
     band: 'interactive',
@@ -38,6 +39,7 @@ export function settled(overrides: Partial<Settled> = {}): Settled {
 export function refused(overrides: Partial<Settled> = {}): Settled {
   return settled({
     servedModel: 'llama-8b',
+    releaseId: undefined,
     poolId: undefined,
     replicaId: undefined,
     outcome: 'rejected',
@@ -81,6 +83,7 @@ export function story(last: Settled = settled()): Entry[] {
     at: last.arrivedAt,
     ticketId,
     tenantId,
+    releaseId: 'llama-8b@1',
     poolId: 'pool-1',
     rung: last.rung,
     predictedWaitUs: 250_000,
@@ -92,6 +95,7 @@ export function story(last: Settled = settled()): Entry[] {
     kind: 'granted',
     at: last.grantedAt ?? last.at,
     ticketId,
+    releaseId: 'llama-8b@1',
     replicaId: 'replica-1',
     attempt: 1,
     waitedUs: 250_000,

@@ -221,7 +221,7 @@ export class NaiveDispatcher {
     this.#grantedCount++
     const id = ++this.#leaseId
     machine.held.set(id, ticket)
-    const replica = { id: machine.id, poolId: 'pool', model: '', region: '' }
+    const replica = { id: machine.id, poolId: 'pool', model: '', releaseId: 'm@1', region: '' }
     const { ticketId } = ticket.offer
     effects.push({ kind: 'granted', ticketId, lease: { id, ticketId, replica }, because: '' })
   }

@@ -107,7 +107,7 @@ class Experiment {
     this.#dispatcher = new Dispatcher({
       options: { fairness, overrunRatio, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes },
     })
-    const replica = { id: 'engine', poolId: 'pool', model: 'm', region: 'here' }
+    const replica = { id: 'engine', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     this.#dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: slots }) })
     for (let who = 0; who < options.tenantCount; who++) {
       const tenant = makeTenant(`t${who}`)

@@ -84,7 +84,7 @@ class A10gEngine implements Limit {
     this.#dispatcher = new Dispatcher({
       options: { fairness: run.fairness, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes, ...lookAhead },
     })
-    const replica = { id: 'a10g', poolId: 'pool', model: 'm', region: 'here' }
+    const replica = { id: 'a10g', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     this.#dispatcher.addReplica(0, { replica, limit: this })
     this.#dispatcher.replicaChanged(0, 'a10g', { allowance: 0 })
   }

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { makeRelease } from '../../../test/support/fleet.ts'
 import type { Model } from '../../domain/fleet.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Request, Segment } from '../../domain/request.ts'
@@ -60,6 +61,7 @@ const model = (name: string, fallback?: string): Model => ({
   outputTokensDefault: 512,
   fallback,
   createdAtS: 0,
+  releases: [`${name}@1`],
 })
 const MODELS = new Map([
   ['big', model('big', 'small')],
@@ -99,7 +101,8 @@ function decide(request: Request, world: World = {}): Verdict {
   return decideAdmission(NOW, request, {
     planning: {
       model: (name) => MODELS.get(name),
-      speedOf: (name) => (pools.get(name) as PoolFacts).speed,
+      releaseOf: (name) => makeRelease(MODELS.get(name) as Model),
+      speedOf: (releaseId) => (pools.get(releaseId.split('@')[0] as string) as PoolFacts).speed,
       correctTokens: (_, tokens) => tokens,
       predictOutput: (_, cap) => ({
         tokens: Math.min(cap, world.outputTokens ?? 600),
@@ -113,7 +116,7 @@ function decide(request: Request, world: World = {}): Verdict {
     rungs: DEFAULT_RUNGS,
     dwellingDepth: 0,
     isOfflineShed: false,
-    poolOf: (name) => pools.get(name),
+    poolOf: (plan) => pools.get(plan.model),
     budgetRefusal: () => undefined,
     jitter: 0,
     ...world.facts,

@@ -104,7 +104,7 @@ function walkRungs(now: Instant, request: Request, facts: AdmissionFacts): Walk 
       if (budgetRefusal !== undefined) return { tries, firstPlan, unplannable, budgetRefusal, taken: undefined }
     }
     lastPlan = plan
-    const pool = facts.poolOf(plan.model)
+    const pool = facts.poolOf(plan)
     if (pool === undefined || pool.readyReplicaCount === 0) continue
     const attempt = tryPlan(now, request, plan, pool)
     tries.push(attempt)

@@ -36,7 +36,8 @@ export interface AdmissionFacts {
   readonly dwellingDepth: number
   /** Platform-wide pressure: nobody's offline work is taken. */
   readonly isOfflineShed: boolean
-  readonly poolOf: (model: string) => PoolFacts | undefined
+  /** The pool that would run this plan. */
+  readonly poolOf: (plan: Plan) => PoolFacts | undefined
   /** Why a scope would not pay so many tokens; undefined when all would. `Budgets.refusalFor`. */
   readonly budgetRefusal: (tokens: number) => Refusal | undefined
   /** 0 … 1, from a random stream: spreads retries. */

@@ -23,7 +23,7 @@ function given({ slots, kvTokensMax, weights = {} }: Given) {
     onBacklogChange: (_pool, id, weight, delta) =>
       void backlog.set(`${id}@${weight}`, (backlog.get(`${id}@${weight}`) ?? 0) + delta),
   })
-  const replica = { id: 'r', poolId: 'pool', model: 'm', region: 'here' }
+  const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
   const limit = new FixedLimit({ sequencesMax: slots })
   dispatcher.addReplica(0, { replica, limit, ...(kvTokensMax === undefined ? {} : { kvTokensMax }) })
   const served = new Map<string, number>()
@@ -159,7 +159,7 @@ describe('room', () => {
     const dispatcher = new Dispatcher({ options: { queueDepthMax: 1e6, lanes: LANES } })
     const model = { meanTokenUs: (d: number, c: number, p: number) => 5_000 + 100 * d + 0.02 * c + 10 * p }
     const limit = new ReportedLimit({ model, interTokenUsMax: 20_000, options: { prefillTokensMax: 1e6 } })
-    const replica = { id: 'r', poolId: 'pool', model: 'm', region: 'here' }
+    const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     dispatcher.addReplica(0, { replica, limit, kvTokensMax: 1e6 })
     const granted: string[] = []
     const offer = (ticketId: string, estimate: Estimate): void => {

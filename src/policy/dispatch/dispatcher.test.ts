@@ -19,7 +19,7 @@ function given({ slots = [1], kvTokensMax, options = {}, parts = {} }: Given = {
   const dispatcher = new Dispatcher({ ...parts, options })
   dispatcher.addPool('pool')
   slots.forEach((sequencesMax, index) => {
-    const replica = { id: `r${index}`, poolId: 'pool', model: 'm', region: 'here' }
+    const replica = { id: `r${index}`, poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     const limit = new FixedLimit({ sequencesMax })
     dispatcher.addReplica(0, { replica, limit, ...(kvTokensMax === undefined ? {} : { kvTokensMax }) })
   })
@@ -204,7 +204,7 @@ describe('replicas', () => {
   test('tickets wait while there are none, and go when one comes, is ready, or gets an allowance', () => {
     const { offer, note, dispatcher } = given({ slots: [] })
     expect(offer('a1')).toEqual([])
-    const replica = { id: 'x', poolId: 'pool', model: 'm', region: 'here' }
+    const replica = { id: 'x', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     const limit = new FixedLimit({ sequencesMax: 2 })
     expect(note(dispatcher.addReplica(0, { replica, limit, isReady: false }))).toEqual([])
     expect(note(dispatcher.replicaChanged(0, 'x', { isReady: true, allowance: 0 }))).toEqual([])

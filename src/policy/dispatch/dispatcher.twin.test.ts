@@ -174,7 +174,7 @@ class Run {
   }
 
   #addReplica(id: string): { readonly real: string; readonly twin: string } {
-    const replica = { id, poolId: 'pool', model: '', region: '' }
+    const replica = { id, poolId: 'pool', model: '', releaseId: 'm@1', region: '' }
     const limit = new FixedLimit({ sequencesMax: 3 })
     const kvTokensMax = id === 'r0' ? 1_000 : 800
     const real = this.real.addReplica(this.#now, { replica, limit, kvTokensMax })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { makeRelease } from '../../../test/support/fleet.ts'
 import type { Model } from '../../domain/fleet.ts'
 import type { Request, Segment } from '../../domain/request.ts'
 import type { RungTerms } from '../../domain/rung.ts'
@@ -22,12 +23,18 @@ const model = (over: Partial<Model>): Model => ({
   outputTokensDefault: 500,
   fallback: 'small',
   createdAtS: 0,
+  releases: [`${over.name ?? 'big'}@1`],
   ...over,
 })
 
+const MODELS: Readonly<Record<string, Model>> = {
+  big: model({}),
+  small: model({ name: 'small', fallback: undefined, contextTokensMax: 2_048 }),
+}
+
 const facts: PlanningFacts = {
-  model: (name) =>
-    ({ big: model({}), small: model({ name: 'small', fallback: undefined, contextTokensMax: 2_048 }) })[name],
+  model: (name) => MODELS[name],
+  releaseOf: (name) => MODELS[name] && makeRelease(MODELS[name]),
   speedOf: () => makeConstantSpeed({ prefillUsPerToken: 20, tokenUs: 12_000 }),
   correctTokens: (name, tokens) => (name === 'small' ? Math.ceil(tokens * 1.25) : tokens),
   predictOutput: (_, cap) => ({

@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { Passage } from '../../domain/corpus.ts'
-import type { Model } from '../../domain/fleet.ts'
+import type { Model, Release } from '../../domain/fleet.ts'
 import type { Plan } from '../../domain/plan.ts'
 import type { Request } from '../../domain/request.ts'
 import type { RungTerms } from '../../domain/rung.ts'
@@ -12,7 +12,7 @@ import { trimContext } from './trim-context.ts'
 /**
  * What exactly would we run?
  *
- * A request on a rung: the model or its smaller fallback, the segments that are kept, how long an answer may get, and
+ * A request on a rung: the model or its smaller fallback, in the release that was chosen for this request, the segments that are kept, how long an answer may get, and
  * what all that is predicted to cost. Making a plan changes nothing and costs about a microsecond, so admission makes
  * one per rung until one fits. What the client asked for is the upper bound of everything: no rung ever adds.
  *
@@ -28,13 +28,15 @@ import { trimContext } from './trim-context.ts'
  */
 export interface PlanningFacts {
   readonly model: (name: string) => Model | undefined
-  readonly speedOf: (model: string) => EngineSpeed
+  /** The release of this model that the request gets; known for every known model. */
+  readonly releaseOf: (model: string) => Release | undefined
+  readonly speedOf: (releaseId: string) => EngineSpeed
   /** Raw estimate → tokens of that model's tokenizer: `TokenRatio.correct`. */
   readonly correctTokens: (model: string, estimatedTokens: number) => number
   /** Per choice, capped: `OutputLengths.predict`. */
   readonly predictOutput: (request: Request, capTokens: number) => OutputPrediction
-  /** Leading prompt tokens that an engine of this model probably holds; 0 when nobody knows. */
-  readonly cachedTokensOf: (model: string, request: Request) => number
+  /** Leading prompt tokens that an engine of this release probably holds; 0 when nobody knows. */
+  readonly cachedTokensOf: (releaseId: string, request: Request) => number
   readonly outputWeight: number
 }
 
@@ -43,18 +45,17 @@ export type Planned =
   | { readonly kind: 'unplannable'; readonly code: 'unknown-model' | 'context-too-long'; readonly because: string }
 
 export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts, found?: readonly Passage[]): Planned {
-  const asked = facts.model(request.model)
-  if (asked === undefined) {
+  const served = servedBy(request, rung, facts)
+  if (served === undefined) {
     return { kind: 'unplannable', code: 'unknown-model', because: `no model is called ${request.model}` }
   }
-  const fallback = rung.isFallbackUsed && asked.fallback !== undefined ? facts.model(asked.fallback) : undefined
-  const model = fallback ?? asked
+  const { model, release } = served
 
   const kept = trimContext(request.segments, rung)
   const ownTokens = facts.correctTokens(model.name, kept.tokens)
-  const outputRoom = model.contextTokensMax - ownTokens
+  const outputRoom = release.contextTokensMax - ownTokens
   if (outputRoom < 1) {
-    const because = `the prompt has about ${ownTokens} tokens; ${model.name} takes ${model.contextTokensMax} with the answer`
+    const because = `the prompt has about ${ownTokens} tokens; ${model.name} takes ${release.contextTokensMax} with the answer`
     return { kind: 'unplannable', code: 'context-too-long', because }
   }
   const outputTokensMax = Math.min(
@@ -69,7 +70,7 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
 
   // A cached prefix ends where the first segment was dropped: what follows has moved.
   const cachedTokens = Math.min(
-    facts.cachedTokensOf(model.name, request),
+    facts.cachedTokensOf(release.id, request),
     facts.correctTokens(model.name, kept.leadingTokens),
     promptTokens,
   )
@@ -77,7 +78,7 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
   assert(output.tokens <= outputTokensMax, 'a prediction is capped by what the plan allows')
   const choiceCount = request.choiceCount
   const work = { promptTokens, cachedTokens, outputTokens: output.tokens * choiceCount }
-  const speed = facts.speedOf(model.name)
+  const speed = facts.speedOf(release.id)
   const meanWork = { ...work, outputTokens: output.tokensMean * choiceCount }
   const shareUs = speed.shareUs?.(promptTokens - cachedTokens, meanWork.outputTokens)
   return {
@@ -85,6 +86,7 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
     plan: {
       rung: { name: rung.name, depth: rung.depth },
       model: model.name,
+      releaseId: release.id,
       segments: kept.segments,
       keptSegments: kept.indices,
       outputTokensMax,
@@ -102,10 +104,29 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
   }
 }
 
+interface Served {
+  readonly model: Model
+  readonly release: Release
+}
+
+/** The model that was asked for, or its smaller fallback where the rung says so. */
+function servedBy(request: Request, rung: RungTerms, facts: PlanningFacts): Served | undefined {
+  const asked = lookUp(request.model, facts)
+  const fallback = asked?.release.fallback
+  if (!rung.isFallbackUsed || fallback === undefined) return asked
+  return lookUp(fallback, facts) ?? asked
+}
+
+function lookUp(name: string, facts: PlanningFacts): Served | undefined {
+  const model = facts.model(name)
+  const release = facts.releaseOf(name)
+  return model === undefined || release === undefined ? undefined : { model, release }
+}
+
 /** True when a deeper rung gave up nothing more for this request: trying it again would be the same question. */
 export function isSameWork(a: Plan, b: Plan): boolean {
   return (
-    a.model === b.model &&
+    a.releaseId === b.releaseId &&
     a.outputTokensMax === b.outputTokensMax &&
     a.keptSegments.length === b.keptSegments.length &&
     a.passageRoom?.passagesMax === b.passageRoom?.passagesMax

@@ -16,7 +16,7 @@ interface TestRoom extends RoomView {
 }
 
 const makeRoom = (ordinal: number, region = 'here', kvTokensMax = Number.POSITIVE_INFINITY): TestRoom => ({
-  replica: { id: `r${ordinal}`, poolId: 'p', model: 'm', region },
+  replica: { id: `r${ordinal}`, poolId: 'p', model: 'm', releaseId: 'm@1', region },
   ordinal,
   kvTokensMax,
   ledger: { engineUs: 0, sequences: 0, kvTokens: 0 },
@@ -199,7 +199,7 @@ describe('placing', () => {
     const dispatcher = new Dispatcher({ placer })
     dispatcher.addPool('p')
     for (let i = 0; i < 4; i++) {
-      const replica = { id: `r${i}`, poolId: 'p', model: 'm', region: 'here' }
+      const replica = { id: `r${i}`, poolId: 'p', model: 'm', releaseId: 'm@1', region: 'here' }
       dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: 8 }) })
     }
     const [tenant, key] = [makeTenant('a'), makeKey('k', 'a')]

@@ -1,0 +1,79 @@
+import Type from 'typebox'
+import { ROLLOUT_DEFAULTS } from '../policy/rollout/rollout.ts'
+import { durationMs, item, name } from './schema-fields.ts'
+
+/** Versions of a model, and how its requests are split over two of them while a new one is tried. */
+
+export const VERSION_DEFAULT = '1'
+
+const money = (description: string) => Type.Number({ minimum: 0, maximum: 1_000_000, description })
+
+export const ReleaseSchema = item(
+  {
+    version: name('What it is called: `MODEL@VERSION` in metrics, journal and headers.'),
+    artifact: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1_024, description: 'Where its weights come from; for people.' }),
+    ),
+    contextTokensMax: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: 'Where it differs from the model\u2019s.' }),
+    ),
+    fallback: Type.Optional(name('The smaller model in its place, where it differs from the model\u2019s.')),
+    price: Type.Optional(
+      item(
+        {
+          inputPerMillion: money('Of a million prompt tokens.'),
+          outputPerMillion: money('Of a million output tokens.'),
+        },
+        'What its tokens cost, in your currency.',
+      ),
+    ),
+    createdAtS: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 100_000_000_000, description: 'Its date, in Unix seconds.' }),
+    ),
+  },
+  'One version of the model.',
+)
+
+const RuleSchema = item(
+  {
+    release: name('The version that they get.'),
+    tenant: Type.Optional(name('Requests of this tenant.')),
+    key: Type.Optional(name('Requests with this key, by its id.')),
+    header: Type.Optional(
+      item(
+        {
+          name: Type.String({ pattern: '^[a-z0-9-]+$', description: 'Lower case.' }),
+          value: Type.Optional(Type.String({ description: 'Any value if absent.' })),
+        },
+        'Requests with this header.',
+      ),
+    ),
+  },
+  'A feature flag: whoever fits all that it names gets this version.',
+)
+
+export const RolloutSchema = item(
+  {
+    stable: name('The version that everybody gets who does not get the canary.'),
+    canary: Type.Optional(name('The version that is tried.')),
+    steps: Type.Array(Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 100 }), {
+      default: ROLLOUT_DEFAULTS.steps.map((ratio) => ratio * 100),
+      minItems: 1,
+      maxItems: 8,
+      description: 'Percent of the requests that the canary gets, step by step; after the last one it gets all.',
+    }),
+    dwellMs: durationMs(ROLLOUT_DEFAULTS.dwellUs / 1_000, {
+      description: 'A step takes at least this long, however clear the case is.',
+    }),
+    stickyBy: Type.Enum(['session', 'tenant'], {
+      default: 'session',
+      description: 'Who stays together: the requests of one session, or of one tenant.',
+    }),
+    rules: Type.Array(RuleSchema, {
+      default: [],
+      maxItems: 1_000,
+      description: 'Feature flags: pins that decide before the split, the first that fits.',
+    }),
+  },
+  'How requests are split over releases.',
+)

@@ -108,12 +108,14 @@ function leadsBack(name: string, models: Settings['models']): boolean {
   return false
 }
 
-function checkPools({ models, pools }: Settings): Problem[] {
+function checkPools({ models, pools, tenants }: Settings): Problem[] {
+  const tenantIds = tenants.map((tenant) => tenant.id)
   const names = models.map((model) => model.name)
   const problems = pools.flatMap((pool, i) => [
     ...pointsAt('model', pool.model, names, ['pools', i, 'model']),
     ...checkPoolRelease(pool, models, ['pools', i, 'release']),
     ...checkAddresses(pool, ['pools', i]),
+    ...(pool.dedicatedTo ?? []).flatMap((id, j) => pointsAt('tenant', id, tenantIds, ['pools', i, 'dedicatedTo', j])),
     ...checkProfile(pool, ['pools', i, 'backend', 'profile']),
   ])
   const ids = pools.map((pool, i) => ({

@@ -135,6 +135,13 @@ export const PoolSchema = item(
       { default: 1, description: 'How many simulated engines, or the addresses of the engines.' },
     ),
     limit: LimitSchema,
+    dedicatedTo: Type.Optional(
+      Type.Array(name('A tenant\u2019s id.'), {
+        minItems: 1,
+        maxItems: 10_000,
+        description: 'Kept for these tenants, who then use no other pool of the model; for everybody if absent.',
+      }),
+    ),
   },
   'Replicas of one release in one region.',
 )

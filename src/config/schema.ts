@@ -6,6 +6,7 @@ import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
+import { RoutingSchema } from './schema-routing.ts'
 import { SloSchema, TenantSchema } from './schema-tenants.ts'
 
 /**
@@ -189,6 +190,7 @@ export const ConfigSchema = Type.Object(
     queue: QueueSchema,
     admission: AdmissionSchema,
     fairness: FairnessSchema,
+    routing: RoutingSchema,
     ladder: LadderSchema,
     limits: LimitsSchema,
     retrieval: RetrievalSchema,

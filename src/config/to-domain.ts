@@ -55,7 +55,7 @@ export function toPools(config: Config): PoolSetup[] {
       replicas.flatMap((replica, i) => (addresses[i] === undefined ? [] : [[replica.id, addresses[i]]])),
     )
     return {
-      pool: { id, model, releaseId, region, replicas },
+      pool: { id, model, releaseId, region, replicas, dedicatedTo: setup.dedicatedTo },
       backend: setup.backend,
       limit: setup.limit,
       urls,

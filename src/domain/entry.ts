@@ -2,6 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { RetrievalOutcome } from './corpus.ts'
 import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
+import type { Placement } from './placement.ts'
 import type { Band } from './tenant.ts'
 
 /**
@@ -75,6 +76,8 @@ export interface Granted extends Stamp {
   readonly attempt: number
   readonly waitedUs: number
   readonly because: string
+  /** The numbers behind the choice of the replica. */
+  readonly placement?: Placement | undefined
 }
 
 /** One try at one replica is over; a ticket may have more than one. */

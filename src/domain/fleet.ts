@@ -47,6 +47,8 @@ export interface Pool {
   readonly releaseId: string
   readonly region: string
   readonly replicas: readonly Replica[]
+  /** Tenants that it is kept for; undefined when it is for everybody. */
+  readonly dedicatedTo?: readonly string[] | undefined
 }
 
 /** One turn's hold on a replica: granted once, returned once (law L2). */

@@ -43,6 +43,8 @@ export interface Request {
   readonly segments: readonly Segment[]
   /** Names of the prompt's leading blocks, chained and salted with the tenant, for routing by prefix. */
   readonly prefixHashes: readonly number[]
+  /** Names the conversation that it belongs to, salted with the tenant; undefined when the client did not say. */
+  readonly sessionHash?: number
   /** What the client will take at most, per choice; undefined when it did not say. */
   readonly outputTokensMax: number | undefined
   /** How many answers to the same prompt (`n`). */

@@ -20,6 +20,7 @@ const rules = {
   promptTokensMax: undefined,
   passagesDefault: 4,
   passagesMax: 20,
+  salt: 'secret',
   estimateTokens: (text: string) => Math.ceil(text.length / 4),
 }
 
@@ -53,4 +54,34 @@ it('clamps what a client wishes to what its tenant may have', () => {
     band: 'offline',
     deadlineAt: 251_000,
   })
+})
+
+it('names blocks differently in every process, and sessions alike', () => {
+  const asked = (salt: string) => {
+    const caller = { tenant: makeTenant('a'), key: makeKey('k', 'a') }
+    const body = { model: 'm', messages: [{ role: 'user' as const, content: STORY }], user: 'ann' }
+    const result = toRequest({ id: 'r', kind: 'chat', body, headers: {}, caller, now: 1 }, { ...rules, salt })
+    if (result.kind !== 'ok') throw new Error(result.fault.error.message)
+    return result.request
+  }
+  const [one, other] = [asked('one'), asked('other')]
+  expect(other.prefixHashes.filter((hash) => one.prefixHashes.includes(hash))).toEqual([])
+  expect(other.sessionHash).toBe(one.sessionHash)
+})
+
+it('takes the most exact name of a session, and keeps tenants apart', () => {
+  const session = (tenantId: string, headers: Record<string, string>, more: Record<string, string> = {}) => {
+    const caller = { tenant: makeTenant(tenantId), key: makeKey('k', tenantId) }
+    const body = { model: 'm', messages: [{ role: 'user' as const, content: 'hi' }], ...more }
+    const result = toRequest({ id: 'r', kind: 'chat', body, headers, caller, now: 1 }, rules)
+    return result.kind === 'ok' ? result.request.sessionHash : 'fault'
+  }
+  expect(session('a', {})).toBeUndefined()
+  const s = session('a', { 'x-session-id': 's' }, { prompt_cache_key: 'p', safety_identifier: 'i', user: 'u' })
+  const p = session('a', {}, { prompt_cache_key: 'p', safety_identifier: 'i', user: 'u' })
+  const i = session('a', {}, { safety_identifier: 'i', user: 'u' })
+  const u = session('a', {}, { user: 'u' })
+  expect(new Set([s, p, i, u]).size).toBe(4)
+  expect(session('a', { 'x-session-id': 's' })).toBe(s)
+  expect(session('b', { 'x-session-id': 's' })).not.toBe(s)
 })

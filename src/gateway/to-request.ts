@@ -31,6 +31,8 @@ export interface RequestRules {
   /** Passages for a request that does not say how many, and the most that any may have. */
   readonly passagesDefault: number
   readonly passagesMax: number
+  /** A secret of this process: block names of two processes, or guessed ones, say nothing. */
+  readonly salt: string
 }
 
 export type Read =
@@ -82,6 +84,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     return fault(`Invalid '${param}': passages are for chat completions only.`, param, 'unsupported_parameter')
   }
   const wishes = readWishes(asked)
+  const session = sessionHash(asked)
   const slo = sloFor(caller.tenant, wishes.ttftMs)
   const request: Request = {
     id: asked.id,
@@ -90,7 +93,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     kind: asked.kind,
     model: known.model.name,
     segments,
-    prefixHashes: prefixHashes(`${caller.tenant.id}\u0000${known.model.name}`, texts),
+    prefixHashes: prefixHashes(`${rules.salt}\u0000${caller.tenant.id}\u0000${known.model.name}`, texts),
     outputTokensMax: outputBound(body),
     choiceCount,
     isStreamed: body.stream === true,
@@ -100,6 +103,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     arrivedAt: asked.now,
     deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
     text: { body: body as Readonly<Record<string, unknown>> },
+    ...(session !== undefined && { sessionHash: session }),
     ...(retrieval !== undefined && { retrieval }),
   }
   return { kind: 'ok', request }
@@ -111,8 +115,8 @@ const CHARACTERS_PER_BLOCK = 64
 const PREFIX_BLOCKS_MAX = 128
 
 /**
- * Names of the prompt's leading blocks, each chained to the one before and salted, so that equal text of two tenants has
- * different names (law L13). They guess at the engine's own blocks, from characters instead of tokens: good enough to
+ * Names of the prompt's leading blocks, each chained to the one before and salted with the process's secret and the
+ * tenant, so that equal text of two tenants has different names (law L13). They guess at the engine's own blocks, from characters instead of tokens: good enough to
  * send a conversation to the replica that has read its beginning.
  */
 function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
@@ -131,6 +135,22 @@ function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
     }
   }
   return hashes
+}
+
+/** Longer names of sessions are cut: nobody needs more, and we do not hash megabytes. */
+const SESSION_CHARACTERS_MAX = 256
+
+/**
+ * Which conversation is it part of? What the client says most exactly: a session, the key of its cached prompt, its user.
+ * Salted with the tenant, so that two tenants' users of one name are two (law L13); and with nothing else, so that every
+ * process and every restart finds the same.
+ */
+function sessionHash({ body, headers, caller }: Asked): number | undefined {
+  const named =
+    text(headers['x-session-id']) || body.prompt_cache_key || body.safety_identifier || body.user || undefined
+  return named === undefined
+    ? undefined
+    : fnv1a32(`${caller.tenant.id}\u0000session\u0000${named.slice(0, SESSION_CHARACTERS_MAX)}`)
 }
 
 function toSegment(text: SegmentText, model: string, rules: RequestRules): Segment {

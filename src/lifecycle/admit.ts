@@ -61,6 +61,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     expiresAt: Math.min(request.deadlineAt, now + waitUsMax),
     isReady: request.retrieval === undefined,
     prefixHashes: request.prefixHashes,
+    ...(request.sessionHash !== undefined && { sessionHash: request.sessionHash }),
   })
   if (noPlace !== undefined) {
     ticket.admittedAt = undefined

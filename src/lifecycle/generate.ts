@@ -27,6 +27,7 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
   const replicaId = lease.replica.id
   ticket.replicaId = replicaId
   const waitedUs = grantedAt - (ticket.admittedAt ?? request.arrivedAt)
+  const { because, placement } = turn
   journal.record({
     kind: 'granted',
     at: grantedAt,
@@ -35,7 +36,8 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
     replicaId,
     attempt,
     waitedUs,
-    because: turn.because,
+    because,
+    placement,
   })
 
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
@@ -45,7 +47,6 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
     ticket.lease = undefined
     platform.turnstile.giveBack(lease, measure(platform, ticket, ending))
     learnFromAttempt(platform, ticket, lease, ending)
-    const because = becauseOf(ending)
     journal.record({
       kind: 'attempt-ended',
       at: clock.now(),
@@ -53,7 +54,7 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
       replicaId,
       attempt,
       ending: ending.kind,
-      because,
+      because: becauseOf(ending),
     })
   }
   return ending

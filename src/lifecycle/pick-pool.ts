@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import { fnv1a32 } from '../base/rng.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import { choosePool, type PoolOption } from '../policy/routing/choose-pool.ts'
 import { type Policies, type PoolPolicies, shareOf } from './policies.ts'
@@ -15,8 +16,8 @@ export function pickPool(
   releaseId: string,
 ): PoolPolicies | undefined {
   const pools = policies.poolsByRelease.get(releaseId)
-  if (pools === undefined || pools.length <= 1) return pools?.[0]
-  const ask = { tenantId: request.tenant.id, hops: 0, random: policies.jitter() }
+  if (pools === undefined || (pools.length === 1 && pools[0]?.pool.dedicatedTo === undefined)) return pools?.[0]
+  const ask = { tenantId: request.tenant.id, hops: 0, random: fnv1a32(request.id) / 2 ** 32 }
   const options = pools.map((pool) => optionOf(policies, now, request, pool))
   const chosen = choosePool(now, ask, options)
   return chosen === undefined ? undefined : policies.poolsById.get(chosen.option.poolId)
@@ -42,5 +43,6 @@ function optionOf(policies: Policies, now: Instant, request: Request, known: Poo
     ttftUs: waitUs + speed.prefillUs(promptTokens, 0),
     roundTripUs: 0,
     isShedding: shedding.isShed,
+    ...(pool.dedicatedTo !== undefined && { dedicatedTo: pool.dedicatedTo }),
   }
 }

@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
+import type { Placement } from '../domain/placement.ts'
 import { type Estimate, meanCostOf } from '../domain/plan.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
@@ -18,7 +19,12 @@ import type { Ticket } from './ticket.ts'
  * A ticket that was granted a turn owns a lease from then on; whoever awaits `takeTurn` must give it back.
  */
 export type Turn =
-  | { readonly kind: 'granted'; readonly lease: Lease; readonly because: string }
+  | {
+      readonly kind: 'granted'
+      readonly lease: Lease
+      readonly because: string
+      readonly placement?: Placement | undefined
+    }
   | { readonly kind: 'expired' | 'evicted'; readonly because: string }
   | { readonly kind: 'cancelled'; readonly because: string }
 

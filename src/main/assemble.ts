@@ -26,6 +26,7 @@ import { OutputLengths } from '../policy/planning/output-length.ts'
 import { TokenRatio } from '../policy/planning/token-ratio.ts'
 import { Health } from '../policy/routing/health.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
+import { PrefixIndex } from '../policy/routing/prefix-index.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { type PoolSpeed, speedOfEngine, speedUnknown } from './pool-speed.ts'
 
@@ -39,13 +40,15 @@ export interface Parts {
   readonly backends: Backends
   /** Nothing is ever found if absent. */
   readonly retriever?: Retriever
+  /** A secret of the process for its index of prefixes; simulations have none, so that they repeat. */
+  readonly prefixSalt?: number
 }
 
 export function assemble(config: Config, parts: Parts): Platform {
   const setups = toPools(config)
   const now = parts.clock.now()
   const pools = setups.map((setup) => ({ setup, speed: speedOf(config, setup, COST_DEFAULTS.outputWeight) }))
-  const policies = makePolicies(config, pools, now)
+  const policies = makePolicies(config, pools, { now, prefixSalt: parts.prefixSalt ?? 0 })
   // Any tenant may come to any pool, so the tightest promise holds.
   const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
   for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
@@ -67,17 +70,26 @@ const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
 }
 
+interface Circumstances {
+  readonly now: Instant
+  readonly prefixSalt: number
+}
+
 interface KnownPool {
   readonly setup: PoolSetup
   readonly speed: PoolSpeed
 }
 
-function makePolicies(config: Config, known: readonly KnownPool[], now: Instant): Policies {
+function makePolicies(config: Config, known: readonly KnownPool[], { now, prefixSalt }: Circumstances): Policies {
   const { outputWeight } = COST_DEFAULTS
   const pools = known.map((pool) => makePool(pool, now))
   const models = toModels(config)
   const rng = Rng.stream(config.seed, 'retry-jitter')
-  const placer = new RoutingPlacer({ rng: Rng.stream(config.seed, 'routing') })
+  const placer = new RoutingPlacer({
+    rng: Rng.stream(config.seed, 'routing'),
+    options: config.routing,
+    index: new PrefixIndex({ salt: prefixSalt }),
+  })
   const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
   return {
     mode: config.admission.mode,

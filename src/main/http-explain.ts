@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import type { Entry, Settled } from '../domain/entry.ts'
+import type { Placement } from '../domain/placement.ts'
 
 /** A ticket's story, asked of the running server and told line by line. */
 export interface Story {
@@ -57,7 +58,7 @@ function tell(entry: Entry): string {
         `first token ${ms(entry.predictedTtftUs)}, end ${ms(entry.predictedFinishUs)}`
       )
     case 'granted':
-      return `turn ${entry.attempt} at ${entry.replicaId} after ${ms(entry.waitedUs)}: ${entry.because}`
+      return `turn ${entry.attempt} at ${entry.replicaId} after ${ms(entry.waitedUs)}: ${entry.because}${tellPlacement(entry.placement)}`
     case 'attempt-ended':
       return `attempt ${entry.attempt} at ${entry.replicaId} ${entry.ending}: ${entry.because}`
     case 'settled':
@@ -67,6 +68,18 @@ function tell(entry: Entry): string {
     default:
       return entry.kind
   }
+}
+
+/** The parts in the order of the scorers; what counts for nothing is left out. */
+function tellPlacement(placement: Placement | undefined): string {
+  if (placement === undefined) return ''
+  const { partsUs, cachedTokens, aheadUs, roomCount, scoredCount } = placement
+  const parts = Object.entries(partsUs).filter(([, us]) => Math.abs(us) >= 500)
+  const predicted = parts.map(([name, us]) => `${name} ${ms(us)}`).join(' + ')
+  const held = cachedTokens > 0 ? `, ${cachedTokens} prompt tokens held` : ''
+  const ahead = aheadUs === undefined ? '' : `, ${ms(aheadUs)} ahead of the next`
+  const scored = scoredCount < roomCount ? ` (${scoredCount} scored)` : ''
+  return ` [${predicted || 'nothing to wait for'}${held}${ahead}; ${roomCount} with room${scored}]`
 }
 
 function tellEnd(entry: Settled): string {

@@ -12,6 +12,9 @@ export function makeRequestIds(): () => string {
   return () => `req_${makeId()}`
 }
 
+/** 32 bits for the index of prefixes: nobody outside can say which names meet in it. */
+export const makePrefixSalt = (): number => randomFillSync(new Uint32Array(1))[0] as number
+
 export function makeIds(): () => string {
   const page = Buffer.alloc(PAGE_BYTES)
   let at = PAGE_BYTES

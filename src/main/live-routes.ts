@@ -16,6 +16,7 @@ import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import type { LiveBackends } from './live-backends.ts'
+import { makeIds } from './live-ids.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
 
 /** Everything that the front door answers, except `/metrics`, which may have a listener of its own. */
@@ -36,7 +37,8 @@ export function liveRoutes(parts: RouteParts): Route[] {
   )
   const { choicesMax, promptTokensMax } = config.limits
   const { passagesDefault, passagesMax } = config.retrieval
-  const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax }
+  const salt = makeIds()()
+  const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax, salt }
   const { bodyBytesMax } = config.server
   return [
     ...generateRoutes({

@@ -13,7 +13,7 @@ import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
 import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
-import { makeRequestIds } from './live-ids.ts'
+import { makePrefixSalt, makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
 import { logFormat, logLevel } from './log-options.ts'
@@ -49,7 +49,13 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   const { journal, metrics } = telemetry
   const backends = await makeLiveBackends(config, clock)
   const retrieval = await makeLiveRetrieval(config, { clock, journal, complain: io.err })
-  const platform = assemble(config, { clock, journal, backends, retriever: retrieval.retriever })
+  const platform = assemble(config, {
+    clock,
+    journal,
+    backends,
+    retriever: retrieval.retriever,
+    prefixSalt: makePrefixSalt(),
+  })
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 

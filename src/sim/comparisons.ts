@@ -11,6 +11,8 @@
  *   gradient     first come, first served, behind a limit that is learned from latency
  *   no-ladder    everything on but degradation
  *   strict       strict priority by band and bid
+ *   in-turn      everything on, but replicas are used in turn
+ *   fewest       everything on, but the replica with fewest requests is used
  */
 export const COMPARISONS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   spillway: {},
@@ -20,6 +22,8 @@ export const COMPARISONS: Readonly<Record<string, Readonly<Record<string, unknow
   'round-robin': unguarded('round-robin'),
   fifo: unguarded('fifo'),
   strict: unguarded('strict-priority'),
+  'in-turn': { 'platform.routing.rule': 'round-robin' },
+  fewest: { 'platform.routing.rule': 'fewest-requests' },
   bounded: { ...unguarded('fifo'), 'platform.queue.requestsMax': 64 },
   gradient: { ...unguarded('fifo'), 'platform.pools.0.limit': { kind: 'gradient' } },
 }

@@ -99,7 +99,8 @@ export class TurnGiver {
     const lease = this.#book.grant(pool, head, room)
     pool.sync(head.lane)
     pool.refreshOpen(room)
-    this.#effects.push({ kind: 'granted', ticketId: head.ticketId, lease, because: this.#placer.because })
+    const { because, placement } = this.#placer
+    this.#effects.push({ kind: 'granted', ticketId: head.ticketId, lease, because, placement })
   }
 
   #place(now: number, pool: PoolState, head: Candidate): ReplicaRoom | undefined {

@@ -1,4 +1,5 @@
 import type { Lease } from '../../domain/fleet.ts'
+import type { Placement } from '../../domain/placement.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import type { Band, Key, Tenant } from '../../domain/tenant.ts'
 
@@ -53,6 +54,7 @@ export interface Granted {
   readonly ticketId: string
   readonly lease: Lease
   readonly because: string
+  readonly placement?: Placement | undefined
 }
 
 export interface Expired {

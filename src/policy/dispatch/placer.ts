@@ -1,3 +1,4 @@
+import type { Placement } from '../../domain/placement.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
@@ -7,8 +8,9 @@ import type { ReplicaRoom } from './replica-room.ts'
  */
 export interface Placer {
   choose(now: number, ask: Ask, rooms: readonly ReplicaRoom[]): ReplicaRoom
-  /** Why the last choice was made. */
+  /** Why the last choice was made, and the numbers behind it where there are any. */
   readonly because: string
+  readonly placement?: Placement | undefined
 }
 
 export interface Ask {

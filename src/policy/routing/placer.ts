@@ -1,5 +1,8 @@
 import type { Rng } from '../../base/rng.ts'
+import type { Placement } from '../../domain/placement.ts'
 import { FILTERS } from './filters/filters.ts'
+import { becauseOf } from './placement-reason.ts'
+import { makePlainRule, type PlainRule, type RoutingRule } from './plain-rules.ts'
 import { PrefixIndex } from './prefix-index.ts'
 import { type AttemptPace, ReplicaBook } from './replica-book.ts'
 import type { Filter, Learned, PlacementAsk, RoomView, Scene, Scorer } from './room-view.ts'
@@ -30,6 +33,7 @@ import { SCORERS, type ScorerName, type ScorerWeights, WEIGHT_DEFAULTS } from '.
  * 150 ms. a is chosen, "holds the prompt's prefix". With 120 ms of reading ahead at a, b is.
  */
 export const PLACER_DEFAULTS = {
+  rule: 'soonest-first-token' as RoutingRule,
   weights: WEIGHT_DEFAULTS,
   /** Tokens that one prefix hash names: an engine's block. */
   blockTokens: 16,
@@ -46,6 +50,7 @@ export const PLACER_DEFAULTS = {
 }
 
 export interface PlacerOptions {
+  readonly rule: RoutingRule
   readonly weights: ScorerWeights
   readonly blockTokens: number
   readonly prefillUsPerToken: number
@@ -68,7 +73,7 @@ export interface PlacerParts {
 export interface ScoreCard {
   readonly replicaId: string
   readonly totalUs: number
-  readonly parts: Readonly<Record<ScorerName, number>>
+  readonly parts: Readonly<Record<string, number>>
 }
 
 export class RoutingPlacer {
@@ -83,11 +88,15 @@ export class RoutingPlacer {
   /** By index slot, the blocks of the ticket's prompt that are held there: filled and cleared within a choice. */
   #heldBlocks: Uint32Array = new Uint32Array(64)
   #holderCount = 0
+  readonly #plain: PlainRule | undefined
   #because = 'soonest first token'
+  #placement: Placement | undefined
+  #aheadUs: number | undefined
 
   constructor(parts: PlacerParts) {
     this.#options = { ...PLACER_DEFAULTS, ...parts.options }
     this.#rng = parts.rng
+    this.#plain = makePlainRule(this.#options.rule)
     this.#index = parts.index ?? new PrefixIndex()
     this.#book = new ReplicaBook(this.#index, this.#options.blockTokens, parts.distanceUs ?? (() => 0))
     this.#scorers = (Object.keys(SCORERS) as ScorerName[])
@@ -108,14 +117,29 @@ export class RoutingPlacer {
     return this.#because
   }
 
+  /** The numbers behind the last choice; none when a plain rule made it. */
+  get placement(): Placement | undefined {
+    return this.#placement
+  }
+
   /** Every room given has space for the ticket, and there is at least one. */
   choose<R extends RoomView>(now: number, ask: PlacementAsk, rooms: readonly R[]): R {
+    if (this.#plain !== undefined) return this.#choosePlainly(this.#plain, rooms)
     this.#look(now, ask, rooms)
     const isSampled = rooms.length > this.#options.sampleAbove
-    const best = this.#best(this.#filtered(isSampled ? this.#sample(rooms) : rooms))
+    const scored = this.#filtered(isSampled ? this.#sample(rooms) : rooms)
+    const best = this.#best(scored)
     const learned = this.#book.of(best)
-    const cachedTokens = this.#claimOf(best, learned)
-    this.#because = becauseOf(rooms.length, cachedTokens, this.#isHome(learned), isSampled)
+    const partsUs = this.#partsOf(best, learned)
+    const { cachedTokens, isSessionHome } = this.#scene
+    this.#because = becauseOf(rooms.length, cachedTokens, isSessionHome, isSampled)
+    this.#placement = {
+      roomCount: rooms.length,
+      scoredCount: scored.length,
+      cachedTokens,
+      partsUs,
+      aheadUs: this.#aheadUs,
+    }
     this.#forgetHolders()
     this.#place(learned, cachedTokens)
     return best as R
@@ -126,11 +150,7 @@ export class RoutingPlacer {
     this.#look(now, ask, rooms)
     const cards = rooms.map((room) => {
       const learned = this.#book.of(room)
-      const totalUs = this.#score(room, learned)
-      const parts = Object.fromEntries(
-        this.#scorers.map(([name, score, weight]) => [name, weight * score(this.#scene, room, learned)]),
-      ) as Record<ScorerName, number>
-      return { replicaId: room.replica.id, totalUs, parts }
+      return { replicaId: room.replica.id, totalUs: this.#score(room, learned), parts: this.#partsOf(room, learned) }
     })
     this.#forgetHolders()
     return cards.sort((a, b) => a.totalUs - b.totalUs)
@@ -152,6 +172,7 @@ export class RoutingPlacer {
 
   /** Tokens of this prompt that the best holder has: what planning may count as cached. */
   cachedTokens(now: number, ask: Pick<PlacementAsk, 'prefixHashes' | 'estimate'>): number {
+    if (this.#plain !== undefined) return 0
     const { count, blocks } = this.#index.match(now, ask.prefixHashes ?? [])
     let most = 0
     for (let i = 0; i < count; i++) most = Math.max(most, blocks[i] as number)
@@ -215,17 +236,26 @@ export class RoutingPlacer {
     return left
   }
 
+  #choosePlainly<R extends RoomView>(plain: PlainRule, rooms: readonly R[]): R {
+    this.#because = plain.because
+    return plain.choose(rooms)
+  }
+
   #best(rooms: readonly RoomView[]): RoomView {
     let best = rooms[0] as RoomView
     let bestUs = Number.POSITIVE_INFINITY
+    let nextUs = Number.POSITIVE_INFINITY
     for (let i = 0; i < rooms.length; i++) {
       const room = rooms[i] as RoomView
       const us = this.#score(room, this.#book.of(room))
       if (us < bestUs || (us === bestUs && room.ordinal < best.ordinal)) {
+        // A sample may hold one replica twice: it is not ahead of itself.
+        if (room !== best) nextUs = bestUs
         best = room
         bestUs = us
-      }
+      } else if (us < nextUs && room !== best) nextUs = us
     }
+    this.#aheadUs = nextUs === Number.POSITIVE_INFINITY ? undefined : nextUs - bestUs
     return best
   }
 
@@ -236,6 +266,16 @@ export class RoutingPlacer {
     let us = 0
     for (const [, score, weight] of this.#scorers) us += weight * score(scene, room, learned)
     return us
+  }
+
+  /** The score part by part; sets the scene for this replica. */
+  #partsOf(room: RoomView, learned: Learned): Record<string, number> {
+    const scene = this.#scene
+    scene.cachedTokens = this.#claimOf(room, learned)
+    scene.isSessionHome = this.#isHome(learned)
+    const parts: Record<string, number> = {}
+    for (const [name, score, weight] of this.#scorers) parts[name] = Math.round(weight * score(scene, room, learned))
+    return parts
   }
 
   /** Tokens of the prompt that the replica holds, unless it is too crowded for that to count. */
@@ -271,12 +311,4 @@ function grown(array: Uint32Array, slot: number): Uint32Array {
   const wider = new Uint32Array(2 ** (32 - Math.clz32(slot)))
   wider.set(array)
   return wider
-}
-
-/** Constant strings: saying why allocates nothing. */
-function becauseOf(roomCount: number, cachedTokens: number, isHome: boolean, isSampled: boolean): string {
-  if (roomCount === 1) return 'the only replica with room'
-  if (cachedTokens > 0) return 'soonest first token: it holds the beginning of the prompt'
-  if (isHome) return 'soonest first token: the session was here before'
-  return isSampled ? 'soonest first token of a sample' : 'soonest first token'
 }

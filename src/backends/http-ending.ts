@@ -48,7 +48,7 @@ export function endingOf(answer: ErrorAnswer): Ending {
 function rejected({ json, redact }: ErrorAnswer, because: string): Refusal {
   const words = errorMessage(json)
   const said = words === undefined ? undefined : redact(words).replaceAll(/\s+/g, ' ').slice(0, SAID_LENGTH_MAX)
-  const param = errorParam(json)
+  const param = paramOf(json, redact)
   return {
     code: 'replica-rejected-request',
     because,
@@ -58,6 +58,14 @@ function rejected({ json, redact }: ErrorAnswer, because: string): Refusal {
     ...(param === undefined ? {} : { param }),
   }
 }
+
+/** A name like `messages[0].content`; anything else in its place is not told on. */
+function paramOf(json: unknown, redact: ErrorAnswer['redact']): string | undefined {
+  const param = errorParam(json)
+  return param !== undefined && PARAM_NAME.test(param) && redact(param) === param ? param : undefined
+}
+
+const PARAM_NAME = /^[\w.[\]-]{1,100}$/
 
 /** `retry-after-ms`, or `retry-after` in seconds or as a date. */
 export function retryAfterSeconds(headers: Readonly<Record<string, unknown>>, nowMs: number): number | undefined {

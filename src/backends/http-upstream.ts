@@ -9,8 +9,8 @@ export interface HttpUpstreamOptions {
   /** May have a path, which comes before every path that is asked for, and a query, which comes after. */
   readonly url: string
   readonly apiKey?: string | undefined
-  /** `bearer`: authorization header. `api-key`: as Azure wants it. Otherwise the name of a header. */
-  readonly auth?: 'bearer' | 'api-key' | { readonly header: string }
+  /** `bearer`: authorization header. `api-key`: as Azure wants it. `none`: no key is sent. Otherwise a header's name. */
+  readonly auth?: 'bearer' | 'api-key' | 'none' | { readonly header: string }
   readonly headers?: Readonly<Record<string, string>>
   readonly tls?: TlsOptions | undefined
   readonly connectTimeoutMs?: number
@@ -76,6 +76,11 @@ export class HttpUpstream {
     return `${this.#basePath}${path}${this.#query}`
   }
 
+  /** From the server's root, with the address's own query. */
+  rooted(path: string): string {
+    return `${path}${this.#query}`
+  }
+
   headers(...more: string[]): string[] {
     return [...this.#headers, ...more]
   }
@@ -96,7 +101,7 @@ function makeHeaders(options: HttpUpstreamOptions, url: URL): { headers: string[
   const headers = ['content-type', 'application/json']
   const secrets: string[] = []
   const { apiKey, auth = 'bearer' } = options
-  if (apiKey !== undefined) {
+  if (apiKey !== undefined && auth !== 'none') {
     if (auth === 'bearer') headers.push('authorization', `Bearer ${apiKey}`)
     else headers.push(auth === 'api-key' ? auth : auth.header, apiKey)
     secrets.push(apiKey)

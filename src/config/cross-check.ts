@@ -157,8 +157,23 @@ function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[
       text: `is ${replicas}, but backend.url is one address. List the addresses under replicas`,
     })
   }
-  if (backend.apiKey !== undefined && backend.apiKeyEnv !== undefined) {
-    problems.push({ path: [...path, 'backend', 'apiKey'], text: 'and apiKeyEnv are both set. Keep apiKeyEnv' })
+  return [...problems, ...checkTrust(backend, [...path, 'backend'])]
+}
+
+function checkTrust(backend: Exclude<PoolConfig['backend'], { kind: 'simulated' }>, path: Path): Problem[] {
+  const { apiKey, apiKeyEnv, auth, tls } = backend
+  const problems: Problem[] = []
+  if (apiKey !== undefined && apiKeyEnv !== undefined) {
+    problems.push({ path: [...path, 'apiKey'], text: 'and apiKeyEnv are both set. Keep apiKeyEnv' })
+  }
+  if (auth === 'none' && (apiKey ?? apiKeyEnv) !== undefined) {
+    problems.push({ path: [...path, 'auth'], text: 'is "none", but a key is given. Remove one of them' })
+  }
+  if ((tls?.certFile === undefined) !== (tls?.keyFile === undefined)) {
+    problems.push({
+      path: [...path, 'tls'],
+      text: 'has a certificate without its key, or the other way round. Give both',
+    })
   }
   return problems
 }

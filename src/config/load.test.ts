@@ -133,7 +133,7 @@ describe('a problem is one line: where, what, what to do', () => {
     [
       'backend without kind',
       pool('    backend: { url: "http://a:1/v1" }'),
-      's.yaml:5: pools[0].backend has no "kind". Add "kind: simulated" or "kind: http-openai".',
+      's.yaml:5: pools[0].backend has no "kind". Add "kind: simulated" or "kind: http-openai" or "kind: http-oip".',
     ],
     [
       'setting of another kind',

@@ -113,7 +113,7 @@ function withUpstreamKeys(
   const problems: Problem[] = []
   const pools = settings.pools.map((pool, i) => {
     const { backend } = pool
-    if (backend.kind !== 'http-openai' || backend.apiKeyEnv === undefined) return pool
+    if (backend.kind === 'simulated' || backend.apiKeyEnv === undefined) return pool
     const apiKey = env[backend.apiKeyEnv]
     if (apiKey) return { ...pool, backend: { ...backend, apiKey } }
     const text = `is ${show(backend.apiKeyEnv)}, but no such variable is set. Set it, or remove this line`

@@ -38,3 +38,5 @@ export const port = (options: SettingOptions & { default?: number }) =>
 
 export const weight = (description: string) =>
   Type.Number({ default: 1, exclusiveMinimum: 0, maximum: 1_000_000, description })
+
+export const httpUrl = (description: string) => Type.String({ pattern: '^https?://[^\\s/]+(/.*)?$', description })

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import * as defaults from './defaults.ts'
-import { count, durationMs, item, name } from './schema-fields.ts'
+import { BackendSchema } from './schema-backends.ts'
+import { count, httpUrl, item, name } from './schema-fields.ts'
 import { ReleaseSchema, RolloutSchema } from './schema-rollout.ts'
 
 /** What there is to run on: models (public names) and the pools of replicas that serve them. */
@@ -33,48 +34,6 @@ export const ModelSchema = item(
   },
   'A model that clients can ask for.',
 )
-
-const SimulatedBackendSchema = item(
-  {
-    kind: Type.Literal('simulated', { description: 'The built-in engine: real scheduling, simulated GPU.' }),
-    profile: Type.String({
-      default: defaults.PROFILE_SMALL,
-      minLength: 1,
-      description: 'The GPU and model size whose step times it follows.',
-    }),
-  },
-  'Simulated engines inside this process.',
-)
-
-const HttpOpenaiBackendSchema = item(
-  {
-    kind: Type.Literal('http-openai', { description: 'Any server that speaks the OpenAI API.' }),
-    url: Type.Optional(httpUrl('Address up to and including the version, as `http://gpu-1:8000/v1`.')),
-    apiKeyEnv: Type.Optional(
-      Type.String({
-        pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
-        description: 'Name of the environment variable that holds the upstream key.',
-      }),
-    ),
-    apiKey: Type.Optional(Type.String({ minLength: 1, description: 'The upstream key itself; prefer `apiKeyEnv`.' })),
-    headers: Type.Record(Type.String(), Type.String(), {
-      default: {},
-      description: 'Further headers for every upstream request.',
-    }),
-    upstreamModel: Type.Optional(
-      Type.String({ minLength: 1, description: 'The model name to send upstream, where it differs from ours.' }),
-    ),
-    timeoutMs: durationMs(defaults.UPSTREAM_TIMEOUT_MS, {
-      minimum: 1,
-      description: 'An upstream that sends nothing for this long is given up.',
-    }),
-  },
-  'Engines reached over HTTP.',
-)
-
-export const BackendSchema = Type.Union([SimulatedBackendSchema, HttpOpenaiBackendSchema], {
-  description: 'How to reach the pool\u2019s engines.',
-})
 
 const concurrencyMax = (description: string) => count(defaults.ENGINE_CONCURRENCY_MAX, { description })
 
@@ -145,7 +104,3 @@ export const PoolSchema = item(
   },
   'Replicas of one release in one region.',
 )
-
-function httpUrl(description: string) {
-  return Type.String({ pattern: '^https?://[^\\s/]+(/.*)?$', description })
-}

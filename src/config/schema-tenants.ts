@@ -13,6 +13,11 @@ export const SloSchema = item(
       description: 'Each next token within this many milliseconds, on average.',
     }),
     totalMs: durationMs(60_000, { minimum: 1, description: 'The whole answer within this many milliseconds.' }),
+    cutOff: Type.Boolean({
+      default: false,
+      description:
+        'End answers that are still running after `totalMs`. Otherwise a late answer goes on, unless its client set a deadline of its own.',
+    }),
   },
   'A latency promise.',
 )

@@ -65,7 +65,7 @@ export function toPools(config: Config): PoolSetup[] {
 
 function addressesOf({ backend, replicas }: PoolConfig): readonly (string | undefined)[] {
   if (typeof replicas !== 'number') return replicas
-  return Array.from({ length: replicas }, () => (backend.kind === 'http-openai' ? backend.url : undefined))
+  return Array.from({ length: replicas }, () => (backend.kind === 'simulated' ? undefined : backend.url))
 }
 
 export function toTenants(config: Config): Tenant[] {
@@ -104,8 +104,9 @@ export function toKeys(config: Config): KeySetup[] {
   )
 }
 
-function toSlo({ name, ttftMs, interTokenMs, totalMs }: SloConfig): Slo {
-  return { name, ttftUs: msToUs(ttftMs), interTokenUs: msToUs(interTokenMs), totalUs: msToUs(totalMs) }
+function toSlo({ name, ttftMs, interTokenMs, totalMs, cutOff }: SloConfig): Slo {
+  const promise = { name, ttftUs: msToUs(ttftMs), interTokenUs: msToUs(interTokenMs), totalUs: msToUs(totalMs) }
+  return cutOff ? { ...promise, isCutOff: true } : promise
 }
 
 function toAllowance({ requests, tokens, concurrencyMax }: TenantConfig['allowance']): Allowance {

@@ -56,6 +56,8 @@ export interface Request {
   readonly arrivedAt: Instant
   /** After this instant the answer is worth nothing to the client. */
   readonly deadlineAt: Instant
+  /** A running answer ends at the deadline too; else only waiting does, and a late answer goes on. */
+  readonly isCutOff?: boolean
   readonly text: RequestText | undefined
   readonly retrieval?: RetrievalWish
 }

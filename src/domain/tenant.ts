@@ -14,6 +14,8 @@ export interface Slo {
   readonly ttftUs: number
   readonly interTokenUs: number
   readonly totalUs: number
+  /** A running answer ends when the time for the whole is over; else it may be late. */
+  readonly isCutOff?: boolean
 }
 
 /** A rate with a burst: what a token bucket needs to know. */

@@ -28,6 +28,11 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = {
   'unknown-model': { status: 404, param: 'model', advice: 'GET /v1/models lists what there is.' },
   'fits-no-replica': { advice: 'Shorten the prompt or ask for fewer tokens.' },
   'expired-on-arrival': { param: 'spillway.deadline_ms', advice: 'Allow more time.' },
+  'deadline-passed': {
+    status: 504,
+    param: 'spillway.deadline_ms',
+    advice: 'Allow more time, ask for less, or send spillway.cut_off: false to get late answers whole.',
+  },
   'lane-full': { advice: 'You have too many requests waiting; come back after the time in Retry-After.' },
   'lane-work-full': { advice: 'You have too much work waiting; come back after the time in Retry-After.' },
   'queue-full': { advice: COME_BACK },

@@ -85,3 +85,11 @@ it('takes the most exact name of a session, and keeps tenants apart', () => {
   expect(session('a', { 'x-session-id': 's' })).toBe(s)
   expect(session('b', { 'x-session-id': 's' })).not.toBe(s)
 })
+
+it('ends a running answer at a deadline that the client set, unless it says otherwise', () => {
+  const cutOff = (headers: Record<string, string>) => read('a', 'hi', headers).isCutOff ?? false
+  expect(cutOff({})).toBe(false)
+  expect(cutOff({ 'x-spillway-deadline-ms': '250' })).toBe(true)
+  expect(cutOff({ 'x-spillway-deadline-ms': '250', 'x-spillway-cut-off': 'false' })).toBe(false)
+  expect(cutOff({ 'x-spillway-cut-off': 'true' })).toBe(true)
+})

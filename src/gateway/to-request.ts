@@ -105,6 +105,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     text: { body: body as Readonly<Record<string, unknown>> },
     ...(session !== undefined && { sessionHash: session }),
     ...(retrieval !== undefined && { retrieval }),
+    ...((wishes.isCutOff ?? slo.isCutOff) === true && { isCutOff: true }),
   }
   return { kind: 'ok', request }
 }
@@ -179,6 +180,7 @@ function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel):
 
 interface Wishes {
   readonly deadlineMs: number | undefined
+  readonly isCutOff: boolean | undefined
   readonly ttftMs: number | undefined
   readonly bid: number | undefined
   readonly band: string | undefined
@@ -187,8 +189,11 @@ interface Wishes {
 /** The body's `spillway` object, then our headers, then what other systems' clients already send. */
 function readWishes({ body, headers }: Asked): Wishes {
   const ours = body.spillway ?? undefined
+  const deadlineMs = ours?.deadline_ms ?? positive(headers['x-spillway-deadline-ms'])
   return {
-    deadlineMs: ours?.deadline_ms ?? positive(headers['x-spillway-deadline-ms']),
+    deadlineMs,
+    // Whoever sets a deadline means it; a promise of ours that we break is no reason to break the answer too.
+    isCutOff: ours?.cut_off ?? yesOrNo(headers['x-spillway-cut-off']) ?? (deadlineMs === undefined ? undefined : true),
     ttftMs: ours?.ttft_ms ?? positive(headers['x-spillway-ttft-ms']) ?? positive(headers['x-slo-ttft-ms']),
     // vLLM's priority runs the other way: lower goes sooner.
     bid:
@@ -219,6 +224,10 @@ const text = (header: string | string[] | undefined): string | undefined =>
 function finite(header: string | string[] | undefined): number | undefined {
   const number = Number(text(header) ?? Number.NaN)
   return Number.isFinite(number) ? number : undefined
+}
+
+function yesOrNo(header: string | string[] | undefined): boolean | undefined {
+  return header === 'true' ? true : header === 'false' ? false : undefined
 }
 
 function positive(header: string | string[] | undefined): number | undefined {

@@ -1,4 +1,5 @@
 import { assert } from '../base/assert.ts'
+import type { Instant } from '../base/clock.ts'
 import { lighterPlan } from './admit.ts'
 import { learnFromAttempt, measure } from './learn.ts'
 import type { Platform } from './platform.ts'
@@ -40,10 +41,16 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
     placement,
   })
 
+  const forgetDeadline = request.isCutOff
+    ? clock.at(request.deadlineAt, () => cancellation.cancel('deadline-passed'))
+    : undefined
+  const firstTokenBy = firstTokenByOf(ticket, grantedAt)
+  const limit = firstTokenBy === undefined ? {} : { firstTokenBy }
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
-    ending = await backends.of(lease.replica).generate({ lease, request, plan, sink: relay, cancellation })
+    ending = await backends.of(lease.replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
   } finally {
+    forgetDeadline?.()
     ticket.lease = undefined
     platform.turnstile.giveBack(lease, measure(platform, ticket, ending))
     learnFromAttempt(platform, ticket, lease, ending)
@@ -58,6 +65,18 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
     })
   }
   return ending
+}
+
+/** Of the time left, for the first token: the other half is a second attempt's. */
+const FIRST_TOKEN_RATIO = 0.5
+/** Below this there is no time for a second attempt, and half of it would only cut off a first one. */
+const SPLIT_US_MIN = 2_000_000
+
+/** Until when a stream may be silent: as long as it likes when there is no attempt left after this one. */
+function firstTokenByOf({ request, attempts }: Ticket, now: Instant): Instant | undefined {
+  const leftUs = request.deadlineAt - now
+  if (!request.isStreamed || attempts >= ATTEMPTS_MAX || leftUs < SPLIT_US_MIN) return undefined
+  return now + Math.round(leftUs * FIRST_TOKEN_RATIO)
 }
 
 /** How often one ticket may be tried: the first time, and once more elsewhere. */

@@ -1,5 +1,5 @@
 import type { Cancellation } from '../base/cancellation.ts'
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Instant } from '../base/clock.ts'
 import type { Delta, Usage } from '../domain/delta.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { Lease, Replica } from '../domain/fleet.ts'
@@ -49,6 +49,8 @@ export interface Call {
   readonly plan: Plan
   readonly sink: DeltaSink
   readonly cancellation: Cancellation
+  /** An engine that has said nothing by then is given up, as lost: there is time for another one. */
+  readonly firstTokenBy?: Instant
 }
 
 export interface DeltaSink {

@@ -183,6 +183,49 @@ describe('a replica that does not deliver', () => {
   })
 })
 
+describe('an answer that is late', () => {
+  const slow = { deltas: 10, everyUs: 200_000, ending: finished(10).ending }
+
+  it('goes on when only our own promise is broken', async () => {
+    const { world } = await VirtualWorld.scripted([slow])
+    const { done } = world.serve({ outputTokensMax: 4, deadlineAt: world.virtual.now() + 1_000_000 })
+    await world.run()
+    expect(await done).toMatchObject({ outcome: 'completed', usage: { outputTokens: 10 } })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('ends at the deadline when that is hard: told so, counted as late, charged for what it got', async () => {
+    const { world, backend } = await VirtualWorld.scripted([slow])
+    const late = { outputTokensMax: 4, deadlineAt: world.virtual.now() + 1_000_000, isCutOff: true }
+    const { done, sink } = world.serve(late)
+    await world.run()
+    const settled = await done
+    expect(settled).toMatchObject({ outcome: 'expired', usage: { outputTokens: 4 }, attempts: 1 })
+    expect(settled.at - settled.arrivedAt).toBe(1_000_000)
+    expect(sink.refusal).toMatchObject({ code: 'deadline-passed', retryAfterUs: undefined })
+    expect(sink.isWellFormed).toBe(true)
+    expect(backend.openCount).toBe(0)
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('leaves no timer behind when it was in time', async () => {
+    const { world } = await VirtualWorld.scripted([finished(2)])
+    const { done } = world.serve({ isCutOff: true })
+    await world.run(world.virtual.now() + 10_000)
+    expect(await done).toMatchObject({ outcome: 'completed' })
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('may be silent for half of its time, and the last attempt for as long as it likes', async () => {
+    const { world, backend } = await VirtualWorld.scripted([lost(0), finished(2)], { replicas: 2 })
+    const startedAt = world.virtual.now()
+    const { done } = world.serve({ deadlineAt: startedAt + 60_000_000 })
+    await world.run()
+    await done
+    expect(backend.firstTokenBys).toEqual([startedAt + 30_000_000, undefined])
+  })
+})
+
 describe('something that should not happen', () => {
   it.each([
     ['before the first delta', 0],

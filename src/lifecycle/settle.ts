@@ -101,6 +101,7 @@ export function failed(platform: Platform, ticket: Ticket, error: unknown): Ende
 }
 
 function calledOff(because: string, usage: Usage): Ended {
+  if (because === 'deadline-passed') return cutOff(usage)
   if (because !== 'shutting-down') return { outcome: 'cancelled', because, refusal: undefined, usage }
   const refusal: Refusal = {
     code: 'shutting-down',
@@ -109,6 +110,13 @@ function calledOff(because: string, usage: Usage): Ended {
     retryAfterUs: 1_000_000,
   }
   return { outcome: 'failed', because, refusal, usage }
+}
+
+/** It was admitted to be in time and was not: the client is told, and calibration counts it as late. */
+function cutOff(usage: Usage): Ended {
+  const because = 'The answer was still running at its deadline.'
+  const refusal: Refusal = { code: 'deadline-passed', because, blame: 'platform', retryAfterUs: undefined }
+  return { outcome: 'expired', because, refusal, usage }
 }
 
 function usageSoFar(ticket: Ticket, unreportedTokens = 0): Usage {

@@ -1,17 +1,19 @@
 import { EngineDriver } from '../backends/engine-driver.ts'
-import { HTTP_OPENAI_DEFAULTS, HttpOpenAiBackend } from '../backends/http-openai.ts'
+import type { HttpOipBackend } from '../backends/http-oip.ts'
+import type { HttpOpenAiBackend } from '../backends/http-openai.ts'
 import { loadO200kTokenizer } from '../backends/o200k-tokenizer.ts'
 import { PromptReader } from '../backends/prompt-reader.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/schema.ts'
+import type { BackendConfig, Config } from '../config/schema.ts'
 import { type PoolSetup, toPools } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Engine } from '../engine/engine.ts'
 import type { ModelFeatures } from '../gateway/model-directory.ts'
 import type { Backend, Backends } from '../lifecycle/ports.ts'
 import { engineOptionsOf } from './engine-options.ts'
+import { makeHttpBackend } from './http-backends.ts'
 
 /** The backends that a configuration names, one per replica, and what their models can do. */
 export interface LiveBackends extends Backends {
@@ -20,7 +22,15 @@ export interface LiveBackends extends Backends {
 }
 
 export const SIMULATED_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false }
+/** Triton's `generate` takes a text and gives one. */
+const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false }
 const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true }
+
+const FEATURES: Readonly<Record<BackendConfig['kind'], ModelFeatures>> = {
+  simulated: SIMULATED_FEATURES,
+  'http-openai': UPSTREAM_FEATURES,
+  'http-oip': OIP_FEATURES,
+}
 
 export async function makeLiveBackends(config: Config, clock: Clock): Promise<LiveBackends> {
   const setups = toPools(config)
@@ -32,14 +42,14 @@ export async function makeLiveBackends(config: Config, clock: Clock): Promise<Li
   for (const setup of setups) {
     for (const replica of setup.pool.replicas) {
       const backend = makeBackend(config, setup, replica, clock, reader)
-      if (backend instanceof HttpOpenAiBackend) closers.push(() => backend.close())
+      if ('close' in backend) closers.push(() => (backend as HttpOpenAiBackend | HttpOipBackend).close())
       byReplica.set(replica.id, backend)
     }
   }
   const kinds = new Map(setups.map(({ pool, backend }) => [pool.model, backend.kind]))
   return {
     of: (replica) => byReplica.get(replica.id) as Backend,
-    featuresOf: (model) => (kinds.get(model) === 'simulated' ? SIMULATED_FEATURES : UPSTREAM_FEATURES),
+    featuresOf: (model) => FEATURES[kinds.get(model) ?? 'simulated'],
     close: async () => {
       await Promise.all(closers.map((close) => close()))
     },
@@ -54,18 +64,7 @@ function makeBackend(
   reader: PromptReader | undefined,
 ): Backend {
   const { backend } = setup
-  if (backend.kind === 'http-openai') {
-    const url = setup.urls.get(replica.id) as string
-    const { apiKey, headers, upstreamModel, timeoutMs } = backend
-    return new HttpOpenAiBackend({
-      ...HTTP_OPENAI_DEFAULTS,
-      url,
-      apiKey,
-      headers,
-      upstreamModel,
-      silenceMsMax: timeoutMs,
-    })
-  }
+  if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, clock)
   const options = engineOptionsOf(config, backend.profile)
   const text = new SimulatedText({
     reader: reader as PromptReader,

@@ -145,6 +145,8 @@ export class LoadServe {
 function headersOf(request: Request, key: string | undefined): string[] {
   const deadlineMs = Math.max(1, Math.round((request.deadlineAt - request.arrivedAt) / 1_000))
   const headers = ['x-spillway-deadline-ms', String(deadlineMs), 'x-spillway-band', request.band]
+  // Simulated clients take late answers whole, and are told which were late.
+  if (request.isCutOff !== true) headers.push('x-spillway-cut-off', 'false')
   if (request.bid !== 0) headers.push('x-spillway-bid', String(request.bid))
   if (key !== undefined) headers.push('authorization', `Bearer ${key}`)
   return headers

@@ -7,6 +7,10 @@ export function welcome(config: Config, address: string): string {
   const lines = ['', `  Spillway is listening on ${base}`, '']
   const models = config.models.map((model) => model.name)
   lines.push(`  models    ${models.join(', ')}`)
+  for (const { model, backend } of config.pools) {
+    if (backend.kind === 'simulated' || backend.tls?.insecure !== true) continue
+    lines.push(`  warning   ${model} is reached without checking certificates (tls.insecure)`)
+  }
   if (config.file !== undefined) return [...lines, `  settings  ${config.file}`, ''].join('\n')
 
   const width = Math.max(...config.tenants.map((tenant) => tenant.id.length))

@@ -19,7 +19,10 @@ export const Message = Type.Object({
 export const SpillwayOptions = Type.Object(
   {
     deadline_ms: nullable(
-      Type.Number({ exclusiveMinimum: 0, description: 'The answer is worthless after this long.' }),
+      Type.Number({ exclusiveMinimum: 0, description: 'The answer is worthless after this long: a running one ends.' }),
+    ),
+    cut_off: nullable(
+      Type.Boolean({ description: 'Whether a running answer ends at the deadline. True if `deadline_ms` is given.' }),
     ),
     ttft_ms: nullable(Type.Number({ exclusiveMinimum: 0, description: 'How soon the first token is wanted.' })),
     bid: nullable(Type.Number({ description: 'Order inside your own lane: higher goes sooner. Clamped.' })),

@@ -37,6 +37,7 @@ export class ScriptedBackend implements Backend {
   /** Calls that are being answered now: what a real engine would hold sequences for. */
   openCount = 0
   readonly replicaIds: string[] = []
+  readonly firstTokenBys: Array<number | undefined> = []
 
   constructor(clock: Clock, turnouts: readonly Turnout[]) {
     this.#clock = clock
@@ -49,6 +50,7 @@ export class ScriptedBackend implements Backend {
 
   generate(call: Call): Promise<Ending> {
     this.replicaIds.push(call.lease.replica.id)
+    this.firstTokenBys.push(call.firstTokenBy)
     const turnout = this.#turnouts.length > 1 ? this.#turnouts.shift()! : this.#turnouts[0]!
     this.openCount++
     return new Promise((resolve, reject) => {

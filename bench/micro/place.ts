@@ -32,7 +32,7 @@ function makeRooms(count: number): RoomView[] {
     const ledger = new Ledger()
     for (let i = rng.below(12); i > 0; i--) ledger.hold(makeEstimate(200 + rng.below(2_000), 10 + rng.below(400)))
     const replica = { id: `replica-${ordinal}`, poolId: 'pool', model: 'model', releaseId: 'm@1', region: 'here' }
-    return { replica, ordinal, kvTokensMax: 400_000, ledger }
+    return { replica, ordinal, place: ordinal, kvTokensMax: 400_000, ledger }
   })
 }
 

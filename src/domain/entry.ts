@@ -21,6 +21,7 @@ export type Entry =
   | PoolReported
   | ReplicaReported
   | ReplicaHealth
+  | FleetChanged
   | PlatformChanged
   | BreakerChanged
   | DocumentIndexed
@@ -177,6 +178,27 @@ export interface ReplicaHealth extends Stamp {
   readonly kind: 'replica-health'
   readonly replicaId: string
   readonly health: 'away' | 'warming' | 'steady' | 'ejected' | 'trial' | 'draining'
+  readonly because: string
+}
+
+/** Models, pools or replicas came, went, or are on their way out: who did it, and why. */
+export interface FleetChanged extends Stamp {
+  readonly kind: 'fleet-changed'
+  readonly what:
+    | 'model-put'
+    | 'model-removed'
+    | 'pool-added'
+    | 'pool-closing'
+    | 'pool-removed'
+    | 'replica-added'
+    | 'replica-draining'
+    | 'replica-kept'
+    | 'replica-removed'
+  /** Of the model, pool or replica. */
+  readonly name: string
+  /** The replica's pool. */
+  readonly poolId: string | undefined
+  readonly by: string
   readonly because: string
 }
 

@@ -7,13 +7,15 @@ import { promptTokensOf, type Request } from '../domain/request.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import { makeConstantSpeed } from '../policy/planning/cost.ts'
 import { isSameWork, makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
 import { feelPressure } from './feel-pressure.ts'
 import { pickPool } from './pick-pool.ts'
 import { chooseRelease, type ReleaseOf } from './pick-release.ts'
 import type { Platform } from './platform.ts'
-import { currentWaitUs, type Policies, type PoolPolicies, scopesOf, shareOf, waitQuestion } from './policies.ts'
+import { currentWaitUs, type Policies, scopesOf, shareOf, waitQuestion } from './policies.ts'
+import type { PoolPolicies } from './pool-policies.ts'
 import type { Ticket } from './ticket.ts'
 import type { NoPlace } from './turnstile.ts'
 
@@ -107,6 +109,9 @@ function gatherFacts(policies: Policies, now: Instant, ticket: Ticket, releaseOf
   }
 }
 
+/** A model whose last pool was taken away: its plan is made, and refused for want of a replica. */
+const NO_POOL_SPEED = makeConstantSpeed({ prefillUsPerToken: 40, tokenUs: 12_000 })
+
 /** The same for every request of a platform. */
 type CommonFacts = Omit<PlanningFacts, 'releaseOf'>
 
@@ -124,11 +129,7 @@ function planningFacts(policies: Policies): CommonFacts {
 function makePlanningFacts(policies: Policies): CommonFacts {
   return {
     model: (name) => policies.models.get(name),
-    speedOf: (releaseId) => {
-      const pool = policies.poolsByRelease.get(releaseId)?.[0]
-      assert(pool !== undefined, 'a release that is planned for has a pool')
-      return pool.speed
-    },
+    speedOf: (releaseId) => policies.poolsByRelease.get(releaseId)?.[0]?.speed ?? NO_POOL_SPEED,
     correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
     predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
     cachedTokensOf: (releaseId, request) => cachedTokens(policies, releaseId, request),

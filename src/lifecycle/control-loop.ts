@@ -3,7 +3,7 @@ import type { Replica } from '../domain/fleet.ts'
 import { pressureOf } from '../policy/ladder/pressure.ts'
 import { journalRungChange } from './feel-pressure.ts'
 import type { Platform } from './platform.ts'
-import type { PoolPolicies } from './policies.ts'
+import type { PoolPolicies } from './pool-policies.ts'
 import type { ReplicaReport } from './ports.ts'
 
 /**
@@ -43,6 +43,8 @@ export class ControlLoop {
     const now = world.clock.now()
     for (const pool of policies.poolsById.values()) this.#weigh(now, pool)
     this.#platform.applyHealth(policies.health.onWakeup(now))
+    this.#platform.fleetChanges.sweep()
+    this.#forgetGone()
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
   }
 
@@ -54,7 +56,14 @@ export class ControlLoop {
     } catch (error) {
       report = { isReady: false, because: `the probe failed: ${String(error)}` }
     }
-    if (!this.#isStopped) this.#judge(replica, report)
+    // It may have been removed while it was asked.
+    const isThere = this.#platform.policies.fleet.replica(replica.id) !== undefined
+    if (!this.#isStopped && isThere) this.#judge(replica, report)
+  }
+
+  #forgetGone(): void {
+    const { fleet } = this.#platform.policies
+    for (const id of this.#ready.keys()) if (fleet.replica(id) === undefined) this.#ready.delete(id)
   }
 
   #judge(replica: Replica, report: ReplicaReport): void {

@@ -2,7 +2,8 @@ import type { Instant } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import { choosePool, type PoolOption } from '../policy/routing/choose-pool.ts'
-import { type Policies, type PoolPolicies, shareOf } from './policies.ts'
+import { type Policies, shareOf } from './policies.ts'
+import type { PoolPolicies } from './pool-policies.ts'
 
 /**
  * Which of a release's pools would run this request? Most have one. Where there are several, routing chooses by

@@ -2,6 +2,7 @@ import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
+import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './change-fleet.ts'
 import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -15,7 +16,6 @@ export interface PlatformOptions {
   readonly world: World
   readonly turnstile: Turnstile
   readonly policies: Policies
-  readonly pools: readonly Pool[]
   /** How long any ticket may wait for a turn. */
   readonly queueUsMax: number
   /** How long a ticket may wait for its passages. */
@@ -26,10 +26,10 @@ export class Platform {
   readonly world: World
   readonly turnstile: Turnstile
   readonly policies: Policies
-  readonly pools: readonly Pool[]
   readonly queueUsMax: number
   readonly retrievalUsMax: number
   readonly #live = new Map<string, Ticket>()
+  readonly #fleetChanges: FleetChanges
   #isSteppingDown = false
   #isDraining = false
   #whenIdle: (() => void) | undefined
@@ -37,10 +37,28 @@ export class Platform {
   constructor(options: PlatformOptions) {
     this.world = options.world
     this.turnstile = options.turnstile
-    this.pools = options.pools
     this.queueUsMax = options.queueUsMax
     this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
+    this.#fleetChanges = new FleetChanges({
+      ...options,
+      applyHealth: (changes) => this.applyHealth(changes),
+      isNamed: (poolId) => this.#isNamed(poolId),
+    })
+  }
+
+  /** As they are now; never to be kept. */
+  get pools(): readonly Pool[] {
+    return this.policies.fleet.pools()
+  }
+
+  get fleetChanges(): FleetChanges {
+    return this.#fleetChanges
+  }
+
+  /** Something comes, goes or is drained while everything runs. */
+  changeFleet(change: FleetChange, reason: ChangeReason): FleetAnswer {
+    return this.#fleetChanges.change(change, reason)
   }
 
   get liveCount(): number {
@@ -112,7 +130,14 @@ export class Platform {
 
   depart(ticket: Ticket): void {
     this.#live.delete(ticket.id)
+    if (this.#fleetChanges.isAnythingLeaving) this.#fleetChanges.sweep()
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
+  }
+
+  /** Whether anybody alive was sent to this pool. Asked only while a pool closes. */
+  #isNamed(poolId: string): boolean {
+    for (const ticket of this.#live.values()) if (ticket.poolId === poolId) return true
+    return false
   }
 
   /** Readiness says no from here on, so that balancers look elsewhere; everybody who comes is still served. */

@@ -1,5 +1,5 @@
 import type { Instant } from '../base/clock.ts'
-import type { Model, Pool, Release } from '../domain/fleet.ts'
+import type { Model, Release } from '../domain/fleet.ts'
 import { meanCostOf, type Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
@@ -7,40 +7,22 @@ import type { Band, Key, Tenant } from '../domain/tenant.ts'
 import type { Share } from '../policy/admission/backlog.ts'
 import type { Calibration } from '../policy/admission/calibration.ts'
 import type { LengthReport } from '../policy/admission/length-report.ts'
-import type { PredictedWait, WaitQuestion } from '../policy/admission/predicted-wait.ts'
-import type { RefusalAudit } from '../policy/admission/refusal-audit.ts'
+import type { WaitQuestion } from '../policy/admission/predicted-wait.ts'
 import type { Budgets } from '../policy/budgets/budgets.ts'
 import type { Scope } from '../policy/budgets/scope-budget.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
-import type { Demand } from '../policy/ladder/demand.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
-import type { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
-import type { EngineSpeed } from '../policy/planning/cost.ts'
-import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TokenRatio } from '../policy/planning/token-ratio.ts'
 import type { Health } from '../policy/routing/health.ts'
 import type { RoutingPlacer } from '../policy/routing/placer.ts'
+import type { Fleet } from './fleet.ts'
+import type { PoolPolicies } from './pool-policies.ts'
 
 /**
  * The meters and machines that the stories ask. They live here, side by side, because none of them may know another:
  * `admit.ts` gathers their facts for a decision, `learn.ts` tells them how it ended.
  */
-export interface PoolPolicies {
-  readonly pool: Pool
-  readonly wait: PredictedWait
-  /** As busy as usual, learned; and as the engine's own model says it is alone. */
-  readonly speed: ObservedSpeed
-  readonly speedAlone: EngineSpeed
-  /** The most that one replica's memory holds. */
-  readonly kvTokensMax: number
-  /** What everybody asks for in full, against what fair sharing would give. */
-  readonly demand: Demand
-  readonly shedding: OfflineShedding
-  /** Were refusals for lateness right? */
-  readonly audit: RefusalAudit
-}
-
 export interface Policies {
   readonly mode: 'enforce' | 'observe'
   readonly rungs: readonly RungTerms[]
@@ -53,6 +35,8 @@ export interface Policies {
   readonly dispatcher: Dispatcher
   readonly budgets: Budgets
   readonly outputs: OutputLengths
+  /** What there is to run on; the maps below are its own, live. */
+  readonly fleet: Fleet
   readonly models: ReadonlyMap<string, Model>
   readonly releases: ReadonlyMap<string, Release>
   readonly ratios: ReadonlyMap<string, TokenRatio>

@@ -28,6 +28,8 @@ export interface Journal {
 /** Which adapter reaches this replica? */
 export interface Backends {
   of(replica: Replica): Backend
+  /** The replica is gone, and nothing runs there any more: what was kept for it may be closed. */
+  forget?(replica: Replica): void
 }
 
 /**

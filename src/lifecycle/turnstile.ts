@@ -7,6 +7,7 @@ import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
 import type { Effect, Measured, Offer, Offered, RefusedCode } from '../policy/dispatch/offer.ts'
+import type { ReplicaFacts } from '../policy/dispatch/replica-room.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
 import { type BacklogPart, shareOf } from './policies.ts'
 import type { Ticket } from './ticket.ts'
@@ -154,6 +155,23 @@ export class Turnstile {
     this.#forget(ticket.id, place)
     if (place.turn?.kind === 'granted') this.giveBack(place.turn.lease, NOTHING_SERVED)
     else if (place.turn === undefined) this.#withdraw(ticket.id, place)
+  }
+
+  addPool(poolId: string): void {
+    this.#dispatcher.addPool(poolId)
+  }
+
+  /** Nothing waits there and nothing runs. */
+  removePool(poolId: string): void {
+    this.#dispatcher.removePool(poolId)
+  }
+
+  addReplica(facts: ReplicaFacts): void {
+    this.#apply(this.#dispatcher.addReplica(this.#clock.now(), facts))
+  }
+
+  removeReplica(replicaId: string): void {
+    this.#apply(this.#dispatcher.removeReplica(this.#clock.now(), replicaId))
   }
 
   replicaChanged(replicaId: string, change: ReplicaChange): void {

@@ -4,8 +4,10 @@ import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
 import { type PoolSetup, toModels, toPools, toReleases, toTenants } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
+import { Fleet } from '../lifecycle/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
-import type { Policies, PoolPolicies } from '../lifecycle/policies.ts'
+import type { Policies } from '../lifecycle/policies.ts'
+import type { PoolPolicies } from '../lifecycle/pool-policies.ts'
 import type { Backends, Capacity, Journal } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
@@ -23,7 +25,6 @@ import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
-import { TokenRatio } from '../policy/planning/token-ratio.ts'
 import { Health } from '../policy/routing/health.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
@@ -45,22 +46,19 @@ export interface Parts {
 }
 
 export function assemble(config: Config, parts: Parts): Platform {
-  const setups = toPools(config)
   const now = parts.clock.now()
-  const pools = setups.map((setup) => ({ setup, speed: speedOf(config, setup, COST_DEFAULTS.outputWeight) }))
-  const policies = makePolicies(config, pools, { now, prefixSalt: parts.prefixSalt ?? 0 })
-  // Any tenant may come to any pool, so the tightest promise holds.
-  const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
-  for (const pool of pools) addReplicas(policies, pool, { now, interTokenUsMax })
+  const policies = makePolicies(config, parts.prefixSalt ?? 0)
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
-  return new Platform({
+  const platform = new Platform({
     world: { ...parts, capacity: soleHolder, retriever: parts.retriever ?? noRetriever },
     turnstile,
     policies,
-    pools: setups.map(({ pool }) => pool),
     queueUsMax: msToUs(config.queue.waitMsMax),
     retrievalUsMax: msToUs(config.retrieval.budgetMs),
   })
+  const pools = toPools(config).map((setup) => makePoolPolicies(config, setup, now))
+  platform.fleetChanges.found(toModels(config), toReleases(config), pools)
+  return platform
 }
 
 /** One gateway alone holds all the room there is; limits bound it. */
@@ -70,20 +68,9 @@ const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
 }
 
-interface Circumstances {
-  readonly now: Instant
-  readonly prefixSalt: number
-}
-
-interface KnownPool {
-  readonly setup: PoolSetup
-  readonly speed: PoolSpeed
-}
-
-function makePolicies(config: Config, known: readonly KnownPool[], { now, prefixSalt }: Circumstances): Policies {
+function makePolicies(config: Config, prefixSalt: number): Policies {
   const { outputWeight } = COST_DEFAULTS
-  const pools = known.map((pool) => makePool(pool, now))
-  const models = toModels(config)
+  const fleet = new Fleet()
   const rng = Rng.stream(config.seed, 'retry-jitter')
   const placer = new RoutingPlacer({
     rng: Rng.stream(config.seed, 'routing'),
@@ -108,25 +95,32 @@ function makePolicies(config: Config, known: readonly KnownPool[], { now, prefix
     }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),
-    models: new Map(models.map((model) => [model.name, model])),
-    releases: new Map(toReleases(config).map((release) => [release.id, release])),
-    ratios: new Map(models.map((model) => [model.name, new TokenRatio()])),
-    poolsByRelease: Map.groupBy(pools, (known) => known.pool.releaseId),
+    fleet,
+    models: fleet.models,
+    releases: fleet.releases,
+    ratios: fleet.ratios,
+    poolsByRelease: fleet.poolsByRelease,
+    poolsById: fleet.poolsById,
     placer,
     health: new Health(),
-    poolsById: new Map(pools.map((known) => [known.pool.id, known])),
     outputWeight,
     jitter: () => rng.next(),
   }
 }
 
-function makePool({ setup: { pool }, speed }: KnownPool, now: Instant): PoolPolicies {
+/** What a pool brings with it, at the start or while everything runs. */
+export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant): PoolPolicies {
+  const { pool } = setup
+  const speed = speedOf(config, setup, COST_DEFAULTS.outputWeight)
+  // Any tenant may come to any pool, so the tightest promise holds.
+  const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
   return {
     pool,
     wait: waitOf(speed),
     speed: new ObservedSpeed(speed.alone),
     speedAlone: speed.alone,
     kvTokensMax: speed.kvTokensMax,
+    makeLimit: () => makeLimit(limitSpecOf(setup, speed, interTokenUsMax)),
     demand: new Demand(),
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
@@ -150,21 +144,6 @@ function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSp
   return backend.kind === 'simulated'
     ? speedOfEngine(engineOptionsOf(config, backend.profile), outputWeight)
     : speedUnknown(outputWeight)
-}
-
-/** Not ready until the first tick has looked at them. */
-function addReplicas(
-  policies: Policies,
-  { setup, speed }: KnownPool,
-  { now, interTokenUsMax }: { readonly now: Instant; readonly interTokenUsMax: number },
-): void {
-  policies.dispatcher.addPool(setup.pool.id)
-  for (const replica of setup.pool.replicas) {
-    const limit = makeLimit(limitSpecOf(setup, speed, interTokenUsMax))
-    policies.health.add(now, replica.id, setup.pool.id, true)
-    policies.dispatcher.addReplica(now, { replica, limit, kvTokensMax: speed.kvTokensMax, isReady: false })
-    policies.dispatcher.replicaChanged(now, replica.id, { allowance: soleHolder.allowance(replica) })
-  }
 }
 
 function limitSpecOf({ limit }: PoolSetup, { steps }: PoolSpeed, interTokenUsMax: number): LimitSpec {

@@ -1,3 +1,4 @@
+import { Lingering } from './lingering.ts'
 import type { MetricFeed } from './metric-feed.ts'
 
 /** What do replicas do with what they are given, and what breaks? */
@@ -15,6 +16,21 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
     labels: ['replica'],
   })
   on('replica-reported', (entry) => ready.with(entry.replicaId).set(entry.isReady ? 1 : 0))
+
+  const changes = registry.counter({
+    name: 'spillway_fleet_changes_total',
+    help: 'Models, pools and replicas that came, went or were drained.',
+    labels: ['what'],
+  })
+  const lingering = new Lingering((replicaId) => attempts.forget(replicaId))
+  on('fleet-changed', ({ what, name, at }) => {
+    changes.with(what).inc()
+    if (what === 'replica-added') lingering.back(name)
+    if (what !== 'replica-removed') return
+    // A gauge of something that is not there would alert for ever.
+    ready.forget(name)
+    lingering.gone(name, at)
+  })
 
   const faults = registry.counter({
     name: 'spillway_faults_total',

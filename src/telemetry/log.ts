@@ -72,11 +72,19 @@ export class LogLines implements Subscriber {
         const level = entry.state === 'open' ? 'warn' : 'info'
         return { level, at: entry.at, message: `breaker ${entry.state}`, fields: { what: entry.what } }
       }
+      case 'fleet-changed':
+        return this.#fleetLine(entry)
       case 'replica-reported':
         return this.#replicaLine(entry)
       default:
         return undefined
     }
+  }
+
+  #fleetLine({ at, what, name, poolId, by, because }: Extract<Entry, { kind: 'fleet-changed' }>): LogLine {
+    if (what === 'replica-removed') this.#wasReady.delete(name)
+    const fields = { name, pool: poolId, by, because: maskFreeText(because) }
+    return { level: 'info', at, message: what.replace('-', ' '), fields }
   }
 
   /** Replicas report all the time; only a change is news. */

@@ -1,3 +1,4 @@
+import { Lingering } from './lingering.ts'
 import type { MetricFeed } from './metric-feed.ts'
 
 /** What do the policies see and decide: queues, pressure, rungs, and how well admission predicts? */
@@ -50,4 +51,13 @@ export function declarePolicyMetrics({ registry, on }: MetricFeed): void {
     labels: ['pool'],
   })
   on('offline-shedding-changed', (entry) => shedding.with(entry.poolId).set(entry.isShed ? 1 : 0))
+
+  const lingering = new Lingering((poolId) => changes.forget(poolId))
+  const gauges = [queued, queuedCost, held, pressure, falseRejects, rightRejects, shedding]
+  on('fleet-changed', ({ what, name, at }) => {
+    if (what === 'pool-added') lingering.back(name)
+    if (what !== 'pool-removed') return
+    for (const gauge of gauges) gauge.forget(name)
+    lingering.gone(name, at)
+  })
 }

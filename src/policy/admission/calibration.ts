@@ -126,7 +126,7 @@ export class Calibration {
     if (isLate) this.#late++
     const terms = this.termsFor(seen)
     for (const name of [sizedName(seen), classNameOf(seen)]) {
-      const cell = this.#cellOf(now, name)
+      const cell = this.#cellOf(now, name, seen.poolId)
       cell.observed++
       if (isLate) cell.late++
       if (now - cell.fadedAt >= this.#options.fadeEveryUs) {
@@ -158,18 +158,24 @@ export class Calibration {
     }))
   }
 
+  /** The pool is gone: what was learned of it says nothing about another. */
+  forgetPool(poolId: string): void {
+    for (const [name, cell] of this.#cells) if (cell.poolId === poolId) this.#cells.delete(name)
+  }
+
   #unknown(): Calibrated {
     return { biasRatio: 1, marginRatio: this.#options.marginFloor }
   }
 
-  #cellOf(now: Instant, name: string): Cell {
+  #cellOf(now: Instant, name: string, poolId: string): Cell {
     let cell = this.#cells.get(name)
     if (cell === undefined) {
       if (this.#cells.size >= this.#options.cellsMax) {
         const oldest = this.#cells.keys().next().value
         if (oldest !== undefined) this.#cells.delete(oldest)
       }
-      cell = { ttft: new Trust(this.#options), finish: new Trust(this.#options), observed: 0, late: 0, fadedAt: now }
+      const ttft = new Trust(this.#options)
+      cell = { poolId, ttft, finish: new Trust(this.#options), observed: 0, late: 0, fadedAt: now }
       this.#cells.set(name, cell)
     }
     return cell
@@ -177,6 +183,7 @@ export class Calibration {
 }
 
 interface Cell {
+  readonly poolId: string
   readonly ttft: Trust
   readonly finish: Trust
   observed: number

@@ -5,6 +5,7 @@ import { FixedLimit } from '../limits/fixed.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
 import { Dispatcher, type DispatcherParts } from './dispatcher.ts'
 import type { Effect, Measured, Offer, Offered } from './offer.ts'
+import type { Placer } from './placer.ts'
 
 interface Given {
   readonly slots?: readonly number[]
@@ -221,5 +222,42 @@ describe('replicas', () => {
     expect(offer('a2')).toEqual([])
     expect(dispatcher.nextWakeupAt()).toBe(2_000_000)
     expect(note(dispatcher.onWakeup(2_000_000))).toEqual(['a2 granted r0'])
+  })
+})
+
+describe('a fleet that changes', () => {
+  test('a pool goes when it is empty, and its lanes with it', () => {
+    const { dispatcher, offer, release, note } = given()
+    offer('a1')
+    expect(() => dispatcher.removePool('pool')).toThrow('empty')
+    note(dispatcher.removeReplica(0, 'r0'))
+    expect(() => dispatcher.removePool('pool')).toThrow('empty')
+    release('a1')
+    dispatcher.removePool('pool')
+    expect(dispatcher.view().pools).toEqual([])
+    expect(offer('a2')).toEqual(['refused unknown-pool'])
+    dispatcher.assertInvariants()
+  })
+
+  test('a place in lists is given to the next replica, the order of addition is not', () => {
+    const seen = new Set<number>()
+    const ordinals: number[] = []
+    const choose: Placer['choose'] = (_now, _ask, rooms) => {
+      for (const room of rooms) {
+        seen.add(room.place)
+        ordinals.push(room.ordinal)
+      }
+      return rooms[0]!
+    }
+    const { dispatcher, offer, release } = given({ parts: { placer: { because: 'a test', choose } } })
+    for (let i = 1; i <= 50; i++) {
+      const replica = { id: `r${i}`, poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
+      dispatcher.removeReplica(0, `r${i - 1}`)
+      dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: 1 }) })
+      offer(`a${i}`)
+      release(`a${i}`)
+    }
+    expect([...seen]).toEqual([0])
+    expect(ordinals.at(-1)).toBe(50)
   })
 })

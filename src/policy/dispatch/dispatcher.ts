@@ -156,6 +156,16 @@ export class Dispatcher {
     return this.#giveIn(now, this.#fleet.remove(replicaId))
   }
 
+  /** The pool must be empty: its replicas removed, nothing waiting, every lease returned. */
+  removePool(poolId: string): void {
+    this.#fleet.removePool(poolId)
+  }
+
+  /** Leases that are out at a replica. */
+  heldAt(replicaId: string): number {
+    return this.#fleet.heldAt(replicaId)
+  }
+
   /** It became ready or stopped being so, or this gateway's allowance there is another one. */
   replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.change(replicaId, change))

@@ -20,6 +20,9 @@ export class FleetState {
   readonly #rooms = new Map<string, ReplicaRoom>()
   readonly #reported = new Set<ReplicaRoom>()
   readonly #buffer: SharedBuffer
+  /** Places of replicas that went: taken again, so that whoever keeps a list by place keeps a short one. */
+  readonly #freePlaces: number[] = []
+  #placeCount = 0
   #ordinal = 0
 
   constructor(buffer: SharedBuffer) {
@@ -38,7 +41,7 @@ export class FleetState {
     const { id, poolId } = facts.replica
     assert(!this.#rooms.has(id), 'a replica is added once')
     const pool = this.addPool(poolId, fairness)
-    const room = new ReplicaRoom(facts, this.#ordinal++)
+    const room = new ReplicaRoom(facts, this.#ordinal++, this.#freePlaces.pop() ?? this.#placeCount++)
     this.#rooms.set(id, room)
     pool.rooms.set(id, room)
     pool.recount()
@@ -53,7 +56,22 @@ export class FleetState {
     room.isReady = false
     const pool = this.#poolOf(room)
     pool.rooms.delete(replicaId)
+    this.#freePlaces.push(room.place)
     return this.#settle(pool, room)
+  }
+
+  /** Nothing waits in it, nothing of it runs, and its replicas have gone: its lanes are forgotten with it. */
+  removePool(poolId: string): void {
+    const pool = this.pools.get(poolId)
+    if (pool === undefined) return
+    assert(pool.rooms.size === 0 && pool.queuedCount === 0 && pool.heldCount === 0, 'a pool that goes is empty')
+    pool.forgetLanes()
+    this.pools.delete(poolId)
+  }
+
+  /** Leases that are out at a replica; 0 when nobody knows it. */
+  heldAt(replicaId: string): number {
+    return this.#rooms.get(replicaId)?.ledger.held ?? 0
   }
 
   change(replicaId: string, change: ReplicaChange): PoolState | undefined {

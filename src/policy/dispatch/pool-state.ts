@@ -151,6 +151,14 @@ export class PoolState implements PoolFacts {
     for (const tenantId of this.backlogs.keys()) if (!named.has(tenantId)) this.backlogs.delete(tenantId)
   }
 
+  /** The pool goes: what others keep for its lanes goes with them. */
+  forgetLanes(): void {
+    for (const lane of this.lanes()) this.#buffer.detach(lane)
+    this.#lanes.clear()
+    this.backlogs.clear()
+    this.#laneCount = 0
+  }
+
   /** After anything that may change which lane can go: the order learns whether this one has a head, and which. */
   sync(lane: PoolLane): void {
     const head = lane.head()

@@ -14,6 +14,8 @@ export class ReplicaRoom {
   readonly kvTokensMax: number
   /** Order of addition: breaks ties the same way every time. */
   readonly ordinal: number
+  /** A small number of its own, given to another when it is gone. */
+  readonly place: number
   readonly ledger: Ledger
   isReady: boolean
   /** Slots that this gateway may use, of those that several gateways share. */
@@ -23,12 +25,13 @@ export class ReplicaRoom {
   /** Place in the pool's list of open rooms; −1 when nothing would fit. */
   openIndex = -1
 
-  constructor(facts: ReplicaFacts, ordinal: number) {
+  constructor(facts: ReplicaFacts, ordinal: number, place: number) {
     this.replica = facts.replica
     this.limit = facts.limit
     this.kvTokensMax = facts.kvTokensMax ?? Number.POSITIVE_INFINITY
     this.isReady = facts.isReady ?? true
     this.ordinal = ordinal
+    this.place = place
     this.ledger = new Ledger()
   }
 

@@ -122,6 +122,11 @@ export class Ladder {
     return changes
   }
 
+  /** The pool is gone: who dwelt there dwells nowhere. */
+  forgetPool(poolId: string): void {
+    for (const [name, dwelling] of this.#dwellings) if (dwelling.poolId === poolId) this.#dwellings.delete(name)
+  }
+
   #step(now: Instant, dwelling: Dwelling): RungChange | undefined {
     const { deepenDwellUs, relaxDwellUs, hysteresis } = this.#options
     const pressure = pressureIn(dwelling)

@@ -18,6 +18,7 @@ interface TestRoom extends RoomView {
 const makeRoom = (ordinal: number, region = 'here', kvTokensMax = Number.POSITIVE_INFINITY): TestRoom => ({
   replica: { id: `r${ordinal}`, poolId: 'p', model: 'm', releaseId: 'm@1', region },
   ordinal,
+  place: ordinal,
   kvTokensMax,
   ledger: { engineUs: 0, sequences: 0, kvTokens: 0 },
 })

@@ -216,7 +216,7 @@ export class RoutingPlacer {
     if (this.#holderCount > 0 || home !== undefined) {
       for (let i = 0; i < rooms.length; i++) {
         const room = rooms[i] as RoomView
-        const slot = this.#book.slotOf(room.ordinal)
+        const slot = this.#book.slotOf(room.place)
         if (slot !== undefined && (slot === home || this.#heldAt(slot) > 0)) candidates.push(room)
       }
     }

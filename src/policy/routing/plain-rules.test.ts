@@ -4,6 +4,7 @@ import { makePlainRule, type RoutingRule } from './plain-rules.ts'
 const room = (ordinal: number, sequences = 0, engineUs = 0) => ({
   replica: { id: `r${ordinal}`, poolId: 'p', model: 'm', releaseId: 'm@1', region: 'here' },
   ordinal,
+  place: ordinal,
   kvTokensMax: 1_000,
   ledger: { engineUs, sequences, kvTokens: 0 },
 })

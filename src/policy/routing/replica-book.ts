@@ -46,7 +46,7 @@ interface Placed {
 
 class Known implements Learned {
   readonly slot: number
-  readonly ordinal: number
+  readonly place: number
   readonly distanceUs: number
   prefillDoneAt = 0
   slowness = 1
@@ -54,9 +54,9 @@ class Known implements Learned {
   measuredUs: number
   predictedUs: number
 
-  constructor(slot: number, ordinal: number, distanceUs: number, priorUs: number) {
+  constructor(slot: number, place: number, distanceUs: number, priorUs: number) {
     this.slot = slot
-    this.ordinal = ordinal
+    this.place = place
     this.distanceUs = distanceUs
     this.measuredUs = priorUs
     this.predictedUs = priorUs
@@ -68,8 +68,8 @@ export class ReplicaBook {
   readonly #blockTokens: number
   readonly #distanceUs: (region: string) => number
   readonly #byId = new Map<string, Known>()
-  /** The same by ordinal, for the glance at every room of a large pool. */
-  readonly #byOrdinal: (Known | undefined)[] = []
+  /** The same by place, for the glance at every room of a large pool. */
+  readonly #byPlace: (Known | undefined)[] = []
   readonly #predictedUs = new Map<string, number>()
   readonly #homes = new Map<number, number>()
 
@@ -80,12 +80,12 @@ export class ReplicaBook {
   }
 
   of(room: RoomView): Learned {
-    const known = this.#byOrdinal[room.ordinal]
+    const known = this.#byPlace[room.place]
     return known ?? this.#meet(room)
   }
 
-  slotOf(ordinal: number): number | undefined {
-    return this.#byOrdinal[ordinal]?.slot
+  slotOf(place: number): number | undefined {
+    return this.#byPlace[place]?.slot
   }
 
   /** The index slot of the replica where the session was last. */
@@ -130,8 +130,10 @@ export class ReplicaBook {
     const known = this.#byId.get(replicaId)
     if (known === undefined) return
     this.#index.dropSlot(known.slot)
+    // Its place goes to another replica, which is nobody's home yet.
+    for (const [session, slot] of this.#homes) if (slot === known.slot) this.#homes.delete(session)
     this.#byId.delete(replicaId)
-    this.#byOrdinal[known.ordinal] = undefined
+    this.#byPlace[known.place] = undefined
   }
 
   /** One that left and came back under its name starts anew: its memory is empty. */
@@ -141,9 +143,9 @@ export class ReplicaBook {
     const slot = this.#index.addSlot(room.kvTokensMax / this.#blockTokens) ?? 0
     // The prior weighs as much as one ordinary answer.
     const prior = 4 * REPLICA_BOOK_DEFAULTS.overheadUs
-    const known = new Known(slot, room.ordinal, this.#distanceUs(room.replica.region), prior)
+    const known = new Known(slot, room.place, this.#distanceUs(room.replica.region), prior)
     this.#byId.set(room.replica.id, known)
-    this.#byOrdinal[room.ordinal] = known
+    this.#byPlace[room.place] = known
     return known
   }
 }

@@ -9,6 +9,8 @@ export interface RoomView {
   readonly replica: Replica
   /** Order of addition: breaks ties the same way every time. */
   readonly ordinal: number
+  /** A small number of its own, given to another when it is gone: for lists with one entry a replica. */
+  readonly place: number
   /** KV tokens that its memory holds; Infinity when unknown. */
   readonly kvTokensMax: number
   readonly ledger: {

@@ -1,0 +1,29 @@
+import type { Pool } from '../domain/fleet.ts'
+import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
+import type { RefusalAudit } from '../policy/admission/refusal-audit.ts'
+import type { Demand } from '../policy/ladder/demand.ts'
+import type { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
+import type { Limit } from '../policy/limits/limit.ts'
+import type { EngineSpeed } from '../policy/planning/cost.ts'
+import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
+
+/**
+ * The meters of one pool. They come and go with it.
+ */
+export interface PoolPolicies {
+  /** With its replicas of the moment: read it, and keep no copy. Only `fleet.ts` sets it. */
+  pool: Pool
+  readonly wait: PredictedWait
+  /** As busy as usual, learned; and as the engine's own model says it is alone. */
+  readonly speed: ObservedSpeed
+  readonly speedAlone: EngineSpeed
+  /** The most that one replica's memory holds. */
+  readonly kvTokensMax: number
+  /** A limit for one more replica. */
+  readonly makeLimit: () => Limit
+  /** What everybody asks for in full, against what fair sharing would give. */
+  readonly demand: Demand
+  readonly shedding: OfflineShedding
+  /** Were refusals for lateness right? */
+  readonly audit: RefusalAudit
+}

@@ -19,30 +19,20 @@ import type {
   UnfinishedDocument,
   VectorSearch,
 } from '../lifecycle/retrieval-ports.ts'
-import { matchesFilter } from './memory-filter.ts'
+import {
+  bestHits,
+  pageOf,
+  type StoredCorpus,
+  type StoredDocument,
+  type StoredPassage,
+  toCorpus,
+  unfinishedOf,
+} from './memory-rows.ts'
 
 /**
  * Corpora in plain maps: the naive twin that the SQL store is held against, and the store of simulated worlds. It looks
  * at everything and remembers nothing past its process.
  */
-interface StoredPassage extends PassageDraft {
-  readonly id: string
-  vector?: Float32Array
-}
-
-interface StoredDocument {
-  readonly row: Document
-  readonly hash: string
-  readonly text: string
-  readonly passages: StoredPassage[]
-  readonly isSplit: boolean
-}
-
-interface StoredCorpus {
-  readonly row: Omit<CorpusFacts, 'passageCount'> & Pick<Corpus, 'createdAtS' | 'metadata'>
-  readonly documents: Map<string, StoredDocument>
-}
-
 export class MemoryCorpusStore implements CorpusStore {
   readonly #corpora = new Map<string, Map<string, StoredCorpus>>()
   readonly #files = new Map<string, Map<string, { readonly row: StoredFile; readonly text: string }>>()
@@ -159,18 +149,7 @@ export class MemoryCorpusStore implements CorpusStore {
   }
 
   unfinished(limit: number): Promise<readonly UnfinishedDocument[]> {
-    const waiting = [...this.#corpora].flatMap(([tenantId, corpora]) => {
-      const documents = [...corpora.values()].flatMap(({ row, documents }) =>
-        [...documents.values()]
-          .filter((document) => document.row.status === 'in-progress')
-          .map(({ row: { id: documentId }, isSplit }) => {
-            return { tenantId, corpusId: row.id, documentId, dimensions: row.dimensions, isSplit }
-          }),
-      )
-      return documents.map((document, turn) => ({ document, turn }))
-    })
-    const sorted = waiting.sort((a, b) => Number(a.document.isSplit) - Number(b.document.isSplit) || a.turn - b.turn)
-    return Promise.resolve(sorted.slice(0, limit).map(({ document }) => document))
+    return Promise.resolve(unfinishedOf(this.#corpora).slice(0, limit))
   }
 
   addPassages(tenantId: string, corpusId: string, documentId: string, drafts: readonly PassageDraft[]): Promise<void> {
@@ -238,7 +217,7 @@ export class MemoryCorpusStore implements CorpusStore {
       if (!oneOf.some((id) => termIds.includes(id))) return undefined
       return termIds.reduce((sum, id, i) => sum + (idf.get(id) ?? 0) * (termWeights[i] ?? 0), 0)
     }
-    return Promise.resolve(this.#best(tenantId, corpusId, { limit, filter }, score))
+    return Promise.resolve(bestHits(this.#documents(tenantId, corpusId).values(), { limit, filter }, score))
   }
 
   searchVectors(tenantId: string, corpusId: string, { vector, limit, filter }: VectorSearch): Promise<readonly Hit[]> {
@@ -246,7 +225,7 @@ export class MemoryCorpusStore implements CorpusStore {
       if (passage.vector?.length !== vector.length) return undefined
       return passage.vector.reduce((sum, part, i) => sum + part * (vector[i] ?? 0), 0)
     }
-    return Promise.resolve(this.#best(tenantId, corpusId, { limit, filter }, score))
+    return Promise.resolve(bestHits(this.#documents(tenantId, corpusId).values(), { limit, filter }, score))
   }
 
   readPassages(tenantId: string, corpusId: string, passageIds: readonly string[]): Promise<readonly Passage[]> {
@@ -320,54 +299,4 @@ export class MemoryCorpusStore implements CorpusStore {
     const newer = { ...row, version: row.version + 1, deletions: row.deletions + deletions }
     corpora.set(corpusId, { ...corpus, row: newer })
   }
-
-  #best(
-    tenantId: string,
-    corpusId: string,
-    { limit, filter }: Pick<TermSearch, 'limit' | 'filter'>,
-    scoreOf: (passage: StoredPassage) => number | undefined,
-  ): Hit[] {
-    const hits = [...this.#documents(tenantId, corpusId).values()]
-      .filter(({ row }) => matchesFilter(row.attributes, filter))
-      .flatMap(({ passages }) => passages)
-      .flatMap((passage) => {
-        const score = scoreOf(passage)
-        return score === undefined ? [] : [{ passageId: passage.id, score }]
-      })
-    return hits.sort((a, b) => b.score - a.score || Number(a.passageId) - Number(b.passageId)).slice(0, limit)
-  }
-}
-
-function toCorpus({ row, documents }: StoredCorpus): Corpus {
-  const all = [...documents.values()]
-  const count = (status: Document['status']): number => all.filter((document) => document.row.status === status).length
-  return {
-    ...row,
-    passageCount: all.reduce((sum, { passages }) => sum + passages.length, 0),
-    bytes: all.reduce((sum, document) => sum + document.row.bytes, 0),
-    counts: {
-      'in-progress': count('in-progress'),
-      completed: count('completed'),
-      failed: count('failed'),
-      cancelled: count('cancelled'),
-    },
-  }
-}
-
-/** In the order in which they came; `after` may name one that is not among the rows any more by its filter. */
-function pageOf<T extends { readonly id: string }>(
-  rows: readonly T[],
-  { limit, order, after }: PageAsk,
-  all: readonly T[] = rows,
-): Page<T> {
-  const place = new Map(all.map(({ id }, i) => [id, i]))
-  const from = after === undefined ? undefined : (place.get(after) ?? Number.NaN)
-  const ordered = order === 'asc' ? [...rows] : rows.toReversed()
-  const isBeyond = ({ id }: T): boolean => {
-    if (from === undefined) return true
-    const at = place.get(id) as number
-    return order === 'asc' ? at > from : at < from
-  }
-  const rest = ordered.filter(isBeyond)
-  return { items: rest.slice(0, limit), hasMore: rest.length > limit }
 }

@@ -169,6 +169,17 @@ describe('admission', () => {
     expect(rungOf(decide(requestOf(), { facts: { dwellingDepth: 3 } }))).toBe('cap-output')
   })
 
+  it('names the shallowest rung that asks for the same work', () => {
+    const nothingToTrim = requestOf({ segments: [{ role: 'user', tokens: 100 }], outputTokensMax: 50 })
+    expect(rungOf(decide(requestOf(), { facts: { dwellingDepth: 1 } }))).toBe('full')
+    expect(rungOf(decide(nothingToTrim, { facts: { dwellingDepth: 3 } }))).toBe('full')
+    const retrieval = { corpus: 'manuals', query: 'why?', passagesMax: 5 }
+    expect(rungOf(decide(requestOf({ retrieval }), { facts: { dwellingDepth: 1 } }))).toBe('trim-retrieval')
+    expect(
+      rungOf(decide(requestOf({ retrieval: { ...retrieval, passagesMax: 2 } }), { facts: { dwellingDepth: 1 } })),
+    ).toBe('full')
+  })
+
   it('skips rungs that give up nothing more', () => {
     const short = requestOf({ segments: [{ role: 'user', tokens: 100 }], outputTokensMax: 50 })
     const verdict = decide(short, { big: waits(5_000 * MS), small: waits(5_000 * MS) })

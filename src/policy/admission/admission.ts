@@ -71,7 +71,8 @@ export function decideAdmission(now: Instant, request: Request, facts: Admission
   if (walk.budgetRefusal !== undefined) {
     return { kind: 'rejected', refusal: walk.budgetRefusal, nearest: undefined, ...weighed }
   }
-  if (walk.taken !== undefined) return { ...admit(walk.taken), ...weighed }
+  if (walk.taken !== undefined)
+    return { ...admit(walk.taken, truthfulRung(request, facts, walk.taken.plan)), ...weighed }
   return { kind: 'rejected', ...refuse(now, request, facts, walk), ...weighed }
 }
 
@@ -156,15 +157,28 @@ function tryPlan(now: Instant, request: Request, plan: Plan, pool: PoolFacts): T
   return { ...seen, ending: 'fits' }
 }
 
-function admit(attempt: Try): Omit<AdmittedVerdict, keyof Weighed> {
-  const { plan, pool, predicted, patience, lateness, ending } = attempt
+/**
+ * The shallowest rung on which the same work is asked for: who has no passages to lose is not served less by a rung that
+ * trims them, and is not told so.
+ */
+function truthfulRung(request: Request, facts: AdmissionFacts, plan: Plan): Rung {
+  for (const rung of facts.rungs.slice(0, plan.rung.depth)) {
+    const planned = makePlan(request, rung, facts.planning)
+    if (planned.kind === 'planned' && isSameWork(planned.plan, plan)) return planned.plan.rung
+  }
+  return plan.rung
+}
+
+function admit(attempt: Try, rung: Rung): Omit<AdmittedVerdict, keyof Weighed> {
+  const { pool, predicted, patience, lateness, ending } = attempt
+  const plan = { ...attempt.plan, rung }
   const spareMs = Math.round(-lateness.lateUs / 1_000)
   const because =
     ending === 'idle'
       ? 'an eligible replica is idle and the request alone is feasible'
       : `predicted to meet its ${lateness.promise} with ${spareMs} ms beyond the margin`
   const reserveTokens = reserveTokensOf(plan)
-  return { kind: 'admitted', plan, rung: plan.rung, poolId: pool.poolId, reserveTokens, predicted, patience, because }
+  return { kind: 'admitted', plan, rung, poolId: pool.poolId, reserveTokens, predicted, patience, because }
 }
 
 /** Of all reasons the one that helps most: what is least late, then a full lane, then what can never be. */

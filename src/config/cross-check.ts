@@ -134,7 +134,14 @@ export const poolIdOf = ({ id, model, release, region }: PoolConfig): string =>
   id ?? [model, ...(release === undefined ? [] : [release]), region].join('-')
 
 function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
-  return backend.kind === 'simulated' ? pointsAt('GPU profile', backend.profile, gpuProfileNames(), path) : []
+  if (backend.kind !== 'simulated') return []
+  const names = gpuProfileNames()
+  return [
+    ...pointsAt('GPU profile', backend.profile, names, path),
+    ...(backend.profiles ?? []).flatMap((name, i) =>
+      pointsAt('GPU profile', name, names, [...path.slice(0, -1), 'profiles', i]),
+    ),
+  ]
 }
 
 function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[] {

@@ -12,6 +12,13 @@ const SimulatedBackendSchema = item(
       minLength: 1,
       description: 'The GPU and model size whose step times it follows.',
     }),
+    profiles: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        minItems: 1,
+        maxItems: 1_000,
+        description: 'Where the GPUs of a pool differ: one profile for each replica in turn, and again from the first.',
+      }),
+    ),
   },
   'Simulated engines inside this process.',
 )

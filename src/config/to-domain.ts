@@ -63,6 +63,16 @@ export function toPools(config: Config): PoolSetup[] {
   })
 }
 
+/** The GPU profile of a pool's replica; undefined where its engines are not simulated. */
+export function profileOf(
+  { backend, pool }: Pick<PoolSetup, 'backend' | 'pool'>,
+  replica: Replica,
+): string | undefined {
+  if (backend.kind !== 'simulated') return undefined
+  const { profile, profiles = [profile] } = backend
+  return profiles[pool.replicas.indexOf(replica) % profiles.length] ?? profile
+}
+
 function addressesOf({ backend, replicas }: PoolConfig): readonly (string | undefined)[] {
   if (typeof replicas !== 'number') return replicas
   return Array.from({ length: replicas }, () => (backend.kind === 'simulated' ? undefined : backend.url))

@@ -199,8 +199,8 @@ export class FleetChanges {
   #enterReplica(known: PoolPolicies, replica: Replica, isFounding: boolean): void {
     const { policies, turnstile, world } = this.#parts
     policies.health.add(this.#clock.now(), replica.id, replica.poolId, isFounding)
-    const { kvTokensMax } = known
-    turnstile.addReplica({ replica, limit: known.makeLimit(), kvTokensMax, isReady: false })
+    const kvTokensMax = known.kvTokensMaxOf(replica)
+    turnstile.addReplica({ replica, limit: known.makeLimit(replica), kvTokensMax, isReady: false })
     turnstile.replicaChanged(replica.id, { allowance: world.capacity.allowance(replica) })
   }
 

@@ -1,4 +1,4 @@
-import type { Pool } from '../domain/fleet.ts'
+import type { Pool, Replica } from '../domain/fleet.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import type { Demand } from '../policy/ladder/demand.ts'
@@ -19,8 +19,9 @@ export interface PoolPolicies {
   readonly speedAlone: EngineSpeed
   /** The most that one replica's memory holds. */
   readonly kvTokensMax: number
-  /** A limit for one more replica. */
-  readonly makeLimit: () => Limit
+  /** The same of one replica, and a limit for it: GPUs of a pool may differ. */
+  readonly kvTokensMaxOf: (replica: Replica) => number
+  readonly makeLimit: (replica: Replica) => Limit
   /** What everybody asks for in full, against what fair sharing would give. */
   readonly demand: Demand
   readonly shedding: OfflineShedding

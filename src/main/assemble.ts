@@ -2,7 +2,7 @@ import type { Clock, Instant } from '../base/clock.ts'
 import { msToUs } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
-import { type PoolSetup, toModels, toPools, toReleases, toTenants } from '../config/to-domain.ts'
+import { type PoolSetup, profileOf, toModels, toPools, toReleases, toTenants } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Fleet } from '../lifecycle/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
@@ -112,6 +112,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
 export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant): PoolPolicies {
   const { pool } = setup
   const speed = speedOf(config, setup, COST_DEFAULTS.outputWeight)
+  const ownSpeed = speedOfReplica(config, setup, speed)
   // Any tenant may come to any pool, so the tightest promise holds.
   const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
   return {
@@ -120,7 +121,8 @@ export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant)
     speed: new ObservedSpeed(speed.alone),
     speedAlone: speed.alone,
     kvTokensMax: speed.kvTokensMax,
-    makeLimit: () => makeLimit(limitSpecOf(setup, speed, interTokenUsMax)),
+    kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
+    makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), interTokenUsMax)),
     demand: new Demand(),
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
@@ -139,11 +141,22 @@ function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
   })
 }
 
-function speedOf(config: Config, setup: PoolSetup, outputWeight: number): PoolSpeed {
-  const { backend } = setup
+function speedOf(config: Config, { backend }: PoolSetup, outputWeight: number, profile?: string): PoolSpeed {
   return backend.kind === 'simulated'
-    ? speedOfEngine(engineOptionsOf(config, backend.profile), outputWeight)
+    ? speedOfEngine(engineOptionsOf(config, profile ?? backend.profile), outputWeight)
     : speedUnknown(outputWeight)
+}
+
+/** Where the GPUs of a pool differ, each has a limit and a memory of its own. */
+function speedOfReplica(config: Config, setup: PoolSetup, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
+  if (setup.backend.kind !== 'simulated' || setup.backend.profiles === undefined) return () => speed
+  const known = new Map<string | undefined, PoolSpeed>()
+  return (replica) => {
+    const profile = profileOf(setup, replica)
+    const own = known.get(profile) ?? speedOf(config, setup, COST_DEFAULTS.outputWeight, profile)
+    known.set(profile, own)
+    return own
+  }
 }
 
 function limitSpecOf({ limit }: PoolSetup, { steps }: PoolSpeed, interTokenUsMax: number): LimitSpec {

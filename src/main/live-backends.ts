@@ -7,7 +7,7 @@ import { SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
 import type { BackendConfig, Config } from '../config/schema.ts'
-import { type PoolSetup, toPools } from '../config/to-domain.ts'
+import { type PoolSetup, profileOf, toPools } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Engine } from '../engine/engine.ts'
 import type { ModelFeatures } from '../gateway/model-directory.ts'
@@ -65,7 +65,7 @@ function makeBackend(
 ): Backend {
   const { backend } = setup
   if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, clock)
-  const options = engineOptionsOf(config, backend.profile)
+  const options = engineOptionsOf(config, profileOf(setup, replica) ?? backend.profile)
   const text = new SimulatedText({
     reader: reader as PromptReader,
     seed: config.seed,

@@ -1,8 +1,9 @@
 import { secondsToUs } from '../base/clock.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import type { Config } from '../config/schema.ts'
-import { toPools, toTenants } from '../config/to-domain.ts'
+import { profileOf, toPools, toTenants } from '../config/to-domain.ts'
 import type { Entry } from '../domain/entry.ts'
+import type { EngineOptions } from '../engine/engine.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
@@ -79,6 +80,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     seed: options.seed,
     endAt: end.endAt,
     engines: end.engines,
+    prefixBestRatio: end.prefixBestRatio,
     engineParts: end.engineParts,
     usdPerHour: usdPerHour(config),
     laws: laws.violations,
@@ -88,15 +90,19 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
 
 function replicasOf(config: Config) {
   return toPools(config).flatMap((setup) => {
-    const profile = setup.backend.kind === 'simulated' ? setup.backend.profile : 'h100-llama-8b'
-    const options = engineOptionsOf(config, profile)
-    return setup.pool.replicas.map((replica) => ({ replica, options }))
+    const optionsOf = new Map<string, EngineOptions>()
+    return setup.pool.replicas.map((replica) => {
+      const profile = profileOf(setup, replica) ?? 'h100-llama-8b'
+      const options = optionsOf.get(profile) ?? engineOptionsOf(config, profile)
+      optionsOf.set(profile, options)
+      return { replica, options }
+    })
   })
 }
 
 function usdPerHour(config: Config): number {
-  return toPools(config).reduce((sum, { pool, backend }) => {
-    const profile = backend.kind === 'simulated' ? findGpuProfile(backend.profile) : undefined
-    return sum + (profile?.usdPerHour ?? 0) * pool.replicas.length
+  return toPools(config).reduce((sum, setup) => {
+    const profiles = setup.pool.replicas.map((replica) => profileOf(setup, replica))
+    return sum + profiles.reduce((usd, name) => usd + ((name && findGpuProfile(name)?.usdPerHour) || 0), 0)
   }, 0)
 }

@@ -1,15 +1,26 @@
 import { type Clock, secondsToUs } from '../base/clock.ts'
+import type { Platform } from '../lifecycle/platform.ts'
+import { restartInTurn } from './rolling-restart.ts'
 import type { Fault } from './scenario.ts'
 import type { SimulatedFleet, SimulatedReplica } from './world.ts'
 
 /** Breaks replicas when the scenario says so, and mends them again. */
-export function scheduleFaults(clock: Clock, fleet: SimulatedFleet, faults: readonly Fault[]): void {
+export function scheduleFaults(
+  clock: Clock,
+  platform: Platform,
+  fleet: SimulatedFleet,
+  faults: readonly Fault[],
+): void {
   const startAt = clock.now()
   for (const fault of faults) {
     const targets = [...fleet.all()].filter(
       ({ replica }) => replica.id === fault.target || replica.poolId === fault.target,
     )
     if (targets.length === 0) throw new Error(`a fault names ${fault.target}, but no replica or pool is called that`)
+    if (fault.kind === 'rolling-restart') {
+      clock.at(startAt + secondsToUs(fault.atS), () => void restartInTurn(clock, platform, targets, fault.forS))
+      continue
+    }
     clock.at(startAt + secondsToUs(fault.atS), () => {
       for (const target of targets) strike(fault, target)
     })
@@ -21,6 +32,8 @@ export function scheduleFaults(clock: Clock, fleet: SimulatedFleet, faults: read
 
 function strike(fault: Fault, target: SimulatedReplica): void {
   switch (fault.kind) {
+    case 'rolling-restart':
+      return
     case 'replica-crash':
     case 'pool-loss':
       target.crash()

@@ -16,7 +16,7 @@ export interface Report extends SheetView {
   readonly durationS: number
   readonly tenants: Readonly<Record<string, TenantView>>
   readonly fairness: FairnessView
-  readonly engine: EngineUse
+  readonly engine: EngineUse & PrefixUse
   /** The engines of each pool alone. */
   readonly pools: Readonly<Record<string, EngineUse>>
   /** The scenario's own stretches of time. */
@@ -77,6 +77,14 @@ export interface EngineUse {
   readonly steps: number
 }
 
+/** Of the prompts that name their blocks. */
+export interface PrefixUse {
+  /** What one endless cache for everybody would have found. */
+  readonly prefixBestRatio: number | undefined
+  /** What was found of that. */
+  readonly prefixHitOfBest: number | undefined
+}
+
 /** All engines together, and those of each pool. */
 export interface EnginesUse {
   readonly engine: EngineUse
@@ -88,6 +96,7 @@ export interface ReportFacts {
   readonly seed: number
   readonly endAt: Instant
   readonly engines: EnginesUse
+  readonly prefixBestRatio?: number | undefined
   /** By the names of the collector's parts. */
   readonly engineParts: ReadonlyMap<string, EnginesUse>
   readonly usdPerHour: number
@@ -120,6 +129,7 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
     tenants: byTenant,
     fairness: fairnessOf(Object.values(byTenant)),
     ...facts.engines,
+    engine: { ...facts.engines.engine, ...prefixUse(facts) },
     parts: partsOf(collector, facts.engineParts),
     prediction: {
       coverage: observed === 0 ? undefined : 1 - falseAdmits / observed,
@@ -148,6 +158,12 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
       requestsPerS: everybody.requests.arrived / Math.max(1e-6, facts.wallSeconds),
     },
   }
+}
+
+function prefixUse({ engines, prefixBestRatio }: ReportFacts): PrefixUse {
+  const { prefixHitRatio } = engines.engine
+  const isKnown = prefixHitRatio !== undefined && prefixBestRatio !== undefined && prefixBestRatio > 0
+  return { prefixBestRatio, prefixHitOfBest: isKnown ? prefixHitRatio / prefixBestRatio : undefined }
 }
 
 function partsOf(collector: Collector, engineParts: ReadonlyMap<string, EnginesUse>): Record<string, PartView> {

@@ -44,6 +44,8 @@ const AFTERMATH_S = 600
 export interface RunEnd {
   readonly endAt: number
   readonly engines: EnginesUse
+  /** What one endless cache for everybody would have found, as a share of the prompts' tokens. */
+  readonly prefixBestRatio: number | undefined
   readonly engineParts: ReadonlyMap<string, EnginesUse>
 }
 
@@ -56,21 +58,23 @@ export async function runScenario(run: Run): Promise<RunEnd> {
   await clock.run(clock.now() + 1)
   if (run.trace === undefined) startClients(run, endAt)
   else startTrace(run, run.trace, endAt)
-  scheduleFaults(clock, fleet, scenario.faults ?? [])
+  scheduleFaults(clock, platform, fleet, scenario.faults ?? [])
   const { warmUntil, windowUs } = collector.options
   watchWindows(run, windowUs, endAt)
   const parts = [...collector.parts].map(([name, part]) => ({ name, use: watchEngines(run, part.fromAt, part.toAt) }))
   const counted = watchEngines(run, warmUntil, endAt)
+  const bestHits = watchBestHits(run, warmUntil)
 
   await clock.run(endAt)
   const engines = counted()
+  const prefixBestRatio = bestHits()
   loop.stop()
   platform.policies.dispatcher.assertInvariants()
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
   laws.finish()
   for (const what of leftBehind(run)) laws.broken('L2', what)
   run.onProgress(scenario.durationS)
-  return { endAt, engines, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }
+  return { endAt, engines, prefixBestRatio, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }
 }
 
 /** Nobody is left, so nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
@@ -124,6 +128,19 @@ function watchEngines({ clock, fleet }: Run, fromAt: number, toAt: number): () =
     after = lookAt(fleet)
   })
   return () => enginesUse(before, after ?? lookAt(fleet), toAt - fromAt)
+}
+
+/** Counts from `fromAt` to when it is asked. */
+function watchBestHits({ clock, fleet }: Run, fromAt: number): () => number | undefined {
+  let before = fleet.bestHits.count
+  clock.at(fromAt, () => {
+    before = fleet.bestHits.count
+  })
+  return () => {
+    const after = fleet.bestHits.count
+    if (before === undefined || after === undefined || after.queries === before.queries) return undefined
+    return (after.hits - before.hits) / (after.queries - before.queries)
+  }
 }
 
 /** Looks at the engines at every window's end, and at the dispatcher's books. */

@@ -137,12 +137,13 @@ export const StreamSchema = Type.Object(
 
 export const FaultSchema = Type.Object(
   {
-    kind: Type.Enum(['replica-crash', 'replica-hang', 'replica-slow', 'pool-loss'], {
-      description: 'What goes wrong.',
+    kind: Type.Enum(['replica-crash', 'replica-hang', 'replica-slow', 'pool-loss', 'rolling-restart'], {
+      description:
+        'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other.',
     }),
-    target: Type.String({ description: 'A replica id, or a pool id for pool-loss.' }),
+    target: Type.String({ description: 'A replica id, or a pool id for pool-loss and rolling-restart.' }),
     atS: seconds('When it happens.'),
-    forS: seconds('How long it lasts.'),
+    forS: seconds('How long it lasts; for rolling-restart, how long each replica is down.'),
     factor: Type.Optional(Type.Number({ minimum: 1, description: 'For replica-slow: how many times slower.' })),
   },
   { additionalProperties: false },

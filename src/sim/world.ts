@@ -1,10 +1,11 @@
 import { EngineDriver } from '../backends/engine-driver.ts'
-import { SimulatedBackend } from '../backends/simulated.ts'
+import { type Scripts, SimulatedBackend } from '../backends/simulated.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Engine, type EngineOptions } from '../engine/engine.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
+import { BestHits } from './best-hits.ts'
 import type { ClientScripts } from './scripts.ts'
 
 /**
@@ -12,6 +13,7 @@ import type { ClientScripts } from './scripts.ts'
  * everything that can go wrong with a replica.
  */
 export class SimulatedFleet implements Backends {
+  readonly bestHits = new BestHits()
   readonly #replicas = new Map<string, SimulatedReplica>()
 
   constructor(
@@ -20,7 +22,20 @@ export class SimulatedFleet implements Backends {
     scripts: ClientScripts,
   ) {
     for (const { replica, options } of replicas) {
-      this.#replicas.set(replica.id, new SimulatedReplica(clock, replica, options, scripts))
+      this.#replicas.set(replica.id, new SimulatedReplica(clock, replica, options, this.#watched(scripts)))
+    }
+  }
+
+  /** What is sent to any engine, seen on its way. */
+  #watched(scripts: ClientScripts): Scripts {
+    return {
+      scriptsFor: (request, plan) => {
+        const made = scripts.scriptsFor(request, plan)
+        if (made.kind !== 'made') return made
+        for (const { prefixHashes, promptTokens } of made.scripts)
+          this.bestHits.sent(request.tenant.id, prefixHashes, promptTokens)
+        return made
+      },
     }
   }
 
@@ -44,14 +59,14 @@ export class SimulatedReplica implements Backend {
   readonly replica: Replica
   readonly #clock: StretchedClock
   readonly #options: EngineOptions
-  readonly #scripts: ClientScripts
+  readonly #scripts: Scripts
   readonly #calls = new Set<(ending: Ending) => void>()
   #driver: EngineDriver
   #backend: SimulatedBackend
   #isUp = true
   #buried: EngineView[] = []
 
-  constructor(clock: Clock, replica: Replica, options: EngineOptions, scripts: ClientScripts) {
+  constructor(clock: Clock, replica: Replica, options: EngineOptions, scripts: Scripts) {
     this.replica = replica
     this.#clock = new StretchedClock(clock)
     this.#options = options

@@ -4,7 +4,7 @@ import { FILTERS } from './filters/filters.ts'
 import { becauseOf } from './placement-reason.ts'
 import { makePlainRule, type PlainRule, type RoutingRule } from './plain-rules.ts'
 import { PrefixIndex } from './prefix-index.ts'
-import { type AttemptPace, ReplicaBook } from './replica-book.ts'
+import { type AttemptPace, NO_SLOT, ReplicaBook } from './replica-book.ts'
 import type { Filter, Learned, PlacementAsk, RoomView, Scene, Scorer } from './room-view.ts'
 import { SCORERS, type ScorerName, type ScorerWeights, WEIGHT_DEFAULTS } from './scorers/scorers.ts'
 
@@ -22,7 +22,8 @@ import { SCORERS, type ScorerName, type ScorerWeights, WEIGHT_DEFAULTS } from '.
  *
  * Large pools are sampled: every owner of the prefix, the session's home, and `sampleCount` others at random
  * (Mitzenmacher's power of two choices). Several gateways with the same news then do not all run to the same replica,
- * and the cost of a choice does not grow with the pool except for one glance at each room.
+ * and the cost of a choice does not grow with the pool, except that owners are looked for among those with room. The
+ * lightest is then the lightest of the sample.
  *
  * Deliberately not: no health (a replica that must not be used is closed at the dispatcher), no other regions
  * (`choose-pool.ts`), no memory of answers. Choosing *is* placing: the dispatcher grants what was chosen.
@@ -125,9 +126,11 @@ export class RoutingPlacer {
   /** Every room given has space for the ticket, and there is at least one. */
   choose<R extends RoomView>(now: number, ask: PlacementAsk, rooms: readonly R[]): R {
     if (this.#plain !== undefined) return this.#choosePlainly(this.#plain, rooms)
-    this.#look(now, ask, rooms)
+    this.#look(now, ask)
     const isSampled = rooms.length > this.#options.sampleAbove
-    const scored = this.#filtered(isSampled ? this.#sample(rooms) : rooms)
+    const candidates = isSampled ? this.#sample(rooms) : rooms
+    this.#scene.lightestUs = lightestOf(candidates)
+    const scored = this.#filtered(candidates)
     const best = this.#best(scored)
     const learned = this.#book.of(best)
     const partsUs = this.#partsOf(best, learned)
@@ -147,7 +150,8 @@ export class RoutingPlacer {
 
   /** How every room would be scored now. Changes nothing; allocates. */
   explain(now: number, ask: PlacementAsk, rooms: readonly RoomView[]): readonly ScoreCard[] {
-    this.#look(now, ask, rooms)
+    this.#look(now, ask)
+    this.#scene.lightestUs = lightestOf(rooms)
     const cards = rooms.map((room) => {
       const learned = this.#book.of(room)
       return { replicaId: room.replica.id, totalUs: this.#score(room, learned), parts: this.#partsOf(room, learned) }
@@ -179,17 +183,11 @@ export class RoutingPlacer {
     return this.#tokensOf(most, ask.estimate.promptTokens)
   }
 
-  /** Prepares the scene: who holds what, and how light the lightest is. */
-  #look(now: number, ask: PlacementAsk, rooms: readonly RoomView[]): void {
+  /** Prepares the scene: who holds what. */
+  #look(now: number, ask: PlacementAsk): void {
     const scene = this.#scene
     scene.now = now
     scene.ask = ask
-    let lightestUs = Number.POSITIVE_INFINITY
-    for (let i = 0; i < rooms.length; i++) {
-      const us = (rooms[i] as RoomView).ledger.engineUs
-      if (us < lightestUs) lightestUs = us
-    }
-    scene.lightestUs = lightestUs
     const { count, slots, blocks } = this.#index.match(now, ask.prefixHashes ?? [])
     this.#holderCount = count
     for (let i = 0; i < count; i++) {
@@ -213,12 +211,13 @@ export class RoutingPlacer {
     const candidates = this.#candidates
     candidates.length = 0
     const home = this.#book.homeOf(this.#scene.ask.sessionHash)
-    if (this.#holderCount > 0 || home !== undefined) {
-      for (let i = 0; i < rooms.length; i++) {
-        const room = rooms[i] as RoomView
-        const slot = this.#book.slotOf(room.place)
-        if (slot !== undefined && (slot === home || this.#heldAt(slot) > 0)) candidates.push(room)
-      }
+    let wantedCount = this.#holderCount + (home === undefined || this.#heldAt(home) > 0 ? 0 : 1)
+    for (let i = 0; i < rooms.length && wantedCount > 0; i++) {
+      const room = rooms[i] as RoomView
+      const slot = this.#book.slotOf(room.place)
+      if (slot === NO_SLOT || (slot !== home && this.#heldAt(slot) === 0)) continue
+      candidates.push(room)
+      wantedCount--
     }
     for (let i = 0; i < this.#options.sampleCount; i++)
       candidates.push(rooms[this.#rng.below(rooms.length)] as RoomView)
@@ -306,6 +305,15 @@ export class RoutingPlacer {
 }
 
 const NO_WORK = { promptTokens: 0, cachedTokens: 0, outputTokens: 0, outputTokensHigh: 0, cost: 0, engineUs: 0 }
+
+function lightestOf(rooms: readonly RoomView[]): number {
+  let lightestUs = Number.POSITIVE_INFINITY
+  for (let i = 0; i < rooms.length; i++) {
+    const us = (rooms[i] as RoomView).ledger.engineUs
+    if (us < lightestUs) lightestUs = us
+  }
+  return lightestUs
+}
 
 function grown(array: Uint32Array, slot: number): Uint32Array {
   const wider = new Uint32Array(2 ** (32 - Math.clz32(slot)))

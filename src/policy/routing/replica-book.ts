@@ -37,6 +37,8 @@ export interface AttemptPace {
   readonly isFailed: boolean
 }
 
+export const NO_SLOT = -1
+
 interface Placed {
   readonly ask: PlacementAsk
   readonly learned: Learned
@@ -70,6 +72,7 @@ export class ReplicaBook {
   readonly #byId = new Map<string, Known>()
   /** The same by place, for the glance at every room of a large pool. */
   readonly #byPlace: (Known | undefined)[] = []
+  readonly #slots: number[] = []
   readonly #predictedUs = new Map<string, number>()
   readonly #homes = new Map<number, number>()
 
@@ -84,8 +87,9 @@ export class ReplicaBook {
     return known ?? this.#meet(room)
   }
 
-  slotOf(place: number): number | undefined {
-    return this.#byPlace[place]?.slot
+  /** Its slot, or NO_SLOT while it is unknown. Asked for every room of a large pool: an array of numbers, and no more. */
+  slotOf(place: number): number {
+    return this.#slots[place] ?? NO_SLOT
   }
 
   /** The index slot of the replica where the session was last. */
@@ -134,6 +138,7 @@ export class ReplicaBook {
     for (const [session, slot] of this.#homes) if (slot === known.slot) this.#homes.delete(session)
     this.#byId.delete(replicaId)
     this.#byPlace[known.place] = undefined
+    this.#slots[known.place] = NO_SLOT
   }
 
   /** One that left and came back under its name starts anew: its memory is empty. */
@@ -146,6 +151,8 @@ export class ReplicaBook {
     const known = new Known(slot, room.place, this.#distanceUs(room.replica.region), prior)
     this.#byId.set(room.replica.id, known)
     this.#byPlace[room.place] = known
+    while (this.#slots.length <= room.place) this.#slots.push(NO_SLOT)
+    this.#slots[room.place] = slot
     return known
   }
 }

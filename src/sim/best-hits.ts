@@ -1,0 +1,43 @@
+/**
+ * How much of the prompts could have been found in memory at best? One cache for the whole fleet, without end, that has
+ * read a prompt as soon as it is sent: the bound that any placement is measured against.
+ *
+ * Bounded: beyond `NAMES_MAX` different blocks it gives up, and says nothing rather than something wrong.
+ */
+const NAMES_MAX = 2_000_000
+
+export interface HitCount {
+  readonly hits: number
+  readonly queries: number
+}
+
+export class BestHits {
+  readonly #blockTokens: number
+  readonly #seen = new Map<string, Set<number>>()
+  #names = 0
+  #hits = 0
+  #queries = 0
+
+  constructor(blockTokens = 16) {
+    this.#blockTokens = blockTokens
+  }
+
+  /** Undefined when there were too many names to know. */
+  get count(): HitCount | undefined {
+    return this.#names > NAMES_MAX ? undefined : { hits: this.#hits, queries: this.#queries }
+  }
+
+  /** A prompt goes to some engine. `salt` keeps tenants apart, as engines do. */
+  sent(salt: string, hashes: readonly number[], promptTokens: number): void {
+    if (hashes.length === 0 || this.#names > NAMES_MAX) return
+    let seen = this.#seen.get(salt)
+    if (seen === undefined) this.#seen.set(salt, (seen = new Set()))
+    let held = 0
+    while (held < hashes.length && seen.has(hashes[held] as number)) held++
+    for (let i = held; i < hashes.length; i++) seen.add(hashes[i] as number)
+    this.#names += hashes.length - held
+    this.#queries += promptTokens
+    // At least one token is computed, however much is held.
+    this.#hits += Math.min(held, Math.floor((promptTokens - 1) / this.#blockTokens)) * this.#blockTokens
+  }
+}

@@ -30,8 +30,8 @@ export class BestHits {
   /** A prompt goes to some engine. `salt` keeps tenants apart, as engines do. */
   sent(salt: string, hashes: readonly number[], promptTokens: number): void {
     if (hashes.length === 0 || this.#names > NAMES_MAX) return
-    let seen = this.#seen.get(salt)
-    if (seen === undefined) this.#seen.set(salt, (seen = new Set()))
+    const seen = this.#seen.get(salt) ?? new Set<number>()
+    this.#seen.set(salt, seen)
     let held = 0
     while (held < hashes.length && seen.has(hashes[held] as number)) held++
     for (let i = held; i < hashes.length; i++) seen.add(hashes[i] as number)

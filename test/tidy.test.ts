@@ -71,7 +71,6 @@ const OUTSIDE_MODULES: Readonly<Record<string, RegExp>> = {
   files: /^node:fs(\/|$)/,
   network: /^(node:(net|tls|http|https|http2|dgram|dns)(\/.*)?|undici)$/,
   stores: /^(pg|redis)$/,
-  logging: /^pino$/,
   processes: /^node:(child_process|worker_threads|cluster)$/,
   machine: /^node:(os|readline|perf_hooks|timers)(\/|$)/,
 }
@@ -84,7 +83,6 @@ const OUTSIDE_EXCEPTIONS: readonly (readonly [string, string, string])[] = [
   ['src/cli/keys-create.ts', 'randomness', 'a secret that a seed could repeat would be none'],
   ['src/main/', 'process', 'the running server answers signals and unhandled errors'],
   ['src/main/serve.ts', 'timers', 'the journal is handed on between two events'],
-  ['src/telemetry/log.ts', 'logging', 'it makes the lines; where they go is given to it'],
 ]
 
 // ── Names and sizes ────────────────────────────────────────────────────────────────────────────────────────────────

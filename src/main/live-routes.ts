@@ -51,7 +51,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       keepAliveUs: msToUs(config.server.keepAliveMs),
     }),
     inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
-    explainRoute(keys, (ticketId) => telemetry.recent.storyOf(ticketId)),
+    explainRoute(keys, (ticketId) => telemetry.storyOf(ticketId)),
     ...modelRoutes(models, keys),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
     ...operateRoutes({

@@ -26,7 +26,7 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
     level: logLevel(config.logging.level),
     format: logFormat(config.logging.format),
   })
-  const { journal, metrics } = telemetry
+  const { journal } = telemetry
   // It is the place that the address leads to.
   const { url: _, ...retrievalConfig } = config.retrieval
   const own: Config = { ...config, retrieval: retrievalConfig }
@@ -37,7 +37,7 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
       ...retrievalRoutes({ ...retrieval, apiKey, bodyBytesMax: Math.max(bodyBytesMax, 64 * 1024 * 1024) }),
       { method: 'GET', path: '/health', handle: (exchange) => exchange.sendJson(200, '{"status":"ok"}') },
       { method: 'GET', path: '/health/ready', handle: (exchange) => exchange.sendJson(200, '{"status":"ready"}') },
-      metricsRoute(() => metrics.text()),
+      metricsRoute(() => telemetry.metricsText()),
     ],
     {
       ...config.server,

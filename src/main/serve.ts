@@ -46,7 +46,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     level: logLevel(config.logging.level),
     format: logFormat(config.logging.format),
   })
-  const { journal, metrics } = telemetry
+  const { journal } = telemetry
   const backends = await makeLiveBackends(config, clock)
   const retrieval = await makeLiveRetrieval(config, { clock, journal, complain: io.err })
   const platform = assemble(config, {
@@ -66,7 +66,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     onFault: (where, error) =>
       journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined }),
   }
-  const metricsPage = metricsRoute(() => metrics.text())
+  const metricsPage = metricsRoute(() => telemetry.metricsText())
   const hasOwnMetrics = config.server.metricsPort !== undefined
   const routes = liveRoutes({ config, clock, platform, backends, keys, telemetry, retrieval })
   if (!hasOwnMetrics) routes.push(metricsPage)

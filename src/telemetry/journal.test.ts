@@ -45,6 +45,17 @@ describe('LiveJournal', () => {
     expect(b.taken).toEqual(recorded)
   })
 
+  it('waits for a good moment, unless a burst comes: then for the next one', () => {
+    const asked: string[] = []
+    const journal = new LiveJournal({ schedule: (_drain, when) => asked.push(when) })
+    const a = makeSubscriber('a')
+    journal.subscribe(a.subscriber)
+    for (const entry of entries(1_000)) journal.record(entry)
+    expect(asked).toEqual(['soon'])
+    for (const entry of entries(1_000)) journal.record(entry)
+    expect(asked).toEqual(['soon', 'next'])
+  })
+
   it('asks for one turn however many entries wait, and works through many in batches', () => {
     const { journal, turns, runAll } = makeScheduled()
     const a = makeSubscriber('a')

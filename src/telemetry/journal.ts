@@ -6,8 +6,8 @@ import type { Journal } from '../lifecycle/ports.ts'
  * Who hears what happened, without anybody waiting for them?
  *
  * `record` puts the entry into one bounded ring per subscriber and returns: no subscriber code runs on the request's
- * path. Rings are drained in batches later, when the scheduler says so (live: once the event loop has served what
- * is pending; simulated: whenever the simulator calls `drain`).
+ * path. Rings are drained in batches later, when the scheduler says so (live: a few milliseconds later, so that many
+ * requests share one delivery and one write of the log; simulated: whenever the simulator calls `drain`).
  *
  *   record ──▶ ring ──▶ metrics
  *         ├──▶ ring ──▶ log                  a full ring drops its oldest entry: what is watched is the present
@@ -37,8 +37,11 @@ export interface SubscriberView {
 }
 
 export interface LiveJournalOptions {
-  /** Calls the function soon, but never at once. Absent: nothing is delivered until somebody calls `drain`. */
-  readonly schedule?: (drain: () => void) => void
+  /**
+   * Calls the function, but never at once: `soon` when it suits, `next` before anything else that is not pending yet;
+   * a later call takes the place of an earlier one. Absent: nothing is delivered until somebody calls `drain`.
+   */
+  readonly schedule?: (drain: () => void, when: 'soon' | 'next') => void
 }
 
 /**
@@ -54,27 +57,32 @@ const RING_ENTRIES = 8_192
  */
 const BATCH_ENTRIES = 256
 
+/** So many in one pause are a burst: they are delivered at once, long before a ring is full. */
+const BURST_ENTRIES = 1_024
+
 export class LiveJournal implements Journal {
   readonly #feeds: Feed[] = []
-  readonly #schedule: ((drain: () => void) => void) | undefined
+  readonly #schedule: LiveJournalOptions['schedule']
   readonly #drainSome = (): void => {
     this.#isScheduled = false
-    if (this.#deliver((waiting) => Math.max(BATCH_ENTRIES, waiting >> 1))) this.#wake()
+    if (this.#deliver((waiting) => Math.max(BATCH_ENTRIES, waiting >> 1))) this.#wake('next')
   }
   #isScheduled = false
+  #recordedSinceWake = 0
 
   constructor(options: LiveJournalOptions = {}) {
     this.#schedule = options.schedule
   }
 
   subscribe(subscriber: Subscriber, ringEntries = RING_ENTRIES): void {
-    this.#feeds.push(new Feed(subscriber, ringEntries, () => this.#wake()))
+    this.#feeds.push(new Feed(subscriber, ringEntries, () => this.#wake('soon')))
   }
 
   record(entry: Entry): void {
     const feeds = this.#feeds
     for (let i = 0; i < feeds.length; i++) (feeds[i] as Feed).offer(entry)
-    if (!this.#isScheduled) this.#wake()
+    if (!this.#isScheduled) this.#wake('soon')
+    else if (++this.#recordedSinceWake === BURST_ENTRIES) this.#ask('next')
   }
 
   /**
@@ -95,11 +103,17 @@ export class LiveJournal implements Journal {
     return isMoreWaiting
   }
 
-  #wake(): void {
-    if (this.#isScheduled || this.#schedule === undefined) return
+  #wake(when: 'soon' | 'next'): void {
+    if (this.#isScheduled) return
+    this.#recordedSinceWake = 0
+    this.#ask(when)
+  }
+
+  #ask(when: 'soon' | 'next'): void {
+    if (this.#schedule === undefined) return
     this.#isScheduled = true
     try {
-      this.#schedule(this.#drainSome)
+      this.#schedule(this.#drainSome, when)
     } catch {
       // Nobody on the request's path may hear of it; the next entry tries again.
       this.#isScheduled = false

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { arrived, settled, story } from '../../test/support/entries.ts'
 import { parseExposition, sampleValue } from '../../test/support/parse-exposition.ts'
 import { makeLiveLog } from './live-log.ts'
@@ -39,15 +39,22 @@ describe('makeLiveTelemetry', () => {
     const telemetry = makeLiveTelemetry({ version: '1.2.3', log })
     for (const entry of story()) telemetry.journal.record(entry)
     expect(lines).toEqual([])
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(lines.length).toBe(1)
-    expect(telemetry.recent.storyOf('req_1')?.length).toBe(5)
-    const text = telemetry.metrics.text()
+    await vi.waitFor(() => expect(lines.length).toBe(1))
+    expect(telemetry.storyOf('req_1')?.length).toBe(5)
+    const text = telemetry.metricsText()
     expect(sampleValue(text, 'spillway_build_info', { version: '1.2.3', node: process.version })).toBe(1)
     expect(sampleValue(text, 'spillway_journal_dropped_total', { subscriber: 'log' })).toBe(0)
     expect(sampleValue(text, 'process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
     const samples = [...parseExposition(text).values()].flatMap((family) => family.samples)
     expect(samples.every((sample) => Number.isFinite(sample.value))).toBe(true)
+  })
+
+  it('tells whoever asks everything that has happened until then', () => {
+    const telemetry = makeLiveTelemetry({ version: '1', log: { write: () => {} } })
+    for (const entry of story()) telemetry.journal.record(entry)
+    expect(telemetry.storyOf('req_1')?.length).toBe(5)
+    telemetry.journal.record(arrived({ ticketId: 'req_2' }))
+    expect(sampleValue(telemetry.metricsText(), 'spillway_requests_in_flight')).toBe(1)
   })
 
   it('delivers what is left when it is closed', async () => {
@@ -112,6 +119,6 @@ describe('arrivals alone', () => {
     const telemetry = makeLiveTelemetry({ version: '1', log: { write: () => {} } })
     telemetry.journal.record(arrived())
     await telemetry.close()
-    expect(sampleValue(telemetry.metrics.text(), 'spillway_requests_in_flight')).toBe(1)
+    expect(sampleValue(telemetry.metricsText(), 'spillway_requests_in_flight')).toBe(1)
   })
 })

@@ -8,6 +8,17 @@ export interface LogLine {
 }
 
 /**
+ * For machines: one object, in the shape that pino made familiar. By hand, because it is one call of `JSON.stringify`:
+ * half of the time that pino took for a settled request. Neither process id nor host: whoever collects logs adds
+ * them, and two runs of one seed must log the same.
+ */
+export function jsonLine({ at, level, message, fields }: LogLine): string {
+  const inner = JSON.stringify(fields).slice(1, -1)
+  const comma = inner === '' ? '' : ','
+  return `{"level":"${level}","time":${Math.round(at / 1_000)}${comma}${inner},"msg":${JSON.stringify(message)}}\n`
+}
+
+/**
  * The same line for a person: time of day, level unless it is ordinary, message, then fields as `name=value`.
  *
  *     14:03:07.125 request settled ticket=req_1 tenant=acme model=llama-8b outcome=completed totalMs=812.4

@@ -1,7 +1,6 @@
-import { type Logger, pino } from 'pino'
 import type { Entry, FaultSeen, Settled } from '../domain/entry.ts'
 import type { Subscriber } from './journal.ts'
-import { type LogLine, prettyLine } from './log-line.ts'
+import { jsonLine, type LogLine, prettyLine } from './log-line.ts'
 import { maskFreeText } from './mask-free-text.ts'
 
 /**
@@ -34,7 +33,7 @@ const LEVEL_ORDER = { info: 0, warn: 1, error: 2, silent: 3 } as const
 
 export class LogLines implements Subscriber {
   readonly name = 'log'
-  readonly #write: (line: LogLine) => void
+  readonly #spell: (line: LogLine) => string
   readonly #levelMin: number
   readonly #destination: LogDestination
   readonly #wasReady = new Map<string, boolean>()
@@ -42,18 +41,12 @@ export class LogLines implements Subscriber {
   constructor({ destination, format = 'json', level = 'info' }: LogOptions) {
     this.#levelMin = LEVEL_ORDER[level]
     this.#destination = destination
-    if (format === 'pretty') this.#write = (line) => destination.write(prettyLine(line))
-    else {
-      // Neither process id nor host: whoever collects logs adds them, and two runs of one seed must log the same.
-      const formatters = { level: (label: string) => ({ level: label }) }
-      const logger = pino({ base: null, timestamp: false, formatters }, destination)
-      this.#write = (line) => writeJson(logger, line)
-    }
+    this.#spell = format === 'pretty' ? prettyLine : jsonLine
   }
 
   take(entry: Entry): void {
     const line = this.#lineOf(entry)
-    if (line !== undefined && LEVEL_ORDER[line.level] >= this.#levelMin) this.#write(line)
+    if (line !== undefined && LEVEL_ORDER[line.level] >= this.#levelMin) this.#destination.write(this.#spell(line))
   }
 
   flush(): void {
@@ -96,10 +89,6 @@ export class LogLines implements Subscriber {
     const fields = { replica: replicaId, because: maskFreeText(because) }
     return { level: isReady ? 'info' : 'warn', at, message, fields }
   }
-}
-
-function writeJson(logger: Logger, { level, at, message, fields }: LogLine): void {
-  logger[level]({ time: Math.round(at / 1_000), ...fields }, message)
 }
 
 function settledLine(entry: Settled): LogLine {

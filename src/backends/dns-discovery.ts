@@ -30,6 +30,8 @@ export interface DnsDiscoveryOptions extends EndpointAddress {
   readonly port: number
   readonly resolver: DnsResolver
   readonly clock: Clock
+  /** Asked at least this often. */
+  readonly everyUs?: number
   readonly onFailure?: (because: string) => void
 }
 
@@ -62,7 +64,10 @@ export class DnsDiscovery implements Discovery {
         if (known === undefined || !isSameList(known, list)) onList(list)
         known = list
       }
-      cancelTimer = clock.at(clock.now() + refreshUs(answers ?? []), () => void ask())
+      cancelTimer = clock.at(
+        clock.now() + refreshUs(answers ?? [], this.#options.everyUs ?? REFRESH_US_MAX),
+        () => void ask(),
+      )
     }
     void ask()
     return () => {
@@ -93,8 +98,8 @@ export class DnsDiscovery implements Discovery {
   }
 }
 
-function refreshUs(answers: readonly DnsAnswer[]): number {
+function refreshUs(answers: readonly DnsAnswer[], usMax: number): number {
   const ttls = answers.flatMap(({ ttlS }) => ttlS ?? [])
   const us = ttls.length === 0 ? REFRESH_US_MIN : 1_000_000 * Math.min(...ttls)
-  return Math.min(REFRESH_US_MAX, Math.max(REFRESH_US_MIN, us))
+  return Math.min(usMax, Math.max(REFRESH_US_MIN, us))
 }

@@ -155,14 +155,21 @@ function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[
   if (typeof replicas !== 'number' && backend.url !== undefined) {
     problems.push({ path: at, text: 'and backend.url both give addresses. Keep one of them' })
   }
-  if (typeof replicas === 'number' && backend.url === undefined) {
-    problems.push({ path, text: 'has no address. Set backend.url, or list the addresses under replicas' })
+  const { discover } = backend
+  if (typeof replicas === 'number' && backend.url === undefined && discover === undefined) {
+    problems.push({
+      path,
+      text: 'has no address. Set backend.url, list the addresses under replicas, or let backend.discover find them',
+    })
   }
   if (typeof replicas === 'number' && backend.url !== undefined && replicas > 1) {
     problems.push({
       path: at,
       text: `is ${replicas}, but backend.url is one address. List the addresses under replicas`,
     })
+  }
+  if (discover !== undefined && (discover.dns === undefined) === (discover.kubernetes === undefined)) {
+    problems.push({ path: [...path, 'backend', 'discover'], text: 'names nobody, or two. Give it dns or kubernetes' })
   }
   return [...problems, ...checkTrust(backend, [...path, 'backend'])]
 }

@@ -71,3 +71,6 @@ export const KEEP_ALIVE_MS = 10_000
 
 /** Nobody balances a laptop. Before a balancer: a little more than the interval of its health checks. */
 export const SHUTDOWN_DELAY_MS = 0
+
+/** A replica that came is used after half a minute at the latest. */
+export const DISCOVERY_EVERY_MS = 30_000

@@ -143,7 +143,7 @@ describe('a problem is one line: where, what, what to do', () => {
     [
       'no address',
       pool('    backend: { kind: http-openai }'),
-      's.yaml:4: pools[0] has no address. Set backend.url, or list the addresses under replicas.',
+      's.yaml:4: pools[0] has no address. Set backend.url, list the addresses under replicas, or let backend.discover find them.',
     ],
     [
       'bad address',

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import * as defaults from './defaults.ts'
+import { DiscoverSchema } from './schema-discovery.ts'
 import { durationMs, httpUrl, item } from './schema-fields.ts'
 
 /** How a pool's engines are reached: in this process, by OpenAI's API, or by the Open Inference Protocol. */
@@ -45,6 +46,7 @@ const TlsSchema = item(
 
 /** What every engine behind a URL has. */
 const reached = {
+  discover: Type.Optional(DiscoverSchema),
   auth: Type.Enum(['bearer', 'api-key', 'none'], {
     default: 'bearer',
     description: 'How the key is sent: `authorization: Bearer`, `api-key` (Azure), or not at all.',

@@ -75,6 +75,8 @@ export function profileOf(
 
 function addressesOf({ backend, replicas }: PoolConfig): readonly (string | undefined)[] {
   if (typeof replicas !== 'number') return replicas
+  // Whoever is to be discovered is not there yet.
+  if (backend.kind !== 'simulated' && backend.url === undefined) return []
   return Array.from({ length: replicas }, () => (backend.kind === 'simulated' ? undefined : backend.url))
 }
 

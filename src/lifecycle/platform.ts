@@ -57,8 +57,8 @@ export class Platform {
   }
 
   /** Something comes, goes or is drained while everything runs. */
-  changeFleet(change: FleetChange, reason: ChangeReason): FleetAnswer {
-    return this.#fleetChanges.change(change, reason)
+  changeFleet(change: FleetChange, reason: ChangeReason, isFounding = false): FleetAnswer {
+    return this.#fleetChanges.change(change, reason, isFounding)
   }
 
   get liveCount(): number {

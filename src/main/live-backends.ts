@@ -17,6 +17,11 @@ import { makeHttpBackend } from './http-backends.ts'
 
 /** The backends that a configuration names, one per replica, and what their models can do. */
 export interface LiveBackends extends Backends {
+  /** Loads what a pool of this kind needs, once for all of them. */
+  prepare(setup: PoolSetup): Promise<void>
+  /** Known from here on; what is there already stays as it is. */
+  add(setup: PoolSetup, replicas: readonly Replica[]): void
+  forget(replica: Replica): void
   featuresOf(model: string): ModelFeatures
   close(): Promise<void>
 }
@@ -33,27 +38,62 @@ const FEATURES: Readonly<Record<BackendConfig['kind'], ModelFeatures>> = {
 }
 
 export async function makeLiveBackends(config: Config, clock: Clock): Promise<LiveBackends> {
-  const setups = toPools(config)
-  const needsText = setups.some(({ backend }) => backend.kind === 'simulated')
-  // A tokenizer is a hundred megabytes: a gateway before real engines never loads one.
-  const reader = needsText ? await makePromptReader(longestContext(config)) : undefined
-  const byReplica = new Map<string, Backend>()
-  const closers: Array<() => Promise<void>> = []
-  for (const setup of setups) {
-    for (const replica of setup.pool.replicas) {
-      const backend = makeBackend(config, setup, replica, clock, reader)
-      if ('close' in backend) closers.push(() => (backend as HttpOpenAiBackend | HttpOipBackend).close())
-      byReplica.set(replica.id, backend)
+  const backends = new BackendsByReplica(config, clock)
+  for (const setup of toPools(config)) {
+    await backends.prepare(setup)
+    backends.add(setup, setup.pool.replicas)
+  }
+  return backends
+}
+
+class BackendsByReplica implements LiveBackends {
+  readonly #config: Config
+  readonly #clock: Clock
+  readonly #byReplica = new Map<string, Backend>()
+  readonly #kinds = new Map<string, BackendConfig['kind']>()
+  #reader: PromptReader | undefined
+
+  constructor(config: Config, clock: Clock) {
+    this.#config = config
+    this.#clock = clock
+  }
+
+  async prepare({ backend }: PoolSetup): Promise<void> {
+    // A tokenizer is a hundred megabytes: a gateway before real engines never loads one.
+    if (backend.kind === 'simulated') this.#reader ??= await makePromptReader(longestContext(this.#config))
+  }
+
+  add(setup: PoolSetup, replicas: readonly Replica[]): void {
+    const { pool, backend } = setup
+    this.#kinds.set(pool.model, backend.kind)
+    for (const replica of replicas) {
+      if (this.#byReplica.has(replica.id)) continue
+      this.#byReplica.set(replica.id, makeBackend(this.#config, setup, replica, this.#clock, this.#reader))
     }
   }
-  const kinds = new Map(setups.map(({ pool, backend }) => [pool.model, backend.kind]))
-  return {
-    of: (replica) => byReplica.get(replica.id) as Backend,
-    featuresOf: (model) => FEATURES[kinds.get(model) ?? 'simulated'],
-    close: async () => {
-      await Promise.all(closers.map((close) => close()))
-    },
+
+  of(replica: Replica): Backend {
+    return this.#byReplica.get(replica.id) as Backend
   }
+
+  forget(replica: Replica): void {
+    const backend = this.#byReplica.get(replica.id)
+    this.#byReplica.delete(replica.id)
+    void closeOf(backend)
+  }
+
+  featuresOf(model: string): ModelFeatures {
+    return FEATURES[this.#kinds.get(model) ?? 'simulated']
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#byReplica.values(), closeOf))
+  }
+}
+
+function closeOf(backend: Backend | undefined): Promise<void> {
+  if (backend === undefined || !('close' in backend)) return Promise.resolve()
+  return (backend as HttpOpenAiBackend | HttpOipBackend).close()
 }
 
 function makeBackend(

@@ -2,7 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import type { Config } from '../config/schema.ts'
-import { toKeys, toTenants } from '../config/to-domain.ts'
+import { toKeys, toPools, toTenants } from '../config/to-domain.ts'
 import { type HttpServerOptions, makeHttpServer } from '../gateway/http-server.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
 import { TenantDirectory } from '../gateway/tenant-directory.ts'
@@ -13,6 +13,7 @@ import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
 import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
+import { LiveFleet } from './live-fleet.ts'
 import { makePrefixSalt, makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
@@ -56,6 +57,10 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     retriever: retrieval.retriever,
     prefixSalt: makePrefixSalt(),
   })
+  const onFault = (where: string, error: unknown): void =>
+    journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined })
+  const fleet = new LiveFleet({ config, clock, platform, backends, onFailure: onFault })
+  await fleet.follow(toPools(config))
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
@@ -63,8 +68,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   const httpOptions: HttpServerOptions = {
     ...config.server,
     makeRequestId: makeRequestIds(),
-    onFault: (where, error) =>
-      journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined }),
+    onFault,
   }
   const metricsPage = metricsRoute(() => telemetry.metricsText())
   const hasOwnMetrics = config.server.metricsPort !== undefined
@@ -106,6 +110,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
       await answersEnded
       loop.stop()
+      await fleet.close()
       await Promise.all([backends.close(), retrieval.close()])
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
       await telemetry.close()

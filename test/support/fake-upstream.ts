@@ -32,7 +32,7 @@ export class FakeUpstream {
   #openAnswers = 0
   isHealthy = true
 
-  static async start(behaviour: Behaviour = answers()): Promise<FakeUpstream> {
+  static async start(behaviour: Behaviour = answers(), at = { host: '127.0.0.1', port: 0 }): Promise<FakeUpstream> {
     const upstream = new FakeUpstream()
     upstream.behaviour = behaviour
     upstream.#server.on('connection', (socket) => {
@@ -40,13 +40,14 @@ export class FakeUpstream {
       socket.on('close', () => upstream.#sockets.delete(socket))
     })
     await new Promise<void>((resolve) => {
-      upstream.#server.listen(0, '127.0.0.1', resolve)
+      upstream.#server.listen(at.port, at.host, resolve)
     })
     return upstream
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`
+    const { address, port } = this.#server.address() as AddressInfo
+    return `http://${address}:${port}/v1`
   }
 
   /** Answers that have begun and whose connection is still there. */

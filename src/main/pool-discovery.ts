@@ -1,0 +1,86 @@
+import type { Discovery, Endpoint } from '../backends/discovery.ts'
+import { compareEndpoints } from '../backends/discovery.ts'
+import type { CancelTimer, Clock } from '../base/clock.ts'
+
+/**
+ * Keeps one pool in step with whoever knows its replicas. Who comes is added and starts slowly; who goes, or is said to
+ * be terminating, is drained: what it runs, it finishes.
+ *
+ * An empty list is treated with suspicion. A selector with a typing mistake, a name server with an empty zone and a
+ * service that is being replaced all say "nobody", and draining everything on their word would be an outage made by us.
+ * So on an empty list only those go that do not answer their probe either: real engines that were scaled to zero stop
+ * answering within seconds, and engines that still answer are still used. A source that cannot be asked says nothing,
+ * and nothing changes.
+ */
+export interface ReplicaChanges {
+  add(endpoint: Endpoint): void
+  drain(endpointId: string): void
+  undrain(endpointId: string): void
+  remove(endpointId: string, because: string): void
+  /** Whether its probe last said that it is not there. */
+  isAway(endpointId: string): boolean
+}
+
+/** How often those that an empty list left standing are looked at. */
+const SUSPICION_LOOK_US = 1_000_000
+
+export class PoolDiscovery {
+  readonly #clock: Clock
+  readonly #changes: ReplicaChanges
+  readonly #stopWatching: () => void
+  #known: readonly Endpoint[] = []
+  #cancelLook: CancelTimer | undefined
+  #isStopped = false
+  readonly #whenFirst: Array<() => void> = []
+  #hasAnswered = false
+
+  constructor(clock: Clock, discovery: Discovery, changes: ReplicaChanges) {
+    this.#clock = clock
+    this.#changes = changes
+    this.#stopWatching = discovery.watch((list) => this.#take(list))
+  }
+
+  /** Resolves with the first list, or when the patience is over. */
+  async first(patienceUs: number): Promise<void> {
+    if (this.#hasAnswered) return
+    await Promise.race([new Promise<void>((resolve) => this.#whenFirst.push(resolve)), this.#clock.sleep(patienceUs)])
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#stopWatching()
+    this.#cancelLook?.()
+  }
+
+  #take(list: readonly Endpoint[]): void {
+    if (this.#isStopped) return
+    this.#cancelLook?.()
+    this.#cancelLook = undefined
+    if (list.length === 0 && this.#known.length > 0) this.#suspect()
+    else this.#follow(list)
+    this.#hasAnswered = true
+    for (const resolve of this.#whenFirst.splice(0)) resolve()
+  }
+
+  #follow(list: readonly Endpoint[]): void {
+    const { added, removed, changed } = compareEndpoints(this.#known, list)
+    this.#known = list
+    for (const { id } of removed) this.#changes.remove(id, 'discovery no longer lists it')
+    for (const endpoint of added) {
+      this.#changes.add(endpoint)
+      if (endpoint.state === 'draining') this.#changes.drain(endpoint.id)
+    }
+    for (const { id, state } of changed) {
+      if (state === 'draining') this.#changes.drain(id)
+      else this.#changes.undrain(id)
+    }
+  }
+
+  #suspect(): void {
+    const gone = this.#known.filter(({ id }) => this.#changes.isAway(id))
+    this.#known = this.#known.filter((endpoint) => !gone.includes(endpoint))
+    for (const { id } of gone) this.#changes.remove(id, 'discovery lists nobody, and it does not answer its probe')
+    if (this.#known.length === 0) return
+    this.#cancelLook = this.#clock.at(this.#clock.now() + SUSPICION_LOOK_US, () => this.#suspect())
+  }
+}

@@ -1,6 +1,4 @@
-import type { SimulateOptions } from '../../src/main/simulate.ts'
 import { COMPARISONS } from '../../src/sim/comparisons.ts'
-import { installCodel } from './kit/codel.ts'
 import { type ExperimentOptions, type Findings, runExperiment } from './kit/experiment.ts'
 import { playAll } from './kit/play.ts'
 import type { Cell } from './kit/result.ts'
@@ -12,7 +10,6 @@ const TRACE_PER_S = 5.5
 interface Row {
   readonly label: string
   readonly set: Readonly<Record<string, unknown>>
-  readonly install?: SimulateOptions['onAssembled']
   /** DESIGN.md §10, at 1.3 and 2.2 times. */
   readonly yardstick: readonly [number, number] | readonly [null, null]
 }
@@ -21,8 +18,7 @@ const ROWS: readonly Row[] = [
   { label: 'first come, first served', set: COMPARISONS['fifo']!, yardstick: [6.8, 3.3] },
   {
     label: 'CoDel (5 ms, 100 ms)',
-    set: COMPARISONS['fifo']!,
-    install: ({ policies }) => installCodel(policies.dispatcher),
+    set: COMPARISONS['codel']!,
     yardstick: [22.1, 23.2],
   },
   {
@@ -43,14 +39,13 @@ async function run({ trace, seeds, progress }: ExperimentOptions): Promise<Findi
   for (const [index, load] of LOADS.entries()) {
     const factor = (load * CAPACITY_PER_S) / TRACE_PER_S
     const rows: Cell[][] = []
-    for (const { label, set, install, yardstick } of ROWS) {
+    for (const { label, set, yardstick } of ROWS) {
       progress(`${load} ×: ${label}`)
       const over = await playAll(
         {
           scenario: 'azure-conv',
           set: { ...set, ...lengthOf(trace, factor) },
           ...(trace === undefined ? {} : { trace: { path: trace, factor } }),
-          ...(install === undefined ? {} : { install }),
         },
         seeds,
       )

@@ -54,11 +54,6 @@ export class EngineDriver {
     return abortion
   }
 
-  /** The engine is gone: nobody hears of its sequences again. */
-  abortAll(): void {
-    for (const id of this.#listeners.keys()) this.abort(id)
-  }
-
   view(): EngineView {
     return this.#engine.view(this.#clock.now())
   }

@@ -37,6 +37,8 @@ export interface Scripts {
 export class SimulatedBackend implements Backend {
   readonly #driver: EngineDriver
   readonly #scripts: Scripts
+  /** Answers under way: as many as there are leases on this replica. */
+  readonly #open = new Set<SimulatedAnswer>()
 
   constructor(driver: EngineDriver, scripts: Scripts) {
     this.#driver = driver
@@ -48,11 +50,16 @@ export class SimulatedBackend implements Backend {
     const { request, plan, cancellation } = call
     if (cancellation.isCancelled) return Promise.resolve({ kind: 'cancelled' })
     return new Promise((resolve, reject) => {
-      const answer = new SimulatedAnswer(this.#driver, call, { resolve, reject })
+      const answer = new SimulatedAnswer(this.#driver, call, { resolve, reject, open: this.#open })
       const made = this.#scripts.scriptsFor(request, plan, cancellation)
       if (made instanceof Promise) made.then((late) => answer.begin(late, onTaken)).catch((error) => answer.fail(error))
       else answer.begin(made, onTaken)
     })
+  }
+
+  /** The engine is gone, and every answer under way with it. */
+  lose(because: string): void {
+    for (const answer of this.#open) answer.lose(because)
   }
 
   probe(_replica: Replica): Promise<ReplicaReport> {
@@ -79,6 +86,8 @@ interface Choice {
 interface Settle {
   readonly resolve: (ending: Ending) => void
   readonly reject: (error: unknown) => void
+  /** Where it stands while it is under way. */
+  readonly open: Set<SimulatedAnswer>
 }
 
 /**
@@ -105,6 +114,7 @@ class SimulatedAnswer {
     this.#driver = driver
     this.#call = call
     this.#settle = settle
+    settle.open.add(this)
     this.#forget = call.cancellation.onCancel(() => this.#callOff())
   }
 
@@ -128,6 +138,10 @@ class SimulatedAnswer {
     if (this.#hasEnded) return
     this.#letGo()
     this.#settle.reject(error)
+  }
+
+  lose(because: string): void {
+    this.#end({ kind: 'lost', because })
   }
 
   #submit(index: number, script: Script): Refusal | undefined {
@@ -234,6 +248,7 @@ class SimulatedAnswer {
   /** Frees what is left, and gives the tokens that simulated clients had got without being told of each. */
   #letGo(): number {
     this.#hasEnded = true
+    this.#settle.open.delete(this)
     this.#forget()
     let unreportedTokens = 0
     for (const { isMade, sequenceId, script } of this.#choices) {

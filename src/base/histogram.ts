@@ -54,6 +54,18 @@ export class Histogram {
     return Number.POSITIVE_INFINITY
   }
 
+  /** Takes the samples of another one in. */
+  add(other: Histogram): void {
+    if (other.#counts.length > this.#counts.length) this.#grow(other.#counts.length)
+    for (let i = 0; i < other.#counts.length; i++) {
+      this.#counts[i] = (this.#counts[i] as number) + (other.#counts[i] as number)
+    }
+    this.#count += other.#count
+    this.#infinite += other.#infinite
+    this.#sum += other.#sum
+    this.#max = Math.max(this.#max, other.#max)
+  }
+
   #grow(length: number): void {
     const grown = new Uint32Array(Math.ceil(length / SUBS) * SUBS)
     grown.set(this.#counts)

@@ -6,6 +6,8 @@ const REPAINT_MS = 100
 export class ProgressLine {
   readonly #stream: NodeJS.WriteStream
   #paintedMs = 0
+  #running = ''
+  #startedMs = 0
 
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
@@ -18,6 +20,17 @@ export class ProgressLine {
     this.#paintedMs = nowMs
     const filled = Math.round(WIDTH * Math.max(0, Math.min(1, ratio)))
     this.#stream.write(`\r\u001b[2K${what} ${'█'.repeat(filled)}${'░'.repeat(WIDTH - filled)} ${detail}`)
+  }
+
+  /** How much faster than the real one simulated time has passed, since `what` began. */
+  speedOf(what: string, atS: number): string {
+    const nowMs = performance.now()
+    if (what !== this.#running) {
+      this.#running = what
+      this.#startedMs = nowMs
+    }
+    const tookS = (nowMs - this.#startedMs) / 1_000
+    return tookS < 0.1 ? '' : `, ${Math.round(atS / tookS)} times real time`
   }
 
   clear(): void {

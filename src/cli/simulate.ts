@@ -22,7 +22,7 @@ export const simulate: Command = {
     compare: {
       type: 'string',
       value: 'A,B',
-      meaning: 'run it under other policies too: fifo, bounded, gradient, vtc, drr, no-ladder … or PATH=VALUE',
+      meaning: 'run it under other policies too: fifo, bounded, codel, gradient, vtc, drr, no-ladder … or PATH=VALUE',
     },
     trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the described one' },
     speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
@@ -50,7 +50,7 @@ export const simulate: Command = {
       compare: textFlag(flags, 'compare')?.split(',') ?? [],
       trace: trace === undefined ? undefined : { path: trace, factor: numberFlag(flags, 'speed', { above: 0 }) ?? 1 },
       onProgress: (what, atS, durationS) =>
-        progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s`),
+        progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s${progress.speedOf(what, atS)}`),
     })
     progress.clear()
     const reports = [simulation.report, ...Object.values(simulation.variants)]

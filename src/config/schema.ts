@@ -80,6 +80,11 @@ const QueueSchema = section(
     waitMsMax: durationMs(defaults.QUEUE_WAIT_MS_MAX, {
       description: 'A request that has waited this long without a turn expires.',
     }),
+    discipline: Type.Enum(['expiry', 'codel'], {
+      default: 'expiry',
+      description:
+        'Who loses its place before its time is over: nobody, or whoever CoDel (RFC 8289: 5 ms, 100 ms) drops from a standing queue. CoDel is there to compare with.',
+    }),
   },
   'Waiting for a turn.',
 )

@@ -81,12 +81,13 @@ export class Engine {
   submit(now: Instant, spec: SequenceSpec): Submission {
     this.#catchUp(now, false)
     assert(spec.promptTokens >= 1 && spec.outputTokens >= 1, 'a sequence has a prompt and an answer')
-    assert(!this.#sequences.has(spec.id), 'a sequence is submitted once')
     const refusal = this.#refusalOf(spec)
     if (refusal !== undefined) return refusal
     if (this.#isIdle()) this.#timeline.startAt(now)
     const sequence = new Sequence(spec, this.#ordinal++, now)
+    const known = this.#sequences.size
     this.#sequences.set(spec.id, sequence)
+    assert(this.#sequences.size > known, 'a sequence is submitted once')
     this.#state.waiting.pushLast(sequence)
     // It wants to join at the next boundary: what was planned beyond the running step no longer holds.
     this.#stretchSteps = Math.min(this.#stretchSteps, 1)

@@ -16,6 +16,7 @@ import { LengthReport } from '../policy/admission/length-report.ts'
 import { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import { Budgets } from '../policy/budgets/budgets.ts'
+import { CODEL_DEFAULTS } from '../policy/dispatch/codel.ts'
 import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import { Demand } from '../policy/ladder/demand.ts'
 import { Ladder } from '../policy/ladder/ladder.ts'
@@ -90,6 +91,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
         queueDepthMax: config.queue.requestsMax,
         outputTokenCost: outputWeight,
         fairness: config.fairness.order,
+        codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,
       },
       placer,
     }),

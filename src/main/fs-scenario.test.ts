@@ -53,6 +53,34 @@ it.each([
   ['an unknown model', ['    model: chat\n    arr', '    model: chap\n    arr'], /^a\.yaml:12: workload\[0\]\.model/],
   ['points that do not ascend', ['[1, 9]]', '[0, 9]]'], /^a\.yaml:15: .*points\[1\] does not ascend/],
   ['a wrong platform setting', ['profile: h100-llama-8b', 'profil: x'], /^a\.yaml:6: .*profil/],
+  [
+    'a fault at nobody',
+    ['workload:', 'faults: [{ kind: pool-loss, target: chad, atS: 1, forS: 1 }]\nworkload:'],
+    /^a\.yaml:10: faults\[0\]\.target is "chad", but no replica or pool is called so\. Known: chat-local, chat-local-0/,
+  ],
+  [
+    'a part that ends before it begins',
+    ['workload:', 'parts: { late: { fromS: 5, toS: 4 } }\nworkload:'],
+    /^a\.yaml:10: parts\.late\.toS is 4, and it begins at 5/,
+  ],
+  [
+    'an expectation that cannot fail',
+    ['workload:', 'expect: [{ what: all is well, path: requests.shed }]\nworkload:'],
+    /^a\.yaml:10: expect\[0\] has no bound/,
+  ],
+  [
+    'an expectation about a variant that there is not',
+    ['workload:', 'expect: [{ what: x, path: requests.shed, atMost: 1, of: fifo }]\nworkload:'],
+    /^a\.yaml:10: expect\[0\]\.of is "fifo", but no variant is called so\. There are none/,
+  ],
+  [
+    'phases of closed sessions',
+    [
+      'arrivals: { kind: poisson, ratePerS: 1 }\n    prompt',
+      'arrivals: { kind: closed, sessions: 2, thinkS: 1 }\n    phases: [{ fromS: 0, toS: 1, factor: 2 }]\n    prompt',
+    ],
+    /^a\.yaml:14: workload\[0\]\.phases change a rate, but closed sessions have none/,
+  ],
   ['YAML that is none', ['name: small', 'name: [small'], /^a\.yaml:\d+: not valid YAML/],
 ])('%s is told with its line', (_, [from, to], message) => {
   expect(problemsOf(GOOD.replace(from!, to!))[0]).toMatch(message)

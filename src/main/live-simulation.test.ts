@@ -65,8 +65,20 @@ describe('spillway simulate', () => {
     expect(variants['platform.pools.0.replicas=1'].cost.perHour).toBeLessThan(variants.fifo.cost.perHour)
   })
 
+  it('compares with CoDel and a gradient limit, at every pool', async () => {
+    const busy = ['--set', 'load=3', '--compare', 'fifo,codel,gradient', '--json']
+    const { variants } = JSON.parse((await run('simulate', 'baseline', ...SHORT, ...busy)).out)
+    expect(variants.fifo.requests.expired).toBeLessThan(variants.codel.requests.expired)
+    expect(variants.codel.latency.ttft.p95).toBeLessThan(variants.fifo.latency.ttft.p95)
+    expect(variants.gradient.engine).not.toEqual(variants.fifo.engine)
+  })
+
   it.each([
     [['--compare', 'fifi'], 'Did you mean fifo?'],
+    [
+      ['--compare', 'nonsense'],
+      'Known: spillway, no-ladder, drr, vtc, round-robin, fifo, strict, in-turn, fewest, bounded, codel, gradient; or give PATH=VALUE',
+    ],
     [['--set', 'durationS.x=1'], 'nothing can be set at durationS.x'],
     [['--trace', join(folder, 'not-there.csv')], 'not-there.csv'],
   ])('is one clear line for %j', async (flags, line) => {

@@ -69,8 +69,10 @@ function comparisonOf(name: string): Readonly<Record<string, unknown>> {
   if (at > 0) return { [name.slice(0, at)]: parseValue(name.slice(at + 1)) }
   const names = Object.keys(COMPARISONS)
   const meant = nearest(name, names)
-  const hint = meant === undefined ? `Known: ${names.join(', ')}` : `Did you mean ${meant}?`
-  throw new ConfigError([`nothing to compare with is called "${name}". ${hint}, or give PATH=VALUE.`])
+  const hint = meant === undefined ? '' : ` Did you mean ${meant}?`
+  throw new ConfigError([
+    `nothing to compare with is called "${name}".${hint} Known: ${names.join(', ')}; or give PATH=VALUE.`,
+  ])
 }
 
 /** A value that reads as JSON is that, anything else is text. */

@@ -27,7 +27,7 @@ export interface ClientParts {
   /** Unique among the run's clients: names its requests and its random streams. */
   readonly name: string
   readonly endAt: Instant
-  /** Times as many as its spec says; 1. */
+  /** Times as many arrivals, or sessions, as its spec says; 1. */
   readonly load?: number
 }
 
@@ -62,7 +62,8 @@ export class Client {
       this.#sendNextAfter(fromAt)
       return
     }
-    const { sessions, thinkS } = spec.arrivals
+    const { thinkS } = spec.arrivals
+    const sessions = Math.max(1, Math.round(spec.arrivals.sessions * (this.#parts.load ?? 1)))
     for (let i = 0; i < sessions; i++) {
       clock.at(fromAt + secondsToUs(thinkS * drawExponential(this.#arrivals)), () => void this.#session())
     }

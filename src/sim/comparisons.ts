@@ -8,6 +8,7 @@
  *   round-robin  tenants in turn, whatever their requests cost
  *   fifo         first come, first served, in a queue as long as it gets
  *   bounded      first come, first served, in a short queue: what does not fit is refused
+ *   codel        first come, first served, with CoDel dropping from a queue that stands
  *   gradient     first come, first served, behind a limit that is learned from latency
  *   no-ladder    everything on but degradation
  *   strict       strict priority by band and bid
@@ -25,7 +26,8 @@ export const COMPARISONS: Readonly<Record<string, Readonly<Record<string, unknow
   'in-turn': { 'platform.routing.rule': 'round-robin' },
   fewest: { 'platform.routing.rule': 'fewest-requests' },
   bounded: { ...unguarded('fifo'), 'platform.queue.requestsMax': 64 },
-  gradient: { ...unguarded('fifo'), 'platform.pools.0.limit': { kind: 'gradient' } },
+  codel: { ...unguarded('fifo'), 'platform.queue.discipline': 'codel' },
+  gradient: { ...unguarded('fifo'), 'platform.pools.*.limit': { kind: 'gradient' } },
 }
 
 function unguarded(order: string): Record<string, unknown> {

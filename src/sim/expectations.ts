@@ -3,7 +3,8 @@ import type { Expectation } from './scenario.ts'
 
 /**
  * Does the report show what the scenario says that it should? Paths walk the report; `*` stands for every name at its
- * place, and then each must hold. A value that is not there fails: an expectation that looks at nothing is no check.
+ * place, and then each must hold. A value that is not there fails: an expectation that looks at nothing is no check. So
+ * does one about a part of the scenario that was not run to its end.
  */
 export interface Checked {
   readonly what: string
@@ -46,6 +47,8 @@ function check(expectation: Asked, report: Report, variants: Readonly<Record<str
   const found = valuesAt(looked, expectation.path.split('.'), new Set(expectation.except ?? []))
   if (found.length === 0) return { what, holds: false, because: `nothing is at ${expectation.path}` }
   for (const { path, value } of found) {
+    const cutShort = partCutShort(looked, path)
+    if (cutShort !== undefined) return { what, holds: false, because: cutShort }
     const where = path.join('.')
     const number = value === undefined || value === null ? Number.NaN : Number(value)
     const bounds = boundsFor(expectation, path, variants)
@@ -57,6 +60,14 @@ function check(expectation: Asked, report: Report, variants: Readonly<Record<str
       return { what, holds: false, because: `${where} is ${show(number)}, above ${show(bounds.max)}` }
   }
   return { what, holds: true, because: summary(expectation, found) }
+}
+
+function partCutShort(report: Report, path: readonly string[]): string | undefined {
+  const name = path[0] === 'parts' ? path[1] : undefined
+  const ranRatio = name === undefined ? 1 : (report.parts[name]?.ranRatio ?? 1)
+  if (ranRatio >= 1) return undefined
+  const ran = ranRatio > 0 ? `only ${Math.round(100 * ranRatio)} % of the part ${name} was` : `the part ${name} was not`
+  return `${ran} run: it ends after the run does, so this says nothing. Run longer, or move the part`
 }
 
 function boundsFor(

@@ -1,9 +1,15 @@
-import type { Entry, Settled } from '../domain/entry.ts'
+import type { Admitted, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
 
 /**
- * The laws that a journal alone can show (docs/architecture/laws.md), checked as it is written: L1 each ticket ends
- * once and what arrived is settled or live; L2 an attempt that was granted ends once; L5 stamps are in order. Memory
- * is that of the live tickets.
+ * The laws that a journal alone can show (docs/architecture/laws.md), checked as it is written, by every simulation and
+ * by every test that has a journal:
+ *
+ *   L1  each ticket ends once; arrived = settled + live
+ *   L2  leases granted = returned + held, never over the limit
+ *   L5  arrivedAt ≤ admittedAt ≤ grantedAt ≤ firstTokenAt ≤ settledAt
+ *
+ * and that a ticket's own entries agree with each other: what is told in the middle is what the end sums up. Memory is
+ * that of the live tickets.
  */
 export interface Violation {
   readonly law: 'L1' | 'L2' | 'L5'
@@ -11,32 +17,51 @@ export interface Violation {
   readonly what: string
 }
 
+export interface LawOptions {
+  /** Most leases at once on this replica; unchecked when absent. */
+  readonly concurrencyMaxOf?: (replicaId: string) => number
+}
+
 /** More than a few of one kind say nothing new. */
 const VIOLATIONS_MAX = 20
 
+/** What has been told of a live ticket. Its last turn only: the one before must have ended when the next is granted. */
+interface Story {
+  readonly arrivedAt: number
+  admittedAt: number | undefined
+  turns: number
+  grantedAt: number | undefined
+  replicaId: string
+  isHeld: boolean
+  ending: AttemptEnded['ending'] | undefined
+}
+
 export class LawChecker {
-  readonly name = 'laws'
   readonly violations: Violation[] = []
-  readonly #live = new Map<string, { granted: number; ended: number }>()
+  readonly #options: LawOptions
+  readonly #live = new Map<string, Story>()
+  /** Leases out, by replica: only where there is a limit to hold them against. */
+  readonly #held = new Map<string, number>()
   #arrived = 0
   #settled = 0
 
-  get liveCount(): number {
-    return this.#live.size
+  constructor(options: LawOptions = {}) {
+    this.#options = options
   }
 
   take(entry: Entry): void {
     switch (entry.kind) {
       case 'arrived':
-        this.#arrived++
-        if (this.#live.has(entry.ticketId)) this.#broken('L1', entry.ticketId, 'it arrived twice')
-        this.#live.set(entry.ticketId, { granted: 0, ended: 0 })
+        this.#arrive(entry)
+        return
+      case 'admitted':
+        this.#admit(entry)
         return
       case 'granted':
-        this.#onLive(entry.ticketId, 'granted', (ticket) => ticket.granted++)
+        this.#grant(entry)
         return
       case 'attempt-ended':
-        this.#onLive(entry.ticketId, 'ended an attempt', (ticket) => ticket.ended++)
+        this.#end(entry)
         return
       case 'settled':
         this.#settle(entry)
@@ -57,28 +82,112 @@ export class LawChecker {
     this.#broken(law, '', what)
   }
 
+  #arrive({ ticketId, at }: Arrived): void {
+    this.#arrived++
+    if (this.#live.has(ticketId)) this.#broken('L1', ticketId, 'it arrived twice')
+    this.#live.set(ticketId, {
+      arrivedAt: at,
+      admittedAt: undefined,
+      turns: 0,
+      grantedAt: undefined,
+      replicaId: '',
+      isHeld: false,
+      ending: undefined,
+    })
+  }
+
+  #admit({ ticketId, at }: Admitted): void {
+    const story = this.#storyOf(ticketId, 'was admitted')
+    if (story !== undefined) story.admittedAt ??= at
+  }
+
+  #grant({ ticketId, at, attempt, replicaId }: Granted): void {
+    this.#hold(ticketId, replicaId)
+    const story = this.#storyOf(ticketId, 'was granted a turn')
+    if (story === undefined) return
+    if (story.isHeld) this.#broken('L2', ticketId, `the lease of attempt ${story.turns} was never returned`)
+    story.turns++
+    if (attempt !== story.turns) this.#broken('L2', ticketId, `turn ${story.turns} is counted as attempt ${attempt}`)
+    story.grantedAt = at
+    story.replicaId = replicaId
+    story.isHeld = true
+    story.ending = undefined
+  }
+
+  #end({ ticketId, at, attempt, replicaId, ending }: AttemptEnded): void {
+    if (this.#options.concurrencyMaxOf !== undefined) this.#held.set(replicaId, (this.#held.get(replicaId) ?? 0) - 1)
+    const story = this.#storyOf(ticketId, 'ended an attempt')
+    if (story === undefined) return
+    if (!story.isHeld || attempt !== story.turns || replicaId !== story.replicaId) {
+      this.#broken('L2', ticketId, `attempt ${attempt} on ${replicaId} ended, and nothing was held for it`)
+    }
+    if (story.grantedAt !== undefined && at < story.grantedAt) {
+      this.#broken('L2', ticketId, `attempt ${attempt} ended before it began`)
+    }
+    story.isHeld = false
+    story.ending = ending
+  }
+
+  #hold(ticketId: string, replicaId: string): void {
+    const { concurrencyMaxOf } = this.#options
+    if (concurrencyMaxOf === undefined) return
+    const count = (this.#held.get(replicaId) ?? 0) + 1
+    this.#held.set(replicaId, count)
+    const max = concurrencyMaxOf(replicaId)
+    if (count > max) this.#broken('L2', ticketId, `${replicaId} has ${count} leases, and room for ${max}`)
+  }
+
   #settle(entry: Settled): void {
-    const { ticketId, arrivedAt, admittedAt, grantedAt, firstTokenAt, at } = entry
-    const ticket = this.#live.get(ticketId)
-    if (ticket === undefined) {
+    const { ticketId } = entry
+    const story = this.#live.get(ticketId)
+    if (story === undefined) {
       this.#broken('L1', ticketId, 'it ended without having arrived, or twice')
       return
     }
     this.#settled++
     this.#live.delete(ticketId)
-    if (ticket.granted !== ticket.ended)
-      this.#broken('L2', ticketId, `granted ${ticket.granted}, returned ${ticket.ended}`)
-    const stamps = [arrivedAt, admittedAt, grantedAt, firstTokenAt, at].filter((stamp) => stamp !== undefined)
-    for (let i = 1; i < stamps.length; i++) {
-      if ((stamps[i] as number) < (stamps[i - 1] as number))
-        this.#broken('L5', ticketId, `stamps ${stamps.join(' > ')}`)
+    if (story.isHeld) this.#broken('L2', ticketId, `the lease of attempt ${story.turns} was never returned`)
+    this.#checkStamps(entry, story)
+    this.#checkSummary(entry, story)
+  }
+
+  #checkStamps(entry: Settled, story: Story): void {
+    const { ticketId, admittedAt, grantedAt, firstTokenAt, lastTokenAt } = entry
+    let before = entry.arrivedAt
+    for (const at of [admittedAt, grantedAt, firstTokenAt, lastTokenAt, entry.at]) {
+      if (at === undefined) continue
+      if (at < before) this.#broken('L5', ticketId, `one stamp is ${at}, and the one before it ${before}`)
+      before = at
+    }
+    if (story.arrivedAt !== entry.arrivedAt) this.#broken('L5', ticketId, 'arrivedAt is not when it arrived')
+    if (story.admittedAt !== admittedAt) this.#broken('L5', ticketId, 'admittedAt is not when it was admitted')
+    if (story.grantedAt !== grantedAt) this.#broken('L5', ticketId, 'grantedAt is not when it last had a turn')
+    if (firstTokenAt !== undefined && story.turns === 0) this.#broken('L5', ticketId, 'it had a token without a turn')
+  }
+
+  #checkSummary(entry: Settled, { turns, ending }: Story): void {
+    const { ticketId, outcome, attempts, usage } = entry
+    if (attempts !== turns) this.#broken('L1', ticketId, `it says ${attempts} attempts and had ${turns}`)
+    if (outcome === 'rejected' && (entry.admittedAt !== undefined || turns > 0)) {
+      this.#broken('L1', ticketId, 'it was rejected after it had been admitted')
+    }
+    if (outcome === 'completed' && ending !== 'finished') {
+      this.#broken('L1', ticketId, 'it completed without finishing')
+    }
+    const isTold = outcome !== 'completed' && outcome !== 'cancelled'
+    if (isTold !== (entry.refusal !== undefined)) {
+      this.#broken('L1', ticketId, `its outcome is ${outcome}, with or without a reason`)
+    }
+    const { promptTokens, cachedTokens, outputTokens } = usage
+    if (promptTokens < 0 || cachedTokens < 0 || outputTokens < 0 || cachedTokens > promptTokens) {
+      this.#broken('L1', ticketId, `its usage cannot be: ${JSON.stringify(usage)}`)
     }
   }
 
-  #onLive(ticketId: string, what: string, note: (ticket: { granted: number; ended: number }) => void): void {
-    const ticket = this.#live.get(ticketId)
-    if (ticket === undefined) this.#broken('L1', ticketId, `it ${what} while it was not alive`)
-    else note(ticket)
+  #storyOf(ticketId: string, what: string): Story | undefined {
+    const story = this.#live.get(ticketId)
+    if (story === undefined) this.#broken('L1', ticketId, `it ${what} while it was not alive`)
+    return story
   }
 
   #broken(law: Violation['law'], ticketId: string, what: string): void {

@@ -49,6 +49,8 @@ export interface TenantView extends StatsView {
 
 /** Tickets that arrived in a part, and what the engines and the ladder did in it. */
 export interface PartView extends SheetView {
+  /** How much of it was run: below 1 it ends after the run did. */
+  readonly ranRatio: number
   readonly engine: EngineUse
   readonly pools: Readonly<Record<string, EngineUse>>
   readonly rungChanges: number
@@ -130,7 +132,7 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
     fairness: fairnessOf(Object.values(byTenant)),
     ...facts.engines,
     engine: { ...facts.engines.engine, ...prefixUse(facts) },
-    parts: partsOf(collector, facts.engineParts),
+    parts: partsOf(collector, facts),
     prediction: {
       coverage: observed === 0 ? undefined : 1 - falseAdmits / observed,
       falseAdmit: falseAdmits,
@@ -166,11 +168,12 @@ function prefixUse({ engines, prefixBestRatio }: ReportFacts): PrefixUse {
   return { prefixBestRatio, prefixHitOfBest: isKnown ? prefixHitRatio / prefixBestRatio : undefined }
 }
 
-function partsOf(collector: Collector, engineParts: ReadonlyMap<string, EnginesUse>): Record<string, PartView> {
+function partsOf(collector: Collector, { engineParts, endAt }: ReportFacts): Record<string, PartView> {
   const views: Record<string, PartView> = {}
   for (const [name, { fromAt, toAt, sheet, rungChanges }] of collector.parts) {
     const engines = engineParts.get(name) ?? { engine: NO_USE, pools: {} }
-    views[name] = { ...sheet.view((toAt - fromAt) / 1_000_000), ...engines, rungChanges }
+    const ranRatio = Math.max(0, Math.min(endAt, toAt) - fromAt) / Math.max(1, toAt - fromAt)
+    views[name] = { ranRatio, ...sheet.view((toAt - fromAt) / 1_000_000), ...engines, rungChanges }
   }
   return views
 }

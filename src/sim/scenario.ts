@@ -206,10 +206,16 @@ export const ScenarioSchema = Type.Object(
     durationS: Type.Number({ exclusiveMinimum: 0, description: 'Requests arrive for so long.' }),
     warmupS: Type.Optional(seconds('Left out of the report.')),
     windowS: Type.Optional(
-      Type.Number({ exclusiveMinimum: 0, description: 'Width of the windows in the report; 5 s.' }),
+      Type.Number({
+        exclusiveMinimum: 0,
+        description: 'Width of the windows in the report; 5 s. Doubled where a run would have more than 1,024.',
+      }),
     ),
     load: Type.Optional(
-      Type.Number({ exclusiveMinimum: 0, description: 'All arrival rates are multiplied by this; 1.' }),
+      Type.Number({
+        exclusiveMinimum: 0,
+        description: 'All arrival rates are multiplied by this, and the number of closed sessions; 1.',
+      }),
     ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Many tenants that are alike.' })),

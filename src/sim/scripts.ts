@@ -23,7 +23,8 @@ export class ClientScripts implements Scripts {
 
   scriptsFor(request: Request, plan: Plan): ScriptsMade {
     const script = this.#scriptOf(request, plan)
-    const scripts = Array.from({ length: request.choiceCount }, (_, i) => ({ ...script, sharesPrompt: i > 0 }))
+    const scripts = [script]
+    for (let i = 1; i < request.choiceCount; i++) scripts.push({ ...script, sharesPrompt: true })
     return { kind: 'made', scripts }
   }
 
@@ -34,6 +35,7 @@ export class ClientScripts implements Scripts {
     const isTrimmed = plan.segments.length < request.segments.length
     return {
       promptTokens: Math.max(1, promptTokens),
+      sharesPrompt: false,
       outputTokens: Math.max(1, Math.min(wanted, plan.outputTokensMax)),
       // A trimmed prompt keeps its system part; beyond it the blocks have other names.
       prefixHashes: isTrimmed ? [] : request.prefixHashes,

@@ -126,7 +126,8 @@ export function isLate(settled: Settled, slo: Slo): boolean {
 
 /** A bucket of gaps is told by its upper bound; the highest, open one by the longest gap. */
 function observeGaps(itl: Histogram, gaps: NonNullable<Settled['gaps']>): void {
-  const total = gaps.counts.reduce((sum, count) => sum + count, 0)
+  let total = 0
+  for (let i = 0; i < gaps.counts.length; i++) total += gaps.counts[i] as number
   if (total === 0) return
   // One answer's gaps are much alike: where all fall into one bucket their mean says more than its bound.
   const mean = gaps.sumUs / total

@@ -1,4 +1,7 @@
-/** The same scenario with some paths set otherwise: `workload.3.arrivals.ratePerS` → 15. Nothing is shared with the original. */
+/**
+ * The same scenario with some paths set otherwise: `workload.3.arrivals.ratePerS` → 15, `platform.pools.*.limit` → that
+ * of every pool. Nothing is shared with the original.
+ */
 export function withPaths(tree: unknown, paths: Readonly<Record<string, unknown>>): unknown {
   const copy = structuredClone(tree)
   for (const [path, value] of Object.entries(paths)) setPath(copy, path.split('.'), value, path)
@@ -6,16 +9,15 @@ export function withPaths(tree: unknown, paths: Readonly<Record<string, unknown>
 }
 
 function setPath(node: unknown, steps: readonly string[], value: unknown, path: string): void {
-  let at = node
-  for (const step of steps.slice(0, -1)) {
-    if (typeof at !== 'object' || at === null) throw new PathError(path)
-    const holder = at as Record<string, unknown>
-    holder[step] ??= {}
-    at = holder[step]
+  const [step, ...rest] = steps
+  if (typeof node !== 'object' || node === null || step === undefined) throw new PathError(path)
+  const holder = node as Record<string, unknown>
+  for (const name of step === '*' ? Object.keys(holder) : [step]) {
+    if (rest.length > 0) {
+      holder[name] ??= {}
+      setPath(holder[name], rest, value, path)
+    } else holder[name] = structuredClone(value)
   }
-  const last = steps.at(-1)
-  if (typeof at !== 'object' || at === null || last === undefined) throw new PathError(path)
-  ;(at as Record<string, unknown>)[last] = value
 }
 
 export class PathError extends Error {

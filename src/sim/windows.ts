@@ -7,8 +7,14 @@ import { latencyOf } from './stats.ts'
  * What happened when: counts and percentiles by window of time. A ticket belongs to the window in which it was
  * admitted (or refused); one that expired or was evicted there counts as infinitely late. So "p95 in every window" is
  * about everybody who was let in, not about those who came through.
+ *
+ * There are never more than `WINDOWS_MAX`: a run so long that it would need more has them twice as wide, as often as it
+ * takes, so that memory does not grow with the length of a run.
  */
 const UNIT_US = 100
+
+/** An hour and a half of five-second windows; more points than a plot has pixels. */
+export const WINDOWS_MAX = 1_024
 
 export interface WindowView {
   readonly atS: number
@@ -39,8 +45,10 @@ interface Window {
   failed: number
   degraded: number
   queued: number
+  /** Sums over the looks at the engines. */
   utilisation: number
   kv: number
+  looks: number
   readonly rungs: Record<string, number>
   readonly ttft: Histogram
   readonly itl: Histogram
@@ -48,11 +56,16 @@ interface Window {
 }
 
 export class Windows {
-  readonly #windowUs: number
-  readonly #windows: Window[] = []
+  #windowUs: number
+  #windows: Window[] = []
 
   constructor(windowUs: number) {
     this.#windowUs = windowUs
+  }
+
+  /** As wide as they are by now. */
+  get windowUs(): number {
+    return this.#windowUs
   }
 
   arrived(at: number): void {
@@ -83,17 +96,20 @@ export class Windows {
 
   engines(at: number, use: { readonly utilisation: number; readonly kv: number }): void {
     const window = this.#at(at)
-    window.utilisation = use.utilisation
-    window.kv = use.kv
+    window.utilisation += use.utilisation
+    window.kv += use.kv
+    window.looks++
   }
 
   view(): WindowView[] {
     return this.#windows.map((window, index) => {
-      const { ttft, itl, ofSlo, ...counts } = window
+      const { ttft, itl, ofSlo, looks, utilisation, kv, ...counts } = window
       const ratio = ofSlo.quantile(0.95)
       return {
         atS: (index * this.#windowUs) / 1_000_000,
         ...counts,
+        utilisation: utilisation / Math.max(1, looks),
+        kv: kv / Math.max(1, looks),
         ttftP50: latencyOf(ttft).p50,
         ttftP95: latencyOf(ttft).p95,
         itlP95: latencyOf(itl).p95,
@@ -103,24 +119,56 @@ export class Windows {
   }
 
   #at(at: number): Window {
+    while (at >= this.#windowUs * WINDOWS_MAX) this.#widen()
     const index = Math.floor(at / this.#windowUs)
-    while (this.#windows.length <= index) {
-      this.#windows.push({
-        arrivals: 0,
-        admitted: 0,
-        shed: 0,
-        completed: 0,
-        failed: 0,
-        degraded: 0,
-        queued: 0,
-        utilisation: 0,
-        kv: 0,
-        rungs: {},
-        ttft: new Histogram(),
-        itl: new Histogram(),
-        ofSlo: new Histogram(),
-      })
-    }
+    while (this.#windows.length <= index) this.#windows.push(emptyWindow())
     return this.#windows[index]!
   }
+
+  #widen(): void {
+    const wide: Window[] = []
+    for (const [index, window] of this.#windows.entries()) {
+      const first = wide[index >> 1]
+      if (first === undefined) wide.push(window)
+      else addTo(first, window)
+    }
+    this.#windows = wide
+    this.#windowUs *= 2
+  }
+}
+
+function emptyWindow(): Window {
+  return {
+    arrivals: 0,
+    admitted: 0,
+    shed: 0,
+    completed: 0,
+    failed: 0,
+    degraded: 0,
+    queued: 0,
+    utilisation: 0,
+    kv: 0,
+    looks: 0,
+    rungs: {},
+    ttft: new Histogram(),
+    itl: new Histogram(),
+    ofSlo: new Histogram(),
+  }
+}
+
+function addTo(window: Window, next: Window): void {
+  window.arrivals += next.arrivals
+  window.admitted += next.admitted
+  window.shed += next.shed
+  window.completed += next.completed
+  window.failed += next.failed
+  window.degraded += next.degraded
+  window.queued = Math.max(window.queued, next.queued)
+  window.utilisation += next.utilisation
+  window.kv += next.kv
+  window.looks += next.looks
+  for (const [rung, count] of Object.entries(next.rungs)) window.rungs[rung] = (window.rungs[rung] ?? 0) + count
+  window.ttft.add(next.ttft)
+  window.itl.add(next.itl)
+  window.ofSlo.add(next.ofSlo)
 }

@@ -60,7 +60,6 @@ export class SimulatedReplica implements Backend {
   readonly #clock: StretchedClock
   readonly #options: EngineOptions
   readonly #scripts: Scripts
-  readonly #calls = new Set<(ending: Ending) => void>()
   #driver: EngineDriver
   #backend: SimulatedBackend
   #isUp = true
@@ -77,13 +76,7 @@ export class SimulatedReplica implements Backend {
 
   generate(call: Call): Promise<Ending> {
     if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
-    return new Promise((resolve) => {
-      const end = (ending: Ending): void => {
-        if (this.#calls.delete(end)) resolve(ending)
-      }
-      this.#calls.add(end)
-      void this.#backend.generate(call).then(end)
-    })
+    return this.#backend.generate(call)
   }
 
   probe(replica: Replica): Promise<ReplicaReport> {
@@ -96,8 +89,7 @@ export class SimulatedReplica implements Backend {
   crash(): void {
     this.#isUp = false
     this.#buried.push(this.#driver.view())
-    for (const end of this.#calls) end({ kind: 'lost', because: 'connection reset' })
-    this.#driver.abortAll()
+    this.#backend.lose('connection reset')
     this.#driver = new EngineDriver(new Engine(this.#options), this.#clock)
     this.#backend = new SimulatedBackend(this.#driver, this.#scripts)
   }

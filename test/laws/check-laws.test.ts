@@ -24,7 +24,7 @@ it('finds nothing wrong with a good journal', () => {
 it('lets a run that is not over have tickets alive', () => {
   const entries = without('settled')
   expect(checkLaws(entries)).toEqual([])
-  expect(checkLaws(entries, { isOver: true })).toMatchObject([{ law: 'L1', text: 'it never ended' }])
+  expect(checkLaws(entries, { isOver: true })).toMatchObject([{ law: 'L1', what: 'it never ended' }])
 })
 
 const granted = good().find((entry) => entry.kind === 'granted')!

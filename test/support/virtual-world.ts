@@ -152,7 +152,7 @@ export class VirtualWorld {
     const left = { live: this.platform.liveCount, waiting, inFlight }
     return [
       ...checkLaws(this.entries, { isOver: true, concurrencyMaxOf: () => this.#concurrencyMax }).map(
-        ({ law, ticketId, text }) => `${law} ${ticketId}: ${text}`,
+        ({ law, ticketId, what }) => `${law} ${ticketId}: ${what}`,
       ),
       ...Object.entries(left).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`])),
     ]

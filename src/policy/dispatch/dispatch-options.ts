@@ -1,5 +1,6 @@
 import type { FairnessName } from '../fairness/fairness.ts'
 import { LANE_DEFAULTS, type LaneOptions } from '../fairness/lane.ts'
+import type { CodelOptions } from './codel.ts'
 
 /**
  * What may be set about dispatching, with its defaults and the reason for each. Configuration maps to these names;
@@ -23,6 +24,8 @@ export const DISPATCHER_DEFAULTS = {
   growKvTokens: 16,
   fairness: 'deficit-round-robin',
   lanes: LANE_DEFAULTS,
+  /** Whoever waits, waits until it expires. */
+  codel: undefined,
 } as const
 
 export interface DispatcherOptions {
@@ -34,4 +37,6 @@ export interface DispatcherOptions {
   readonly growKvTokens: number
   readonly fairness: FairnessName
   readonly lanes: LaneOptions
+  /** Drops heads of a standing queue. */
+  readonly codel: CodelOptions | undefined
 }

@@ -1,6 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Book } from './book.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
+import { Codel } from './codel.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
 import type { EffectBuffer } from './effect-buffer.ts'
 import type { Placer } from './placer.ts'
@@ -15,6 +16,8 @@ import type { ReplicaRoom } from './replica-room.ts'
  *     owed:   [big₁ · big₂]  ── fits now? ──▶ granted
  *     order:  lane, lane, …  ── fits? ──▶ granted;  no ──▶ owed, and the next lane is asked
  *
+ * Where the queue is CoDel's (`codel.ts`), whoever is about to go may be dropped instead.
+ *
  * The cost of one decision is bounded by `lookAheadMax` × open replicas, whatever waits.
  */
 export class TurnGiver {
@@ -23,6 +26,8 @@ export class TurnGiver {
   readonly #placer: Placer
   readonly #effects: EffectBuffer
   readonly #fitting: ReplicaRoom[] = []
+  /** One for each pool: a standing queue is one pool's. */
+  readonly #codels = new Map<string, Codel>()
 
   constructor(book: Book, options: DispatcherOptions, placer: Placer, effects: EffectBuffer) {
     this.#book = book
@@ -39,14 +44,10 @@ export class TurnGiver {
     this.#reserveForSkipped(pool)
   }
 
-  expire(pool: PoolState, candidate: Candidate): void {
+  expire(pool: PoolState, candidate: Candidate, because = 'no turn came before its time to wait was over'): void {
     this.#book.dismiss(pool, candidate)
     pool.sync(candidate.lane)
-    this.#effects.push({
-      kind: 'expired',
-      ticketId: candidate.ticketId,
-      because: 'no turn came before its time to wait was over',
-    })
+    this.#effects.push({ kind: 'expired', ticketId: candidate.ticketId, because })
   }
 
   #giveSide(now: number, pool: PoolState, side: Side): void {
@@ -84,7 +85,9 @@ export class TurnGiver {
     }
     const room = this.#place(now, pool, head)
     if (room !== undefined) {
-      this.#grant(pool, head, room)
+      if (this.#isDropped(now, pool, head))
+        this.expire(pool, head, 'dropped by CoDel: the queue has stood for too long')
+      else this.#grant(pool, head, room)
       return true
     }
     if (pool.canEverFit(head.estimate)) return false
@@ -93,6 +96,16 @@ export class TurnGiver {
     const because = 'it fits no replica that is left, even alone'
     this.#effects.push({ kind: 'evicted', ticketId: head.ticketId, code: 'fits-no-replica', because })
     return true
+  }
+
+  #isDropped(now: number, pool: PoolState, head: Candidate): boolean {
+    if (this.#options.codel === undefined) return false
+    let codel = this.#codels.get(pool.id)
+    if (codel === undefined) {
+      codel = new Codel(this.#options.codel)
+      this.#codels.set(pool.id, codel)
+    }
+    return codel.shouldDrop(now, now - head.arrivedAt)
   }
 
   #grant(pool: PoolState, head: Candidate, room: ReplicaRoom): void {

@@ -137,7 +137,7 @@ function calibrate(platform: Platform, ticket: Ticket, settled: Settled): void {
     finishUs: isShed ? Number.POSITIVE_INFINITY : settled.at - admittedAt,
   }
   if (actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs) lengths.count('late', promptTokens)
-  calibration.observe(settled.at, { poolId, sloName: request.slo.name, promptTokens, predicted, patience, actual })
+  calibration.ended(settled.at, { poolId, sloName: request.slo.name, promptTokens, predicted, patience, actual })
 }
 
 /** It would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */

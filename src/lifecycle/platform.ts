@@ -3,6 +3,7 @@ import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './change-fleet.ts'
+import { learnFirstToken } from './learn-first-token.ts'
 import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -112,6 +113,7 @@ export class Platform {
 
   begun(ticket: Ticket): void {
     if (ticket.lease !== undefined) this.turnstile.begin(ticket, ticket.lease)
+    learnFirstToken(this.policies.calibration, ticket)
   }
 
   /** It is longer than predicted: fairness charges as it comes. */

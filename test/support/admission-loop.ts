@@ -116,7 +116,8 @@ class AdmissionLoop {
     const predicted = { waitUs, ttftUs: Math.max(1, waitUs), finishUs: Math.max(1, waitUs) }
     const patience = { ttftUs: patienceUs, finishUs: Number.POSITIVE_INFINITY }
     const learn = (at: number, ttftUs: number): void => {
-      this.#calibration.observe(at, { ...CELL, predicted, patience, actual: { ttftUs, finishUs: ttftUs } })
+      this.#calibration.begun(at, { ...CELL, predicted, patience, ttftUs })
+      this.#calibration.ended(at, { ...CELL, predicted, patience, actual: { ttftUs, finishUs: ttftUs } })
     }
     let grantedAt = now
     this.#wait.join(now, ticket)

@@ -33,7 +33,7 @@ import { bandShed, contextTooLong, deadlineInfeasible, noReplica, predictedLate,
  */
 export const ADMISSION_DEFAULTS = {
   /** ADMISSION_SAFETY_MARGIN: share of every promise that is kept back at least; calibration only adds to it. */
-  safetyMarginRatio: 0.1,
+  safetyMarginRatio: 0.15,
 }
 
 export type Verdict = AdmittedVerdict | RejectedVerdict

@@ -37,7 +37,11 @@ function run(calibration: Calibration, world: World, count: number, seed = 1): {
       const actual = { ttftUs: actualTtftUs, finishUs: actualTtftUs + 1_000 * MS }
       admitted++
       if (actual.ttftUs > PATIENCE.ttftUs) late++
-      pending.push(() => calibration.observe(i * 10 * MS, { ...CELL, predicted, patience: PATIENCE, actual }))
+      pending.push(() => {
+        const seen = { ...CELL, predicted, patience: PATIENCE }
+        if (actualTtftUs < Number.POSITIVE_INFINITY) calibration.begun(i * 10 * MS, { ...seen, ttftUs: actualTtftUs })
+        calibration.ended(i * 10 * MS, { ...seen, actual })
+      })
     }
     if (pending.length > (world.delay ?? 0)) pending.shift()?.()
   }
@@ -74,7 +78,7 @@ describe('calibration', () => {
   it('never makes a prediction rosier than it is, however pessimistic it was of late', () => {
     const calibration = new Calibration()
     run(calibration, { bias: 0.5, noise: () => 1 }, 2_000)
-    expect(calibration.termsFor(CELL).ttft).toEqual({ biasRatio: 1, marginRatio: 0.1 })
+    expect(calibration.termsFor(CELL).ttft).toEqual({ biasRatio: 1, marginRatio: 0.15 })
   })
 
   it('recovers from a blackout without being told', () => {
@@ -108,7 +112,7 @@ describe('calibration', () => {
     const calibration = new Calibration({ cellsMax: 8 })
     const predicted = { waitUs: 0, ttftUs: 1, finishUs: 1 }
     for (let i = 0; i < 100; i++) {
-      calibration.observe(0, { ...CELL, poolId: `p${i}`, predicted, patience: PATIENCE, actual: predicted })
+      calibration.ended(0, { ...CELL, poolId: `p${i}`, predicted, patience: PATIENCE, actual: predicted })
     }
     expect(calibration.cells().length).toBe(8)
   })

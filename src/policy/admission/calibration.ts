@@ -34,7 +34,7 @@ export const CALIBRATION_DEFAULTS = {
   /** Share of the admitted that must be in time. */
   coverageTarget: 0.97,
   /** ADMISSION_SAFETY_MARGIN: the margin is never below this. */
-  marginFloor: 0.1,
+  marginFloor: 0.15,
   /** Nor above this: with the largest bias, 0.6 still lets in what needs a fifth of its patience. */
   marginMax: 0.6,
   /** Predicted ÷ patience from which a ticket is tight: below that fifth, or a bad hour would end all learning. */
@@ -77,9 +77,17 @@ export interface CalibrationCell {
   readonly promptTokens: number
 }
 
-export interface Observed extends CalibrationCell {
+interface Promised extends CalibrationCell {
   readonly predicted: Prediction
   readonly patience: Patience
+}
+
+export interface Begun extends Promised {
+  /** From the decision on. */
+  readonly ttftUs: number
+}
+
+export interface Ended extends Promised {
   /** Durations from the decision on; Infinity for expired and evicted. */
   readonly actual: { readonly ttftUs: number; readonly finishUs: number }
 }
@@ -119,29 +127,31 @@ export class Calibration {
     }
   }
 
-  observe(now: Instant, seen: Observed): void {
+  /** Its first token has come. Heard at once: in the first seconds of a burst nothing else tells how it goes. */
+  begun(now: Instant, seen: Begun): void {
+    const terms = this.termsFor(seen)
+    const { predicted, patience, ttftUs } = seen
+    const promise = { predictedUs: predicted.ttftUs, patienceUs: patience.ttftUs, actualUs: ttftUs }
+    for (const name of [sizedName(seen), classNameOf(seen)]) {
+      this.#cellOf(now, name, seen.poolId).ttft.observe(promise, terms.ttft)
+    }
+  }
+
+  /** It is over, or will never begin. */
+  ended(now: Instant, seen: Ended): void {
     const { predicted, patience, actual } = seen
+    const hasBegun = actual.ttftUs < Number.POSITIVE_INFINITY
+    if (!hasBegun) this.begun(now, { ...seen, ttftUs: actual.ttftUs })
     const isLate = actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs
     this.#observed++
     if (isLate) this.#late++
     const terms = this.termsFor(seen)
+    const promise = { predictedUs: predicted.finishUs, patienceUs: patience.finishUs, actualUs: actual.finishUs }
     for (const name of [sizedName(seen), classNameOf(seen)]) {
       const cell = this.#cellOf(now, name, seen.poolId)
       cell.observed++
       if (isLate) cell.late++
-      if (now - cell.fadedAt >= this.#options.fadeEveryUs) {
-        cell.fadedAt = now
-        cell.ttft.fade()
-        cell.finish.fade()
-      }
-      cell.ttft.observe(
-        { predictedUs: predicted.ttftUs, patienceUs: patience.ttftUs, actualUs: actual.ttftUs },
-        terms.ttft,
-      )
-      cell.finish.observe(
-        { predictedUs: predicted.finishUs, patienceUs: patience.finishUs, actualUs: actual.finishUs },
-        terms.finish,
-      )
+      cell.finish.observe(promise, terms.finish)
     }
   }
 
@@ -169,6 +179,11 @@ export class Calibration {
 
   #cellOf(now: Instant, name: string, poolId: string): Cell {
     let cell = this.#cells.get(name)
+    if (cell !== undefined && now - cell.fadedAt >= this.#options.fadeEveryUs) {
+      cell.fadedAt = now
+      cell.ttft.fade()
+      cell.finish.fade()
+    }
     if (cell === undefined) {
       if (this.#cells.size >= this.#options.cellsMax) {
         const oldest = this.#cells.keys().next().value

@@ -1,5 +1,6 @@
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
-import type { Engine, Submission } from '../engine/engine.ts'
+import type { BatchItem, BatchSubmission, BatchView } from '../engine/batch-engine.ts'
+import type { Submission } from '../engine/engine.ts'
 import type { Abortion, EngineEvent } from '../engine/engine-event.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { SequenceSpec } from '../engine/sequence.ts'
@@ -12,29 +13,54 @@ import type { SequenceSpec } from '../engine/sequence.ts'
  */
 export type EngineListener = (event: EngineEvent) => void
 
+/** What both engines have in common: the one that generates and the one that answers in one go. */
+interface DrivenEngine<Spec, View, Taken, Left> {
+  submit(now: Instant, spec: Spec): Taken
+  abort(now: Instant, id: string): Left
+  nextEventAt(): Instant | undefined
+  advance(now: Instant): readonly EngineEvent[]
+  view(now: Instant): View
+}
+
 /** Somebody who looks at the whole engine: a server's metrics. */
-export interface EngineWatcher {
-  submitted(spec: SequenceSpec, at: Instant): void
+export interface EngineWatcher<Spec = SequenceSpec, View = EngineView> {
+  submitted(spec: Spec, at: Instant): void
   /** Everything that has happened since the last call, and how the engine is now. */
-  advanced(now: Instant, events: readonly EngineEvent[], view: EngineView): void
+  advanced(now: Instant, events: readonly EngineEvent[], view: View): void
   aborted(id: string): void
 }
 
-export class EngineDriver {
-  readonly #engine: Engine
+interface Named {
+  readonly id: string
+}
+
+interface TakenOrNot {
+  readonly kind: 'taken' | 'refused'
+}
+
+/** Drives an engine that answers in one go. */
+export type BatchDriver = EngineDriver<BatchItem, BatchView, BatchSubmission, boolean>
+
+export class EngineDriver<
+  Spec extends Named = SequenceSpec,
+  View = EngineView,
+  Taken extends TakenOrNot = Submission,
+  Left = Abortion | undefined,
+> {
+  readonly #engine: DrivenEngine<Spec, View, Taken, Left>
   readonly #clock: Clock
-  readonly #watcher: EngineWatcher | undefined
+  readonly #watcher: EngineWatcher<Spec, View> | undefined
   readonly #listeners = new Map<string, EngineListener>()
   #armedAt: Instant | undefined
   #disarm: CancelTimer | undefined
 
-  constructor(engine: Engine, clock: Clock, watcher?: EngineWatcher) {
+  constructor(engine: DrivenEngine<Spec, View, Taken, Left>, clock: Clock, watcher?: EngineWatcher<Spec, View>) {
     this.#engine = engine
     this.#clock = clock
     this.#watcher = watcher
   }
 
-  submit(spec: SequenceSpec, listener: EngineListener): Submission {
+  submit(spec: Spec, listener: EngineListener): Taken {
     const now = this.#clock.now()
     const submission = this.#engine.submit(now, spec)
     if (submission.kind === 'taken') {
@@ -46,7 +72,7 @@ export class EngineDriver {
   }
 
   /** Frees the sequence at once, and says what it had come to; its listener hears nothing more. */
-  abort(id: string): Abortion | undefined {
+  abort(id: string): Left | undefined {
     if (!this.#listeners.delete(id)) return undefined
     const abortion = this.#engine.abort(this.#clock.now(), id)
     this.#watcher?.aborted(id)
@@ -54,7 +80,7 @@ export class EngineDriver {
     return abortion
   }
 
-  view(): EngineView {
+  view(): View {
     return this.#engine.view(this.#clock.now())
   }
 

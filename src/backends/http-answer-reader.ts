@@ -217,8 +217,10 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     }
     if (answer.usage !== undefined) this.#usage = answer.usage
     const choices = this.#known(answer.choices)
+    const { result } = answer
     let tokens = 0
-    let isEmpty = true
+    let isEmpty = result === undefined
+    if (result !== undefined) this.#hasChoices = true
     for (const choice of choices) {
       this.#hasChoices = true
       if (choice.finishReason !== null) this.#finishedChoices.add(choice.index)
@@ -227,6 +229,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     }
     if (isEmpty) return undefined
     try {
+      if (result !== undefined) return this.#call.sink.write({ tokens: 0, result })
       return this.#call.sink.write({ tokens: allTokens ?? answer.tokens ?? tokens, choices })
     } catch (error) {
       this.#fail(error)

@@ -5,8 +5,8 @@ import { json, type ScriptedServer, ScriptedServer as Server, text } from '../..
 import { Cancellation } from '../base/cancellation.ts'
 import type { Delta } from '../domain/delta.ts'
 import { FULL_RUNG } from '../domain/plan.ts'
+import type { RequestKind } from '../domain/request.ts'
 import type { Ending } from '../lifecycle/ports.ts'
-import { elementCount } from '../wire/oip.ts'
 import { HttpOipBackend, type HttpOipOptions } from './http-oip.ts'
 
 const replica = { id: 'r-0', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'local' }
@@ -18,13 +18,15 @@ interface Asking {
   readonly options?: Partial<HttpOipOptions>
   readonly body: Record<string, unknown>
   readonly isStreamed?: boolean
+  readonly kind?: RequestKind
 }
 
-async function ask({ script, options, body, isStreamed = true }: Asking) {
+async function ask({ script, options, body, isStreamed = true, kind }: Asking) {
   server = await startTriton(script)
   const backend = new HttpOipBackend({ url: server.url, upstreamModel: TRITON_MODEL, ...options })
   const messages = body['messages'] as unknown[] | undefined
-  const request = makeRequest({ text: { body }, isStreamed, kind: messages === undefined ? 'completion' : 'chat' })
+  const isChat = messages !== undefined
+  const request = makeRequest({ text: { body }, isStreamed, kind: kind ?? (isChat ? 'chat' : 'completion') })
   const deltas: Delta[] = []
   const sink = {
     write: (delta: Delta): undefined => {
@@ -120,24 +122,17 @@ describe('generate', () => {
 
 describe('infer', () => {
   const body = {
-    model: 'm',
     inputs: [{ name: 'x', datatype: 'FP32', shape: [1, 3], data: [1, 2, 3] }],
     spillway: { bid: 1 },
   }
 
   it('passes tensors through, and its answer is one document', async () => {
-    const { ending, sent, path, said, choices } = await ask({ body, isStreamed: false })
+    const { ending, sent, path, deltas } = await ask({ body, isStreamed: false, kind: 'tensors' })
     expect(path).toBe(`/v2/models/${TRITON_MODEL}/infer`)
     expect(sent).toEqual({ inputs: body.inputs, id: 'req_1' })
     expect(ending.kind).toBe('finished')
-    expect(choices).toHaveLength(1)
-    expect(JSON.parse(said)).toMatchObject({ id: 'req_1', outputs: [{ name: 'y', data: [2, 4, 6] }] })
-  })
-
-  it('counts the numbers of a question', () => {
-    expect(elementCount(body)).toBe(3)
-    expect(elementCount({ inputs: [{ shape: [2, 3, 4] }, { shape: [-1, 5] }, {}] })).toBe(29)
-    expect(elementCount({})).toBe(0)
+    const outputs = [{ name: 'y', datatype: 'FP32', shape: [1, 3], data: [2, 4, 6] }]
+    expect(deltas).toEqual([{ tokens: 0, result: { kind: 'tensors', document: { model_version: '1', outputs } } }])
   })
 })
 

@@ -6,7 +6,6 @@ import {
   type GenerateStyle,
   generateBody,
   inferBody,
-  isInferBody,
   isReadyBody,
   makeGenerateReader,
   type OipMetadata,
@@ -61,7 +60,7 @@ export class HttpOipBackend implements Backend {
   }
 
   generate(call: Call): Promise<Ending> {
-    if (isInferBody(call.request.text?.body ?? {})) return this.#infer(call)
+    if (call.request.kind === 'tensors') return this.#infer(call)
     return answerEachChoice(call, (one) => this.#generateOne(one))
   }
 

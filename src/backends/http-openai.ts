@@ -1,8 +1,11 @@
 import type { Dispatcher } from 'undici'
+import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
+import type { RequestKind } from '../domain/request.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
-import { readUpstream, type UpstreamStyle, upstreamBody } from '../wire/upstream.ts'
+import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
+import { embeddingBody, readEmbeddings, readUpstream, type UpstreamStyle, upstreamBody } from '../wire/upstream.ts'
 import { runAttempt } from './http-attempt.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
 import { HTTP_UPSTREAM_DEFAULTS, HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
@@ -32,7 +35,7 @@ export const HTTP_OPENAI_DEFAULTS = HTTP_UPSTREAM_DEFAULTS
 export class HttpOpenAiBackend implements Backend {
   readonly #upstream: HttpUpstream
   readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock'>
-  readonly #paths: Readonly<Record<'chat' | 'completion', string>>
+  readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors'>, string>>
 
   constructor(options: HttpOpenAiOptions) {
     this.#upstream = new HttpUpstream(options)
@@ -46,6 +49,7 @@ export class HttpOpenAiBackend implements Backend {
     this.#paths = {
       chat: this.#upstream.path('/chat/completions'),
       completion: this.#upstream.path('/completions'),
+      embedding: this.#upstream.path('/embeddings'),
     }
   }
 
@@ -53,10 +57,16 @@ export class HttpOpenAiBackend implements Backend {
     const { request, plan, lease } = call
     const { upstreamModel, style, clock } = this.#options
     const upstream = this.#upstream
-    const body = upstreamBody(request, plan, upstreamModel ?? plan.model, style)
+    const { kind } = request
+    assert(kind !== 'tensors', 'OpenAI has no tensors; the gateway knows')
+    const model = upstreamModel ?? plan.model
+    const isEmbedding = kind === 'embedding'
+    const body = isEmbedding ? embeddingBody(request, model) : upstreamBody(request, plan, model, style)
     const headers = upstream.headers('x-request-id', lease.ticketId)
-    const options = { path: this.#paths[request.kind], method: 'POST', headers, body } as Dispatcher.DispatchOptions
-    const format = { read: readUpstream, redact: (text: string) => upstream.redact(text) }
+    const options = { path: this.#paths[kind], method: 'POST', headers, body } as Dispatcher.DispatchOptions
+    const inputCount = isEmbedding ? inputsOf(request.text?.body as EmbeddingBody).length : 0
+    const read = isEmbedding ? (json: unknown) => readEmbeddings(json, inputCount) : readUpstream
+    const format = { read, redact: (text: string) => upstream.redact(text) }
     return runAttempt({ call, format, clock, dispatch: (reader) => upstream.pool.dispatch(options, reader) })
   }
 

@@ -26,6 +26,7 @@ function checkModels({ models, pools }: Settings): Problem[] {
   const problems = models.flatMap((model, i): Problem[] => {
     const found: Problem[] = []
     if (model.fallback !== undefined) found.push(...pointsAt('model', model.fallback, names, ['models', i, 'fallback']))
+    found.push(...checkFallbackKind(model, models, ['models', i, 'fallback']))
     if (leadsBack(model.name, models)) {
       found.push({ path: ['models', i, 'fallback'], text: 'leads back to the model itself. Point it at a smaller one' })
     }
@@ -96,6 +97,19 @@ function checkRollout(model: ModelConfig, versions: readonly string[], served: r
       problems.push({ path: [...at, 'rules', j], text: 'names nobody. Give it a tenant, a key or a header' })
   }
   return problems
+}
+
+/** A model can stand in for another of its kind; and nothing for an embedding: its vectors mean something else. */
+function checkFallbackKind(model: Settings['models'][number], models: Settings['models'], path: Path): Problem[] {
+  const fallback = models.find(({ name }) => name === model.fallback)
+  if (fallback === undefined) return []
+  if (model.kind === 'embedding') {
+    return [{ path, text: 'cannot be: vectors of two models cannot be compared. Remove it' }]
+  }
+  if (fallback.kind === model.kind) return []
+  return [
+    { path, text: `is "${fallback.name}", which is for ${fallback.kind}, not ${model.kind}. Name one of its kind` },
+  ]
 }
 
 function leadsBack(name: string, models: Settings['models']): boolean {

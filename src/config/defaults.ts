@@ -65,6 +65,8 @@ export const UPSTREAM_TIMEOUT_MS = 120_000
 
 export const PROFILE_LARGE = 'h100-llama-70b-tp4'
 export const PROFILE_SMALL = 'h100-llama-8b'
+/** Embedding models in use have a billion parameters or fewer. */
+export const PROFILE_EMBEDDING = 'h100-llama-1b'
 
 /** Load balancers hang up on a silent connection after 30 to 60 seconds; clients look sooner. */
 export const KEEP_ALIVE_MS = 10_000

@@ -2,7 +2,7 @@ import * as defaults from './defaults.ts'
 import { hashKey } from './key-hash.ts'
 
 /**
- * What runs when there is no configuration file: two simulated models and three tenants with published keys, enough
+ * What runs when there is no configuration file: three simulated models (two that chat, one that makes vectors) and three tenants with published keys, enough
  * to see fairness, degradation and refusal. The keys are no secret, so they open nothing but loopback.
  */
 export const DEMO_KEYS: readonly { readonly tenantId: string; readonly secret: string }[] = [
@@ -18,11 +18,16 @@ export const defaultSlos = () => [
   { name: 'patient', ttftMs: 10_000, interTokenMs: 250, totalMs: 600_000 },
 ]
 
-export const demoModels = () => [{ name: 'spill-large', fallback: 'spill-small' }, { name: 'spill-small' }]
+export const demoModels = () => [
+  { name: 'spill-large', fallback: 'spill-small' },
+  { name: 'spill-small' },
+  { name: 'spill-embed', kind: 'embedding', contextTokensMax: 8_192 },
+]
 
 export const demoPools = () => [
   { model: 'spill-large', backend: { kind: 'simulated', profile: defaults.PROFILE_LARGE }, replicas: 2 },
   { model: 'spill-small', backend: { kind: 'simulated', profile: defaults.PROFILE_SMALL }, replicas: 2 },
+  { model: 'spill-embed', backend: { kind: 'simulated', profile: defaults.PROFILE_EMBEDDING } },
 ]
 
 export const demoTenants = () => [

@@ -28,7 +28,7 @@ function problemsOf(yaml: string | undefined, env: Record<string, string> = {}):
 describe('defaults', () => {
   it('run the demo without a file', () => {
     const config = load(undefined)
-    expect(config.models.map((model) => model.name)).toEqual(['spill-large', 'spill-small'])
+    expect(config.models.map((model) => model.name)).toEqual(['spill-large', 'spill-small', 'spill-embed'])
     expect(config.models[0]?.fallback).toBe('spill-small')
     expect(config.tenants.map((tenant) => [tenant.id, tenant.weight])).toEqual([
       ['acme', 4],
@@ -39,7 +39,7 @@ describe('defaults', () => {
     expect(config.file).toBeUndefined()
   })
   it('keep the models but not the tenants of the demo beside a file', () => {
-    expect(load(TENANTS).models).toHaveLength(2)
+    expect(load(TENANTS).models).toHaveLength(3)
     expect(problemsOf('seed: 2')).toEqual(['s.yaml: the file lacks "tenants". Add it (who may ask).'])
   })
   it('take an empty section and an empty file for absent ones', () => {

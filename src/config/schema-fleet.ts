@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { MODEL_KINDS } from '../domain/fleet.ts'
 import * as defaults from './defaults.ts'
 import { BackendSchema } from './schema-backends.ts'
 import { count, httpUrl, item, name } from './schema-fields.ts'
@@ -9,6 +10,11 @@ import { ReleaseSchema, RolloutSchema } from './schema-rollout.ts'
 export const ModelSchema = item(
   {
     name: name('Public name: what clients send as `model`.'),
+    kind: Type.Enum([...MODEL_KINDS], {
+      default: 'chat',
+      description:
+        'What it does: `chat` generates text; `embedding`, `ranking` and `vision` answer in one go, in batches, at `/v1/embeddings` and `/v2/models/NAME/infer`.',
+    }),
     aliases: Type.Array(name('One alias.'), { default: [], description: 'Other names for the same model.' }),
     contextTokensMax: count(defaults.CONTEXT_TOKENS_MAX, {
       description: 'Prompt and answer together may not be longer than this, in tokens.',

@@ -151,12 +151,11 @@ const EngineSchema = section(
     listenPort: port({ default: defaults.ENGINE_PORT, description: 'Port on which `spillway engine` listens.' }),
     batchSizeMax: count(defaults.BATCH_SIZE_MAX, {
       env: 'MAX_BATCH_SIZE',
-      description: 'Sequences that a simulated engine runs in one batch.',
+      description: 'Sequences, or texts and images, that a simulated engine runs in one batch.',
     }),
     batchTimeoutMs: durationMs(defaults.BATCH_TIMEOUT_MS, {
       env: 'BATCH_TIMEOUT_MS',
-      description:
-        'How long dynamic batching waits to fill a batch. Takes effect with vision models, which are not in this version.',
+      description: 'How long a simulated embedding, ranking or vision model waits to fill a batch.',
     }),
   },
   'The simulated engine.',

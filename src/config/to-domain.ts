@@ -8,9 +8,9 @@ import type { BackendConfig, Config, ModelConfig, PoolConfig, SloConfig, TenantC
 
 export function toModels(config: Config): Model[] {
   return config.models.map((model) => {
-    const { name, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS } = model
+    const { name, kind, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS } = model
     const releases = versionsOf(model).map((version) => releaseIdOf(name, version))
-    return { name, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS, releases }
+    return { name, kind, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS, releases }
   })
 }
 

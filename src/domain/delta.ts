@@ -10,7 +10,14 @@ export interface Delta {
   readonly innerGapUs?: number
   /** What the client sees; absent in simulation. */
   readonly choices?: readonly ChoiceDelta[]
+  /** The whole answer of a model that answers in one go; it brings no tokens. */
+  readonly result?: Result
 }
+
+/** Vectors, one per text that was asked about; or named tensors, as the protocol writes them. */
+export type Result =
+  | { readonly kind: 'vectors'; readonly vectors: readonly Float32Array[] }
+  | { readonly kind: 'tensors'; readonly document: Readonly<Record<string, unknown>> }
 
 /**
  * One choice's share of a delta. `content` is plain text, null when there is none; whatever else an engine says about the choice (tool calls,

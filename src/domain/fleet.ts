@@ -2,8 +2,18 @@
  * What there is to run on. A model is a public name; a release is one version of it; a pool is the replicas of a
  * release in a region; a replica is one running engine, reached through a backend.
  */
+/**
+ * What a model does with a request. `chat` models generate token by token; the others answer in one go: vectors for
+ * texts, scores for pairs, labels for images.
+ */
+export type ModelKind = 'chat' | 'embedding' | 'ranking' | 'vision'
+
+export const MODEL_KINDS: readonly ModelKind[] = ['chat', 'embedding', 'ranking', 'vision']
+
 export interface Model {
   readonly name: string
+  /** `chat` if absent. */
+  readonly kind?: ModelKind
   readonly aliases: readonly string[]
   /** Prompt and answer together may not be longer than this. */
   readonly contextTokensMax: number

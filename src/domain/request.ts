@@ -14,7 +14,11 @@ export interface Segment {
   readonly tokens: number
 }
 
-export type RequestKind = 'chat' | 'completion'
+/** `embedding`: texts in, vectors out. `tensors`: named tensors in and out (Open Inference Protocol). */
+export type RequestKind = 'chat' | 'completion' | 'embedding' | 'tensors'
+
+/** Answered token by token; else in one go, without output tokens, and its segments stand each for itself. */
+export const isGenerative = (kind: RequestKind): boolean => kind !== 'embedding' && kind !== 'tensors'
 
 /**
  * The handle through which a backend gets at the text: the client's body as it was parsed. Only `wire/` and

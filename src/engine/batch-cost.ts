@@ -2,37 +2,43 @@ import type { StepCoefficients } from './gpu-profile.ts'
 import { stepUs } from './step-time.ts'
 
 /**
- * What does a batch of a given size cost? A curve of measured sizes with the time each takes, straight lines between
- * them, the last slope beyond.
- *
- * Where nobody has measured, an encoder (embeddings, ranking) is a transformer that only prefills: its curve follows
- * from the step-time formula of a generative model of its size.
+ * What does a batch cost? Two answers. A curve of measured sizes with the time each takes: straight lines between them,
+ * the last slope beyond. Or, where nobody has measured, the step-time formula of a generative model of its size: an
+ * encoder (embeddings, ranking, vision by patches) is a transformer that only prefills, so its time follows from the
+ * tokens of its items, long ones costing more than short ones.
  */
-export interface BatchCost {
+export type BatchCost = (itemTokens: readonly number[]) => number
+
+export interface MeasuredBatch {
   readonly size: number
   readonly us: number
 }
 
-export function batchUs(curve: readonly BatchCost[], size: number): number {
+/** At least one point, by rising size. */
+export function curveCost(curve: readonly MeasuredBatch[]): BatchCost {
+  return (itemTokens) => batchUs(curve, itemTokens.length)
+}
+
+export function batchUs(curve: readonly MeasuredBatch[], size: number): number {
   const last = curve.length - 1
   const above = curve.findIndex((point) => point.size >= size)
   const index = above < 0 ? last : Math.max(1, above)
   const from = curve[index - 1]
   const to = curve[index]
   // One point is no line: the cost does not depend on the size.
-  if (from === undefined || to === undefined) return (curve[0] as BatchCost).us
+  if (from === undefined || to === undefined) return (curve[0] as MeasuredBatch).us
   return Math.max(0, from.us + ((size - from.size) * (to.us - from.us)) / (to.size - from.size))
 }
 
-export function encoderCostCurve(
-  coefficients: StepCoefficients,
-  options: { tokensPerItem: number; batchSizeMax: number },
-): readonly BatchCost[] {
-  const { tokensPerItem, batchSizeMax } = options
-  const curve: BatchCost[] = []
-  for (let size = 1; size < 2 * batchSizeMax; size *= 2) {
-    const prefillTokens = size * tokensPerItem
-    const chunkPairs = (size * tokensPerItem * tokensPerItem) / 2
+/** An encoder attends both ways, but as many pairs are computed as in a causal prefill's kernels: half of the square. */
+export function encoderCost(coefficients: StepCoefficients): BatchCost {
+  return (itemTokens) => {
+    let prefillTokens = 0
+    let chunkPairs = 0
+    for (const tokens of itemTokens) {
+      prefillTokens += tokens
+      chunkPairs += (tokens * tokens) / 2
+    }
     const load = {
       decodeCount: 0,
       decodeTokens: 0,
@@ -42,7 +48,6 @@ export function encoderCostCurve(
       chunkPairs,
       contextPairs: 0,
     }
-    curve.push({ size, us: Math.round(stepUs(coefficients, load)) })
+    return stepUs(coefficients, load)
   }
-  return curve
 }

@@ -1,19 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { batchUs, encoderCostCurve } from './batch-cost.ts'
+import { batchUs, curveCost, encoderCost } from './batch-cost.ts'
 import { BatchEngine, type BatchOptions } from './batch-engine.ts'
 import type { EngineEvent, FinishedEvent } from './engine-event.ts'
 import type { GpuProfile } from './gpu-profile.ts'
 import { findGpuProfile } from './gpu-profiles.ts'
 
-const options: BatchOptions = {
-  batchSizeMax: 8,
-  batchTimeoutUs: 5_000,
-  costCurve: [
-    { size: 1, us: 10_000 },
-    { size: 8, us: 24_000 },
-  ],
-}
+const CURVE = [
+  { size: 1, us: 10_000 },
+  { size: 8, us: 24_000 },
+]
+const options: BatchOptions = { batchSizeMax: 8, batchTimeoutUs: 5_000, cost: curveCost(CURVE) }
 
 function run(arrivals: readonly number[], more: Partial<BatchOptions> = {}): EngineEvent[] {
   const engine = new BatchEngine({ ...options, ...more })
@@ -39,6 +36,12 @@ describe('dynamic batching', () => {
 
   it('starts at once when full', () => {
     expect(run([0, 0, 0, 0, 0, 0, 0, 0])[0]?.at).toBe(24_000)
+  })
+
+  it('is full when the next item would bring it over its tokens, though one alone may have more', () => {
+    // Ten tokens each: three fit into 30, the fourth fills the batch at once and waits for the next.
+    expect(run([0, 0, 0, 0], { batchTokensMax: 30 }).map((event) => event.at)).toEqual([14_000, 14_000, 14_000, 24_000])
+    expect(run([0, 0], { batchTokensMax: 5 }).map((event) => event.at)).toEqual([10_000, 20_000])
   })
 
   it('starts the next batch as soon as the running one is over, if it is due', () => {
@@ -67,7 +70,7 @@ describe('dynamic batching', () => {
         let freeAt = 0
         for (const [endAt, batch] of batches) {
           expect(batch.length).toBeLessThanOrEqual(batchSizeMax)
-          const startAt = endAt - Math.round(batchUs(options.costCurve, batch.length))
+          const startAt = endAt - Math.round(batchUs(CURVE, batch.length))
           expect(startAt).toBeGreaterThanOrEqual(freeAt)
           const oldestAt = (batch[0] as FinishedEvent).arrivedAt
           expect(startAt).toBeLessThanOrEqual(Math.max(freeAt, oldestAt + options.batchTimeoutUs))
@@ -81,16 +84,18 @@ describe('dynamic batching', () => {
 describe('a batch cost curve', () => {
   it('is straight between points and beyond the last', () => {
     const sizes = [1, 2, 8, 15]
-    expect(sizes.map((size) => batchUs(options.costCurve, size))).toEqual([10_000, 12_000, 24_000, 38_000])
+    expect(sizes.map((size) => batchUs(CURVE, size))).toEqual([10_000, 12_000, 24_000, 38_000])
     expect(batchUs([{ size: 4, us: 7 }], 9)).toBe(7)
   })
 
-  it('of an encoder follows from the step time of a model of its size', () => {
+  it('of an encoder follows from the step time of a model of its size, and from the length of its items', () => {
     const { coefficients } = findGpuProfile('h200-llama-1b') as GpuProfile
-    const curve = encoderCostCurve(coefficients, { tokensPerItem: 256, batchSizeMax: 32 })
-    expect(curve.map((point) => point.size)).toEqual([1, 2, 4, 8, 16, 32])
+    const cost = encoderCost(coefficients)
+    const us = (size: number, tokens: number): number => cost(Array.from({ length: size }, () => tokens))
     // 256 tokens were measured at 1.78 ms, 8,192 in one prompt at 41 ms; 32 short prompts attend less.
-    expect(curve[0]?.us).toBeGreaterThan(1_700)
-    expect(curve[5]?.us).toBeLessThan(41_000)
+    expect(us(1, 256)).toBeGreaterThan(1_700)
+    expect(us(32, 256)).toBeLessThan(us(1, 8_192))
+    expect(us(1, 8_192)).toBeGreaterThan(35_000)
+    expect(us(32, 256)).toBeGreaterThan(us(32, 16))
   })
 })

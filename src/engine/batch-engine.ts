@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
-import { type BatchCost, batchUs } from './batch-cost.ts'
+import type { BatchCost } from './batch-cost.ts'
 import type { EngineEvent } from './engine-event.ts'
 
 /**
@@ -8,8 +8,8 @@ import type { EngineEvent } from './engine-event.ts'
  *
  * There is nothing to decode, so there is nothing to batch continuously: Triton's dynamic batching instead. Items
  * gather until there are `batchSizeMax` of them (MAX_BATCH_SIZE) or the oldest has waited `batchTimeoutUs`
- * (BATCH_TIMEOUT_MS); then they run together, and none leaves before all are done. While a batch runs the next one
- * gathers; if it is due by then it starts at once.
+ * (BATCH_TIMEOUT_MS); then they run together, and none leaves before all are done. A batch is full, too, when the next item
+ * would bring it over `batchTokensMax`. While a batch runs the next one gathers; if it is due by then it starts at once.
  *
  * Bigger batches are dearer but cheaper per item (`batch-cost.ts`); the timeout trades the one for the other.
  *
@@ -21,8 +21,9 @@ import type { EngineEvent } from './engine-event.ts'
 export interface BatchOptions {
   readonly batchSizeMax: number
   readonly batchTimeoutUs: number
-  /** At least one point, by rising size. */
-  readonly costCurve: readonly BatchCost[]
+  readonly cost: BatchCost
+  /** Tokens of a batch together; one item alone may have more. No bound if absent. */
+  readonly batchTokensMax?: number
   /** Items that may wait; the next is refused. */
   readonly waitingMax?: number
 }
@@ -65,11 +66,7 @@ export class BatchEngine {
   #busyUs = 0
 
   constructor(options: BatchOptions) {
-    assert(options.batchSizeMax >= 1 && options.costCurve.length >= 1, 'a batch has room and a cost')
-    assert(
-      options.costCurve.every((point, i, all) => point.size > (all[i - 1]?.size ?? 0)),
-      'sizes rise',
-    )
+    assert(options.batchSizeMax >= 1, 'a batch has room')
     this.#options = options
   }
 
@@ -128,9 +125,21 @@ export class BatchEngine {
   #startAt(): Instant | undefined {
     const oldest = this.#waiting[0]
     if (oldest === undefined) return undefined
-    const last = this.#waiting[this.#options.batchSizeMax - 1]
-    const dueAt = Math.min(oldest.arrivedAt + this.#options.batchTimeoutUs, last?.arrivedAt ?? Number.POSITIVE_INFINITY)
+    const { fullAt } = this.#nextBatch()
+    const dueAt = Math.min(oldest.arrivedAt + this.#options.batchTimeoutUs, fullAt ?? Number.POSITIVE_INFINITY)
     return Math.max(dueAt, this.#freeAt)
+  }
+
+  /** How many of those who wait go together, and since when they could not be more. */
+  #nextBatch(): { readonly size: number; readonly fullAt: Instant | undefined } {
+    const { batchSizeMax, batchTokensMax = Number.POSITIVE_INFINITY } = this.#options
+    let tokens = 0
+    for (const [size, { promptTokens, arrivedAt }] of this.#waiting.entries()) {
+      tokens += promptTokens
+      if (size > 0 && tokens > batchTokensMax) return { size, fullAt: arrivedAt }
+      if (size + 1 === batchSizeMax) return { size: batchSizeMax, fullAt: arrivedAt }
+    }
+    return { size: this.#waiting.length, fullAt: undefined }
   }
 
   #catchUp(now: Instant, isStartIncluded: boolean): void {
@@ -148,8 +157,8 @@ export class BatchEngine {
   }
 
   #start(at: Instant): void {
-    this.#running = this.#waiting.splice(0, this.#options.batchSizeMax)
-    const us = Math.round(batchUs(this.#options.costCurve, this.#running.length))
+    this.#running = this.#waiting.splice(0, this.#nextBatch().size)
+    const us = Math.max(1, Math.round(this.#options.cost(this.#running.map(({ promptTokens }) => promptTokens))))
     this.#endAt = at + us
     this.#batches++
     this.#busyUs += us

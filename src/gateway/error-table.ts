@@ -24,7 +24,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = {
   'band-shed': { advice: 'Come back after the time in Retry-After, or send it in a higher band.' },
   'deadline-infeasible': { param: 'spillway.deadline_ms', advice: 'Allow more time or ask for a shorter answer.' },
   'too-big': { advice: 'Shorten the prompt or ask for fewer tokens.' },
-  'context-too-long': { param: 'messages', advice: 'Shorten the prompt or ask for fewer tokens.' },
+  'context-too-long': { advice: 'Shorten it, or ask for fewer tokens.' },
   'unknown-model': { status: 404, param: 'model', advice: 'GET /v1/models lists what there is.' },
   'fits-no-replica': { advice: 'Shorten the prompt or ask for fewer tokens.' },
   'expired-on-arrival': { param: 'spillway.deadline_ms', advice: 'Allow more time.' },

@@ -28,7 +28,7 @@ export interface SinkOptions {
   readonly listsPassages: boolean
 }
 
-function spillwayHeaders(head: AnswerHead): string[] {
+export function spillwayHeaders(head: AnswerHead): string[] {
   const headers = ['x-spillway-model', head.model]
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   if (head.retrieved !== undefined) {
@@ -43,7 +43,10 @@ function spillwayHeaders(head: AnswerHead): string[] {
  * otherwise one answer after another could be asked for, left unread, and kept in our memory. Node's own timer is used
  * because it sees bytes move inside one large write.
  */
-function cutOffUnread({ exchange: { res }, stalledReaderUs }: SinkOptions): void {
+export function cutOffUnread({
+  exchange: { res },
+  stalledReaderUs,
+}: Pick<SinkOptions, 'exchange' | 'stalledReaderUs'>): void {
   if (res.writableLength > 0) res.setTimeout(usToMs(stalledReaderUs), () => res.destroy())
 }
 

@@ -1,5 +1,7 @@
 import type { TSchema } from 'typebox'
+import { EmbeddingBody } from '../wire/embeddings.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
+import { TensorBody } from '../wire/tensors.ts'
 
 /**
  * Our API, described from the schemas that validate it, so that the description cannot say one thing and the server
@@ -19,9 +21,22 @@ export function openApiDocument(options: { version: string; basePath: string }):
     paths: {
       '/v1/chat/completions': { post: generation('createChatCompletion', 'Answers a conversation.', ChatBody) },
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
+      '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
+      '/v2': { get: open('serverMetadata', 'Open Inference Protocol: what server this is.') },
+      '/v2/health/live': { get: open('serverLive', 'Open Inference Protocol: the process is alive.') },
+      '/v2/health/ready': { get: open('serverReady', 'Open Inference Protocol: requests are taken.') },
+      '/v2/models/{model}': {
+        get: { ...plain('modelMetadata', 'Names and shapes of a model’s tensors.', 'TensorError'), ...AT_MODEL },
+      },
+      '/v2/models/{model}/ready': {
+        get: { ...plain('modelReady', 'Whether a replica of the model is ready.', 'TensorError'), ...AT_MODEL },
+      },
+      '/v2/models/{model}/infer': {
+        post: { ...whole('infer', 'Tensors for tensors: ranking, vision.', TensorBody, 'TensorError'), ...AT_MODEL },
+      },
       '/v1/models': { get: plain('listModels', 'Lists the models and their aliases.') },
       '/v1/models/{model}': {
-        get: { ...plain('retrieveModel', 'Describes one model.'), parameters: [MODEL_PARAMETER] },
+        get: { ...plain('retrieveModel', 'Describes one model.'), ...AT_MODEL },
       },
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
@@ -29,13 +44,13 @@ export function openApiDocument(options: { version: string; basePath: string }):
     },
     components: {
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'A key from `spillway keys create`.' } },
-      schemas: { Error: ERROR },
+      schemas: { Error: ERROR, TensorError: TENSOR_ERROR },
     },
   }
   return JSON.stringify(document)
 }
 
-const MODEL_PARAMETER = { name: 'model', in: 'path', required: true, schema: { type: 'string' } }
+const AT_MODEL = { parameters: [{ name: 'model', in: 'path', required: true, schema: { type: 'string' } }] }
 
 const nullableString = { type: ['string', 'null'] }
 
@@ -56,6 +71,8 @@ const ERROR = {
   },
 }
 
+const TENSOR_ERROR = { type: 'object', required: ['error'], properties: { error: { type: 'string' } } }
+
 const REFUSALS = {
   400: 'The request is wrong; `error.param` says where.',
   401: 'No valid key.',
@@ -66,8 +83,10 @@ const REFUSALS = {
   503: 'The platform is over its capacity; Retry-After says when to come back.',
 }
 
-function refusals(): object {
-  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
+type ErrorName = 'Error' | 'TensorError'
+
+function refusals(error: ErrorName = 'Error'): object {
+  const content = { 'application/json': { schema: { $ref: `#/components/schemas/${error}` } } }
   return Object.fromEntries(Object.entries(REFUSALS).map(([status, description]) => [status, { description, content }]))
 }
 
@@ -86,10 +105,22 @@ function generation(operationId: string, summary: string, body: TSchema): object
   }
 }
 
-const plain = (operationId: string, summary: string): object => ({
+function whole(operationId: string, summary: string, body: TSchema, error: ErrorName): object {
+  return {
+    operationId,
+    summary,
+    requestBody: { required: true, content: { 'application/json': { schema: body } } },
+    responses: {
+      200: { description: 'The answer, as one JSON document.', content: { 'application/json': {} } },
+      ...refusals(error),
+    },
+  }
+}
+
+const plain = (operationId: string, summary: string, error: ErrorName = 'Error'): object => ({
   operationId,
   summary,
-  responses: { 200: { description: 'OK' }, ...refusals() },
+  responses: { 200: { description: 'OK' }, ...refusals(error) },
 })
 
 const open = (operationId: string, summary: string): object => ({

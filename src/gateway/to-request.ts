@@ -1,13 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Instant, msToUs } from '../base/clock.ts'
+import type { Instant } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
+import type { ModelKind } from '../domain/fleet.ts'
 import type { Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
-import { BANDS, type Band, type Slo, type Tenant } from '../domain/tenant.ts'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import type { Caller } from './authenticate.ts'
 import type { KnownModel, ModelDirectory } from './model-directory.ts'
+import { headerText, positiveHeader, termsOf } from './request-terms.ts'
 
 /**
  * A checked body and its caller become a `Request`: text becomes segments, the client's wishes become a band, a bid,
@@ -44,20 +45,30 @@ const fault = (message: string, param: string, code: string, status = 400): Read
   fault: invalidRequest(message, param, code, status),
 })
 
+export const noSuchModel = (name: string): Read =>
+  fault(`The model '${name}' does not exist or you do not have access to it.`, 'model', 'model_not_found', 404)
+
+/** It is there, but does something else: say what to do with it. */
+export function wrongKind({ model }: KnownModel, because: string): Read {
+  const advice = ADVICE[model.kind ?? 'chat'].replaceAll('NAME', model.name)
+  return fault(`Invalid 'model': '${model.name}' ${because}. ${advice}`, 'model', 'model_not_supported')
+}
+
+const ADVICE: Readonly<Record<ModelKind, string>> = {
+  chat: 'Ask it at /v1/chat/completions or /v1/completions.',
+  embedding: 'Ask it at /v1/embeddings, or in tensors at /v2/models/NAME/infer.',
+  ranking: 'Ask it at /v2/models/NAME/infer.',
+  vision: 'Ask it at /v2/models/NAME/infer.',
+}
+
 /** A chat template puts about this many tokens around each message. */
 const TOKENS_PER_MESSAGE = 4
 
 export function toRequest(asked: Asked, rules: RequestRules): Read {
   const { body, caller } = asked
   const known = rules.models.resolve(body.model)
-  if (known === undefined) {
-    return fault(
-      `The model '${body.model}' does not exist or you do not have access to it.`,
-      'model',
-      'model_not_found',
-      404,
-    )
-  }
+  if (known === undefined) return noSuchModel(body.model)
+  if ((known.model.kind ?? 'chat') !== 'chat') return wrongKind(known, 'does not generate text')
   const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
   const promptCount = asked.kind === 'completion' ? texts.length : 1
   const choiceCount = (body.n ?? 1) * promptCount
@@ -83,13 +94,8 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     const param = 'spillway.retrieval'
     return fault(`Invalid '${param}': passages are for chat completions only.`, param, 'unsupported_parameter')
   }
-  const wishes = readWishes(asked)
-  const session = sessionHash(asked)
-  const slo = sloFor(caller.tenant, wishes.ttftMs)
   const request: Request = {
-    id: asked.id,
-    tenant: caller.tenant,
-    key: caller.key,
+    ...termsOf(asked),
     kind: asked.kind,
     model: known.model.name,
     segments,
@@ -97,15 +103,8 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     outputTokensMax: outputBound(body),
     choiceCount,
     isStreamed: body.stream === true,
-    band: bandFor(caller.tenant, wishes.band),
-    bid: Math.min(Math.max(wishes.bid ?? 0, -caller.tenant.bidMax), caller.tenant.bidMax),
-    slo,
-    arrivedAt: asked.now,
-    deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
     text: { body: body as Readonly<Record<string, unknown>> },
-    ...(session !== undefined && { sessionHash: session }),
     ...(retrieval !== undefined && { retrieval }),
-    ...((wishes.isCutOff ?? slo.isCutOff) === true && { isCutOff: true }),
   }
   return { kind: 'ok', request }
 }
@@ -138,22 +137,6 @@ function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
   return hashes
 }
 
-/** Longer names of sessions are cut: nobody needs more, and we do not hash megabytes. */
-const SESSION_CHARACTERS_MAX = 256
-
-/**
- * Which conversation is it part of? What the client says most exactly: a session, the key of its cached prompt, its user.
- * Salted with the tenant, so that two tenants' users of one name are two (law L13); and with nothing else, so that every
- * process and every restart finds the same.
- */
-function sessionHash({ body, headers, caller }: Asked): number | undefined {
-  const named =
-    text(headers['x-session-id']) || body.prompt_cache_key || body.safety_identifier || body.user || undefined
-  return named === undefined
-    ? undefined
-    : fnv1a32(`${caller.tenant.id}\u0000session\u0000${named.slice(0, SESSION_CHARACTERS_MAX)}`)
-}
-
 function toSegment(text: SegmentText, model: string, rules: RequestRules): Segment {
   return { role: text.role, tokens: rules.estimateTokens(text.text, model) + text.otherTokens + TOKENS_PER_MESSAGE }
 }
@@ -178,32 +161,6 @@ function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel):
   return undefined
 }
 
-interface Wishes {
-  readonly deadlineMs: number | undefined
-  readonly isCutOff: boolean | undefined
-  readonly ttftMs: number | undefined
-  readonly bid: number | undefined
-  readonly band: string | undefined
-}
-
-/** The body's `spillway` object, then our headers, then what other systems' clients already send. */
-function readWishes({ body, headers }: Asked): Wishes {
-  const ours = body.spillway ?? undefined
-  const deadlineMs = ours?.deadline_ms ?? positive(headers['x-spillway-deadline-ms'])
-  return {
-    deadlineMs,
-    // Whoever sets a deadline means it; a promise of ours that we break is no reason to break the answer too.
-    isCutOff: ours?.cut_off ?? yesOrNo(headers['x-spillway-cut-off']) ?? (deadlineMs === undefined ? undefined : true),
-    ttftMs: ours?.ttft_ms ?? positive(headers['x-spillway-ttft-ms']) ?? positive(headers['x-slo-ttft-ms']),
-    // vLLM's priority runs the other way: lower goes sooner.
-    bid:
-      ours?.bid ??
-      finite(headers['x-spillway-bid']) ??
-      (typeof body.priority === 'number' ? -body.priority : undefined),
-    band: ours?.band ?? text(headers['x-spillway-band']) ?? bandOfTier(body.service_tier ?? undefined),
-  }
-}
-
 /** What to look up, and where: the last thing that the user said. */
 function readRetrieval(
   { body, headers }: Asked,
@@ -211,43 +168,9 @@ function readRetrieval(
   { passagesDefault, passagesMax }: RequestRules,
 ): RetrievalWish | undefined {
   const ours = body.spillway?.retrieval ?? undefined
-  const corpus = ours?.corpus ?? text(headers['x-spillway-corpus'])
+  const corpus = ours?.corpus ?? headerText(headers['x-spillway-corpus'])
   if (corpus === undefined || corpus === '') return undefined
-  const wanted = ours?.top_k ?? positive(headers['x-spillway-top-k']) ?? passagesDefault
+  const wanted = ours?.top_k ?? positiveHeader(headers['x-spillway-top-k']) ?? passagesDefault
   const query = texts.findLast((segment) => segment.role === 'user')?.text ?? ''
   return { corpus, query, passagesMax: Math.min(Math.ceil(wanted), passagesMax) }
-}
-
-const text = (header: string | string[] | undefined): string | undefined =>
-  typeof header === 'string' ? header : undefined
-
-function finite(header: string | string[] | undefined): number | undefined {
-  const number = Number(text(header) ?? Number.NaN)
-  return Number.isFinite(number) ? number : undefined
-}
-
-function yesOrNo(header: string | string[] | undefined): boolean | undefined {
-  return header === 'true' ? true : header === 'false' ? false : undefined
-}
-
-function positive(header: string | string[] | undefined): number | undefined {
-  const number = finite(header)
-  return number !== undefined && number > 0 ? number : undefined
-}
-
-function bandOfTier(tier: string | undefined): string | undefined {
-  if (tier === 'flex') return 'offline'
-  return tier === 'priority' ? 'interactive' : undefined
-}
-
-/** A tenant's own best band when it asks for nothing or for more than it may have. */
-function bandFor(tenant: Tenant, wanted: string | undefined): Band {
-  const band = BANDS.find((known) => known === wanted && tenant.bands.includes(known))
-  return band ?? (tenant.bands.includes('standard') ? 'standard' : (tenant.bands[0] ?? 'standard'))
-}
-
-/** A client may ask for a looser promise than its tenant has, never for a tighter one than it was sold. */
-function sloFor(tenant: Tenant, ttftMs: number | undefined): Slo {
-  if (ttftMs === undefined) return tenant.slo
-  return { ...tenant.slo, ttftUs: Math.max(msToUs(ttftMs), tenant.slo.ttftUs) }
 }

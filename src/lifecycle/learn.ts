@@ -1,7 +1,7 @@
 import type { Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Lease } from '../domain/fleet.ts'
-import { promptTokensOf } from '../domain/request.ts'
+import { isGenerative, promptTokensOf } from '../domain/request.ts'
 import type { Measured } from '../policy/dispatch/offer.ts'
 import { weightedTokens } from '../policy/planning/cost.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
@@ -63,7 +63,8 @@ function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: En
   const promptTokens = usage?.promptTokens ?? plan.estimate.promptTokens
   const cachedTokens = usage?.cachedTokens ?? 0
   // A whole answer in one piece says nothing about when its first token came.
-  if (ticket.request.isStreamed || ticket.gaps !== undefined) {
+  const isWholeAnswer = !isGenerative(ticket.request.kind)
+  if (ticket.request.isStreamed || ticket.gaps !== undefined || isWholeAnswer) {
     pool.speed.observePrefill({
       uncachedTokens: promptTokens - cachedTokens,
       cachedTokens,
@@ -108,13 +109,16 @@ function trueUp({ policies }: Platform, ticket: Ticket, { usage, at: now }: Sett
 function learnLengths({ policies }: Platform, ticket: Ticket, settled: Settled): void {
   const { request, plan } = ticket
   const { usage, at: now } = settled
-  if (plan === undefined || ticket.firstTokenAt === undefined || usage.outputTokens === 0) return
+  if (plan === undefined || ticket.firstTokenAt === undefined) return
   const tokens = Math.round(usage.outputTokens / request.choiceCount)
-  policies.outputs.observe(habitOf(request), {
-    tokens,
-    isCut: isCut(settled, tokens, plan.outputTokensMax, request.outputTokensMax),
-  })
-  if (settled.outcome === 'completed') {
+  if (usage.outputTokens > 0) {
+    policies.outputs.observe(habitOf(request), {
+      tokens,
+      isCut: isCut(settled, tokens, plan.outputTokensMax, request.outputTokensMax),
+    })
+  }
+  const hasCounts = usage.outputTokens > 0 || !isGenerative(request.kind)
+  if (settled.outcome === 'completed' && hasCounts) {
     const ownTokens =
       plan.keptSegments.length === request.segments.length ? promptTokensOf(request) : keptTokens(ticket)
     const estimatedTokens = ownTokens + passageTokens(undefined, plan.passages)

@@ -38,7 +38,7 @@ export class Relay implements DeltaSink {
     const ticket = this.#ticket
     if (ticket.cancellation.isCancelled) return undefined
     const isFirst = ticket.firstTokenAt === undefined
-    ticket.noteDelta(this.#clock.now(), delta.tokens, delta.innerGapUs)
+    ticket.noteDelta(this.#clock.now(), delta)
     this.#start()
     if (isFirst && ticket.firstTokenAt !== undefined) this.#watcher.begun(ticket)
     if (ticket.isLongerThanPredicted) this.#watcher.grown(ticket)

@@ -1,5 +1,6 @@
 import { Cancellation } from '../base/cancellation.ts'
 import type { Instant } from '../base/clock.ts'
+import type { Delta } from '../domain/delta.ts'
 import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Plan } from '../domain/plan.ts'
@@ -66,8 +67,9 @@ export class Ticket {
   }
 
   /** Takes note of a delta that is about to reach the client. */
-  noteDelta(now: Instant, tokens: number, innerGapUs: number | undefined): void {
-    if (tokens === 0) return
+  noteDelta(now: Instant, { tokens, innerGapUs, result }: Delta): void {
+    // An answer in one go has no tokens: it is its own first one.
+    if (tokens === 0 && result === undefined) return
     const isFirst = this.firstTokenAt === undefined
     if (isFirst) this.firstTokenAt = now
     // A delta of many tokens says how far apart they came; else the time since the last one is the only gap known.

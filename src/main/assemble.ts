@@ -29,8 +29,9 @@ import { OutputLengths } from '../policy/planning/output-length.ts'
 import { Health } from '../policy/routing/health.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
+import { batchOptionsOf, kindOf } from './batch-options.ts'
 import { engineOptionsOf } from './engine-options.ts'
-import { type PoolSpeed, speedOfEngine, speedUnknown } from './pool-speed.ts'
+import { type PoolSpeed, speedOfBatches, speedOfEngine, speedUnknown } from './pool-speed.ts'
 
 /**
  * Configuration → platform. The live server and the simulator both call this: they differ in the clock, the journal
@@ -143,10 +144,12 @@ function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
   })
 }
 
-function speedOf(config: Config, { backend }: PoolSetup, outputWeight: number, profile?: string): PoolSpeed {
-  return backend.kind === 'simulated'
-    ? speedOfEngine(engineOptionsOf(config, profile ?? backend.profile), outputWeight)
-    : speedUnknown(outputWeight)
+function speedOf(config: Config, { backend, pool }: PoolSetup, outputWeight: number, given?: string): PoolSpeed {
+  if (backend.kind !== 'simulated') return speedUnknown(outputWeight)
+  const profile = given ?? backend.profile
+  return kindOf(config, pool.model) === 'chat'
+    ? speedOfEngine(engineOptionsOf(config, profile), outputWeight)
+    : speedOfBatches(batchOptionsOf(config, profile))
 }
 
 /** Where the GPUs of a pool differ, each has a limit and a memory of its own. */
@@ -161,9 +164,11 @@ function speedOfReplica(config: Config, setup: PoolSetup, speed: PoolSpeed): (re
   }
 }
 
-function limitSpecOf({ limit }: PoolSetup, { steps }: PoolSpeed, interTokenUsMax: number): LimitSpec {
+function limitSpecOf({ limit }: PoolSetup, { steps, itemsMax }: PoolSpeed, interTokenUsMax: number): LimitSpec {
   const { concurrencyMax: sequencesMax } = limit
   if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
+  // One batch runs while the next gathers; whoever comes later waits here, where order is fair.
+  if (itemsMax !== undefined) return { kind: 'fixed', sequencesMax: Math.min(sequencesMax, 2 * itemsMax) }
   if (steps === undefined) return { kind: 'gradient', sequencesMax }
   const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }
   return { kind: 'reported', model: steps, interTokenUsMax, options }

@@ -1,17 +1,22 @@
-import { EngineDriver } from '../backends/engine-driver.ts'
-import type { HttpOipBackend } from '../backends/http-oip.ts'
+import { type BatchDriver, EngineDriver } from '../backends/engine-driver.ts'
+import { HttpOipBackend } from '../backends/http-oip.ts'
 import type { HttpOpenAiBackend } from '../backends/http-openai.ts'
 import { loadO200kTokenizer } from '../backends/o200k-tokenizer.ts'
 import { PromptReader } from '../backends/prompt-reader.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
+import { SimulatedBatchBackend } from '../backends/simulated-batch.ts'
+import { SimulatedResults, simulatedMetadata } from '../backends/simulated-results.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
 import type { BackendConfig, Config } from '../config/schema.ts'
 import { type PoolSetup, profileOf, toPools } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
+import { BatchEngine } from '../engine/batch-engine.ts'
 import { Engine } from '../engine/engine.ts'
 import type { ModelFeatures } from '../gateway/model-directory.ts'
 import type { Backend, Backends } from '../lifecycle/ports.ts'
+import type { OipMetadata } from '../wire/oip.ts'
+import { batchOptionsOf, kindOf } from './batch-options.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { makeHttpBackend } from './http-backends.ts'
 
@@ -23,13 +28,21 @@ export interface LiveBackends extends Backends {
   add(setup: PoolSetup, replicas: readonly Replica[]): void
   forget(replica: Replica): void
   featuresOf(model: string): ModelFeatures
+  /** Names and shapes of the model's tensors; undefined when nobody tells. */
+  metadataOf(model: string): Promise<OipMetadata | undefined>
   close(): Promise<void>
 }
 
-export const SIMULATED_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false }
+const SIMULATED_FEATURES: ModelFeatures = {
+  logprobs: false,
+  tools: false,
+  jsonSchema: false,
+  vectors: true,
+  tensors: true,
+}
 /** Triton's `generate` takes a text and gives one. */
-const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false }
-const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true }
+const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false, tensors: true }
+const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true, vectors: true }
 
 const FEATURES: Readonly<Record<BackendConfig['kind'], ModelFeatures>> = {
   simulated: SIMULATED_FEATURES,
@@ -51,6 +64,8 @@ class BackendsByReplica implements LiveBackends {
   readonly #clock: Clock
   readonly #byReplica = new Map<string, Backend>()
   readonly #kinds = new Map<string, BackendConfig['kind']>()
+  /** By model: one of its replicas, to ask what its tensors are. */
+  readonly #spokesmen = new Map<string, string>()
   #reader: PromptReader | undefined
 
   constructor(config: Config, clock: Clock) {
@@ -69,6 +84,7 @@ class BackendsByReplica implements LiveBackends {
     for (const replica of replicas) {
       if (this.#byReplica.has(replica.id)) continue
       this.#byReplica.set(replica.id, makeBackend(this.#config, setup, replica, this.#clock, this.#reader))
+      this.#spokesmen.set(pool.model, replica.id)
     }
   }
 
@@ -84,6 +100,13 @@ class BackendsByReplica implements LiveBackends {
 
   featuresOf(model: string): ModelFeatures {
     return FEATURES[this.#kinds.get(model) ?? 'simulated']
+  }
+
+  async metadataOf(model: string): Promise<OipMetadata | undefined> {
+    const kind = kindOf(this.#config, model)
+    const backend = this.#byReplica.get(this.#spokesmen.get(model) ?? '')
+    if (backend instanceof HttpOipBackend) return backend.metadata()
+    return backend instanceof SimulatedBatchBackend && kind !== 'chat' ? simulatedMetadata(model, kind) : undefined
   }
 
   async close(): Promise<void> {
@@ -105,13 +128,23 @@ function makeBackend(
 ): Backend {
   const { backend } = setup
   if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, clock)
-  const options = engineOptionsOf(config, profileOf(setup, replica) ?? backend.profile)
+  const profile = profileOf(setup, replica) ?? backend.profile
+  const kind = kindOf(config, setup.pool.model)
+  const contextTokensMax =
+    config.models.find(({ name }) => name === setup.pool.model)?.contextTokensMax ?? longestContext(config)
+  if (kind !== 'chat') {
+    const driver: BatchDriver = new EngineDriver(new BatchEngine(batchOptionsOf(config, profile)), clock)
+    return new SimulatedBatchBackend(
+      driver,
+      new SimulatedResults({ kind, reader: reader as PromptReader, contextTokensMax }),
+    )
+  }
+  const options = engineOptionsOf(config, profile)
   const text = new SimulatedText({
     reader: reader as PromptReader,
     seed: config.seed,
     blockTokens: options.limits.blockTokens,
-    contextTokensMax:
-      config.models.find(({ name }) => name === setup.pool.model)?.contextTokensMax ?? longestContext(config),
+    contextTokensMax,
   })
   return new SimulatedBackend(new EngineDriver(new Engine(options), clock), text)
 }

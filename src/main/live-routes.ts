@@ -7,10 +7,12 @@ import type { Route } from '../gateway/http-server.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
 import { openApiDocument } from '../gateway/openapi.ts'
 import { corporaRoutes } from '../gateway/routes/corpora.ts'
+import { embeddingsRoute } from '../gateway/routes/embeddings.ts'
 import { explainRoute } from '../gateway/routes/explain.ts'
 import { generateRoutes } from '../gateway/routes/generate.ts'
 import { inferRoute } from '../gateway/routes/infer.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
+import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
@@ -40,6 +42,8 @@ export function liveRoutes(parts: RouteParts): Route[] {
   const salt = makeIds()()
   const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax, salt }
   const { bodyBytesMax } = config.server
+  const stalledReaderUs = msToUs(config.server.stalledReaderMs)
+  const whole = { platform, clock, keys, rules, bodyBytesMax, stalledReaderUs }
   return [
     ...generateRoutes({
       platform,
@@ -47,10 +51,18 @@ export function liveRoutes(parts: RouteParts): Route[] {
       keys,
       rules,
       bodyBytesMax,
-      stalledReaderUs: msToUs(config.server.stalledReaderMs),
+      stalledReaderUs,
       keepAliveUs: msToUs(config.server.keepAliveMs),
     }),
     inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
+    embeddingsRoute(whole),
+    ...openInferenceRoutes({
+      ...whole,
+      version: packageJson.version,
+      readiness: () => readiness(platform),
+      isModelReady: (model) => isModelReady(platform, model),
+      metadataOf: (model) => backends.metadataOf(model),
+    }),
     explainRoute(keys, (ticketId) => telemetry.storyOf(ticketId)),
     ...modelRoutes(models, keys),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
@@ -66,4 +78,10 @@ function readiness(platform: Platform): { isReady: boolean; because: string } {
   const { readyReplicas } = platform.turnstile.view()
   if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
   return { isReady: true, because: `${readyReplicas} replicas are ready` }
+}
+
+function isModelReady({ policies }: Platform, model: string): boolean {
+  const releases = policies.models.get(model)?.releases ?? []
+  const pools = releases.flatMap((releaseId) => policies.poolsByRelease.get(releaseId) ?? [])
+  return pools.some(({ pool }) => (policies.dispatcher.poolFacts(pool.id)?.readyReplicaCount ?? 0) > 0)
 }

@@ -1,3 +1,4 @@
+import type { BatchOptions } from '../engine/batch-engine.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import { type StepLoad, StepTime, TICKS_PER_US } from '../engine/step-time.ts'
 import type { StepModel } from '../policy/limits/reported.ts'
@@ -16,6 +17,8 @@ export interface PoolSpeed {
   readonly kvTokensMax: number
   /** For the limit; undefined where the engine tells nothing of its steps. */
   readonly steps: (StepModel & { readonly tokenBudget: number }) | undefined
+  /** What one batch holds, for an engine that answers in one go. */
+  readonly itemsMax?: number
 }
 
 const IDLE: StepLoad = {
@@ -118,6 +121,24 @@ function meanTokenUsOf(stepTime: StepTime, tokenBudget: number): StepModel['mean
   return (sequences, contextTokens, prefillTokens) => {
     extraUsPerToken[sequences] ??= extra(sequences)
     return decode(sequences, contextTokens) + Math.min(prefillTokens, tokenBudget) * extraUsPerToken[sequences]
+  }
+}
+
+/** Texts of an ordinary length, for the prior. */
+const TYPICAL_ITEM_TOKENS = 128
+
+/** An engine that answers in one go: an item waits for its batch to fill, half of the timeout on the average. */
+export function speedOfBatches({ cost, batchSizeMax, batchTimeoutUs }: BatchOptions): PoolSpeed {
+  const full = Array.from({ length: batchSizeMax }, () => TYPICAL_ITEM_TOKENS)
+  return {
+    alone: {
+      prefillUs: (tokens) => Math.round(batchTimeoutUs + cost([Math.max(1, tokens)])),
+      tokenUs: () => 0,
+    },
+    drainPerReplicaUs: (batchSizeMax * TYPICAL_ITEM_TOKENS) / cost(full),
+    kvTokensMax: Number.POSITIVE_INFINITY,
+    steps: undefined,
+    itemsMax: batchSizeMax,
   }
 }
 

@@ -12,13 +12,14 @@ type Place = Problem['path']
 
 export function crossCheck(scenario: Scenario, { config, groupOf }: ScenarioConfig): Problem[] {
   const tenants = [...new Set([...config.tenants.map(({ id }) => id), ...groupOf.values()])]
-  const models = config.models.flatMap(({ name, aliases }) => [name, ...aliases])
+  // Simulated clients hold conversations; models that answer in one go have none to hold.
+  const models = config.models.filter(({ kind }) => kind === 'chat').flatMap(({ name, aliases }) => [name, ...aliases])
   const targets = toPools(config).flatMap(({ pool }) => [pool.id, ...pool.replicas.map(({ id }) => id)])
   const variants = Object.keys(scenario.variants ?? {})
   return [
     ...scenario.workload.flatMap((spec, i) => [
       ...named(spec.tenant, tenants, ['workload', i, 'tenant'], 'tenant or group'),
-      ...named(spec.model, models, ['workload', i, 'model'], 'model'),
+      ...named(spec.model, models, ['workload', i, 'model'], 'chat model'),
       ...streamProblems(spec, ['workload', i]),
     ]),
     ...(scenario.faults ?? []).flatMap((fault, i) => faultProblems(fault, targets, ['faults', i])),

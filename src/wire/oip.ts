@@ -5,7 +5,7 @@ import { type ChatTemplate, renderChat } from './chat-template.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { chatTexts, completionTexts } from './prompt-text.ts'
 import type { ChatBody, CompletionBody } from './schemas.ts'
-import { readUpstream, type UpstreamAnswer } from './upstream.ts'
+import { readUpstream, type UpstreamAnswer, withoutResult } from './upstream.ts'
 
 /**
  * The Open Inference Protocol, version 2, as Triton, KServe and TorchServe speak it: named tensors in, named tensors
@@ -28,37 +28,17 @@ export interface OipMetadata {
   readonly outputs: readonly OipTensor[]
 }
 
-/** Whether a client's body is a question in tensors. */
-export const isInferBody = (body: Readonly<Record<string, unknown>>): boolean => Array.isArray(body['inputs'])
-
 /** The client's tensors as they came; what is ours is taken out. */
 export function inferBody(request: Request): string {
-  const { spillway: _ours, model: _model, ...body } = request.text?.body ?? {}
+  const { spillway: _ours, ...body } = request.text?.body ?? {}
   return JSON.stringify({ ...body, id: request.id })
 }
 
-/**
- * An answer in tensors is one document, relayed as one delta: its text is the content, and the gateway's own protocol
- * sends it as it is.
- */
+/** An answer in tensors is one document; the server's own name for the model and our id are left out of it. */
 export function readInfer(json: unknown): UpstreamAnswer {
-  if (!isObject(json) || json['error'] !== undefined) return readUpstream(json)
-  const { model_name: _theirs, ...answer } = json
-  const choice = { index: 0, content: JSON.stringify(answer), finishReason: 'stop' }
-  return { choices: [choice], usage: undefined, error: undefined }
-}
-
-/** Numbers in all inputs together: what the cost of a question in tensors grows with. */
-export function elementCount(body: Readonly<Record<string, unknown>>): number {
-  const inputs = Array.isArray(body['inputs']) ? (body['inputs'] as unknown[]) : []
-  let count = 0
-  for (const input of inputs) {
-    const shape = isObject(input) && Array.isArray(input['shape']) ? (input['shape'] as unknown[]) : []
-    let product = shape.length === 0 ? 0 : 1
-    for (const size of shape) product *= typeof size === 'number' && size >= 0 ? size : 1
-    count += product
-  }
-  return count
+  if (!isObject(json) || json['error'] !== undefined || !Array.isArray(json['outputs'])) return withoutResult(json)
+  const { model_name: _theirs, id: _ours, ...document } = json
+  return { choices: [], usage: undefined, error: undefined, result: { kind: 'tensors', document } }
 }
 
 export function readMetadata(json: unknown): OipMetadata | undefined {

@@ -1,6 +1,7 @@
-import type { ChoiceDelta, Usage } from '../domain/delta.ts'
+import type { ChoiceDelta, Result, Usage } from '../domain/delta.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
+import { readVectors } from './embeddings.ts'
 import { isBrokenOff, readFinishReason } from './finish-reason.ts'
 import { withPassages } from './passage-text.ts'
 
@@ -76,6 +77,8 @@ export interface UpstreamAnswer {
   readonly choices: readonly ChoiceDelta[]
   readonly usage: Usage | undefined
   readonly error: UpstreamError | undefined
+  /** Of a model that answers in one go. */
+  readonly result?: Result
   /** Tokens that this piece brings, where the engine says so. */
   readonly tokens?: number
 }
@@ -103,6 +106,24 @@ export function readUpstream(json: unknown): UpstreamAnswer {
   if (choices.some(({ finishReason }) => isBrokenOff(finishReason))) return failed(undefined)
   return { choices, usage: readUsage(answer.usage) ?? readTimings(answer.timings), error: undefined }
 }
+
+/** The client's question about texts, with the engine's own name for the model. */
+export function embeddingBody(request: Request, upstreamModel: string): string {
+  const { spillway: _ours, priority: _order, service_tier: _tier, ...body } = request.text?.body ?? {}
+  // Numbers, whatever the client wants: not every engine has base64, and the answer is written anew.
+  return JSON.stringify({ ...body, model: upstreamModel, encoding_format: 'float' })
+}
+
+/** An answer in vectors, whole: one for each of so many inputs. */
+export function readEmbeddings(json: unknown, inputCount: number): UpstreamAnswer {
+  const vectors = readVectors(json)
+  if (vectors?.length !== inputCount) return withoutResult(json)
+  const usage = readUsage((json as { usage?: UpstreamUsage | null }).usage)
+  return { choices: [], usage, error: undefined, result: { kind: 'vectors', vectors } }
+}
+
+/** Not the answer that was wanted: at most an error; whatever text is in it is nothing to anybody. */
+export const withoutResult = (json: unknown): UpstreamAnswer => ({ ...readUpstream(json), choices: [] })
 
 const failed = (error: unknown): UpstreamAnswer => ({
   choices: [],

@@ -13,11 +13,12 @@ import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.t
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
+import type { KnownModel } from '../model-directory.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
  * POST /infer {tenant_id, tokens_requested, priority_bid}: the reference documents' endpoint, for tools that were
- * written against it. It asks for so many tokens of the first model and tells how that went; the same admission,
+ * written against it. It asks for so many tokens of the first chat model and tells how that went; the same admission,
  * fairness and budgets apply. The key must belong to the tenant that is named.
  */
 export const InferBody = Type.Object({
@@ -60,7 +61,8 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
     exchange.sendFault(invalidRequest(message, 'tenant_id', 'wrong_tenant', 403))
     return
   }
-  const model = deps.rules.models.list()[0]?.model.name ?? ''
+  const isChat = ({ model: { kind = 'chat' } }: KnownModel): boolean => kind === 'chat'
+  const model = deps.rules.models.list().find(isChat)?.model.name ?? ''
   const content = `Write about ${asked.tokens_requested} tokens.`
   const body = {
     model,

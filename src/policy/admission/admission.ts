@@ -205,7 +205,7 @@ function refuse(
   const tooBig = tries.find((attempt) => attempt.ending === 'too-big')
   if (tooBig !== undefined) return { refusal: tooBigForKv(tooBig), nearest: tooBig }
   if (unplannable?.kind === 'unplannable' && tries.length === 0) {
-    return { refusal: contextTooLong(unplannable), nearest: undefined }
+    return { refusal: contextTooLong(request, unplannable), nearest: undefined }
   }
   return { refusal: noReplica(request, facts.jitter), nearest: undefined }
 }

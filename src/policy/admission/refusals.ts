@@ -1,6 +1,6 @@
 import { type Instant, usToMs } from '../../base/clock.ts'
 import type { Refusal } from '../../domain/outcome.ts'
-import type { Request } from '../../domain/request.ts'
+import type { Request, RequestKind } from '../../domain/request.ts'
 import type { AdmissionFacts, Try } from './facts.ts'
 import { type Lateness, latenessOf, predict } from './feasibility.ts'
 import { retryAfterUs } from './retry-after.ts'
@@ -82,8 +82,20 @@ export function tooBigForKv(attempt: Try): Refusal {
   }
 }
 
-export function contextTooLong(seen: { readonly code: string; readonly because: string }): Refusal {
-  return { code: seen.code, because: seen.because, blame: 'request', retryAfterUs: undefined }
+export function contextTooLong(
+  { kind }: Request,
+  { code, because }: { readonly code: string; readonly because: string },
+): Refusal {
+  const param = code === 'context-too-long' ? { param: PROMPT_PARAMS[kind] } : {}
+  return { code, because, blame: 'request', retryAfterUs: undefined, ...param }
+}
+
+/** Where each kind of request has what may be too long. */
+const PROMPT_PARAMS: Readonly<Record<RequestKind, string>> = {
+  chat: 'messages',
+  completion: 'prompt',
+  embedding: 'input',
+  tensors: 'inputs',
 }
 
 export function noReplica(request: Request, jitter: number): Refusal {

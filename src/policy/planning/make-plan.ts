@@ -1,8 +1,8 @@
 import { assert } from '../../base/assert.ts'
 import type { Passage } from '../../domain/corpus.ts'
 import type { Model, Release } from '../../domain/fleet.ts'
-import type { Plan } from '../../domain/plan.ts'
-import type { Request } from '../../domain/request.ts'
+import { FULL_RUNG, type Plan } from '../../domain/plan.ts'
+import { isGenerative, promptTokensOf, type Request } from '../../domain/request.ts'
 import type { RungTerms } from '../../domain/rung.ts'
 import { type EngineSpeed, engineUs, weightedTokens } from './cost.ts'
 import type { OutputPrediction } from './output-length.ts'
@@ -50,6 +50,7 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
     return { kind: 'unplannable', code: 'unknown-model', because: `no model is called ${request.model}` }
   }
   const { model, release } = served
+  if (!isGenerative(request.kind)) return planInOneGo(request, rung, facts, served)
 
   const kept = trimContext(request.segments, rung)
   const ownTokens = facts.correctTokens(model.name, kept.tokens)
@@ -100,6 +101,41 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
       },
       ...(room !== undefined && { passageRoom: room }),
       ...(passages !== undefined && { passages }),
+    },
+  }
+}
+
+/**
+ * A request that is answered in one go: every segment stands for itself and must fit alone, there is nothing to trim and
+ * nothing to cap. Only a smaller model can make it cheaper; without one it is on the full rung whatever the ladder says.
+ */
+function planInOneGo(request: Request, rung: RungTerms, facts: PlanningFacts, { model, release }: Served): Planned {
+  const { segments } = request
+  const longest = facts.correctTokens(model.name, Math.max(0, ...segments.map(({ tokens }) => tokens)))
+  if (longest > release.contextTokensMax) {
+    const because = `one input has about ${longest} tokens; ${model.name} takes ${release.contextTokensMax}`
+    return { kind: 'unplannable', code: 'context-too-long', because }
+  }
+  const promptTokens = facts.correctTokens(model.name, promptTokensOf(request))
+  const work = { promptTokens, cachedTokens: 0, outputTokens: 0 }
+  const speed = facts.speedOf(release.id)
+  const shareUs = speed.shareUs?.(promptTokens, 0)
+  return {
+    kind: 'planned',
+    plan: {
+      rung: model.name === request.model ? FULL_RUNG : { name: rung.name, depth: rung.depth },
+      model: model.name,
+      releaseId: release.id,
+      segments,
+      keptSegments: segments.map((_, index) => index),
+      outputTokensMax: 0,
+      estimate: {
+        ...work,
+        outputTokensHigh: 0,
+        ...(shareUs === undefined ? {} : { shareUs }),
+        cost: weightedTokens(work, facts.outputWeight),
+        engineUs: engineUs(speed, { ...work, choiceCount: 1 }),
+      },
     },
   }
 }

@@ -1,0 +1,46 @@
+import type { Delta, Result, Usage } from '../domain/delta.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
+import type { Exchange } from './exchange.ts'
+import { cutOffUnread, spillwayHeaders } from './http-sinks.ts'
+
+/** Where an answer that comes in one go goes on HTTP: one document, written when the ticket has ended. */
+export interface WholeSinkOptions {
+  readonly exchange: Exchange
+  readonly rateLimits: () => string[]
+  readonly stalledReaderUs: number
+  readonly encode: (result: Result, usage: Usage, head: AnswerHead) => string
+  /** What we tell of how it was served, beside the answer; ours if absent. */
+  readonly headersOf?: (head: AnswerHead) => string[]
+}
+
+export class WholeSink implements Sink {
+  readonly #options: WholeSinkOptions
+  #head: AnswerHead | undefined
+  #result: Result | undefined
+
+  constructor(options: WholeSinkOptions) {
+    this.#options = options
+  }
+
+  start(head: AnswerHead): void {
+    this.#head = head
+  }
+
+  write({ result }: Delta): undefined {
+    this.#result = result ?? this.#result
+    return undefined
+  }
+
+  finish(usage: Usage): void {
+    const { exchange, rateLimits, encode, headersOf = spillwayHeaders } = this.#options
+    if (this.#result === undefined || this.#head === undefined) throw new Error('a finished answer has a result')
+    const body = encode(this.#result, usage, this.#head)
+    exchange.sendJson(200, body, [...rateLimits(), ...headersOf(this.#head)])
+    cutOffUnread(this.#options)
+  }
+
+  fail(refusal: Refusal): void {
+    this.#options.exchange.sendRefusal(refusal, this.#options.rateLimits())
+  }
+}

@@ -1,0 +1,14 @@
+import { retryHeaders, statusOf, toOpenAiError } from './error-table.ts'
+import type { ErrorWords } from './error-words.ts'
+
+/** Errors in the words of the Open Inference Protocol: one text, which names the parameter. */
+export const OIP_ERRORS: ErrorWords = {
+  ofFault: ({ status, error }) => ({ status, body: errorOf(error.message), headers: [] }),
+  ofRefusal: (refusal) => {
+    const { message, param } = toOpenAiError(refusal)
+    const where = param === null || message.includes(param) ? '' : `${param}: `
+    return { status: statusOf(refusal), body: errorOf(where + message), headers: retryHeaders(refusal) }
+  },
+}
+
+const errorOf = (text: string): string => JSON.stringify({ error: text })

@@ -1,0 +1,121 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Instant, msToUs } from '../base/clock.ts'
+import { fnv1a32 } from '../base/rng.ts'
+import type { Request } from '../domain/request.ts'
+import { BANDS, type Band, type Slo, type Tenant } from '../domain/tenant.ts'
+import type { ChatBody } from '../wire/schemas.ts'
+import type { Caller } from './authenticate.ts'
+
+/**
+ * On which terms is it served? What every kind of request has in common: who asks, how urgently, until when, and as part
+ * of which conversation; each wish clamped to what the tenant may ask for.
+ */
+export interface Asker {
+  readonly id: string
+  readonly body: Partial<
+    Pick<ChatBody, 'spillway' | 'priority' | 'service_tier' | 'user' | 'prompt_cache_key' | 'safety_identifier'>
+  >
+  readonly headers: IncomingHttpHeaders
+  readonly caller: Caller
+  readonly now: Instant
+}
+
+type Terms = Pick<
+  Request,
+  'id' | 'tenant' | 'key' | 'band' | 'bid' | 'slo' | 'arrivedAt' | 'deadlineAt' | 'sessionHash' | 'isCutOff'
+>
+
+export function termsOf(asked: Asker): Terms {
+  const { tenant, key } = asked.caller
+  const wishes = readWishes(asked)
+  const session = sessionHash(asked)
+  const slo = sloFor(tenant, wishes.ttftMs)
+  return {
+    id: asked.id,
+    tenant,
+    key,
+    band: bandFor(tenant, wishes.band),
+    bid: Math.min(Math.max(wishes.bid ?? 0, -tenant.bidMax), tenant.bidMax),
+    slo,
+    arrivedAt: asked.now,
+    deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
+    ...(session !== undefined && { sessionHash: session }),
+    ...((wishes.isCutOff ?? slo.isCutOff) === true && { isCutOff: true }),
+  }
+}
+
+/** Longer names of sessions are cut: nobody needs more, and we do not hash megabytes. */
+const SESSION_CHARACTERS_MAX = 256
+
+/**
+ * Which conversation is it part of? What the client says most exactly: a session, the key of its cached prompt, its user.
+ * Salted with the tenant, so that two tenants' users of one name are two (law L13); and with nothing else, so that every
+ * process and every restart finds the same.
+ */
+function sessionHash({ body, headers, caller }: Asker): number | undefined {
+  const named =
+    headerText(headers['x-session-id']) || body.prompt_cache_key || body.safety_identifier || body.user || undefined
+  return named === undefined
+    ? undefined
+    : fnv1a32(`${caller.tenant.id}\u0000session\u0000${named.slice(0, SESSION_CHARACTERS_MAX)}`)
+}
+
+interface Wishes {
+  readonly deadlineMs: number | undefined
+  readonly isCutOff: boolean | undefined
+  readonly ttftMs: number | undefined
+  readonly bid: number | undefined
+  readonly band: string | undefined
+}
+
+/** The body's `spillway` object, then our headers, then what other systems' clients already send. */
+function readWishes({ body, headers }: Asker): Wishes {
+  const ours = body.spillway ?? undefined
+  const deadlineMs = ours?.deadline_ms ?? positiveHeader(headers['x-spillway-deadline-ms'])
+  return {
+    deadlineMs,
+    // Whoever sets a deadline means it; a promise of ours that we break is no reason to break the answer too.
+    isCutOff: ours?.cut_off ?? yesOrNo(headers['x-spillway-cut-off']) ?? (deadlineMs === undefined ? undefined : true),
+    ttftMs: ours?.ttft_ms ?? positiveHeader(headers['x-spillway-ttft-ms']) ?? positiveHeader(headers['x-slo-ttft-ms']),
+    // vLLM's priority runs the other way: lower goes sooner.
+    bid:
+      ours?.bid ??
+      finite(headers['x-spillway-bid']) ??
+      (typeof body.priority === 'number' ? -body.priority : undefined),
+    band: ours?.band ?? headerText(headers['x-spillway-band']) ?? bandOfTier(body.service_tier ?? undefined),
+  }
+}
+
+export const headerText = (header: string | string[] | undefined): string | undefined =>
+  typeof header === 'string' ? header : undefined
+
+function finite(header: string | string[] | undefined): number | undefined {
+  const number = Number(headerText(header) ?? Number.NaN)
+  return Number.isFinite(number) ? number : undefined
+}
+
+function yesOrNo(header: string | string[] | undefined): boolean | undefined {
+  return header === 'true' ? true : header === 'false' ? false : undefined
+}
+
+export function positiveHeader(header: string | string[] | undefined): number | undefined {
+  const number = finite(header)
+  return number !== undefined && number > 0 ? number : undefined
+}
+
+function bandOfTier(tier: string | undefined): string | undefined {
+  if (tier === 'flex') return 'offline'
+  return tier === 'priority' ? 'interactive' : undefined
+}
+
+/** A tenant's own best band when it asks for nothing or for more than it may have. */
+function bandFor(tenant: Tenant, wanted: string | undefined): Band {
+  const band = BANDS.find((known) => known === wanted && tenant.bands.includes(known))
+  return band ?? (tenant.bands.includes('standard') ? 'standard' : (tenant.bands[0] ?? 'standard'))
+}
+
+/** A client may ask for a looser promise than its tenant has, never for a tighter one than it was sold. */
+function sloFor(tenant: Tenant, ttftMs: number | undefined): Slo {
+  if (ttftMs === undefined) return tenant.slo
+  return { ...tenant.slo, ttftUs: Math.max(msToUs(ttftMs), tenant.slo.ttftUs) }
+}

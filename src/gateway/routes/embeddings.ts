@@ -1,0 +1,40 @@
+import { assert } from '../../base/assert.ts'
+import { embeddingAnswer, readEmbedding } from '../../wire/embeddings.ts'
+import { authenticate, NO_VALID_KEY } from '../authenticate.ts'
+import { collectBody } from '../collect-body.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
+import { toEmbeddingRequest } from '../to-whole-request.ts'
+import { serveWhole, type WholeDeps } from './whole-answer.ts'
+
+/** POST /v1/embeddings as OpenAI has it: the same admission, fairness and budgets as a chat, charged by its tokens. */
+export function embeddingsRoute(deps: WholeDeps): Route {
+  return { method: 'POST', path: '/v1/embeddings', handle: (exchange) => embed(deps, exchange) }
+}
+
+async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
+  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
+  if (caller === undefined) {
+    exchange.sendRefusal(NO_VALID_KEY)
+    return
+  }
+  const collected = await collectBody(exchange, deps.bodyBytesMax)
+  if (collected.kind === 'gone') return
+  const checked = collected.kind === 'fault' ? collected : readEmbedding(collected.bytes)
+  if (checked.kind === 'fault') {
+    exchange.sendFault(checked.fault)
+    return
+  }
+  const body = checked.value
+  const asked = { id: exchange.id, body, headers: exchange.req.headers, caller, now: deps.clock.now() }
+  const read = toEmbeddingRequest(asked, deps.rules)
+  if (read.kind === 'fault') {
+    exchange.sendFault(read.fault)
+    return
+  }
+  const isBase64 = body.encoding_format === 'base64'
+  await serveWhole(deps, exchange, read.request, (result, usage) => {
+    assert(result.kind === 'vectors', 'texts are answered with vectors')
+    return embeddingAnswer({ model: body.model, vectors: result.vectors, usage, isBase64 })
+  })
+}

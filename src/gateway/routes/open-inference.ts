@@ -1,0 +1,129 @@
+import { assert } from '../../base/assert.ts'
+import type { OipMetadata } from '../../wire/oip.ts'
+import { invalidRequest } from '../../wire/openai-error.ts'
+import { readTensors } from '../../wire/tensors.ts'
+import { authenticate, type Caller, NO_VALID_KEY } from '../authenticate.ts'
+import { collectBody } from '../collect-body.ts'
+import { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
+import type { KnownModel } from '../model-directory.ts'
+import { OIP_ERRORS } from '../oip-errors.ts'
+import { toTensorRequest } from '../to-whole-request.ts'
+import { serveWhole, type WholeDeps } from './whole-answer.ts'
+
+/**
+ * The Open Inference Protocol, version 2, for ranking and vision models: health, metadata, readiness and `infer`, through
+ * the same admission, fairness and budgets as everything else. Errors are `{"error": "…"}`. Health needs no key.
+ */
+export interface OpenInferenceDeps extends WholeDeps {
+  readonly version: string
+  readonly readiness: () => { readonly isReady: boolean; readonly because: string }
+  /** Whether some replica of this model takes requests. */
+  readonly isModelReady: (model: string) => boolean
+  /** Names and shapes of its tensors, where somebody tells. */
+  readonly metadataOf: (model: string) => Promise<OipMetadata | undefined>
+}
+
+export function openInferenceRoutes(deps: OpenInferenceDeps): Route[] {
+  const inWords = (exchange: Exchange): Exchange => new Exchange(exchange.req, exchange.res, exchange.id, OIP_ERRORS)
+  const about = { name: 'spillway', version: deps.version, extensions: [] }
+  return [
+    { method: 'GET', path: '/v2', handle: (exchange) => exchange.sendJson(200, JSON.stringify(about)) },
+    { method: 'GET', path: '/v2/health/live', handle: (exchange) => exchange.sendJson(200, '{"live":true}') },
+    {
+      method: 'GET',
+      path: '/v2/health/ready',
+      handle(exchange) {
+        const { isReady } = deps.readiness()
+        exchange.sendJson(isReady ? 200 : 503, JSON.stringify({ ready: isReady }))
+      },
+    },
+    { method: 'GET', path: '/v2/models/*', handle: (exchange, rest) => ask(deps, inWords(exchange), rest) },
+    { method: 'POST', path: '/v2/models/*', handle: (exchange, rest) => infer(deps, inWords(exchange), rest) },
+  ]
+}
+
+/** `NAME[/versions/VERSION][/what]`. A name may have slashes of its own. */
+interface Place {
+  readonly model: string
+  readonly version: string | undefined
+  readonly what: string
+}
+
+function placeOf(rest: string, whats: readonly string[]): Place {
+  const what = whats.find((one) => rest.endsWith(`/${one}`)) ?? ''
+  const named = what === '' ? rest : rest.slice(0, -what.length - 1)
+  const versioned = /^(.+)\/versions\/([^/]+)$/.exec(named)
+  return { model: versioned?.[1] ?? named, version: versioned?.[2], what }
+}
+
+async function ask(deps: OpenInferenceDeps, exchange: Exchange, rest: string): Promise<void> {
+  if (callerOf(deps, exchange) === undefined) return
+  const place = placeOf(rest, ['ready'])
+  const known = modelAt(deps, exchange, place)
+  if (known === undefined) return
+  const { name } = known.model
+  if (place.what === 'ready') {
+    const isReady = deps.isModelReady(name)
+    exchange.sendJson(isReady ? 200 : 503, JSON.stringify({ name: place.model, ready: isReady }))
+    return
+  }
+  const told = await deps.metadataOf(name)
+  const { platform = 'spillway', inputs = [], outputs = [] } = told ?? {}
+  exchange.sendJson(200, JSON.stringify({ name: place.model, versions: versionsOf(known), platform, inputs, outputs }))
+}
+
+async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string): Promise<void> {
+  const caller = callerOf(deps, exchange)
+  if (caller === undefined) return
+  const place = placeOf(rest, ['infer'])
+  if (place.what !== 'infer') {
+    exchange.sendFault(invalidRequest(`Unknown request URL: POST /v2/models/${rest}.`, null, 'unknown_url', 404))
+    return
+  }
+  const known = modelAt(deps, exchange, place)
+  if (known === undefined) return
+  if (place.version !== undefined && versionsOf(known).length > 1) {
+    const message = `A version cannot be chosen here: the rollout of '${place.model}' chooses. Leave it out.`
+    exchange.sendFault(invalidRequest(message, 'version', 'unsupported_parameter'))
+    return
+  }
+  const collected = await collectBody(exchange, deps.bodyBytesMax)
+  if (collected.kind === 'gone') return
+  const checked = collected.kind === 'fault' ? collected : readTensors(collected.bytes)
+  if (checked.kind === 'fault') {
+    exchange.sendFault(checked.fault)
+    return
+  }
+  const { headers } = exchange.req
+  const { model, version } = place
+  const body = checked.value
+  const read = toTensorRequest({ id: exchange.id, body, headers, caller, now: deps.clock.now(), model }, deps.rules)
+  if (read.kind === 'fault') {
+    exchange.sendFault(read.fault)
+    return
+  }
+  await serveWhole(deps, exchange, read.request, (result) => {
+    assert(result.kind === 'tensors', 'tensors are answered with tensors')
+    const more = version === undefined ? {} : { model_version: version }
+    return JSON.stringify({ model_name: model, ...more, ...result.document, id: body.id ?? exchange.id })
+  })
+}
+
+function callerOf(deps: OpenInferenceDeps, exchange: Exchange): Caller | undefined {
+  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
+  if (caller === undefined) exchange.sendRefusal(NO_VALID_KEY)
+  return caller
+}
+
+/** The model that is meant; else it has been told that there is none. */
+function modelAt(deps: OpenInferenceDeps, exchange: Exchange, { model, version }: Place): KnownModel | undefined {
+  const known = deps.rules.models.resolve(model)
+  if (known !== undefined && (version === undefined || versionsOf(known).includes(version))) return known
+  const which = known === undefined ? `The model '${model}'` : `Version '${version}' of the model '${model}'`
+  exchange.sendFault(invalidRequest(`${which} does not exist.`, 'model', 'model_not_found', 404))
+  return undefined
+}
+
+/** A release's id is `MODEL@VERSION`. */
+const versionsOf = ({ model }: KnownModel): string[] => model.releases.map((id) => id.slice(id.lastIndexOf('@') + 1))

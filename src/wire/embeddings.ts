@@ -1,0 +1,121 @@
+import { type Static, Type } from 'typebox'
+import type { Usage } from '../domain/delta.ts'
+import { type Checked, makeCheck } from './check.ts'
+import { invalidRequest } from './openai-error.ts'
+import { andThen, readJson } from './read-body.ts'
+import { SpillwayOptions } from './schemas.ts'
+
+/**
+ * `/v1/embeddings` as OpenAI has it: texts or tokens in, one vector each out, as numbers or as base64 of little-endian
+ * 32-bit floats, which is what the official SDKs ask for.
+ */
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+/** OpenAI's own bound. */
+export const INPUTS_MAX = 2_048
+
+const Token = Type.Integer({ minimum: 0 })
+
+export const EmbeddingBody = Type.Object({
+  model: Type.String({ minLength: 1, description: 'An embedding model of GET /v1/models, or one of its aliases.' }),
+  input: Type.Union(
+    [
+      Type.String(),
+      Type.Array(Type.String(), { minItems: 1 }),
+      Type.Array(Token, { minItems: 1 }),
+      Type.Array(Type.Array(Token, { minItems: 1 }), { minItems: 1 }),
+    ],
+    { description: `A text, a list of at most ${INPUTS_MAX}, or the same as tokens.` },
+  ),
+  encoding_format: nullable(Type.Enum(['float', 'base64'])),
+  dimensions: nullable(Type.Integer({ minimum: 1, description: 'Shorter vectors: cut to this length and rescaled.' })),
+  user: nullable(Type.String()),
+  service_tier: nullable(Type.String()),
+  priority: nullable(Type.Number({ description: "vLLM's priority: lower goes sooner." })),
+  spillway: nullable(SpillwayOptions),
+})
+
+export type EmbeddingBody = Static<typeof EmbeddingBody>
+
+const checkShape = makeCheck(EmbeddingBody)
+
+export const checkEmbedding = (json: unknown): Checked<EmbeddingBody> => andThen(checkShape(json), checkInput)
+
+export const readEmbedding = (bytes: Buffer): Checked<EmbeddingBody> => andThen(readJson(bytes), checkEmbedding)
+
+function checkInput(body: EmbeddingBody): Checked<EmbeddingBody> {
+  const inputs = inputsOf(body)
+  const wrong = (message: string, param = 'input'): Checked<EmbeddingBody> => ({
+    kind: 'fault',
+    fault: invalidRequest(`Invalid '${param}': ${message}`, param, 'invalid_value'),
+  })
+  if (inputs.length > INPUTS_MAX)
+    return wrong(`at most ${INPUTS_MAX} inputs are allowed, but there are ${inputs.length}.`)
+  const empty = inputs.indexOf('')
+  if (empty < 0) return { kind: 'ok', value: body }
+  return wrong('an empty text has no vector.', Array.isArray(body.input) ? `input[${empty}]` : 'input')
+}
+
+/** Each text, or each list of tokens. */
+export function inputsOf({ input }: Pick<EmbeddingBody, 'input'>): ReadonlyArray<string | readonly number[]> {
+  if (typeof input === 'string') return [input]
+  return typeof input[0] === 'number' ? [input as number[]] : (input as Array<string | number[]>)
+}
+
+export interface EmbeddingAnswer {
+  readonly model: string
+  readonly vectors: readonly Float32Array[]
+  readonly usage: Usage
+  readonly isBase64: boolean
+  /** What stands beside OpenAI's keys. */
+  readonly more?: Readonly<Record<string, unknown>>
+}
+
+export function embeddingAnswer({ model, vectors, usage, isBase64, more }: EmbeddingAnswer): string {
+  const data = vectors.map((vector, index) => ({
+    object: 'embedding',
+    index,
+    embedding: isBase64 ? toBase64(vector) : [...vector],
+  }))
+  const counts = { prompt_tokens: usage.promptTokens, total_tokens: usage.promptTokens }
+  return JSON.stringify({ object: 'list', data, model, usage: counts, ...more })
+}
+
+/** Every machine that we run on is little-endian; one that is not writes the bytes in order all the same. */
+function toBase64(vector: Float32Array): string {
+  const bytes = Buffer.alloc(vector.length * 4)
+  for (let i = 0; i < vector.length; i++) bytes.writeFloatLE(vector[i] as number, i * 4)
+  return bytes.toString('base64')
+}
+
+/** What an engine answered: vectors in the order of the inputs, however it writes them. Undefined when it is none. */
+export function readVectors(json: unknown): readonly Float32Array[] | undefined {
+  const { data } = (typeof json === 'object' && json !== null ? json : {}) as { data?: unknown }
+  if (!Array.isArray(data) || data.length === 0) return undefined
+  const vectors: Float32Array[] = []
+  for (const [position, row] of (data as Array<{ index?: unknown; embedding?: unknown } | null>).entries()) {
+    const vector = vectorOf(row?.embedding)
+    const index = typeof row?.index === 'number' ? row.index : position
+    if (vector === undefined || !Number.isInteger(index) || index < 0 || index >= data.length) return undefined
+    vectors[index] = vector
+  }
+  return vectors.length === data.length && !vectors.includes(undefined as never) ? vectors : undefined
+}
+
+function vectorOf(embedding: unknown): Float32Array | undefined {
+  if (Array.isArray(embedding)) {
+    return embedding.every((part) => typeof part === 'number') ? Float32Array.from(embedding) : undefined
+  }
+  if (typeof embedding !== 'string') return undefined
+  const bytes = Buffer.from(embedding, 'base64')
+  if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined
+  return Float32Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(i * 4))
+}
+
+/** The first so many parts, as long as before: what a model trained for it (Matryoshka) keeps its meaning in. */
+export function shortened(vector: Float32Array, dimensions: number | undefined): Float32Array {
+  if (dimensions === undefined || dimensions >= vector.length) return vector
+  const cut = vector.slice(0, dimensions)
+  const length = Math.hypot(...cut)
+  return length === 0 ? cut : cut.map((part) => part / length)
+}

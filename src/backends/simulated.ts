@@ -22,7 +22,7 @@ export interface Script {
   readonly prefixHashes: readonly number[]
   /** The text of the output tokens [from, to) of this choice; absent in simulation. */
   readonly textBetween?: (from: number, to: number) => string
-  readonly finishReason: 'stop' | 'length'
+  readonly finishReason: 'stop' | 'length' | 'content_filter'
 }
 
 export type ScriptsMade =

@@ -1,6 +1,7 @@
 import Type from 'typebox'
+import { JUDGE_DEFAULTS } from '../policy/rollout/judge.ts'
 import { ROLLOUT_DEFAULTS } from '../policy/rollout/rollout.ts'
-import { durationMs, item, name } from './schema-fields.ts'
+import { count, durationMs, item, name, section } from './schema-fields.ts'
 
 /** Versions of a model, and how its requests are split over two of them while a new one is tried. */
 
@@ -43,7 +44,7 @@ const RuleSchema = item(
       item(
         {
           name: Type.String({ pattern: '^[a-z0-9-]+$', description: 'Lower case.' }),
-          value: Type.Optional(Type.String({ description: 'Any value if absent.' })),
+          value: Type.Optional(Type.String({ maxLength: 256, description: 'Any value if absent.' })),
         },
         'Requests with this header.',
       ),
@@ -69,6 +70,32 @@ export const RolloutSchema = item(
       default: 'session',
       description: 'Who stays together: the requests of one session, or of one tenant.',
     }),
+    judge: section(
+      {
+        alpha: Type.Number({
+          default: JUDGE_DEFAULTS.alpha,
+          exclusiveMinimum: 0,
+          exclusiveMaximum: 1,
+          description: 'Chance to roll back a release that is no worse, over the whole rollout.',
+        }),
+        pairsMin: count(JUDGE_DEFAULTS.pairsMin, {
+          description: 'Attempts of the canary that must have been compared in a step before the next one.',
+        }),
+        rateMargin: Type.Number({
+          default: JUDGE_DEFAULTS.rateMargin,
+          minimum: 0,
+          maximum: 1,
+          description: 'More failures or refusals than this share are worse.',
+        }),
+        timeMargin: Type.Number({
+          default: JUDGE_DEFAULTS.timeMargin,
+          minimum: 0,
+          maximum: 10,
+          description: 'Slower, or costlier, than by this share is worse.',
+        }),
+      },
+      'When a canary is rolled back, and when it goes on.',
+    ),
     rules: Type.Array(RuleSchema, {
       default: [],
       maxItems: 1_000,

@@ -1,6 +1,7 @@
 import { msToUs } from '../base/clock.ts'
 import { type Model, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
+import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
 import type { BackendConfig, Config, ModelConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
 
@@ -31,6 +32,33 @@ export function toReleases(config: Config): Release[] {
       }
     }),
   )
+}
+
+/** Percents become ratios, versions ids. */
+export function toRollouts(config: Config): RolloutSettings[] {
+  return config.models.flatMap((model): RolloutSettings[] => {
+    const { rollout } = model
+    if (rollout === undefined) return []
+    const idOf = (version: string): string => releaseIdOf(model.name, version)
+    const { stable, canary, stickyBy, steps, dwellMs, rules, judge } = rollout
+    return [
+      {
+        model: model.name,
+        stable: idOf(stable),
+        canary: canary === undefined ? undefined : idOf(canary),
+        stickyBy,
+        steps: steps.map((percent) => percent / 100),
+        dwellUs: msToUs(dwellMs),
+        pins: rules.map(({ release, tenant, key, header }) => ({
+          release: idOf(release),
+          ...(tenant !== undefined && { tenantId: tenant }),
+          ...(key !== undefined && { keyId: key }),
+          ...(header !== undefined && { header }),
+        })),
+        judge,
+      },
+    ]
+  })
 }
 
 type ReleaseConfig = NonNullable<ModelConfig['releases']>[number]

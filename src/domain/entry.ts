@@ -23,6 +23,7 @@ export type Entry =
   | ReplicaHealth
   | FleetChanged
   | PlatformChanged
+  | RolloutChanged
   | BreakerChanged
   | DocumentIndexed
   | FaultSeen
@@ -85,6 +86,7 @@ export interface Granted extends Stamp {
 export interface AttemptEnded extends Stamp {
   readonly kind: 'attempt-ended'
   readonly ticketId: string
+  readonly releaseId: string
   readonly replicaId: string
   readonly attempt: number
   readonly ending: 'finished' | 'refused' | 'lost' | 'cancelled'
@@ -200,6 +202,34 @@ export interface FleetChanged extends Stamp {
   readonly poolId: string | undefined
   readonly by: string
   readonly because: string
+}
+
+/** A release gets more of its model's requests, all of them, or none. */
+export interface RolloutChanged extends Stamp {
+  readonly kind: 'rollout-changed'
+  readonly model: string
+  readonly change: 'started' | 'promoted-step' | 'promoted' | 'rolled-back' | 'undone' | 'held' | 'resumed'
+  /** The stable release, and the one that is tried. */
+  readonly from: string
+  readonly to: string
+  readonly step: number
+  /** Of the requests, that `to` gets from here on. */
+  readonly percent: number
+  /** `judge`, `drift`, `config`, or the id of the key that asked. */
+  readonly by: string
+  readonly because: string
+  readonly evidence?: readonly RolloutEvidence[]
+}
+
+/** How many times its stake a bet on "worse" has won, and at how many it ends. */
+export interface RolloutEvidence {
+  readonly metric: string
+  readonly pairs: number
+  readonly won: number
+  readonly wonInStep: number
+  readonly bound: number
+  readonly boundInStep: number
+  readonly proven: number | undefined
 }
 
 export interface PlatformChanged extends Stamp {

@@ -37,6 +37,17 @@ export interface RetrievalWish {
   readonly query: string
 }
 
+/**
+ * Work that the platform does for itself: a copy of a request for a release that is being tried, or an item of a holdout
+ * set. It runs on room that nobody wants, is charged to nobody, and names its release.
+ */
+export interface Errand {
+  readonly kind: 'shadow' | 'holdout'
+  readonly releaseId: string
+  /** The ticket that was copied, or the item. */
+  readonly of: string
+}
+
 export interface Request {
   readonly id: string
   readonly tenant: Tenant
@@ -64,6 +75,9 @@ export interface Request {
   readonly isCutOff?: boolean
   readonly text: RequestText | undefined
   readonly retrieval?: RetrievalWish
+  /** Headers that a rollout's rules look at, by name in lower case. */
+  readonly flags?: Readonly<Record<string, string>>
+  readonly errand?: Errand
 }
 
 export function promptTokensOf(request: Request): number {

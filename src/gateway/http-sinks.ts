@@ -30,6 +30,7 @@ export interface SinkOptions {
 
 export function spillwayHeaders(head: AnswerHead): string[] {
   const headers = ['x-spillway-model', head.model]
+  if (head.releaseId !== undefined) headers.push('x-spillway-release', head.releaseId)
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   if (head.retrieved !== undefined) {
     const { outcome, passages } = head.retrieved

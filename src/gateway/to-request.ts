@@ -29,6 +29,8 @@ export interface RequestRules {
   /** Longest prompt, whatever the model could take; undefined leaves it to the model. */
   readonly promptTokensMax: number | undefined
   readonly estimateTokens: (text: string, model: string) => number
+  /** Headers that rollouts' rules look at, in lower case; nothing else of the headers goes further. */
+  readonly flagHeaders?: readonly string[]
   /** Passages for a request that does not say how many, and the most that any may have. */
   readonly passagesDefault: number
   readonly passagesMax: number
@@ -104,6 +106,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     choiceCount,
     isStreamed: body.stream === true,
     text: { body: body as Readonly<Record<string, unknown>> },
+    ...flagsOf(asked, rules),
     ...(retrieval !== undefined && { retrieval }),
   }
   return { kind: 'ok', request }
@@ -136,6 +139,17 @@ function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
   }
   return hashes
 }
+
+/** Only headers that some rule names, and of each no more than a rule could compare. */
+function flagsOf({ headers }: Asked, { flagHeaders = [] }: RequestRules): { flags?: Record<string, string> } {
+  const named = flagHeaders.flatMap((name) => {
+    const value = headers[name]
+    return typeof value === 'string' ? [[name, value.slice(0, FLAG_CHARACTERS_MAX)]] : []
+  })
+  return named.length === 0 ? {} : { flags: Object.fromEntries(named) }
+}
+
+const FLAG_CHARACTERS_MAX = 256
 
 function toSegment(text: SegmentText, model: string, rules: RequestRules): Segment {
   return { role: text.role, tokens: rules.estimateTokens(text.text, model) + text.otherTokens + TOKENS_PER_MESSAGE }

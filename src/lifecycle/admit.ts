@@ -1,18 +1,15 @@
-import { assert, unreachable } from '../base/assert.ts'
+import { unreachable } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
-import type { Passage } from '../domain/corpus.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import type { Estimate, Plan } from '../domain/plan.ts'
-import { promptTokensOf, type Request } from '../domain/request.ts'
+import type { Request } from '../domain/request.ts'
+import type { RungTerms } from '../domain/rung.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
-import { makeConstantSpeed } from '../policy/planning/cost.ts'
-import { isSameWork, makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
-import { habitOf } from '../policy/planning/output-length.ts'
 import { feelPressure } from './feel-pressure.ts'
 import { pickPool } from './pick-pool.ts'
-import { chooseRelease, type ReleaseOf } from './pick-release.ts'
+import { chooseRelease, isHealthy, type ReleaseOf } from './pick-release.ts'
+import { planningFacts, smallest } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import { currentWaitUs, type Policies, scopesOf, shareOf, waitQuestion } from './policies.ts'
 import type { PoolPolicies } from './pool-policies.ts'
@@ -32,12 +29,16 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   if (platform.isDraining) return { kind: 'rejected', refusal: SHUTTING_DOWN }
   const { policies } = platform
   const now = platform.world.clock.now()
-  const releaseOf: ReleaseOf = (model) => chooseRelease(policies, model)
-  ticket.releaseId = releaseOf(ticket.request.model)?.id
+  const { request } = ticket
+  const picked = chooseRelease(policies, request, request.model)
+  const releaseOf: ReleaseOf = (model) =>
+    model === request.model ? picked?.release : chooseRelease(policies, request, model)?.release
+  ticket.releaseId = picked?.release.id
+  ticket.releaseBecause = picked?.because
   const facts = gatherFacts(policies, now, ticket, releaseOf)
-  const verdict = decideAdmission(now, ticket.request, facts)
+  const verdict = decideAdmission(now, request, facts)
   feelPressure(platform, ticket, verdict)
-  const carriedOut = policies.mode === 'observe' ? wavedThrough(now, ticket.request, facts, verdict) : verdict
+  const carriedOut = policies.mode === 'observe' ? wavedThrough(now, request, facts, verdict) : verdict
   return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
 }
 
@@ -86,7 +87,8 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     predictedWaitUs: verdict.predicted.waitUs,
     predictedTtftUs: verdict.predicted.ttftUs,
     predictedFinishUs: verdict.predicted.finishUs,
-    because: verdict.because,
+    because:
+      ticket.releaseBecause === undefined ? verdict.because : `${verdict.because}; release: ${ticket.releaseBecause}`,
   })
   return { kind: 'admitted' }
 }
@@ -97,7 +99,7 @@ function gatherFacts(policies: Policies, now: Instant, ticket: Ticket, releaseOf
   const asked = releaseId === undefined ? undefined : pickPool(policies, now, request, releaseId)
   return {
     planning: { ...planningFacts(policies), releaseOf },
-    rungs: policies.rungs,
+    rungs: rungsFor(policies, request, releaseId),
     dwellingDepth: asked === undefined ? 0 : policies.ladder.depthOf(request.tenant, asked.pool.id),
     isOfflineShed: asked?.shedding.isShed ?? false,
     poolOf: (plan) => {
@@ -109,33 +111,22 @@ function gatherFacts(policies: Policies, now: Instant, ticket: Ticket, releaseOf
   }
 }
 
-/** A model whose last pool was taken away: its plan is made, and refused for want of a replica. */
-const NO_POOL_SPEED = makeConstantSpeed({ prefillUsPerToken: 40, tokenUs: 12_000 })
-
-/** The same for every request of a platform. */
-type CommonFacts = Omit<PlanningFacts, 'releaseOf'>
-
-const planningFactsKnown = new WeakMap<Policies, CommonFacts>()
-
-function planningFacts(policies: Policies): CommonFacts {
-  let facts = planningFactsKnown.get(policies)
-  if (facts === undefined) {
-    facts = makePlanningFacts(policies)
-    planningFactsKnown.set(policies, facts)
-  }
-  return facts
+/**
+ * No release of the model has a healthy replica: its smaller model answers, with nothing else given up. Whoever would
+ * rather be refused (`contract: reject`), or runs without the ladder, is refused.
+ */
+function rungsFor(policies: Policies, request: Request, releaseId: string | undefined): readonly RungTerms[] {
+  const { rungs } = policies
+  const [full] = rungs
+  const smaller = rungs.find((rung) => rung.isFallbackUsed)
+  if (full === undefined || smaller === undefined || request.tenant.contract === 'reject') return rungs
+  if (releaseId === undefined || isHealthy(policies, releaseId)) return rungs
+  return rungs.map((rung) =>
+    rung.depth < smaller.depth ? { ...full, ...rungName(smaller), isFallbackUsed: true } : rung,
+  )
 }
 
-function makePlanningFacts(policies: Policies): CommonFacts {
-  return {
-    model: (name) => policies.models.get(name),
-    speedOf: (releaseId) => policies.poolsByRelease.get(releaseId)?.[0]?.speed ?? NO_POOL_SPEED,
-    correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
-    predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
-    cachedTokensOf: (releaseId, request) => cachedTokens(policies, releaseId, request),
-    outputWeight: policies.outputWeight,
-  }
-}
+const rungName = ({ name, depth }: RungTerms) => ({ name, depth })
 
 function poolFacts(policies: Policies, now: Instant, request: Request, known: PoolPolicies): PoolFacts {
   const { pool, wait, speed, speedAlone, kvTokensMax } = known
@@ -159,26 +150,6 @@ function poolFacts(policies: Policies, now: Instant, request: Request, known: Po
         promptTokens: plan.estimate.promptTokens,
       }),
   }
-}
-
-/**
- * What the likeliest owner of this prompt's beginning holds of it already. Counted only while there is a choice: in a full
- * pool the next free place decides, and a plan that counts on a prefix held elsewhere overfills the replica that it gets.
- */
-function cachedTokens(policies: Policies, releaseId: string, request: Request): number {
-  if (request.prefixHashes.length === 0) return 0
-  const hasChoice = policies.poolsByRelease
-    .get(releaseId)
-    ?.some(({ pool }) => (policies.dispatcher.poolFacts(pool.id)?.openReplicaCount ?? 0) > 1)
-  if (hasChoice !== true) return 0
-  const { prefixHashes, arrivedAt } = request
-  return policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(request) })
-}
-
-/** Whether a replica is idle is asked before a plan is made: its prompt is the least that it will need. */
-function smallest(request: Request): Estimate {
-  const promptTokens = promptTokensOf(request)
-  return { promptTokens, cachedTokens: 0, outputTokens: 1, outputTokensHigh: 1, cost: promptTokens, engineUs: 0 }
 }
 
 /** Observe only: what would have been refused or degraded runs all the same, and in full. */
@@ -228,36 +199,6 @@ function refusalFor(platform: Platform, ticket: Ticket, noPlace: NoPlace): Refus
     default:
       return unreachable(code)
   }
-}
-
-/** The same request one rung further down, for the same model: what a second try asks of another replica. */
-export function lighterPlan(platform: Platform, request: Request, plan: Plan): Plan | undefined {
-  const { policies } = platform
-  const isFallbackUsed = plan.model !== request.model
-  for (const rung of policies.rungs.slice(plan.rung.depth + 1)) {
-    const planned = makePlan(request, { ...rung, isFallbackUsed }, factsFor(policies, plan), plan.passages)
-    if (planned.kind !== 'planned' || planned.plan.model !== plan.model) return undefined
-    // A rung that takes nothing from this request (there were no passages to trim) is no lighter.
-    if (!isSameWork(planned.plan, plan)) return planned.plan
-  }
-  return undefined
-}
-
-/** A plan that is made again keeps its release, whatever the split says by now. */
-function factsFor(policies: Policies, plan: Plan): PlanningFacts {
-  const kept = policies.releases.get(plan.releaseId)
-  const releaseOf: ReleaseOf = (model) => (model === plan.model ? kept : chooseRelease(policies, model))
-  return { ...planningFacts(policies), releaseOf }
-}
-
-/** The same plan with the passages that were found, and what they really cost. */
-export function planWith(platform: Platform, request: Request, plan: Plan, passages: readonly Passage[]): Plan {
-  const { policies } = platform
-  const rung = policies.rungs[plan.rung.depth]
-  assert(rung !== undefined, 'a plan was made on a rung')
-  const isFallbackUsed = plan.model !== request.model
-  const planned = makePlan(request, { ...rung, isFallbackUsed }, factsFor(policies, plan), passages)
-  return planned.kind === 'planned' ? planned.plan : plan
 }
 
 const SHUTTING_DOWN: Refusal = {

@@ -1,6 +1,7 @@
 import type { CancelTimer, Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { pressureOf } from '../policy/ladder/pressure.ts'
+import { beginRollouts, tickRollouts } from './change-rollout.ts'
 import { journalRungChange } from './feel-pressure.ts'
 import type { Platform } from './platform.ts'
 import type { PoolPolicies } from './pool-policies.ts'
@@ -9,7 +10,7 @@ import type { ReplicaReport } from './ports.ts'
 /**
  * The story of one tick: what do the replicas report, and what follows from it?
  *
- *   probe every replica ─▶ health and gauges ─▶ demand and pressure ─▶ ladder ─▶ offline shedding ─▶ report
+ *   probe every replica ─▶ health and gauges ─▶ demand and pressure ─▶ ladder ─▶ offline shedding ─▶ rollouts
  *
  * Probes run side by side and each is bounded by its backend; a tick starts when the one before it is over, so a
  * hanging replica delays the news about others by at most one probe's time limit, and never piles up.
@@ -28,6 +29,7 @@ export class ControlLoop {
 
   /** Resolves after the first tick: the platform then knows which replicas are there. */
   async start(): Promise<void> {
+    beginRollouts(this.#platform)
     await this.tick()
     this.#again()
   }
@@ -46,6 +48,7 @@ export class ControlLoop {
     this.#platform.fleetChanges.sweep()
     this.#forgetGone()
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
+    tickRollouts(this.#platform)
   }
 
   async #look(replica: Replica): Promise<void> {

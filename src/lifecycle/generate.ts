@@ -1,7 +1,10 @@
 import { assert } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
-import { lighterPlan } from './admit.ts'
+import { expect } from './judge-attempt.ts'
 import { learnFromAttempt, measure } from './learn.ts'
+import { pickPool } from './pick-pool.ts'
+import { shelterOf } from './pick-release.ts'
+import { lighterPlan, planForRelease } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
@@ -24,8 +27,11 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
   const grantedAt = clock.now()
   ticket.grantedAt = grantedAt
   ticket.attempts++
+  const isCanary = platform.policies.rollouts.get(lease.replica.model)?.judged === lease.replica.releaseId
+  if (isCanary) ticket.canaryAttempts++
   const { id: ticketId, attempts: attempt } = ticket
   const replicaId = lease.replica.id
+  const atGrant = expect(platform, ticket, lease)
   ticket.replicaId = replicaId
   const waitedUs = grantedAt - (ticket.admittedAt ?? request.arrivedAt)
   const { because, placement } = turn
@@ -52,12 +58,14 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
   } finally {
     forgetDeadline?.()
     ticket.lease = undefined
+    const atEnd = expect(platform, ticket, lease)
     platform.turnstile.giveBack(lease, measure(platform, ticket, ending))
-    learnFromAttempt(platform, ticket, lease, ending)
+    learnFromAttempt(platform, ticket, { lease, ending, atGrant, atEnd })
     journal.record({
       kind: 'attempt-ended',
       at: clock.now(),
       ticketId,
+      releaseId: lease.replica.releaseId,
       replicaId,
       attempt,
       ending: ending.kind,
@@ -82,19 +90,46 @@ function firstTokenByOf({ request, attempts }: Ticket, now: Instant): Instant | 
 /** How often one ticket may be tried: the first time, and once more elsewhere. */
 export const ATTEMPTS_MAX = 2
 
-/** A second try is allowed only while the client has seen nothing, and only when another replica might do better. */
+/**
+ * A second try is allowed only while the client has seen nothing, and only when another replica might do better. What a
+ * canary fails or refuses is tried on stable, whoever it says is to blame, and costs none of stable's tries.
+ */
 export function mayTryAgain(ticket: Ticket, ending: Ending, relay: Relay): boolean {
-  if (ticket.attempts >= ATTEMPTS_MAX || relay.hasStarted || ticket.cancellation.isCancelled) return false
-  return ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
+  const { attempts, canaryAttempts, cancellation } = ticket
+  const attemptsMax = ATTEMPTS_MAX + Math.min(1, canaryAttempts)
+  if (attempts >= attemptsMax || relay.hasStarted || cancellation.isCancelled) return false
+  if (ending.kind === 'lost') return true
+  return ending.kind === 'refused' && (ending.refusal.blame !== 'request' || attempts === canaryAttempts)
 }
 
-/** Once more: elsewhere, with less context where the tenant allows it, at the head of its lane. */
+/**
+ * Once more: on the stable release where a canary failed, else elsewhere, with less context where the tenant allows it;
+ * at the head of its lane.
+ */
 export function tryAgain(platform: Platform, ticket: Ticket): NoPlace | undefined {
+  if (moveToShelter(platform, ticket)) return platform.turnstile.rejoin(ticket)
   const { request, plan } = ticket
   const lighter =
     plan === undefined || request.tenant.contract === 'reject' ? undefined : lighterPlan(platform, request, plan)
   if (lighter !== undefined) ticket.plan = lighter
   return platform.turnstile.rejoin(ticket)
+}
+
+/** The release that it had is being tried, or has no healthy replica: the same plan for another one. */
+function moveToShelter(platform: Platform, ticket: Ticket): boolean {
+  const { policies, world } = platform
+  const { request, plan, offer } = ticket
+  if (plan === undefined || offer === undefined || request.errand !== undefined) return false
+  const releaseId = shelterOf(policies, plan.releaseId, plan.model)
+  const planned = releaseId === undefined ? undefined : planForRelease(platform, request, plan, releaseId)
+  const pool = planned === undefined ? undefined : pickPool(policies, world.clock.now(), request, planned.releaseId)
+  if (planned === undefined || pool === undefined) return false
+  ticket.plan = planned
+  ticket.poolId = pool.pool.id
+  ticket.offer = { ...offer, poolId: pool.pool.id, estimate: planned.estimate }
+  // What was predicted was predicted for the other release: it is not held against this one.
+  ticket.predicted = undefined
+  return true
 }
 
 function becauseOf(ending: Ending): string {

@@ -6,6 +6,7 @@ import type { Measured } from '../policy/dispatch/offer.ts'
 import { weightedTokens } from '../policy/planning/cost.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
 import { passageTokens } from '../policy/planning/passage-room.ts'
+import { type AttemptSeen, judgeAttempt } from './judge-attempt.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -40,9 +41,10 @@ function meanTokenUsOf(ticket: Ticket): number | undefined {
   return lastTokenAt > firstTokenAt ? (lastTokenAt - firstTokenAt) / (tokensPerChoice - 1) : undefined
 }
 
-/** An attempt is over: how fast was the engine? */
-export function learnFromAttempt(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
-  guarded(platform, ticket, () => learnSpeed(platform, ticket, lease, ending))
+/** An attempt is over: how fast was the engine, and how good is the release? */
+export function learnFromAttempt(platform: Platform, ticket: Ticket, seen: Omit<AttemptSeen, 'meanTokenUs'>): void {
+  guarded(platform, ticket, () => learnSpeed(platform, ticket, seen.lease, seen.ending))
+  guarded(platform, ticket, () => judgeAttempt(platform, ticket, { ...seen, meanTokenUs: meanTokenUsOf(ticket) }))
 }
 
 function guarded(platform: Platform, ticket: Ticket, learn: () => void): void {

@@ -14,6 +14,7 @@ import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TokenRatio } from '../policy/planning/token-ratio.ts'
+import type { ModelRollout } from '../policy/rollout/model-rollout.ts'
 import type { Health } from '../policy/routing/health.ts'
 import type { RoutingPlacer } from '../policy/routing/placer.ts'
 import type { Fleet } from './fleet.ts'
@@ -42,6 +43,8 @@ export interface Policies {
   readonly ratios: ReadonlyMap<string, TokenRatio>
   /** By release: the pools that could run it. `pick-pool.ts` chooses. */
   readonly poolsByRelease: ReadonlyMap<string, readonly PoolPolicies[]>
+  /** By model: which of its releases a request gets. Models without one have nothing to choose. */
+  readonly rollouts: Map<string, ModelRollout>
   readonly placer: RoutingPlacer
   readonly health: Health
   readonly poolsById: ReadonlyMap<string, PoolPolicies>

@@ -4,6 +4,7 @@ import type { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import type { Demand } from '../policy/ladder/demand.ts'
 import type { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import type { Limit } from '../policy/limits/limit.ts'
+import type { StepModel } from '../policy/limits/reported.ts'
 import type { EngineSpeed } from '../policy/planning/cost.ts'
 import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 
@@ -17,6 +18,8 @@ export interface PoolPolicies {
   /** As busy as usual, learned; and as the engine's own model says it is alone. */
   readonly speed: ObservedSpeed
   readonly speedAlone: EngineSpeed
+  /** What is known of one replica's engine: GPUs of a pool may differ. `steps` is absent where it tells nothing of them. */
+  readonly engineOf: (replica: Replica) => { readonly alone: EngineSpeed; readonly steps: StepModel | undefined }
   /** The most that one replica's memory holds. */
   readonly kvTokensMax: number
   /** The same of one replica, and a limit for it: GPUs of a pool may differ. */

@@ -103,6 +103,7 @@ export interface Sink extends DeltaSink {
 /** What is known when an answer begins. */
 export interface AnswerHead {
   readonly model: string
+  readonly releaseId?: string
   readonly rung: string
   /** What retrieval brought, when it was asked for. */
   readonly retrieved?: Retrieved

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Delta, Usage } from '../domain/delta.ts'
+import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { DeltaSink, Sink } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -13,6 +13,11 @@ export interface RelayWatcher {
   begun(ticket: Ticket): void
   /** The answer is longer than predicted; heard with every delta from there on. */
   grown(ticket: Ticket): void
+}
+
+/** OpenAI's two ways to say no: a `refusal` in place of content, and an answer that the content filter ended. */
+function isRefusal({ finishReason, extra }: ChoiceDelta): boolean {
+  return finishReason === 'content_filter' || typeof extra?.['refusal'] === 'string'
 }
 
 export class Relay implements DeltaSink {
@@ -39,6 +44,7 @@ export class Relay implements DeltaSink {
     if (ticket.cancellation.isCancelled) return undefined
     const isFirst = ticket.firstTokenAt === undefined
     ticket.noteDelta(this.#clock.now(), delta)
+    if (delta.choices?.some(isRefusal) === true) ticket.isRefusedByModel = true
     this.#start()
     if (isFirst && ticket.firstTokenAt !== undefined) this.#watcher.begun(ticket)
     if (ticket.isLongerThanPredicted) this.#watcher.grown(ticket)
@@ -51,6 +57,7 @@ export class Relay implements DeltaSink {
     const plan = this.#ticket.plan
     this.#sink.start({
       model: plan?.model ?? this.#ticket.request.model,
+      ...(plan !== undefined && { releaseId: plan.releaseId }),
       rung: plan?.rung.name ?? 'full',
       ...(this.#ticket.retrieved !== undefined && { retrieved: this.#ticket.retrieved }),
     })

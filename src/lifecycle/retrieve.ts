@@ -1,7 +1,7 @@
 import type { Instant } from '../base/clock.ts'
 import type { RetrievalWish } from '../domain/request.ts'
 import { passageTokens } from '../policy/planning/passage-room.ts'
-import { planWith } from './admit.ts'
+import { planWith } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import type { Retrieved } from './retrieval-ports.ts'
 import type { Ticket } from './ticket.ts'

@@ -24,6 +24,8 @@ export class Ticket {
   phase: Phase = 'arrived'
   /** The release that was chosen of the model that was asked for; `plan.releaseId` may be a smaller model's. */
   releaseId: string | undefined
+  /** Why that one, where there was a choice. */
+  releaseBecause: string | undefined
   plan: Plan | undefined
   poolId: string | undefined
   /** What it offered the dispatcher: its claim to a place, kept for a second try. */
@@ -39,6 +41,10 @@ export class Ticket {
   /** Where it ran last. */
   replicaId: string | undefined
   attempts = 0
+  /** Of those, tries of a release that was being tried out: they use up none of the others. */
+  canaryAttempts = 0
+  /** The model answered that it will not answer. */
+  isRefusedByModel = false
   admittedAt: Instant | undefined
   /** Of the last turn: a ticket that was tried twice waited until its second one. */
   grantedAt: Instant | undefined

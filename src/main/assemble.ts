@@ -2,7 +2,7 @@ import type { Clock, Instant } from '../base/clock.ts'
 import { msToUs } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
-import { type PoolSetup, profileOf, toModels, toPools, toReleases, toTenants } from '../config/to-domain.ts'
+import { type PoolSetup, profileOf, toModels, toPools, toReleases, toRollouts, toTenants } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Fleet } from '../lifecycle/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
@@ -26,6 +26,7 @@ import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
+import { ModelRollout } from '../policy/rollout/model-rollout.ts'
 import { Health } from '../policy/routing/health.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
@@ -104,6 +105,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     ratios: fleet.ratios,
     poolsByRelease: fleet.poolsByRelease,
     poolsById: fleet.poolsById,
+    rollouts: new Map(toRollouts(config).map((settings) => [settings.model, new ModelRollout(settings)])),
     placer,
     health: new Health(),
     outputWeight,
@@ -123,6 +125,7 @@ export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant)
     wait: waitOf(speed),
     speed: new ObservedSpeed(speed.alone),
     speedAlone: speed.alone,
+    engineOf: ownSpeed,
     kvTokensMax: speed.kvTokensMax,
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
     makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), interTokenUsMax)),

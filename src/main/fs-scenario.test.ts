@@ -56,7 +56,7 @@ it.each([
   [
     'a fault at nobody',
     ['workload:', 'faults: [{ kind: pool-loss, target: chad, atS: 1, forS: 1 }]\nworkload:'],
-    /^a\.yaml:10: faults\[0\]\.target is "chad", but no replica or pool is called so\. Known: chat-local, chat-local-0/,
+    /^a\.yaml:10: faults\[0\]\.target is "chad", but no replica, pool or release is called so\. Known: chat-local, chat-local-0/,
   ],
   [
     'a part that ends before it begins',

@@ -60,7 +60,7 @@ function tell(entry: Entry): string {
     case 'granted':
       return `turn ${entry.attempt} at ${entry.replicaId} after ${ms(entry.waitedUs)}: ${entry.because}${tellPlacement(entry.placement)}`
     case 'attempt-ended':
-      return `attempt ${entry.attempt} at ${entry.replicaId} ${entry.ending}: ${entry.because}`
+      return `attempt ${entry.attempt} at ${entry.replicaId} (${entry.releaseId}) ${entry.ending}: ${entry.because}`
     case 'settled':
       return tellEnd(entry)
     case 'fault-seen':

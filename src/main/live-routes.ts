@@ -1,7 +1,7 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import { type Clock, msToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
-import { toModels } from '../config/to-domain.ts'
+import { toModels, toRollouts } from '../config/to-domain.ts'
 import type { KeyDirectory } from '../gateway/authenticate.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
@@ -40,7 +40,8 @@ export function liveRoutes(parts: RouteParts): Route[] {
   const { choicesMax, promptTokensMax } = config.limits
   const { passagesDefault, passagesMax } = config.retrieval
   const salt = makeIds()()
-  const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax, salt }
+  const flagHeaders = toRollouts(config).flatMap(({ pins }) => pins.flatMap(({ header }) => header?.name ?? []))
+  const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax, salt, flagHeaders }
   const { bodyBytesMax } = config.server
   const stalledReaderUs = msToUs(config.server.stalledReaderMs)
   const whole = { platform, clock, keys, rules, bodyBytesMax, stalledReaderUs }

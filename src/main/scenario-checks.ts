@@ -14,7 +14,11 @@ export function crossCheck(scenario: Scenario, { config, groupOf }: ScenarioConf
   const tenants = [...new Set([...config.tenants.map(({ id }) => id), ...groupOf.values()])]
   // Simulated clients hold conversations; models that answer in one go have none to hold.
   const models = config.models.filter(({ kind }) => kind === 'chat').flatMap(({ name, aliases }) => [name, ...aliases])
-  const targets = toPools(config).flatMap(({ pool }) => [pool.id, ...pool.replicas.map(({ id }) => id)])
+  const pools = toPools(config).map(({ pool }) => pool)
+  const targets = [
+    ...pools.flatMap((pool) => [pool.id, ...pool.replicas.map(({ id }) => id)]),
+    ...pools.map(({ releaseId }) => releaseId),
+  ]
   const variants = Object.keys(scenario.variants ?? {})
   return [
     ...scenario.workload.flatMap((spec, i) => [
@@ -47,9 +51,12 @@ function streamProblems(spec: StreamSpec, place: Place): Problem[] {
 }
 
 function faultProblems(fault: Fault, targets: readonly string[], place: Place): Problem[] {
-  const problems = named(fault.target, targets, [...place, 'target'], 'replica or pool')
+  const problems = named(fault.target, targets, [...place, 'target'], 'replica, pool or release')
   if (fault.factor !== undefined && fault.kind !== 'replica-slow') {
     problems.push({ path: [...place, 'factor'], text: `has no effect on ${fault.kind}. Remove it` })
+  }
+  if (fault.ratio !== undefined && fault.kind !== 'replica-errors' && fault.kind !== 'replica-refusals') {
+    problems.push({ path: [...place, 'ratio'], text: `has no effect on ${fault.kind}. Remove it` })
   }
   return problems
 }

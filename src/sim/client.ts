@@ -44,6 +44,7 @@ export class Client {
   readonly #arrivals: Rng
   readonly #lengths: Rng
   readonly #habits: Rng
+  readonly #talks: Rng
   readonly #prefixSalt: number
   #requestCount = 0
 
@@ -52,6 +53,7 @@ export class Client {
     this.#arrivals = Rng.stream(parts.seed, `arrivals/${parts.name}`)
     this.#lengths = Rng.stream(parts.seed, `lengths/${parts.name}`)
     this.#habits = Rng.stream(parts.seed, `habits/${parts.name}`)
+    this.#talks = Rng.stream(parts.seed, `conversations/${parts.name}`)
     this.#prefixSalt = fnv1a32(parts.name)
   }
 
@@ -159,7 +161,14 @@ export class Client {
       arrivedAt,
       deadlineAt: arrivedAt + (spec.deadlineMs === undefined ? slo.totalUs : msToUs(spec.deadlineMs)),
       text: undefined,
+      ...this.#conversation(),
     }
+  }
+
+  #conversation(): { sessionHash?: number } {
+    const { spec, name } = this.#parts
+    if (spec.conversations === undefined) return {}
+    return { sessionHash: fnv1a32(`${name} ${this.#talks.below(spec.conversations)}`) }
   }
 
   /** Names of the shared beginning's blocks. Each stream has beginnings of its own: another one's are other text. */

@@ -2,6 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { Entry, Settled } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import { weightedTokens } from '../policy/planning/cost.ts'
+import { RolloutTally } from './rollout-tally.ts'
 import { StatsSheet } from './stats-sheet.ts'
 import { Windows } from './windows.ts'
 
@@ -61,6 +62,7 @@ export class Collector {
   readonly whole = new StatsSheet()
   readonly parts: ReadonlyMap<string, Part>
   readonly windows: Windows
+  readonly rollouts = new RolloutTally()
   readonly #waiting = new Map<string, string>()
   readonly #backlogged = new Map<string, Backlogged>()
   readonly #dwellings = new Map<string, Dwelling>()
@@ -82,6 +84,7 @@ export class Collector {
   }
 
   take(entry: Entry): void {
+    this.rollouts.take(entry)
     switch (entry.kind) {
       case 'arrived':
         this.windows.arrived(entry.at - this.options.startAt)

@@ -13,10 +13,11 @@ export function scheduleFaults(
 ): void {
   const startAt = clock.now()
   for (const fault of faults) {
-    const targets = [...fleet.all()].filter(
-      ({ replica }) => replica.id === fault.target || replica.poolId === fault.target,
+    const targets = [...fleet.all()].filter(({ replica }) =>
+      [replica.id, replica.poolId, replica.releaseId].includes(fault.target),
     )
-    if (targets.length === 0) throw new Error(`a fault names ${fault.target}, but no replica or pool is called that`)
+    if (targets.length === 0)
+      throw new Error(`a fault names ${fault.target}, but no replica, pool or release is called that`)
     if (fault.kind === 'rolling-restart') {
       clock.at(startAt + secondsToUs(fault.atS), () => void restartInTurn(clock, platform, targets, fault.forS))
       continue
@@ -43,5 +44,11 @@ function strike(fault: Fault, target: SimulatedReplica): void {
       return
     case 'replica-slow':
       target.slowDown(fault.factor ?? 4)
+      return
+    case 'replica-errors':
+      target.misbehave({ errorRatio: fault.ratio ?? 1 })
+      return
+    case 'replica-refusals':
+      target.misbehave({ refusalRatio: fault.ratio ?? 1 })
   }
 }

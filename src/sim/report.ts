@@ -2,6 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { Collector } from './collector.ts'
 import type { Violation } from './laws.ts'
+import type { RolloutReport } from './rollout-tally.ts'
 import type { StatsView } from './stats.ts'
 import type { SheetView } from './stats-sheet.ts'
 import type { WindowView } from './windows.ts'
@@ -33,6 +34,8 @@ export interface Report extends SheetView {
     readonly perMillionTokens: number | undefined
     readonly perTenant: Readonly<Record<string, number>>
   }
+  /** By model; empty where no release was tried. */
+  readonly rollouts: Readonly<Record<string, RolloutReport>>
   readonly queuedMax: number
   readonly faults: number
   readonly windows: readonly WindowView[]
@@ -150,6 +153,7 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
         ]),
       ),
     },
+    rollouts: collector.rollouts.view(startAt),
     queuedMax: collector.queuedMax,
     faults: collector.faults,
     windows: collector.windows.view(),

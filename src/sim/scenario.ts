@@ -102,6 +102,13 @@ export const StreamSchema = Type.Object(
         description: 'The whole answer within this time; the tenant\u2019s promise if absent.',
       }),
     ),
+    conversations: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description: 'Requests belong to so many conversations, each to one by chance; to none if absent.',
+      }),
+    ),
     prefix: Type.Optional(
       Type.Object(
         {
@@ -137,14 +144,32 @@ export const StreamSchema = Type.Object(
 
 export const FaultSchema = Type.Object(
   {
-    kind: Type.Enum(['replica-crash', 'replica-hang', 'replica-slow', 'pool-loss', 'rolling-restart'], {
-      description:
-        'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other.',
-    }),
-    target: Type.String({ description: 'A replica id, or a pool id for pool-loss and rolling-restart.' }),
+    kind: Type.Enum(
+      [
+        'replica-crash',
+        'replica-hang',
+        'replica-slow',
+        'replica-errors',
+        'replica-refusals',
+        'pool-loss',
+        'rolling-restart',
+      ],
+      {
+        description:
+          'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other.',
+      },
+    ),
+    target: Type.String({ description: 'A replica, or all replicas of a pool or a release (`MODEL@VERSION`), by id.' }),
     atS: seconds('When it happens.'),
     forS: seconds('How long it lasts; for rolling-restart, how long each replica is down.'),
     factor: Type.Optional(Type.Number({ minimum: 1, description: 'For replica-slow: how many times slower.' })),
+    ratio: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 1,
+        description: 'For replica-errors and replica-refusals: the share of its attempts; all of them if absent.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )

@@ -1,12 +1,14 @@
 import { EngineDriver } from '../backends/engine-driver.ts'
 import { type Scripts, SimulatedBackend } from '../backends/simulated.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
+import { Rng } from '../base/rng.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Engine, type EngineOptions } from '../engine/engine.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { BestHits } from './best-hits.ts'
 import type { ClientScripts } from './scripts.ts'
+import { BROKEN, FATE_SEED, GOOD, TraitScripts, type Traits } from './traits.ts'
 
 /**
  * The simulated fleet: the same backend and the same engine that run live, on virtual time, and with a switch for
@@ -63,19 +65,23 @@ export class SimulatedReplica implements Backend {
   #driver: EngineDriver
   #backend: SimulatedBackend
   #isUp = true
+  #traits: Traits = GOOD
+  readonly #fate: Rng
   #buried: EngineView[] = []
 
   constructor(clock: Clock, replica: Replica, options: EngineOptions, scripts: Scripts) {
     this.replica = replica
     this.#clock = new StretchedClock(clock)
     this.#options = options
-    this.#scripts = scripts
+    this.#scripts = new TraitScripts(scripts, () => this.#fate.next() < this.#traits.refusalRatio)
+    this.#fate = Rng.stream(FATE_SEED, replica.id)
     this.#driver = new EngineDriver(new Engine(options), this.#clock)
-    this.#backend = new SimulatedBackend(this.#driver, scripts)
+    this.#backend = new SimulatedBackend(this.#driver, this.#scripts)
   }
 
   generate(call: Call): Promise<Ending> {
     if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
+    if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve({ kind: 'refused', refusal: BROKEN })
     return this.#backend.generate(call)
   }
 
@@ -96,12 +102,18 @@ export class SimulatedReplica implements Backend {
 
   recover(): void {
     this.#isUp = true
+    this.#traits = GOOD
     this.#clock.setPace(1)
   }
 
   /** Times slower; Infinity hangs it. */
   slowDown(factor: number): void {
     this.#clock.setPace(1 / factor)
+  }
+
+  /** Worse than it should be, in one respect, until it recovers. */
+  misbehave(traits: Partial<Traits>): void {
+    this.#traits = { ...GOOD, ...traits }
   }
 
   /** The engine as it is now. */
@@ -167,6 +179,13 @@ class StretchedClock implements Clock {
     }
   }
 
+  /** Times 1 ÷ 1.3 and back is a hair less: a timer that fires must find that its instant has come, or it fires for ever. */
+  #catchUpTo(own: Instant): void {
+    if (this.now() >= own) return
+    this.#worldAnchor = this.#world.now()
+    this.#ownAnchor = own
+  }
+
   #arm(timer: { at: Instant; fn: () => void; cancel: CancelTimer }): void {
     if (this.#pace === 0) {
       timer.cancel = () => {}
@@ -175,6 +194,7 @@ class StretchedClock implements Clock {
     const worldAt = this.#worldAnchor + Math.ceil((timer.at - this.#ownAnchor) / this.#pace)
     timer.cancel = this.#world.at(worldAt, () => {
       this.#timers.delete(timer)
+      this.#catchUpTo(timer.at)
       timer.fn()
     })
   }

@@ -42,6 +42,7 @@ it('a removed replica has no gauge at once, and its counters until the last scra
     kind: 'attempt-ended',
     at: 0,
     ticketId: 't',
+    releaseId: 'm@1',
     replicaId: 'r0',
     attempt: 1,
     ending: 'finished',

@@ -1,4 +1,4 @@
-import type { Entry, FaultSeen, Settled } from '../domain/entry.ts'
+import type { Entry, FaultSeen, RolloutChanged, Settled } from '../domain/entry.ts'
 import type { Subscriber } from './journal.ts'
 import { jsonLine, type LogLine, prettyLine } from './log-line.ts'
 import { maskFreeText } from './mask-free-text.ts'
@@ -67,6 +67,8 @@ export class LogLines implements Subscriber {
       }
       case 'fleet-changed':
         return this.#fleetLine(entry)
+      case 'rollout-changed':
+        return rolloutLine(entry)
       case 'replica-reported':
         return this.#replicaLine(entry)
       default:
@@ -103,6 +105,7 @@ function settledLine(entry: Settled): LogLine {
     outcome: entry.outcome,
     code: entry.refusal?.code,
     because: entry.outcome === 'completed' ? undefined : maskFreeText(entry.because),
+    release: entry.releaseId,
     pool: entry.poolId,
     replica: entry.replicaId,
     attempts: entry.attempts,
@@ -115,6 +118,13 @@ function settledLine(entry: Settled): LogLine {
     slowestTokenMs: toMs(entry.gaps?.maxUs, 0),
   }
   return { level: 'info', at: entry.at, message: 'request settled', fields }
+}
+
+function rolloutLine(entry: RolloutChanged): LogLine {
+  const { at, model, change, from, to, percent, by, because } = entry
+  const level = change === 'rolled-back' ? 'warn' : 'info'
+  const fields = { model, stable: from, canary: to, percent, by, because: maskFreeText(because) }
+  return { level, at, message: `rollout ${change}`, fields }
 }
 
 function faultLine({ at, where, because, ticketId }: FaultSeen): LogLine {

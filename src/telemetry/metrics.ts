@@ -9,6 +9,7 @@ import { declareProcessMetrics, type ProcessSample } from './process-metrics.ts'
 import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.ts'
 import { declareRequestMetrics } from './request-metrics.ts'
 import { declareRetrievalMetrics } from './retrieval-metrics.ts'
+import { declareRolloutMetrics } from './rollout-metrics.ts'
 import type { TopLabelsOptions } from './top-labels.ts'
 
 /**
@@ -56,6 +57,7 @@ export class Metrics implements Subscriber {
     declareLatencyMetrics(feed)
     declareFleetMetrics(feed)
     declarePolicyMetrics(feed)
+    declareRolloutMetrics(feed)
     declareRetrievalMetrics(feed)
     declareProcessMetrics(feed, options)
     this.#declareInFlight()

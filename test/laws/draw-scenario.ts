@@ -3,6 +3,45 @@ import type { Arrivals, Fault, Lengths, Scenario, StreamSpec } from '../../src/s
 
 /** A scenario of some seconds, drawn from a seed: fleet, limits, tenants, budgets, habits and faults. */
 export function drawScenario(seed: number): Scenario {
+  return withRollout(drawPlain(seed), new Draw(seed, 'swarm-rollout'))
+}
+
+/** In half of them a second release is tried, by a judge in a hurry; in some of those it is worse in one respect. */
+function withRollout(scenario: Scenario, draw: Draw): Scenario {
+  if (draw.isTrue(0.5)) return scenario
+  const platform = scenario.platform as { models: object[]; pools: object[] }
+  const [large, ...others] = platform.models
+  const rollout = {
+    stable: '1',
+    canary: '2',
+    steps: draw.of([[5], [50], [10, 30, 60]]),
+    dwellMs: draw.of([0, 500, 3_000]),
+    stickyBy: draw.of(['session', 'tenant']),
+    judge: { pairsMin: draw.of([1, 10, 400]) },
+    rules: draw.isTrue(0.3) ? [{ tenant: 't0', release: draw.of(['1', '2']) }] : [],
+  }
+  const releases = [{ version: '1' }, { version: '2', contextTokensMax: draw.of([2_048, 32_768]) }]
+  const canary = { model: 'large', release: '2', backend: drawBackend(draw), limit: drawLimit(draw) }
+  const worse = draw.of<Fault[]>([
+    [],
+    [{ kind: 'replica-errors', target: 'large@2', ratio: draw.of([0.2, 1]), atS: 0, forS: 100 }],
+    [{ kind: 'replica-refusals', target: 'large@2', ratio: 0.5, atS: 0, forS: 100 }],
+    [{ kind: 'replica-slow', target: 'large@2', factor: draw.of([1.3, 3]), atS: 0, forS: 100 }],
+    [{ kind: 'replica-crash', target: 'large@2', atS: draw.between(0, 5), forS: draw.of([1, 100]) }],
+  ])
+  return {
+    ...scenario,
+    platform: {
+      ...scenario.platform,
+      models: [{ ...large, releases, rollout }, ...others],
+      pools: [...platform.pools, canary],
+    },
+    workload: scenario.workload.map((stream) => (draw.isTrue(0.7) ? { ...stream, conversations: 50 } : stream)),
+    faults: [...(scenario.faults ?? []), ...worse],
+  }
+}
+
+function drawPlain(seed: number): Scenario {
   const draw = new Draw(seed)
   const durationS = draw.between(5, 15)
   const hasFallback = draw.isTrue(0.5)
@@ -117,8 +156,8 @@ function drawFault(draw: Draw, replicas: number, durationS: number): Fault {
 class Draw {
   readonly #rng: Rng
 
-  constructor(seed: number) {
-    this.#rng = Rng.stream(seed, 'swarm-scenario')
+  constructor(seed: number, stream = 'swarm-scenario') {
+    this.#rng = Rng.stream(seed, stream)
   }
 
   between(min: number, max: number): number {

@@ -105,6 +105,7 @@ export function story(last: Settled = settled()): Entry[] {
     kind: 'attempt-ended',
     at: last.at,
     ticketId,
+    releaseId: 'llama-8b@1',
     replicaId: 'replica-1',
     attempt: 1,
     ending: 'finished',

@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
 import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
-import type { Gauges } from '../limits/ledger.ts'
+import type { Gauges, Load } from '../limits/ledger.ts'
 import { Book } from './book.ts'
 import { evictTail, refusalOf, whoYields } from './bounds.ts'
 import { type BacklogObserver, type BacklogView, Candidate, PoolLane } from './candidate.ts'
@@ -218,6 +218,11 @@ export class Dispatcher {
   /** Live facts, not a copy; undefined when the tenant has had nothing here lately. */
   backlogOf(poolId: string, tenantId: string): BacklogView | undefined {
     return this.#fleet.pools.get(poolId)?.backlogs.get(tenantId)
+  }
+
+  /** What is in flight at a replica. Live facts, not a copy. */
+  loadOf(replicaId: string): Load | undefined {
+    return this.#fleet.loadOf(replicaId)
   }
 
   hasIdleReplica(poolId: string, estimate: Estimate): boolean {

@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { FairnessName } from '../fairness/fairness.ts'
-import type { Gauges } from '../limits/ledger.ts'
+import type { Gauges, Load } from '../limits/ledger.ts'
 import { PoolState } from './pool-state.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
@@ -72,6 +72,10 @@ export class FleetState {
   /** Leases that are out at a replica; 0 when nobody knows it. */
   heldAt(replicaId: string): number {
     return this.#rooms.get(replicaId)?.ledger.held ?? 0
+  }
+
+  loadOf(replicaId: string): Load | undefined {
+    return this.#rooms.get(replicaId)?.ledger
   }
 
   change(replicaId: string, change: ReplicaChange): PoolState | undefined {

@@ -61,6 +61,8 @@ export interface AttemptFact {
   readonly ttftRatio: number | undefined
   readonly interTokenRatio: number | undefined
   readonly costRatio: number | undefined
+  /** Attempts are compared within a class of load only; 0 where the ratios know the load already. */
+  readonly loadClass?: number
 }
 
 export interface Evidence {
@@ -213,5 +215,5 @@ const clamp = (y: number): number => Math.max(-1, Math.min(1, y))
 /** Prompts within a factor of four are of one kind: their predictions are wrong in the same way. */
 function stratumOf(fact: AttemptFact): string {
   const sizeClass = (32 - Math.clz32(Math.max(1, fact.promptTokens))) >> 1
-  return `${sizeClass} ${fact.tenantId}`
+  return `${sizeClass} ${fact.loadClass ?? 0} ${fact.tenantId}`
 }

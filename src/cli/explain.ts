@@ -5,7 +5,7 @@ export const explain: Command = {
   summary: 'tell the story of one request, with the reason of every decision',
   about:
     'REQUEST_ID is the x-request-id of an answer or a refusal. The running server remembers the last thousand, each\n' +
-    'for its own tenant.',
+    'for its own tenant: all of them up to 50 a second; beyond that 50 a second that went well, and 50 that did not.',
   argument: 'REQUEST_ID',
   flags: {
     url: { type: 'string', value: 'URL', meaning: 'where the server is (default http://127.0.0.1:8080)' },

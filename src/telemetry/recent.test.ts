@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { arrived, fault, settled, story } from '../../test/support/entries.ts'
+import type { Settled } from '../domain/entry.ts'
 import { RecentTickets } from './recent.ts'
 
 describe('RecentTickets', () => {
@@ -12,11 +13,40 @@ describe('RecentTickets', () => {
     expect(recent.storyOf('b')).toBeUndefined()
   })
 
-  it('forgets the ticket that has been quiet for longest', () => {
+  it('forgets the oldest of those that settled, and of those on their way', () => {
     const recent = new RecentTickets({ ticketsMax: 2 })
-    for (const ticketId of ['a', 'b', 'a', 'c']) recent.take(arrived({ ticketId }))
-    expect(recent.ticketIds()).toEqual(['a', 'c'])
-    expect(recent.storyOf('a')?.length).toBe(2)
+    for (const ticketId of ['a', 'b', 'c']) {
+      recent.take(arrived({ ticketId }))
+      recent.take(settled({ ticketId }))
+    }
+    for (const ticketId of ['d', 'e', 'f']) recent.take(arrived({ ticketId }))
+    expect(recent.ticketIds()).toEqual(['b', 'c', 'e', 'f'])
+    recent.take(fault({ ticketId: 'b' }))
+    expect(recent.storyOf('b')?.map(({ kind }) => kind)).toEqual(['arrived', 'settled', 'fault-seen'])
+  })
+
+  it('keeps so many in a second of those that went well, and as many others', () => {
+    const recent = new RecentTickets({ keptPerSecondMax: 2 })
+    const settle = (ticketId: string, more: Partial<Settled>): void => {
+      recent.take(arrived({ ticketId }))
+      recent.take(settled({ ticketId, ...more }))
+    }
+    for (const ticketId of ['a', 'b', 'c']) settle(ticketId, { at: 1_000_000 })
+    settle('refused', { at: 1_100_000, outcome: 'rejected' })
+    settle('retried', { at: 1_200_000, attempts: 2 })
+    settle('degraded', { at: 1_300_000, rung: 'cap-output' })
+    settle('d', { at: 2_000_000 })
+    settle('late', { at: 2_200_000, outcome: 'expired' })
+    expect(recent.ticketIds()).toEqual(['a', 'b', 'refused', 'retried', 'd', 'late'])
+    expect(recent.storyOf('c')).toBeUndefined()
+  })
+
+  it('keeps every ticket that is on its way', () => {
+    const recent = new RecentTickets({ keptPerSecondMax: 0 })
+    for (let i = 0; i < 100; i++) recent.take(arrived({ ticketId: `t${i}` }))
+    expect(recent.ticketIds().length).toBe(100)
+    recent.take(settled({ ticketId: 't7' }))
+    expect(recent.storyOf('t7')).toBeUndefined()
   })
 
   it('keeps the beginning and the end of a story without end', () => {

@@ -1,67 +1,103 @@
-import type { Entry } from '../domain/entry.ts'
+import { US_PER_S } from '../base/clock.ts'
+import type { Entry, Settled } from '../domain/entry.ts'
 import type { Subscriber } from './journal.ts'
 
 /**
  * What happened to this ticket? Keeps the entries of the tickets that were last heard of, so that
- * `spillway explain REQUEST_ID` can tell their story with its reasons. A ticket that something still happens to stays;
- * the one that has been quiet for longest is forgotten first.
+ * `spillway explain REQUEST_ID` can tell their story with its reasons. Tickets on their way are all kept, up to a bound;
+ * of those that have settled the longest known is forgotten first.
+ *
+ *     live ──settled──▶ kept      fifty a second that went as they should, and fifty others: refused, degraded, retried …
+ *
+ * Nobody asks within a fifth of a second, which is how far back a thousand tickets reach at 5,000 a second; fifty and
+ * fifty reach ten seconds, and a busy platform forgets nothing of what went wrong for the sake of what went well. Below
+ * fifty a second everything is kept. It is also a matter of cost: entries that are remembered outlive the young
+ * generation of the heap, and copying those of every ticket was a quarter of all the time of our own code.
  */
 export interface RecentTicketsOptions {
-  /** A thousand tickets of five entries are about 2 MB. */
+  /** A thousand tickets of five entries are about 4 MB; as many may be on their way. */
   readonly ticketsMax?: number
   /** Retries are few; a ticket with more entries than this keeps its beginning and its newest one. */
   readonly entriesPerTicketMax?: number
+  /** Settled tickets that are kept in a second, of each of the two sorts. */
+  readonly keptPerSecondMax?: number
 }
 
 export class RecentTickets implements Subscriber {
   readonly name = 'recent'
   readonly #ticketsMax: number
   readonly #entriesPerTicketMax: number
-  /** Least recently heard of first: a Map keeps the order of insertion. */
-  readonly #stories = new Map<string, Entry[]>()
-  #newestId: string | undefined
+  /** Both in order of arrival here: a Map keeps the order of insertion. */
+  readonly #live = new Map<string, Entry[]>()
+  readonly #kept = new Map<string, Entry[]>()
+  readonly #ordinary: Allowance
+  readonly #others: Allowance
 
   constructor(options: RecentTicketsOptions = {}) {
     this.#ticketsMax = Math.max(1, options.ticketsMax ?? 1_000)
     this.#entriesPerTicketMax = Math.max(1, options.entriesPerTicketMax ?? 64)
+    const perSecondMax = options.keptPerSecondMax ?? 50
+    this.#ordinary = new Allowance(perSecondMax)
+    this.#others = new Allowance(perSecondMax)
   }
 
   take(entry: Entry): void {
     const ticketId = 'ticketId' in entry ? entry.ticketId : undefined
     if (ticketId === undefined) return
-    const story = this.#touch(ticketId)
+    const story = this.#live.get(ticketId) ?? this.#kept.get(ticketId) ?? this.#begin(ticketId)
     if (story.length < this.#entriesPerTicketMax) story.push(entry)
     else story[story.length - 1] = entry
+    if (entry.kind === 'settled') this.#settle(ticketId, story, entry)
   }
 
   /** Its entries, oldest first; undefined when it is unknown or forgotten. */
   storyOf(ticketId: string): readonly Entry[] | undefined {
-    return this.#stories.get(ticketId)
+    return this.#live.get(ticketId) ?? this.#kept.get(ticketId)
   }
 
-  /** Ids that still have a story, most recently heard of last. */
+  /** Ids that still have a story: the settled, then those on their way, each oldest first. */
   ticketIds(): string[] {
-    return [...this.#stories.keys()]
+    return [...this.#kept.keys(), ...this.#live.keys()]
   }
 
-  #touch(ticketId: string): Entry[] {
-    const stories = this.#stories
-    let story = stories.get(ticketId)
-    if (story !== undefined && this.#newestId === ticketId) return story
-    if (story !== undefined) stories.delete(ticketId)
-    else {
-      story = []
-      if (stories.size >= this.#ticketsMax) this.#forgetOldest()
-    }
-    stories.set(ticketId, story)
-    this.#newestId = ticketId
+  #begin(ticketId: string): Entry[] {
+    const story: Entry[] = []
+    insert(this.#live, ticketId, story, this.#ticketsMax)
     return story
   }
 
-  #forgetOldest(): void {
-    for (const oldest of this.#stories.keys()) {
-      this.#stories.delete(oldest)
-      return
+  #settle(ticketId: string, story: Entry[], settled: Settled): void {
+    if (!this.#live.delete(ticketId)) return
+    const allowance = isOrdinary(settled) ? this.#ordinary : this.#others
+    if (allowance.take(settled.at)) insert(this.#kept, ticketId, story, this.#ticketsMax)
+  }
+}
+
+/** It got what it asked for, at the first try. */
+function isOrdinary({ outcome, rung, attempts }: Settled): boolean {
+  return outcome === 'completed' && rung === 'full' && attempts === 1
+}
+
+function insert(stories: Map<string, Entry[]>, ticketId: string, story: Entry[], sizeMax: number): void {
+  if (stories.size >= sizeMax) stories.delete(stories.keys().next().value as string)
+  stories.set(ticketId, story)
+}
+
+/** So many in each second of the entries' own time. */
+class Allowance {
+  readonly #perSecondMax: number
+  #secondEndsAt = Number.NEGATIVE_INFINITY
+  #left = 0
+
+  constructor(perSecondMax: number) {
+    this.#perSecondMax = perSecondMax
+  }
+
+  take(at: number): boolean {
+    if (at >= this.#secondEndsAt) {
+      this.#secondEndsAt = at + US_PER_S
+      this.#left = this.#perSecondMax
     }
+    return this.#left-- > 0
   }
 }

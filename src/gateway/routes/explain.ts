@@ -20,7 +20,8 @@ export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => 
       const story = storyOf(ticketId)
       const isOwn = story?.some((entry) => 'tenantId' in entry && entry.tenantId === caller.tenant.id)
       if (story === undefined || isOwn !== true) {
-        const message = 'No such request is remembered. Only the last thousand are, and only for their own tenant.'
+        const message =
+          'No such request is remembered. Only the last thousand are, a hundred in a second at most, and only for their own tenant.'
         exchange.sendFault(invalidRequest(message, null, 'request_not_found', 404))
         return
       }

@@ -46,7 +46,10 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #isBlocked = false
   #usage: Usage | undefined
   #hasChoices = false
-  readonly #finishedChoices = new Set<number>()
+  /** Made with the first: an answer in one piece has but one, and none is looked for again. */
+  #finishedChoices: Set<number> | undefined
+  #forgetFirst: (() => void) | undefined
+  #forgetSecond: (() => void) | undefined
   #isSniffing = false
   #hasEnded = false
 
@@ -61,6 +64,13 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   cancel(): void {
     this.#end({ kind: 'cancelled' })
     this.#controller?.abort(new Error('cancelled'))
+  }
+
+  /** Somebody else's hold on this attempt, two at most: let go when it ends. */
+  forgetAtEnd(forget: () => void): void {
+    if (this.#hasEnded) forget()
+    else if (this.#forgetFirst === undefined) this.#forgetFirst = forget
+    else this.#forgetSecond = forget
   }
 
   /** Whether anything of the answer has come. */
@@ -85,9 +95,12 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200) return
     this.#status = status
-    this.#retryAfterS = retryAfterSeconds(headers, Date.now())
     const type = headers['content-type']
-    if (status >= 300) return
+    if (status >= 300) {
+      this.#retryAfterS = retryAfterSeconds(headers, Date.now())
+      return
+    }
+    if (type === 'application/json') return
     if (typeof type === 'string' && /^text\/event-stream\b/i.test(type)) this.#sse = new SseReader()
     // Some proxies lose the type; then the first byte tells a stream from a document.
     else this.#isSniffing = this.#call.request.isStreamed && !(typeof type === 'string' && /json/i.test(type))
@@ -115,7 +128,9 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       this.#closed('the engine closed the stream before the answer was whole')
       return
     }
-    const json = parsed(Buffer.concat(this.#parts).toString('utf8'))
+    const [first] = this.#parts
+    const whole = this.#parts.length === 1 && first !== undefined ? first : Buffer.concat(this.#parts)
+    const json = parsed(whole.toString('utf8'))
     if (this.#status >= 300) this.#refuse(this.#status, json)
     else this.#readWhole(json)
   }
@@ -127,13 +142,13 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   /** Some engines close without [DONE], or reset; finish reasons say that the answer is whole all the same. */
   #closed(because: string): void {
-    const isWhole = this.#finishedChoices.size === this.#call.request.choiceCount
+    const isWhole = (this.#finishedChoices?.size ?? 0) === this.#call.request.choiceCount
     this.#end(isWhole ? { kind: 'finished', usage: this.#usage } : { kind: 'lost', because })
   }
 
   #addClosingReason(): void {
     const finishReason = this.#format.closingReason?.()
-    if (finishReason === undefined || this.#finishedChoices.has(0)) return
+    if (finishReason === undefined || this.#finishedChoices?.has(0) === true) return
     void this.#relay({ choices: [{ index: 0, content: '', finishReason }], usage: undefined, error: undefined }, 0)
   }
 
@@ -223,7 +238,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     if (result !== undefined) this.#hasChoices = true
     for (const choice of choices) {
       this.#hasChoices = true
-      if (choice.finishReason !== null) this.#finishedChoices.add(choice.index)
+      if (choice.finishReason !== null) this.#noteFinished(choice.index)
       if (choice.content || choice.extra !== undefined) tokens++
       if (choice.content || choice.extra !== undefined || choice.finishReason !== null) isEmpty = false
     }
@@ -235,6 +250,11 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       this.#fail(error)
       return undefined
     }
+  }
+
+  #noteFinished(index: number): void {
+    this.#finishedChoices ??= new Set()
+    this.#finishedChoices.add(index)
   }
 
   /** A choice that nobody asked for has no place in the answer; its index would only make us count. */
@@ -261,6 +281,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#hasEnded = true
     this.#parts = []
     this.#held = []
+    this.#forgetFirst?.()
+    this.#forgetSecond?.()
     this.#resolve(ending)
   }
 }

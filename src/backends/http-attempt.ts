@@ -21,16 +21,11 @@ const SILENT = 'no token came in half of the time that it had'
 export function runAttempt({ call, format, clock, dispatch }: Attempt): Promise<Ending> {
   const { cancellation } = call
   return new Promise((resolve, reject) => {
-    const undo: Array<() => void> = []
-    const ended = (ending: Ending): void => {
-      for (const forget of undo) forget()
-      resolve(ending)
-    }
-    const reader = new AnswerReader(call, format, ended, reject)
-    undo.push(cancellation.onCancel(() => reader.cancel()))
+    const reader = new AnswerReader(call, format, resolve, reject)
+    reader.forgetAtEnd(cancellation.onCancel(() => reader.cancel()))
     if (cancellation.isCancelled) return
     if (clock !== undefined && call.firstTokenBy !== undefined) {
-      undo.push(clock.at(call.firstTokenBy, () => reader.hasBegun || reader.giveUp(SILENT)))
+      reader.forgetAtEnd(clock.at(call.firstTokenBy, () => reader.hasBegun || reader.giveUp(SILENT)))
     }
     dispatch(reader)
   })

@@ -6,6 +6,7 @@ import type { RequestKind } from '../domain/request.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
 import { embeddingBody, readEmbeddings, readUpstream, type UpstreamStyle, upstreamBody } from '../wire/upstream.ts'
+import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
 import { HTTP_UPSTREAM_DEFAULTS, HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
@@ -36,6 +37,8 @@ export class HttpOpenAiBackend implements Backend {
   readonly #upstream: HttpUpstream
   readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock'>
   readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors'>, string>>
+  readonly #redact = (text: string): string => this.#upstream.redact(text)
+  readonly #format: AnswerFormat = { read: readUpstream, redact: this.#redact }
 
   constructor(options: HttpOpenAiOptions) {
     this.#upstream = new HttpUpstream(options)
@@ -64,10 +67,13 @@ export class HttpOpenAiBackend implements Backend {
     const body = isEmbedding ? embeddingBody(request, model) : upstreamBody(request, plan, model, style)
     const headers = upstream.headers('x-request-id', lease.ticketId)
     const options = { path: this.#paths[kind], method: 'POST', headers, body } as Dispatcher.DispatchOptions
-    const inputCount = isEmbedding ? inputsOf(request.text?.body as EmbeddingBody).length : 0
-    const read = isEmbedding ? (json: unknown) => readEmbeddings(json, inputCount) : readUpstream
-    const format = { read, redact: (text: string) => upstream.redact(text) }
+    const format = isEmbedding ? this.#embeddingFormat(request.text?.body as EmbeddingBody) : this.#format
     return runAttempt({ call, format, clock, dispatch: (reader) => upstream.pool.dispatch(options, reader) })
+  }
+
+  #embeddingFormat(body: EmbeddingBody): AnswerFormat {
+    const inputCount = inputsOf(body).length
+    return { read: (json) => readEmbeddings(json, inputCount), redact: this.#redact }
   }
 
   probe(_replica: Replica): Promise<ReplicaReport> {

@@ -53,6 +53,15 @@ export class SumTree {
     return this.#count
   }
 
+  /** One of the totals alone: asked for with every request, and no object has to be made for it. */
+  get firstTotal(): number {
+    return this.#nodes[this.#root * STRIDE + FIRST_SUM] as number
+  }
+
+  get secondTotal(): number {
+    return this.#nodes[this.#root * STRIDE + SECOND_SUM] as number
+  }
+
   get total(): Sums {
     const at = this.#root * STRIDE
     return {

@@ -21,8 +21,14 @@ const TOKEN_LENGTH_MAX = 512
 
 export function authenticate(directory: KeyDirectory, authorization: string | undefined): Caller | undefined {
   if (authorization === undefined || authorization.length > TOKEN_LENGTH_MAX) return undefined
-  const token = /^bearer +(\S+) *$/i.exec(authorization)?.[1]
+  const token = tokenOf(authorization)
   return token === undefined ? undefined : directory.byHash(digestOf(token))
+}
+
+/** As nearly everybody sends it, or as HTTP allows it. */
+function tokenOf(authorization: string): string | undefined {
+  if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return authorization.slice(7)
+  return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
 }
 
 export function digestOf(token: string): string {

@@ -24,20 +24,28 @@ export function collectBody(
     const message = `The request body is over the limit of ${bytesMax} bytes.`
     return { kind: 'fault', fault: invalidRequest(message, null, 'request_too_large', 413) }
   }
-  if (Number(req.headers['content-length'] ?? 0) > bytesMax) return Promise.resolve(tooLarge())
+  const declaredSize = Number(req.headers['content-length'] ?? Number.NaN)
+  if (declaredSize > bytesMax) return Promise.resolve(tooLarge())
   return new Promise((resolve) => {
     const parts: Buffer[] = []
     let size = 0
     req.on('data', (part: Buffer) => {
       size += part.length
-      if (size > bytesMax) resolve(tooLarge())
-      else parts.push(part)
+      if (size > bytesMax) {
+        resolve(tooLarge())
+        return
+      }
+      parts.push(part)
+      // The parser lets no more through than was declared: nothing is gained by waiting for the end to be announced.
+      if (size === declaredSize) resolve(whole(parts))
     })
-    req.on('end', () =>
-      resolve({ kind: 'ok', bytes: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts) }),
-    )
+    if (!(declaredSize > 0)) req.on('end', () => resolve(whole(parts)))
     req.on('close', () => resolve({ kind: 'gone' }))
   })
+}
+
+function whole(parts: readonly Buffer[]): CollectedBody {
+  return { kind: 'ok', bytes: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts) }
 }
 
 function unsupported(
@@ -49,6 +57,7 @@ function unsupported(
     const message = `Content-Encoding '${encoding}' is not supported; send the body as it is.`
     return invalidRequest(message, null, 'unsupported_content_encoding', 415)
   }
+  if (contentType === wantedType) return undefined
   const type = contentType?.split(';', 1)[0]?.trim().toLowerCase()
   if (type === wantedType || (wantedType === 'application/json' && type?.endsWith('+json'))) return undefined
   const message = `Content-Type '${type ?? 'none'}' is not supported; send ${wantedType}.`

@@ -30,17 +30,12 @@ export class Exchange {
 
   send(status: number, contentType: string, body: string, headers: readonly string[] = []): void {
     if (!this.isOpen) return
-    const length = String(Buffer.byteLength(body))
-    this.res.writeHead(status, [
-      'content-type',
-      contentType,
-      'content-length',
-      length,
-      'x-request-id',
-      this.id,
-      ...headers,
-    ])
-    this.res.end(body)
+    const length = Buffer.byteLength(body)
+    const head = ['content-type', contentType, 'content-length', String(length), 'x-request-id', this.id]
+    for (const part of headers) head.push(part)
+    this.res.writeHead(status, head)
+    // Plain ASCII is the same in both, and Node puts it out with the headers in one piece, without looking at it.
+    this.res.end(body, length === body.length ? 'latin1' : 'utf8')
   }
 
   sendFault(fault: WireFault, more: readonly string[] = []): void {

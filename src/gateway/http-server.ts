@@ -83,13 +83,21 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   return server
 }
 
+interface Found {
+  readonly route: Route
+  readonly rest: string
+}
+
 class RouteTable {
-  readonly #exact = new Map<string, Route>()
+  /** By method, then by path: no key has to be put together for each request. */
+  readonly #exact = new Map<string, Map<string, Found>>(METHODS.map((method) => [method, new Map()]))
   readonly #under: ReadonlyArray<{ prefix: string; route: Route }>
 
   constructor(routes: readonly Route[], basePath: string) {
     const isUnder = (route: Route): boolean => route.path.endsWith('/*')
-    for (const route of routes) if (!isUnder(route)) this.#exact.set(`${route.method} ${basePath}${route.path}`, route)
+    for (const route of routes) {
+      if (!isUnder(route)) this.#exact.get(route.method)?.set(basePath + route.path, { route, rest: '' })
+    }
     this.#under = routes.filter(isUnder).map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
   }
 
@@ -98,9 +106,9 @@ class RouteTable {
     return METHODS.filter((method) => this.find(method, path) !== undefined)
   }
 
-  find(method: string, path: string): { route: Route; rest: string } | undefined {
-    const route = this.#exact.get(`${method} ${path}`)
-    if (route !== undefined) return { route, rest: '' }
+  find(method: string, path: string): Found | undefined {
+    const found = this.#exact.get(method)?.get(path)
+    if (found !== undefined) return found
     for (const { prefix, route } of this.#under) {
       if (route.method === method && path.startsWith(prefix)) return { route, rest: decode(path.slice(prefix.length)) }
     }

@@ -166,14 +166,20 @@ export class JsonSink implements Sink {
   finish(usage: Usage): void {
     const { exchange, identity, askedModel, rateLimits, headersOf = spillwayHeaders } = this.#options
     const head = this.#head ?? { model: askedModel, rung: 'full' }
-    const ours = {
+    const body = this.#answer.encode({ ...identity, model: askedModel }, usage, this.#ours(head))
+    const headers = rateLimits()
+    for (const part of headersOf(head)) headers.push(part)
+    exchange.sendJson(200, body, headers)
+    cutOffUnread(this.#options)
+  }
+
+  /** What we add to a lesser or an enriched answer; most answers are neither. */
+  #ours(head: AnswerHead): Readonly<Record<string, unknown>> | undefined {
+    if (head.rung === 'full' && head.retrieved === undefined) return undefined
+    return {
       ...(head.rung !== 'full' && { rung: head.rung, served_model: head.model }),
       ...(head.retrieved !== undefined && { retrieval: wireRetrieved(head.retrieved, this.#options.listsPassages) }),
     }
-    const more = Object.keys(ours).length === 0 ? {} : { spillway: ours }
-    const body = this.#answer.encode({ ...identity, model: askedModel }, usage, more)
-    exchange.sendJson(200, body, [...rateLimits(), ...headersOf(head)])
-    cutOffUnread(this.#options)
   }
 
   fail(refusal: Refusal): void {

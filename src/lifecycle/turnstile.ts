@@ -73,8 +73,7 @@ export class Turnstile {
   /** Joins its lane, or says why it may not. */
   join(ticket: Ticket, offer: Offer): NoPlace | undefined {
     ticket.offer = offer
-    const now = this.#clock.now()
-    return this.#enter(ticket, offer, () => this.#dispatcher.offer(now, offer))
+    return this.#enter(ticket, offer, false)
   }
 
   /** Once more, at the head of its lane, elsewhere if there is an elsewhere. */
@@ -86,8 +85,7 @@ export class Turnstile {
       ...(ticket.replicaId === undefined ? {} : { avoidReplicaId: ticket.replicaId }),
     }
     ticket.phase = 'waiting'
-    const now = this.#clock.now()
-    return this.#enter(ticket, offer, () => this.#dispatcher.offerAgain(now, offer))
+    return this.#enter(ticket, offer, true)
   }
 
   /** What it waited for is there: it may have its turn, with what it is now known to need. */
@@ -127,16 +125,17 @@ export class Turnstile {
   begin(ticket: Ticket, lease: Lease): void {
     const { poolId } = lease.replica
     const { plan, grantedAt } = ticket
+    const now = this.#clock.now()
     if (plan !== undefined && grantedAt !== undefined) {
       const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
-      this.#waitOf(poolId)?.begun(this.#clock.now(), {
+      this.#waitOf(poolId)?.begun(now, {
         grantedAt,
         cost: meanCostOf(plan.estimate),
         shareUs: plan.estimate.shareUs,
         replicaCount,
       })
     }
-    this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
+    this.#apply(this.#dispatcher.begin(now, lease.id))
   }
 
   /** Output so far, told when it is more than was predicted: fairness charges as it comes. */
@@ -182,7 +181,7 @@ export class Turnstile {
     this.#apply(this.#dispatcher.report(this.#clock.now(), replicaId, gauges))
   }
 
-  #enter(ticket: Ticket, offer: Offer, ask: () => Offered): NoPlace | undefined {
+  #enter(ticket: Ticket, offer: Offer, isAgain: boolean): NoPlace | undefined {
     const { request } = ticket
     const backlog = {
       share: shareOf(request),
@@ -190,15 +189,16 @@ export class Turnstile {
       cost: meanCostOf(offer.estimate),
       shareUs: offer.estimate.shareUs,
     }
-    const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: () => {} }
+    const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: nothing }
     this.#places.set(ticket.id, place)
     // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.
     if (ticket.cancellation.because !== undefined) {
       place.turn = { kind: 'cancelled', because: ticket.cancellation.because }
       return undefined
     }
-    this.#waitOf(offer.poolId)?.join(this.#clock.now(), backlog)
-    const offered = ask()
+    const now = this.#clock.now()
+    this.#waitOf(offer.poolId)?.join(now, backlog)
+    const offered: Offered = isAgain ? this.#dispatcher.offerAgain(now, offer) : this.#dispatcher.offer(now, offer)
     this.#apply(offered.effects)
     if (offered.kind === 'refused') {
       this.#waitOf(offer.poolId)?.withdrawn(backlog)
@@ -226,7 +226,8 @@ export class Turnstile {
   }
 
   #apply(effects: readonly Effect[]): void {
-    for (const effect of effects) {
+    for (let i = 0; i < effects.length; i++) {
+      const effect = effects[i] as Effect
       const place = this.#places.get(effect.ticketId)
       assert(place !== undefined && place.turn === undefined, 'the dispatcher speaks only of tickets that wait')
       const wait = this.#waitOf(place.poolId)
@@ -256,5 +257,7 @@ export class Turnstile {
     this.#apply(this.#dispatcher.onWakeup(this.#clock.now()))
   }
 }
+
+const nothing = (): void => {}
 
 const NOTHING_SERVED: Measured = { cost: 0, ending: 'cancelled', firstTokenUs: undefined }

@@ -76,7 +76,7 @@ describe('a whole answer', () => {
         const deltas = spoken.map(([index, content]) => says(index, content))
         const whole = new WholeAnswer()
         for (const delta of deltas) whole.add([delta])
-        const answer = JSON.parse(whole.encode(identity, usage, {})) as {
+        const answer = JSON.parse(whole.encode(identity, usage)) as {
           choices: Array<{ index: number; message: { content: string } }>
         }
         checked('chat', answer)
@@ -93,9 +93,7 @@ describe('a whole answer', () => {
     const whole = new WholeAnswer()
     whole.add([says(0, 'x', 'stop')])
     const completion = { ...identity, kind: 'completion' as const }
-    expect(
-      checked('completion', JSON.parse(whole.encode(completion, usage, { spillway: { rung: 'cap' } }))),
-    ).toMatchObject({
+    expect(checked('completion', JSON.parse(whole.encode(completion, usage, { rung: 'cap' })))).toMatchObject({
       usage: { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13, prompt_tokens_details: { cached_tokens: 4 } },
       spillway: { rung: 'cap' },
     })

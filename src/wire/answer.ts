@@ -80,56 +80,60 @@ function completionChoice(choice: ChoiceDelta): string {
   return `{"text":${JSON.stringify(choice.content ?? '')},"index":${choice.index},"logprobs":${logprobs},"finish_reason":${JSON.stringify(choice.finishReason)}}`
 }
 
-/** Collects an answer that is sent as one JSON document. */
+interface WholeChoice {
+  content: string | null
+  finishReason: string | null
+  extra: Record<string, unknown> | undefined
+  logprobs: unknown
+}
+
+/** Collects an answer that is sent as one JSON document. Put together by hand, as the chunks of a stream are. */
 export class WholeAnswer {
-  readonly #choices: Array<{
-    content: string | null
-    finishReason: string | null
-    extra: Record<string, unknown>
-    logprobs: unknown
-  }> = []
+  readonly #choices: Array<WholeChoice | undefined> = []
 
   add(choices: readonly ChoiceDelta[]): void {
-    for (const choice of choices) {
-      this.#choices[choice.index] ??= { content: null, finishReason: null, extra: {}, logprobs: null }
-      const whole = this.#choices[choice.index]!
-      if (choice.content !== null) whole.content = (whole.content ?? '') + choice.content
-      if (choice.finishReason !== null) whole.finishReason = choice.finishReason
-      if (choice.extra !== undefined) Object.assign(whole.extra, choice.extra)
-      if (choice.logprobs !== undefined) whole.logprobs = choice.logprobs
+    for (const { index, content, finishReason, extra, logprobs } of choices) {
+      let whole = this.#choices[index]
+      if (whole === undefined) {
+        whole = { content: null, finishReason: null, extra: undefined, logprobs: null }
+        this.#choices[index] = whole
+      }
+      if (content !== null) whole.content = whole.content === null ? content : whole.content + content
+      if (finishReason !== null) whole.finishReason = finishReason
+      if (extra !== undefined) whole.extra = { ...whole.extra, ...extra }
+      if (logprobs !== undefined) whole.logprobs = logprobs
     }
   }
 
-  encode(identity: AnswerIdentity, usage: Usage, more: Readonly<Record<string, unknown>>): string {
+  /** `ours` is what we have to say beside the answer. */
+  encode(identity: AnswerIdentity, usage: Usage, ours?: Readonly<Record<string, unknown>>): string {
     const isChat = identity.kind === 'chat'
-    // An engine may have left one out: what is missing is left out here too, not null.
-    const choices = this.#choices.flatMap((choice, index) =>
-      isChat
-        ? {
-            index,
-            message: { role: 'assistant', content: choice.content, refusal: null, ...choice.extra },
-            logprobs: choice.logprobs,
-            finish_reason: choice.finishReason ?? 'stop',
-          }
-        : {
-            text: choice.content ?? '',
-            index,
-            logprobs: choice.logprobs,
-            finish_reason: choice.finishReason ?? 'stop',
-          },
+    let choices = ''
+    for (let index = 0; index < this.#choices.length; index++) {
+      const choice = this.#choices[index]
+      // An engine may have left one out: what is missing is left out here too, not null.
+      if (choice === undefined) continue
+      if (choices !== '') choices += ','
+      choices += isChat ? `{"index":${index},"message":${messageOf(choice)}` : textOf(choice, index)
+      const logprobs = choice.logprobs === null ? 'null' : JSON.stringify(choice.logprobs)
+      choices += `,"logprobs":${logprobs},"finish_reason":${JSON.stringify(choice.finishReason ?? 'stop')}}`
+    }
+    const object = isChat ? 'chat.completion' : 'text_completion'
+    return (
+      `{"id":${JSON.stringify(identity.id)},"object":"${object}","created":${identity.createdAtS},` +
+      `"model":${JSON.stringify(identity.model)},"system_fingerprint":"${FINGERPRINT}","choices":[${choices}],` +
+      `"usage":${JSON.stringify(wireUsage(usage))}${ours === undefined ? '' : `,"spillway":${JSON.stringify(ours)}`}}`
     )
-    return JSON.stringify({
-      id: identity.id,
-      object: isChat ? 'chat.completion' : 'text_completion',
-      created: identity.createdAtS,
-      model: identity.model,
-      system_fingerprint: FINGERPRINT,
-      choices,
-      usage: wireUsage(usage),
-      ...more,
-    })
   }
 }
+
+function messageOf({ content, extra }: WholeChoice): string {
+  if (extra !== undefined) return JSON.stringify({ role: 'assistant', content, refusal: null, ...extra })
+  return `{"role":"assistant","content":${JSON.stringify(content)},"refusal":null}`
+}
+
+const textOf = ({ content }: WholeChoice, index: number): string =>
+  `{"text":${JSON.stringify(content ?? '')},"index":${index}`
 
 export function wireUsage(usage: Usage): Record<string, unknown> {
   return {

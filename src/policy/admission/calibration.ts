@@ -109,6 +109,7 @@ export interface CellView extends CoverageView {
 export class Calibration {
   readonly #options: CalibrationOptions
   readonly #cells = new Map<string, Cell>()
+  readonly #names = new CellNames()
   #observed = 0
   #late = 0
 
@@ -120,7 +121,7 @@ export class Calibration {
   }
 
   termsFor(cell: CalibrationCell): { readonly ttft: Calibrated; readonly finish: Calibrated } {
-    const parent = this.#cells.get(classNameOf(cell))
+    const parent = this.#cells.get(this.#names.ofClass(cell))
     return {
       ttft: parent?.ttft.terms() ?? this.#unknown(),
       finish: parent?.finish.terms() ?? this.#unknown(),
@@ -132,7 +133,7 @@ export class Calibration {
     const terms = this.termsFor(seen)
     const { predicted, patience, ttftUs } = seen
     const promise = { predictedUs: predicted.ttftUs, patienceUs: patience.ttftUs, actualUs: ttftUs }
-    for (const name of [sizedName(seen), classNameOf(seen)]) {
+    for (const name of [this.#names.ofSize(seen), this.#names.ofClass(seen)]) {
       this.#cellOf(now, name, seen.poolId).ttft.observe(promise, terms.ttft)
     }
   }
@@ -147,7 +148,7 @@ export class Calibration {
     if (isLate) this.#late++
     const terms = this.termsFor(seen)
     const promise = { predictedUs: predicted.finishUs, patienceUs: patience.finishUs, actualUs: actual.finishUs }
-    for (const name of [sizedName(seen), classNameOf(seen)]) {
+    for (const name of [this.#names.ofSize(seen), this.#names.ofClass(seen)]) {
       const cell = this.#cellOf(now, name, seen.poolId)
       cell.observed++
       if (isLate) cell.late++
@@ -260,10 +261,32 @@ function coverageOf(observed: number, late: number): CoverageView {
   return { observed, falseAdmits: late, coverage: observed === 0 ? undefined : 1 - late / observed }
 }
 
-const classNameOf = (cell: CalibrationCell): string => `${cell.poolId}/${cell.sloName}`
+/**
+ * What cells are called. Names are asked for five times with every request, mostly of the same pool and class as the
+ * last: those are kept, because a text that was just put together must be read whole before a map can look it up.
+ */
+class CellNames {
+  #poolId = ''
+  #sloName = ''
+  #class = '/'
+  readonly #sizes: Array<string | undefined> = []
 
-function sizedName(cell: CalibrationCell): string {
-  let size = 0
-  while (size < SIZE_BOUNDS.length && cell.promptTokens > (SIZE_BOUNDS[size] as number)) size++
-  return `${classNameOf(cell)}/${SIZE_BOUNDS[size] ?? 'longer'}`
+  ofClass({ poolId, sloName }: CalibrationCell): string {
+    if (poolId !== this.#poolId || sloName !== this.#sloName) {
+      this.#poolId = poolId
+      this.#sloName = sloName
+      this.#class = `${poolId}/${sloName}`
+      this.#sizes.length = 0
+    }
+    return this.#class
+  }
+
+  ofSize(cell: CalibrationCell): string {
+    const className = this.ofClass(cell)
+    let size = 0
+    while (size < SIZE_BOUNDS.length && cell.promptTokens > (SIZE_BOUNDS[size] as number)) size++
+    const name = this.#sizes[size] ?? `${className}/${SIZE_BOUNDS[size] ?? 'longer'}`
+    this.#sizes[size] = name
+    return name
+  }
 }

@@ -73,14 +73,16 @@ export function latenessOf(
   patience: Patience,
   calibrated: { readonly ttft: Calibrated; readonly finish: Calibrated },
 ): Lateness {
-  const { waitUs } = prediction
-  const ttft = judge('ttft', { waitUs, rawUs: prediction.ttftUs, patienceUs: patience.ttftUs }, calibrated.ttft)
-  const finish = judge(
-    'deadline',
-    { waitUs, rawUs: prediction.finishUs, patienceUs: patience.finishUs },
-    calibrated.finish,
-  )
-  return ttft.lateUs > finish.lateUs ? ttft : finish
+  const { waitUs, ttftUs, finishUs } = prediction
+  const isTtftWorse =
+    lateBy(ttftUs, patience.ttftUs, calibrated.ttft) > lateBy(finishUs, patience.finishUs, calibrated.finish)
+  return isTtftWorse
+    ? judge('ttft', { waitUs, rawUs: ttftUs, patienceUs: patience.ttftUs }, calibrated.ttft)
+    : judge('deadline', { waitUs, rawUs: finishUs, patienceUs: patience.finishUs }, calibrated.finish)
+}
+
+function lateBy(rawUs: number, patienceUs: number, { biasRatio, marginRatio }: Calibrated): number {
+  return Math.ceil(rawUs * biasRatio - patienceUs * (1 - marginRatio))
 }
 
 /** A request that leaves itself no time to wait says nothing about load: it counts as if it had left a quarter. */
@@ -96,7 +98,7 @@ function judge(
   const serviceUs = (rawUs - waitUs) * biasRatio
   return {
     promise,
-    lateUs: Math.ceil(predictedUs - affordableUs),
+    lateUs: lateBy(rawUs, patienceUs, { biasRatio, marginRatio }),
     predictedUs,
     affordableUs,
     waitUs: waitUs * biasRatio,
@@ -104,11 +106,8 @@ function judge(
   }
 }
 
-export const UNCALIBRATED: Calibrated = { biasRatio: 1, marginRatio: 0 }
-export const NO_CALIBRATION = { ttft: UNCALIBRATED, finish: UNCALIBRATED }
-
 /** Would it be in time with an engine all to itself? If not, no waiting and no retrying will help. */
 export function isFeasibleAlone(plan: Plan, request: Request, speedAlone: EngineSpeed, patience: Patience): boolean {
-  const alone = predict(plan, request.choiceCount, speedAlone, 0)
-  return latenessOf(alone, patience, NO_CALIBRATION).lateUs <= 0
+  const { ttftUs, finishUs } = predict(plan, request.choiceCount, speedAlone, 0)
+  return ttftUs <= patience.ttftUs && finishUs <= patience.finishUs
 }

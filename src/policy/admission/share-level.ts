@@ -62,7 +62,7 @@ export class ShareLevel<M extends Member> {
 
   /** Weighted tokens that wait, over all members. */
   get backlog(): number {
-    return this.#tree.total.first
+    return this.#tree.firstTotal
   }
 
   get memberCount(): number {
@@ -91,7 +91,6 @@ export class ShareLevel<M extends Member> {
 
   join(now: Instant, id: string, ticket: { readonly cost: number; readonly weight: number }): void {
     assert(ticket.weight > 0, 'a weight is above zero')
-    this.#sweep(now)
     const member = this.getOrMake(now, id)
     if (member.backlog === 0) this.#activeCount++
     this.#activeWeight += member.backlog === 0 ? ticket.weight : ticket.weight - member.weight
@@ -99,6 +98,8 @@ export class ShareLevel<M extends Member> {
     member.weight = ticket.weight
     member.flowedAt = now
     this.#put(member)
+    // Where all have something waiting there is nobody to forget.
+    if (this.#members.size > this.#activeCount) this.#sweep(now)
   }
 
   /** A ticket left its lane; when it got its turn, `grantedAt` says when, and it counts as flow. */
@@ -130,7 +131,7 @@ export class ShareLevel<M extends Member> {
     const { x, xBefore } = served
     const upTo = this.#tree.sumUpTo(x)
     const light = this.#tree.sumUpTo(xBefore)
-    let waiting = upTo.first + x * (this.#tree.total.second - upTo.second)
+    let waiting = upTo.first + x * (this.#tree.secondTotal - upTo.second)
     let flow = light.third
     let inflowMax = xBefore * light.second - light.first
     // The sums count the member like the others; its own part is the caller's to add.

@@ -50,6 +50,8 @@ export interface RateLimitView {
 
 export class Budgets {
   readonly #scopes = new Map<string, ScopeBudget>()
+  /** The same by the scope itself, which callers keep: asked six times for every request. */
+  readonly #known = new WeakMap<Scope, ScopeBudget>()
   #hand: MapIterator<[string, ScopeBudget]> = this.#scopes.entries()
 
   get scopeCount(): number {
@@ -70,10 +72,11 @@ export class Budgets {
 
   /** Call only right after `refusalFor` said yes, in the same instant. */
   reserve(now: Instant, scopes: readonly Scope[], tokens: number): Reservation {
-    const holds = scopes.map((scope) => {
+    const holds: { budget: ScopeBudget; quotaHolds: readonly QuotaHold[] }[] = []
+    for (const scope of scopes) {
       const budget = this.#budgetOf(now, scope)
-      return { budget, quotaHolds: budget.take(now, tokens) }
-    })
+      holds.push({ budget, quotaHolds: budget.take(now, tokens) })
+    }
     return { at: now, tokens, holds, isOpen: true }
   }
 
@@ -99,9 +102,9 @@ export class Budgets {
     let requests: BucketView | undefined
     let tokens: BucketView | undefined
     for (const scope of scopes) {
-      const view = this.#budgetOf(now, scope).view(now)
-      requests = tighter(requests, view.requests)
-      tokens = tighter(tokens, view.tokens)
+      const budget = this.#budgetOf(now, scope)
+      requests = tighter(requests, budget.requestsView(now))
+      tokens = tighter(tokens, budget.tokensView(now))
     }
     return { requests, tokens }
   }
@@ -115,6 +118,17 @@ export class Budgets {
   }
 
   #budgetOf(now: Instant, scope: Scope): ScopeBudget {
+    const known = this.#known.get(scope)
+    if (known !== undefined && !known.isForgotten) {
+      known.adopt(now, scope)
+      return known
+    }
+    const budget = this.#budgetByName(now, scope)
+    this.#known.set(scope, budget)
+    return budget
+  }
+
+  #budgetByName(now: Instant, scope: Scope): ScopeBudget {
     const name = `${scope.noun}:${scope.id}`
     let budget = this.#scopes.get(name)
     if (budget === undefined) {
@@ -135,7 +149,9 @@ export class Budgets {
         return
       }
       const [name, budget] = next.value
-      if (budget.isIdle(now)) this.#scopes.delete(name)
+      if (!budget.isIdle(now)) continue
+      budget.isForgotten = true
+      this.#scopes.delete(name)
     }
   }
 }

@@ -41,7 +41,11 @@ const HOLD_US_PRIOR = 1_000_000
 /** Memory of how long requests hold their place: a minute, as budgets are per minute. */
 const HOLD_MEMORY_US = 60_000_000
 
+const NO_HOLDS: readonly QuotaHold[] = Object.freeze([])
+
 export class ScopeBudget {
+  /** Idle, and dropped for that: whoever still knows it must ask for a new one. */
+  isForgotten = false
   #allowance: Allowance
   #quotaLimits: readonly QuotaLimit[]
   #requests: TokenBucket | undefined
@@ -100,7 +104,7 @@ export class ScopeBudget {
     this.#requests?.take(now, 1)
     this.#tokens?.take(now, tokens)
     this.#inFlight++
-    return this.#quotas.map((quota) => quota.take(now, tokens))
+    return this.#quotas.length === 0 ? NO_HOLDS : this.#quotas.map((quota) => quota.take(now, tokens))
   }
 
   settle(
@@ -131,10 +135,18 @@ export class ScopeBudget {
     )
   }
 
+  requestsView(now: Instant): BucketView | undefined {
+    return this.#requests?.view(now)
+  }
+
+  tokensView(now: Instant): BucketView | undefined {
+    return this.#tokens?.view(now)
+  }
+
   view(now: Instant): ScopeView {
     return {
-      requests: this.#requests?.view(now),
-      tokens: this.#tokens?.view(now),
+      requests: this.requestsView(now),
+      tokens: this.tokensView(now),
       inFlight: this.#inFlight,
       quotas: this.#quotas.map((quota) => quota.view(now)),
     }

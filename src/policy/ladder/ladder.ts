@@ -91,7 +91,8 @@ export class Ladder {
   }
 
   depthOf(tenant: Tenant, poolId: string): number {
-    if (tenant.contract === 'reject') return 0
+    // On an ordinary day nobody is remembered, and nobody's name has to be put together.
+    if (tenant.contract === 'reject' || this.#dwellings.size === 0) return 0
     return this.#dwellings.get(nameOf(tenant.id, poolId))?.depth ?? 0
   }
 
@@ -163,6 +164,7 @@ export class Ladder {
   }
 
   #dwellingOf(now: Instant, sample: PressureSample): Dwelling | undefined {
+    if (this.#dwellings.size === 0 && sample.pressure < this.#options.rememberFrom) return undefined
     const name = nameOf(sample.tenant.id, sample.poolId)
     const known = this.#dwellings.get(name)
     if (known !== undefined || sample.pressure < this.#options.rememberFrom) return known

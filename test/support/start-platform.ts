@@ -71,7 +71,11 @@ export async function startPlatform(tree: Tree = testTree()): Promise<TestPlatfo
   return {
     ...served,
     baseURL: `${root}/v1`,
-    entries,
+    /** Until now: the journal delivers a little later by itself. */
+    get entries() {
+      served.journal.drain()
+      return entries
+    },
     get printed() {
       return printed.join('\n')
     },

@@ -6,6 +6,7 @@ import { buildConfig } from '../../src/config/load.ts'
 import type { Corpus } from '../../src/domain/corpus.ts'
 import type { DocumentDraft } from '../../src/lifecycle/retrieval-ports.ts'
 import { type LiveRetrieval, makeLiveRetrieval } from '../../src/main/live-retrieval.ts'
+import { makeLiveStore } from '../../src/main/live-store.ts'
 
 export const TENANT = 'bench'
 
@@ -59,13 +60,22 @@ export function paragraphs(path: string, count: number): DocumentDraft[] {
 export async function openRetrieval(dataPath: string, settings: Record<string, unknown> = {}): Promise<LiveRetrieval> {
   const tree = { tenants: [{ id: TENANT }], retrieval: { dataPath, ...settings } }
   const config = buildConfig({ path: 'bench.yaml', tree, lineOf: () => undefined }, {})
+  const clock = new LiveClock()
+  const store = await makeLiveStore(config, clock)
   const retrieval = await makeLiveRetrieval(config, {
-    clock: new LiveClock(),
+    clock,
+    store,
     journal: { record: () => {} },
     complain: (problem) => console.error(problem),
   })
   await retrieval.warmUp()
-  return retrieval
+  return {
+    ...retrieval,
+    async close() {
+      await retrieval.close()
+      await store.close()
+    },
+  }
 }
 
 /** Puts the documents in (those that are there already cost nothing) and waits until all are indexed. */

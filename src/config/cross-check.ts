@@ -5,9 +5,14 @@ import type { ModelConfig, PoolConfig, Settings } from './schema.ts'
 import { VERSION_DEFAULT } from './schema-rollout.ts'
 
 /** What no single value shows: names that point nowhere, names used twice, settings that exclude each other. */
-export function crossCheck(settings: Settings): Problem[] {
+export interface CrossCheckOptions {
+  /** A model without a pool is fine: its pool comes later. */
+  readonly isServedLater?: boolean
+}
+
+export function crossCheck(settings: Settings, { isServedLater = false }: CrossCheckOptions = {}): Problem[] {
   return [
-    ...checkModels(settings),
+    ...checkModels(settings, isServedLater),
     ...checkReleases(settings),
     ...checkPools(settings),
     ...checkTenants(settings),
@@ -21,7 +26,7 @@ function checkRetrieval({ retrieval }: Settings): Problem[] {
   return [{ path: ['retrieval', 'apiKey'], text }]
 }
 
-function checkModels({ models, pools }: Settings): Problem[] {
+function checkModels({ models, pools }: Settings, isServedLater: boolean): Problem[] {
   const names = models.map((model) => model.name)
   const problems = models.flatMap((model, i): Problem[] => {
     const found: Problem[] = []
@@ -30,7 +35,7 @@ function checkModels({ models, pools }: Settings): Problem[] {
     if (leadsBack(model.name, models)) {
       found.push({ path: ['models', i, 'fallback'], text: 'leads back to the model itself. Point it at a smaller one' })
     }
-    if (!pools.some((pool) => pool.model === model.name)) {
+    if (!isServedLater && !pools.some((pool) => pool.model === model.name)) {
       found.push({
         path: ['models', i],
         text: `is "${model.name}", which no pool serves. Add a pool for it, or remove it`,

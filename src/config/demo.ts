@@ -11,6 +11,11 @@ export const DEMO_KEYS: readonly { readonly tenantId: string; readonly secret: s
   { tenantId: 'initech', secret: 'sk-demo-initech' },
 ]
 
+/** The same for the admin API: no secret, so it opens nothing but loopback. */
+export const DEMO_ADMIN_KEY = 'sk-demo-admin'
+
+export const demoAdmin = () => ({ keys: [{ id: 'demo-admin', hash: hashKey(DEMO_ADMIN_KEY) }] })
+
 /** Three promises to choose from; a file's `slos` replace them. */
 export const defaultSlos = () => [
   { name: 'fast', ttftMs: 1_000, interTokenMs: 50, totalMs: 30_000 },

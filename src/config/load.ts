@@ -1,7 +1,7 @@
 import { Value } from 'typebox/value'
 import { ConfigError } from './config-error.ts'
 import { crossCheck } from './cross-check.ts'
-import { defaultSlos, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
+import { defaultSlos, demoAdmin, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
 import { asNode, explain, type Problem, show } from './explain.ts'
 import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
 import { readEnvFile } from './fs-env-file.ts'
@@ -103,8 +103,19 @@ function layDemo(tree: Record<string, unknown>, hasFile: boolean): void {
     tree['models'] = demoModels()
     tree['pools'] = demoPools()
   }
-  if (!hasFile) tree['tenants'] ??= demoTenants()
+  if (hasFile) return
+  tree['tenants'] ??= demoTenants()
+  tree['admin'] ??= demoAdmin()
 }
+
+/** Pools that came after the start: their keys are where those of the file's pools are. */
+export function upstreamKeyProblems<S extends Settings>(settings: S): { settings: S; problems: Problem[] } {
+  const resolved = withUpstreamKeys(settings, environment())
+  return { settings: { ...settings, pools: resolved.settings.pools }, problems: resolved.problems }
+}
+
+/** The admin key for the command line, where it is not given as a flag. */
+export const adminKeyOfEnvironment = (): string | undefined => environment()['SPILLWAY_ADMIN_KEY'] || undefined
 
 function withUpstreamKeys(
   settings: Settings,
@@ -128,7 +139,7 @@ function withUpstreamKeys(
  * its own beside a service called `spillway`.
  */
 function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
-  const known = [...settings.flatMap((setting) => setting.env ?? []), 'SPILLWAY_CONFIG']
+  const known = [...settings.flatMap((setting) => setting.env ?? []), 'SPILLWAY_CONFIG', 'SPILLWAY_ADMIN_KEY']
   return Object.keys(env)
     .filter((name) => name.startsWith('SPILLWAY_') && !known.includes(name))
     .flatMap((name) => {

@@ -10,10 +10,13 @@ export function redacted(config: Config): unknown {
   return hide(inOrder, '')
 }
 
+/** An address without the password that may be in it. */
+export const redactedUrl = (text: string): string => text.replace(/^([a-z]+:\/\/)[^@/]*@/, `$1${HIDDEN}@`)
+
 function hide(value: unknown, key: string): unknown {
   if (key === 'apiKey') return HIDDEN
   if (key === 'hash' && typeof value === 'string') return `${value.slice(0, 'sha256:'.length + 8)}…`
-  if (typeof value === 'string') return value.replace(/^([a-z]+:\/\/)[^@/]*@/, `$1${HIDDEN}@`)
+  if (typeof value === 'string') return redactedUrl(value)
   if (Array.isArray(value)) return value.map((item) => hide(item, ''))
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).filter(([, child]) => child !== undefined)

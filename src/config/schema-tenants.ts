@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { BANDS } from '../domain/tenant.ts'
-import { durationMs, item, name, weight } from './schema-fields.ts'
+import { durationMs, item, name, section, weight } from './schema-fields.ts'
 
 /** Who may ask, and what they were promised. */
 
@@ -57,6 +57,25 @@ const KeySchema = item(
     allowance: AllowanceSchema,
   },
   'A credential that names the tenant.',
+)
+
+export const AdminSchema = section(
+  {
+    keys: Type.Array(
+      item(
+        {
+          id: name('Who it is, in the journal and in the history of changes.'),
+          hash: Type.String({
+            pattern: KEY_HASH_PATTERN,
+            description: 'SHA-256 of the secret, as `spillway keys create` prints it.',
+          }),
+        },
+        'A credential for the admin API.',
+      ),
+      { default: [], description: 'Who may change models, pools and rollouts while they run; nobody if empty.' },
+    ),
+  },
+  'The admin API, `/admin/v1`.',
 )
 
 export const TenantSchema = item(

@@ -7,7 +7,7 @@ import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
 import { RoutingSchema } from './schema-routing.ts'
-import { SloSchema, TenantSchema } from './schema-tenants.ts'
+import { AdminSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
 
 /**
  * Every setting there is: its name, its meaning, its bounds, its default. The settings page, `.env.example`, the
@@ -191,6 +191,7 @@ export const ConfigSchema = Type.Object(
     pools: Type.Array(PoolSchema, { minItems: 1, description: 'What it runs on.' }),
     slos: Type.Array(SloSchema, { minItems: 1, description: 'Latency promises, by name.' }),
     tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Who may ask.' }),
+    admin: AdminSchema,
     queue: QueueSchema,
     admission: AdmissionSchema,
     fairness: FairnessSchema,

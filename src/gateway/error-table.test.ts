@@ -25,7 +25,7 @@ it('every row is an error in OpenAI’s shape, whose status a client can act on'
       checked('error', { error })
       expect(error.code).toBe(code.replaceAll('-', '_'))
       expect(error.message).toMatch(/^The queue is full\. [A-Z].*\.?$/)
-      expect([400, 401, 404, 409, 413, 429, 500, 502, 503, 504]).toContain(statusOf(refusal({ code, blame })))
+      expect([400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504]).toContain(statusOf(refusal({ code, blame })))
     }
   }
 })

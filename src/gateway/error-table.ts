@@ -16,6 +16,9 @@ const COME_BACK = 'Come back after the time in Retry-After.'
 
 export const ERROR_TABLE: Readonly<Record<string, Row>> = {
   'invalid-api-key': { status: 401, advice: 'Send a valid key: Authorization: Bearer sk-…' },
+  'not-admin': { status: 403, advice: 'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY.' },
+  'registry-unavailable': { advice: COME_BACK },
+  'too-many-changes': { advice: COME_BACK },
   'rate-limit-requests': { advice: COME_BACK },
   'rate-limit-tokens': { advice: COME_BACK },
   'concurrency-limit': { advice: 'Wait for one of your running requests to end.' },

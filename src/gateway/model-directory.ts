@@ -17,15 +17,22 @@ export interface KnownModel {
 }
 
 export class ModelDirectory {
-  readonly #byName = new Map<string, KnownModel>()
-  readonly #all: readonly KnownModel[]
+  #byName: ReadonlyMap<string, KnownModel> = new Map()
+  #all: readonly KnownModel[] = []
 
   constructor(models: readonly KnownModel[]) {
-    this.#all = models
+    this.replace(models)
+  }
+
+  /** Models came or went: all at once, from the next request on. */
+  replace(models: readonly KnownModel[]): void {
+    const byName = new Map<string, KnownModel>()
     for (const known of models) {
-      this.#byName.set(known.model.name, known)
-      for (const alias of known.model.aliases) this.#byName.set(alias, known)
+      byName.set(known.model.name, known)
+      for (const alias of known.model.aliases) byName.set(alias, known)
     }
+    this.#all = models
+    this.#byName = byName
   }
 
   resolve(name: string): KnownModel | undefined {

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../backends/discovery.ts'
 import { type Clock, secondsToUs } from '../base/clock.ts'
+import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { PoolSetup } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
@@ -60,6 +61,21 @@ export class LiveFleet {
     if (answer.kind === 'changed') this.#watch(setup, isFounding)
     else for (const replica of setup.pool.replicas) if (!this.#isKnown(replica)) backends.forget(replica)
     return answer
+  }
+
+  /** Why this pool could not run here; undefined when it could. Leaves nothing behind. */
+  async problemOf(setup: PoolSetup): Promise<string | undefined> {
+    const { backends } = this.#parts
+    try {
+      await backends.prepare(setup)
+      backends.add(setup, setup.pool.replicas)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      return error.problems.join(' ')
+    } finally {
+      for (const replica of setup.pool.replicas) if (!this.#isKnown(replica)) backends.forget(replica)
+    }
   }
 
   removePool(poolId: string, reason: ChangeReason): FleetAnswer {

@@ -1,8 +1,7 @@
-import { existsSync } from 'node:fs'
 import { type Clock, msToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Journal } from '../lifecycle/ports.ts'
-import type { Corpora, CorpusStore, Embedder, Retriever } from '../lifecycle/retrieval-ports.ts'
+import type { Corpora, Embedder, Retriever } from '../lifecycle/retrieval-ports.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import { Breaker } from '../retrieval/breaker.ts'
 import { MemoryPassageCache } from '../retrieval/caches/memory-passage-cache.ts'
@@ -18,11 +17,9 @@ import type { HttpRetrievalOptions } from '../retrieval/http-retrieval.ts'
 import { Indexer } from '../retrieval/indexer.ts'
 import type { SearchParts } from '../retrieval/indexes/hybrid-search.ts'
 import { PassageRetriever } from '../retrieval/retriever.ts'
-import { PgliteDatabase } from '../store/live-pglite.ts'
-import { migrate } from '../store/migrate.ts'
-import { PreparedDatabase } from '../store/prepared-database.ts'
 import { SqlCorpusStore } from '../store/sql-corpus-store.ts'
 import { makeIds } from './live-ids.ts'
+import type { LiveStore } from './live-store.ts'
 
 /**
  * Retrieval as the configuration names it. Nothing of it starts until somebody uses a corpus: no thread, no connection,
@@ -39,6 +36,7 @@ export interface LiveRetrieval {
 export interface RetrievalWorld {
   readonly clock: Clock
   readonly journal: Journal
+  readonly store: LiveStore
   /** For an operator to read: a server without pgvector, a wrong password. */
   readonly complain: (problem: string) => void
 }
@@ -47,7 +45,7 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
   const { clock, journal } = world
   const { url, apiKey = '' } = config.retrieval
   if (url !== undefined) return makeRemote({ clock, url, apiKey, breaker: breakerOf(world, 'retrieval') })
-  const { store, ready } = await makeStore(config, clock)
+  const store = new SqlCorpusStore(world.store.database)
   const embedder = makeEmbedder(config, clock)
   const cache = await makeCache(config, world)
   const parts: SearchParts = {
@@ -72,9 +70,9 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
     retriever: new PassageRetriever({ clock, parts, directory, cache, cacheTtlS: config.retrieval.cacheTtlS }),
     corpora: new StoreCorpora({ clock, store, parts, directory, indexer, makeId: makeIds() }),
     async warmUp() {
-      if (!isInUse(config)) return
+      if (!world.store.isInUse) return
       try {
-        await ready()
+        await world.store.ready()
         indexer.wake()
       } catch (error) {
         world.complain(`retrieval: ${error instanceof Error ? error.message : String(error)}`)
@@ -96,28 +94,6 @@ async function makeRemote(options: HttpRetrievalOptions): Promise<LiveRetrieval>
     warmUp: () => Promise.resolve(),
     close: () => remote.close(),
   }
-}
-
-function isInUse({ retrieval }: Config): boolean {
-  return retrieval.databaseUrl !== undefined || (retrieval.dataPath !== MEMORY && existsSync(retrieval.dataPath))
-}
-
-/** As a path: nothing is written to disk. */
-const MEMORY = 'memory:'
-
-async function makeStore(
-  { retrieval }: Config,
-  clock: Clock,
-): Promise<{ store: CorpusStore; ready: () => Promise<unknown> }> {
-  const { databaseUrl, dataPath } = retrieval
-  if (databaseUrl === undefined) {
-    const path = dataPath === MEMORY ? undefined : dataPath
-    const database = new PgliteDatabase({ clock, path, prepare: (opened) => migrate(opened) })
-    return { store: new SqlCorpusStore(database), ready: () => database.query('select 1', []) }
-  }
-  const { PgDatabase } = await import('../store/pg-database.ts')
-  const database = new PreparedDatabase(new PgDatabase({ clock, url: databaseUrl }), (opened) => migrate(opened))
-  return { store: new SqlCorpusStore(database), ready: () => database.ready() }
 }
 
 function makeEmbedder({ retrieval, engine }: Config, clock: Clock): Embedder {

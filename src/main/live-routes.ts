@@ -1,11 +1,12 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import { type Clock, msToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
-import { toModels, toRollouts } from '../config/to-domain.ts'
+import { toRollouts } from '../config/to-domain.ts'
+import { AdminDirectory } from '../gateway/admin-directory.ts'
 import type { KeyDirectory } from '../gateway/authenticate.ts'
 import type { Route } from '../gateway/http-server.ts'
-import { ModelDirectory } from '../gateway/model-directory.ts'
 import { openApiDocument } from '../gateway/openapi.ts'
+import { adminRoutes } from '../gateway/routes/admin.ts'
 import { corporaRoutes } from '../gateway/routes/corpora.ts'
 import { embeddingsRoute } from '../gateway/routes/embeddings.ts'
 import { explainRoute } from '../gateway/routes/explain.ts'
@@ -18,6 +19,7 @@ import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import type { LiveBackends } from './live-backends.ts'
+import type { LiveControl } from './live-control.ts'
 import { makeIds } from './live-ids.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
 
@@ -27,16 +29,15 @@ export interface RouteParts {
   readonly clock: Clock
   readonly platform: Platform
   readonly backends: LiveBackends
+  readonly control: LiveControl
   readonly keys: KeyDirectory
   readonly telemetry: LiveTelemetry
   readonly retrieval: LiveRetrieval
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
-  const { config, clock, platform, backends, keys, telemetry, retrieval } = parts
-  const models = new ModelDirectory(
-    toModels(config).map((model) => ({ model, features: backends.featuresOf(model.name) })),
-  )
+  const { config, clock, platform, backends, control, keys, telemetry, retrieval } = parts
+  const { models } = control
   const { choicesMax, promptTokensMax } = config.limits
   const { passagesDefault, passagesMax } = config.retrieval
   const salt = makeIds()()
@@ -60,22 +61,28 @@ export function liveRoutes(parts: RouteParts): Route[] {
     ...openInferenceRoutes({
       ...whole,
       version: packageJson.version,
-      readiness: () => readiness(platform),
+      readiness: () => readiness(platform, control),
       isModelReady: (model) => isModelReady(platform, model),
       metadataOf: (model) => backends.metadataOf(model),
     }),
     explainRoute(keys, (ticketId) => telemetry.storyOf(ticketId)),
     ...modelRoutes(models, keys),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
+    ...adminRoutes({
+      admin: control.admin,
+      keys: new AdminDirectory(config.admin.keys, keys),
+      bodyBytesMax,
+    }),
     ...operateRoutes({
-      readiness: () => readiness(platform),
+      readiness: () => readiness(platform, control),
       openApi: openApiDocument({ version: packageJson.version, basePath: config.server.basePath }),
     }),
   ]
 }
 
-function readiness(platform: Platform): { isReady: boolean; because: string } {
+function readiness(platform: Platform, { registry }: LiveControl): { isReady: boolean; because: string } {
   if (platform.isSteppingDown) return { isReady: false, because: 'shutting down' }
+  if (!registry.isSettled) return { isReady: false, because: 'the registry has not been read yet' }
   const { readyReplicas } = platform.turnstile.view()
   if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
   return { isReady: true, because: `${readyReplicas} replicas are ready` }

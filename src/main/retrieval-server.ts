@@ -9,6 +9,7 @@ import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { listen } from './listen.ts'
 import { makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
+import { makeLiveStore } from './live-store.ts'
 import { logFormat, logLevel } from './log-options.ts'
 import type { Io, Running } from './running.ts'
 
@@ -30,7 +31,8 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
   // It is the place that the address leads to.
   const { url: _, ...retrievalConfig } = config.retrieval
   const own: Config = { ...config, retrieval: retrievalConfig }
-  const retrieval = await makeLiveRetrieval(own, { clock, journal, complain: io.err })
+  const store = await makeLiveStore(own, clock)
+  const retrieval = await makeLiveRetrieval(own, { clock, journal, store, complain: io.err })
   const { bodyBytesMax } = config.server
   const server = makeHttpServer(
     [
@@ -58,6 +60,7 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
       await Promise.race([closed, clock.sleep(1_000_000)])
       server.open.closeAll()
       await retrieval.close()
+      await store.close()
       await telemetry.close()
     },
   }

@@ -2,7 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import type { Config } from '../config/schema.ts'
-import { toKeys, toPools, toTenants } from '../config/to-domain.ts'
+import { toKeys, toTenants } from '../config/to-domain.ts'
 import { type HttpServerOptions, makeHttpServer } from '../gateway/http-server.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
 import { TenantDirectory } from '../gateway/tenant-directory.ts'
@@ -13,10 +13,11 @@ import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { assemble } from './assemble.ts'
 import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makeLiveBackends } from './live-backends.ts'
-import { LiveFleet } from './live-fleet.ts'
+import { makeLiveControl } from './live-control.ts'
 import { makePrefixSalt, makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
+import { makeLiveStore } from './live-store.ts'
 import { logFormat, logLevel } from './log-options.ts'
 import { reloadTenants } from './reload.ts'
 import type { Io, Running } from './running.ts'
@@ -49,7 +50,8 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   })
   const { journal } = telemetry
   const backends = await makeLiveBackends(config, clock)
-  const retrieval = await makeLiveRetrieval(config, { clock, journal, complain: io.err })
+  const store = await makeLiveStore(config, clock)
+  const retrieval = await makeLiveRetrieval(config, { clock, journal, store, complain: io.err })
   const platform = assemble(config, {
     clock,
     journal,
@@ -59,20 +61,16 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   })
   const onFault = (where: string, error: unknown): void =>
     journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined })
-  const fleet = new LiveFleet({ config, clock, platform, backends, onFailure: onFault })
-  await fleet.follow(toPools(config))
+  const control = makeLiveControl({ config, clock, platform, backends, store, onFault, complain: io.err })
+  await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
   const keys = new TenantDirectory(toTenants(config), toKeys(config))
-  const httpOptions: HttpServerOptions = {
-    ...config.server,
-    makeRequestId: makeRequestIds(),
-    onFault,
-  }
+  const httpOptions: HttpServerOptions = { ...config.server, makeRequestId: makeRequestIds(), onFault }
   const metricsPage = metricsRoute(() => telemetry.metricsText())
   const hasOwnMetrics = config.server.metricsPort !== undefined
-  const routes = liveRoutes({ config, clock, platform, backends, keys, telemetry, retrieval })
+  const routes = liveRoutes({ config, clock, platform, backends, control, keys, telemetry, retrieval })
   if (!hasOwnMetrics) routes.push(metricsPage)
   const server = makeHttpServer(routes, httpOptions)
   const servers = [server]
@@ -87,6 +85,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
   }
   journal.record({ kind: 'platform-changed', at: clock.now(), state: 'ready', because: 'listening' })
   io.out(welcome(config, address))
+  void control.registry.start()
   void retrieval.warmUp()
 
   return {
@@ -110,8 +109,9 @@ export async function serve(config: Config, io: Io): Promise<Served> {
       await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
       await answersEnded
       loop.stop()
-      await fleet.close()
+      await control.close()
       await Promise.all([backends.close(), retrieval.close()])
+      await store.close()
       journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
       await telemetry.close()
     },

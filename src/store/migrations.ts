@@ -3,7 +3,7 @@
  * with it is put right by the next one. Every step runs on PGlite and on PostgreSQL 15 and later with pgvector 0.7 and
  * later; a step and its mark in `schema_step` are one transaction.
  *
- * Everything belongs to a tenant: the tenant is the first column of every key and of every foreign key, so that a row
+ * What tenants bring belongs to a tenant: the tenant is the first column of every key and of every foreign key, so that a row
  * cannot even refer to another tenant's.
  */
 export interface Migration {
@@ -102,4 +102,34 @@ create table file (
 );
 `
 
-export const MIGRATIONS: readonly Migration[] = [{ step: 1, name: 'corpora', sql: CORPORA }]
+/**
+ * Of the platform, not of a tenant. Bodies are in the words of the configuration file and checked by its schema: a second
+ * schema in SQL would only disagree with it some day.
+ */
+const REGISTRY = `
+create table registry_entry (
+  kind text not null,
+  name text not null,
+  body jsonb not null,
+  primary key (kind, name)
+);
+
+create table registry_change (
+  revision bigint not null,
+  ordinal int not null,
+  at_ms bigint not null,
+  by text not null,
+  because text not null,
+  kind text not null,
+  name text not null,
+  before jsonb,
+  after jsonb,
+  primary key (revision, ordinal)
+);
+create index registry_change_by_name on registry_change (name);
+`
+
+export const MIGRATIONS: readonly Migration[] = [
+  { step: 1, name: 'corpora', sql: CORPORA },
+  { step: 2, name: 'registry', sql: REGISTRY },
+]

@@ -6,11 +6,11 @@ import type { ModelDirectory } from '../model-directory.ts'
 
 /** GET /v1/models and /v1/models/NAME: what can be asked for, aliases included, in OpenAI's shapes. */
 export function modelRoutes(models: ModelDirectory, keys: KeyDirectory): Route[] {
-  const rows = models.list().flatMap(({ model }) => {
-    const row = (id: string) => ({ id, object: 'model', created: model.createdAtS, owned_by: 'spillway' })
-    return [row(model.name), ...model.aliases.map(row)]
-  })
-  const list = JSON.stringify({ object: 'list', data: rows })
+  const rows = () =>
+    models.list().flatMap(({ model }) => {
+      const row = (id: string) => ({ id, object: 'model', created: model.createdAtS, owned_by: 'spillway' })
+      return [row(model.name), ...model.aliases.map(row)]
+    })
   const isAllowed = (exchange: Exchange): boolean => {
     if (authenticate(keys, exchange.req.headers.authorization) !== undefined) return true
     exchange.sendRefusal(NO_VALID_KEY)
@@ -21,7 +21,7 @@ export function modelRoutes(models: ModelDirectory, keys: KeyDirectory): Route[]
       method: 'GET',
       path: '/v1/models',
       handle(exchange) {
-        if (isAllowed(exchange)) exchange.sendJson(200, list)
+        if (isAllowed(exchange)) exchange.sendJson(200, JSON.stringify({ object: 'list', data: rows() }))
       },
     },
     {
@@ -29,7 +29,7 @@ export function modelRoutes(models: ModelDirectory, keys: KeyDirectory): Route[]
       path: '/v1/models/*',
       handle(exchange, rest) {
         if (!isAllowed(exchange)) return
-        const found = rows.find((row) => row.id === rest)
+        const found = rows().find((row) => row.id === rest)
         if (found !== undefined) exchange.sendJson(200, JSON.stringify(found))
         else exchange.sendFault(invalidRequest(`The model '${rest}' does not exist.`, 'model', 'model_not_found', 404))
       },

@@ -1,0 +1,121 @@
+import type Type from 'typebox'
+import { Value } from 'typebox/value'
+import type { RegistryBody, RegistryEntry, RegistryKind } from '../domain/registry.ts'
+import { crossCheck, poolIdOf, versionsOf } from './cross-check.ts'
+import { asNode, explain, type Problem } from './explain.ts'
+import type { Config, ModelConfig, PoolConfig } from './schema.ts'
+import { item, name } from './schema-fields.ts'
+import { ModelSchema, PoolSchema } from './schema-fleet.ts'
+import { ReleaseSchema } from './schema-rollout.ts'
+
+/**
+ * The configuration file and the registry together: what the file says stands and wins, the registry adds models,
+ * pools, and releases of any model. Both speak the same words and are checked by the same rules, so that whatever was
+ * added by hand could be pasted into the file.
+ */
+const { releases: _releases, rollout: _rollout, ...modelProperties } = ModelSchema.properties
+const RegistryModelSchema = item(modelProperties, 'A model that clients can ask for.')
+const RegistryReleaseSchema = item(
+  { model: name('The model that it is a version of.'), ...ReleaseSchema.properties },
+  'One version of a model.',
+)
+
+export const REGISTRY_SCHEMAS = { model: RegistryModelSchema, release: RegistryReleaseSchema, pool: PoolSchema }
+
+type CheckedKind = keyof typeof REGISTRY_SCHEMAS
+
+type ReleaseBody = Type.Static<typeof RegistryReleaseSchema>
+
+/** What is wrong, and where, in the words of the API. */
+export interface EntryProblem {
+  readonly kind: RegistryKind
+  readonly name: string
+  /** `backend.kind`; empty for the whole of it. */
+  readonly param: string
+  readonly text: string
+}
+
+/** What is wrong with one entry by itself. */
+export function checkEntry({ kind, name, body }: RegistryEntry): EntryProblem[] {
+  if (kind === 'rollout') return []
+  const schema = REGISTRY_SCHEMAS[kind]
+  const filled = filledIn(kind, body)
+  const problems = Value.Check(schema, filled) ? [] : explain(asNode(schema), filled)
+  if (!Value.Check(schema, filled) && problems.length === 0) problems.push({ path: [], text: 'is not valid' })
+  if (kind === 'pool' && hasPlainKey(body)) {
+    const text = 'would be kept in the registry. Put the key into the environment and name it with apiKeyEnv'
+    problems.push({ path: ['backend', 'apiKey'], text })
+  }
+  return problems.map((problem) => toEntryProblem(kind, name, problem))
+}
+
+const hasPlainKey = (body: RegistryBody): boolean =>
+  (body['backend'] as { readonly apiKey?: unknown } | undefined)?.apiKey !== undefined
+
+function toEntryProblem(kind: RegistryKind, name: string, { path, text }: Problem): EntryProblem {
+  return { kind, name, param: path.join('.').replace(/\.(\d+)/g, '[$1]'), text }
+}
+
+/** Entries that a newer or older version cannot read are left out: one of them must not keep the rest from serving. */
+export function withRegistry(config: Config, entries: readonly RegistryEntry[]): Config {
+  const good = entries.filter((entry) => checkEntry(entry).length === 0)
+  const bodies = <T>(kind: CheckedKind): T[] =>
+    good.filter((entry) => entry.kind === kind).map(({ body }) => filledIn(kind, body) as T)
+  const releases = bodies<ReleaseBody>('release')
+  const inFile = new Set(config.models.flatMap((model) => [model.name, ...model.aliases]))
+  const added = bodies<ModelConfig>('model').filter((model) => !inFile.has(model.name))
+  const models = [
+    ...config.models.map((model) => withReleases(model, releases, true)),
+    ...added.map((model) => withReleases(model, releases, false)),
+  ]
+  const poolIds = new Set(config.pools.map(poolIdOf))
+  const pools = [
+    ...config.pools,
+    ...bodies<PoolConfig>('pool')
+      .map((pool) => ({ ...pool, id: poolIdOf(pool) }))
+      .filter((pool) => !poolIds.has(pool.id)),
+  ]
+  return { ...config, models, pools }
+}
+
+/** The file's releases first: the first is what everybody gets who is told nothing else. */
+function withReleases(model: ModelConfig, releases: readonly ReleaseBody[], isInFile: boolean): ModelConfig {
+  const own = isInFile ? versionsOf(model) : []
+  const added = releases
+    .filter((release) => release.model === model.name && !own.includes(release.version))
+    .map(({ model: _, ...release }) => release)
+  if (added.length === 0) return model
+  const before = isInFile ? (model.releases ?? own.map((version) => ({ version }))) : []
+  return { ...model, releases: [...before, ...added] }
+}
+
+/** What is wrong with all of them together. A model that no pool serves yet is not wrong: its pool comes next. */
+export function checkTogether(config: Config, entries: readonly RegistryEntry[]): EntryProblem[] {
+  const together = withRegistry(config, entries)
+  return crossCheck({ ...together, pools: together.pools.map(withoutResolvedKey) }, { isServedLater: true }).map(
+    (problem): EntryProblem => {
+      const [list, index, ...rest] = problem.path
+      const model = list === 'models' ? together.models[Number(index)] : undefined
+      const pool = list === 'pools' ? together.pools[Number(index)] : undefined
+      const release = rest[0] === 'releases' ? model?.releases?.[Number(rest[1])] : undefined
+      if (model !== undefined && release !== undefined) {
+        return toEntryProblem('release', `${model.name}@${release.version}`, { ...problem, path: rest.slice(2) })
+      }
+      if (model !== undefined) return toEntryProblem('model', model.name, { ...problem, path: rest })
+      const id = pool === undefined ? String(list) : poolIdOf(pool)
+      return toEntryProblem('pool', id, { ...problem, path: rest })
+    },
+  )
+}
+
+/** A key that came from the environment is in its place already: that is not a second one. */
+function withoutResolvedKey(pool: PoolConfig): PoolConfig {
+  const { backend } = pool
+  if (backend.kind === 'simulated' || backend.apiKeyEnv === undefined) return pool
+  const { apiKey: _, ...unresolved } = backend
+  return { ...pool, backend: unresolved }
+}
+
+function filledIn(kind: CheckedKind, body: RegistryBody): unknown {
+  return Value.Default(REGISTRY_SCHEMAS[kind], structuredClone(body))
+}

@@ -1,0 +1,29 @@
+import type { Refusal } from '../domain/outcome.ts'
+import { authenticate, digestOf, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
+
+/** Who may change the platform while it runs? Keys of their own: a tenant's key opens nothing here. */
+export class AdminDirectory {
+  readonly #ids: ReadonlyMap<string, string>
+  readonly #tenants: KeyDirectory
+
+  constructor(keys: ReadonlyArray<{ readonly id: string; readonly hash: string }>, tenants: KeyDirectory) {
+    this.#ids = new Map(keys.map(({ id, hash }) => [hash.replace(/^sha256:/, ''), id]))
+    this.#tenants = tenants
+  }
+
+  /** The key's id, or why it is turned away. */
+  whoIs(authorization: string | undefined): string | Refusal {
+    const token = /^bearer +(\S{1,500}) *$/i.exec(authorization ?? '')?.[1]
+    const id = token === undefined ? undefined : this.#ids.get(digestOf(token))
+    if (id !== undefined) return id
+    if (authenticate(this.#tenants, authorization) !== undefined) return NOT_ADMIN
+    return NO_VALID_KEY
+  }
+}
+
+const NOT_ADMIN: Refusal = {
+  code: 'not-admin',
+  because: 'This key is a tenant\u2019s, and the admin API needs one of its own.',
+  blame: 'request',
+  retryAfterUs: undefined,
+}

@@ -1,0 +1,76 @@
+import type { HistoryAsk, RegistryChange, RegistryEdit, RegistryKind } from '../domain/registry.ts'
+
+/** What the admin API needs of the platform: what is there, and changes to it, each with who and why. */
+export interface AdminReason {
+  readonly by: string
+  readonly because: string
+}
+
+export interface AdminModel {
+  readonly name: string
+  /** `file`: read-only here. */
+  readonly source: 'file' | 'registry'
+  readonly aliases: readonly string[]
+  readonly contextTokensMax: number
+  readonly fallback: string | undefined
+  readonly releases: readonly AdminRelease[]
+  readonly pools: readonly AdminPool[]
+}
+
+export interface AdminRelease {
+  readonly id: string
+  readonly version: string
+  readonly source: 'file' | 'registry'
+  readonly artifact: string | undefined
+  readonly contextTokensMax: number
+  readonly fallback: string | undefined
+  readonly price: { readonly inputPerMillion: number; readonly outputPerMillion: number } | undefined
+}
+
+export interface AdminPool {
+  readonly id: string
+  readonly source: 'file' | 'registry'
+  readonly model: string
+  readonly release: string
+  readonly region: string
+  readonly backend: string
+  /** Nobody new is sent there; it goes when the last answer has ended. */
+  readonly isClosing: boolean
+  readonly waiting: number
+  readonly running: number
+  readonly replicas: readonly AdminReplica[]
+}
+
+export interface AdminReplica {
+  readonly id: string
+  readonly url: string | undefined
+  readonly health: string
+  readonly running: number
+  readonly isLeaving: boolean
+}
+
+export type AdminAnswer =
+  | { readonly kind: 'changed'; readonly revision: number | undefined }
+  | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
+
+export interface AdminRefusal {
+  readonly status: 400 | 404 | 409 | 503
+  readonly code: string
+  readonly because: string
+  readonly param: string | null
+}
+
+export interface FleetAdmin {
+  models(): readonly AdminModel[]
+  pools(): readonly AdminPool[]
+  /** Puts and removes, all of them or none. */
+  edit(edits: readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer>
+  /** With everything that belongs to it: a model's releases and pools. */
+  remove(kind: RegistryKind, name: string, reason: AdminReason): Promise<AdminAnswer>
+  /** One address more in a pool of the registry. */
+  addReplica(poolId: string, url: string, reason: AdminReason): Promise<AdminAnswer>
+  removeReplica(replicaId: string, reason: AdminReason): Promise<AdminAnswer>
+  /** Until somebody says otherwise, or a restart. */
+  drain(replicaId: string, isDrained: boolean, reason: AdminReason): AdminAnswer
+  history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal>
+}

@@ -1,0 +1,179 @@
+import type { RegistryEdit, RegistryKind } from '../../domain/registry.ts'
+import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody } from '../../wire/admin.ts'
+import { type Checked, makeCheck } from '../../wire/check.ts'
+import { invalidRequest } from '../../wire/openai-error.ts'
+import { andThen, readJson } from '../../wire/read-body.ts'
+import type { AdminDirectory } from '../admin-directory.ts'
+import { collectBody } from '../collect-body.ts'
+import type { Exchange } from '../exchange.ts'
+import type { AdminAnswer, AdminReason, AdminRefusal, FleetAdmin } from '../fleet-admin.ts'
+import type { Route } from '../http-server.ts'
+
+/**
+ * The admin API: models, releases, pools and replicas of the running platform. Every change says why, is written with
+ * who, and is in force when it is answered. What the configuration file says is shown and cannot be changed here.
+ */
+export interface AdminDeps {
+  readonly admin: FleetAdmin
+  readonly keys: AdminDirectory
+  readonly bodyBytesMax: number
+}
+
+export interface AdminAsk {
+  readonly exchange: Exchange
+  /** Who: the key's id. */
+  readonly by: string
+  /** What stands where the path has a star. */
+  readonly rest: string
+  readonly query: URLSearchParams
+}
+
+const ROOT = '/admin/v1'
+
+export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
+  const on = (method: Route['method'], path: string, handle: (ask: AdminAsk) => Promise<unknown> | unknown): Route =>
+    adminRoute(keys, method, path, handle)
+  const edited = async <B extends { because: string }>(
+    ask: AdminAsk,
+    check: (body: unknown) => Checked<B>,
+    work: (body: B, reason: AdminReason) => Promise<AdminAnswer> | AdminAnswer,
+  ): Promise<unknown> => {
+    const body = await bodyOf(ask.exchange, bodyBytesMax, check)
+    if (body === undefined) return undefined
+    return answerOf(ask.exchange, await work(body, { by: ask.by, because: body.because }))
+  }
+  const removal = (kind: RegistryKind) => (ask: AdminAsk) =>
+    edited(ask, checkReason, (_, reason) => admin.remove(kind, ask.rest, reason))
+  return [
+    on('GET', `${ROOT}/models`, () => ({ object: 'list', data: admin.models() })),
+    on('GET', `${ROOT}/models/*`, ({ exchange, rest }) => found(exchange, 'model', rest, admin.models(), 'name')),
+    on('POST', `${ROOT}/models`, (ask) =>
+      edited(ask, checkModelPut, (body, reason) => {
+        const edits = editsOf(body)
+        if (edits.length === 0) return { kind: 'refused', refusal: NOTHING_GIVEN }
+        return edits.some(({ name }) => name === '') ? { kind: 'refused', refusal: NO_NAME } : admin.edit(edits, reason)
+      }),
+    ),
+    on('DELETE', `${ROOT}/models/*`, removal('model')),
+    on('DELETE', `${ROOT}/releases/*`, removal('release')),
+    on('GET', `${ROOT}/pools`, () => ({ object: 'list', data: admin.pools() })),
+    on('GET', `${ROOT}/pools/*`, ({ exchange, rest }) => found(exchange, 'pool', rest, admin.pools(), 'id')),
+    on('DELETE', `${ROOT}/pools/*`, removal('pool')),
+    on('POST', `${ROOT}/replicas`, (ask) =>
+      edited(ask, checkReplicaPut, ({ pool, url }, reason) => admin.addReplica(pool, url, reason)),
+    ),
+    on('POST', `${ROOT}/replicas/*`, (ask) =>
+      edited(ask, checkReplicaState, ({ state }, reason) => admin.drain(ask.rest, state === 'draining', reason)),
+    ),
+    on('DELETE', `${ROOT}/replicas/*`, (ask) =>
+      edited(ask, checkReason, (_, reason) => admin.removeReplica(ask.rest, reason)),
+    ),
+    on('GET', `${ROOT}/changes`, async ({ exchange, query }) => {
+      const limit = Math.min(1_000, Math.max(1, Math.trunc(Number(query.get('limit') ?? 50)) || 50))
+      const changes = await admin.history({ name: query.get('name') ?? undefined, limit })
+      if ('code' in changes) return refuse(exchange, changes)
+      return { object: 'list', data: changes }
+    }),
+  ]
+}
+
+const NOTHING_GIVEN: AdminRefusal = {
+  status: 400,
+  code: 'missing_required_parameter',
+  because: 'Nothing to put was given: send a model, releases or pools.',
+  param: 'model',
+}
+
+const NO_NAME: AdminRefusal = {
+  status: 400,
+  code: 'missing_required_parameter',
+  because: 'Every model needs a name and every pool an id, as text.',
+  param: 'pools',
+}
+
+/** A route that only administrators reach; what it returns is the answer, undefined was answered already. */
+export function adminRoute(
+  keys: AdminDirectory,
+  method: Route['method'],
+  path: string,
+  handle: (ask: AdminAsk) => Promise<unknown> | unknown,
+): Route {
+  return {
+    method,
+    path,
+    async handle(exchange, rest) {
+      const by = keys.whoIs(exchange.req.headers.authorization)
+      if (typeof by !== 'string') {
+        exchange.sendRefusal(by)
+        return
+      }
+      const query = new URL(exchange.req.url ?? '/', 'http://localhost').searchParams
+      const value = await handle({ exchange, by, rest, query })
+      if (value !== undefined) exchange.sendJson(200, JSON.stringify(value))
+    },
+  }
+}
+
+const checkModelPut = makeCheck(ModelPutBody)
+const checkReason = makeCheck(ReasonBody)
+const checkReplicaPut = makeCheck(ReplicaPutBody)
+const checkReplicaState = makeCheck(ReplicaStateBody)
+
+function editsOf({ model, releases = [], pools = [] }: ModelPutBody): RegistryEdit[] {
+  const name = textOf(model?.['name'])
+  return [
+    ...(model === undefined ? [] : [{ kind: 'model', name, body: model } as const]),
+    ...releases.map((given): RegistryEdit => {
+      const body = { ...(name !== '' && { model: name }), ...given }
+      return { kind: 'release', name: `${textOf(body.model)}@${textOf(given['version'])}`, body }
+    }),
+    ...pools.map((given): RegistryEdit => {
+      const body = { ...(name !== '' && { model: name }), ...given } as Readonly<Record<string, unknown>>
+      return { kind: 'pool', name: textOf(body['id']), body }
+    }),
+  ]
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+export async function bodyOf<B>(
+  exchange: Exchange,
+  bytesMax: number,
+  check: (body: unknown) => Checked<B>,
+): Promise<B | undefined> {
+  const collected = await collectBody(exchange, bytesMax)
+  if (collected.kind === 'gone') return undefined
+  const read = collected.kind === 'fault' ? collected : andThen(readJson(collected.bytes), check)
+  if (read.kind === 'ok') return read.value
+  exchange.sendFault(read.fault)
+  return undefined
+}
+
+export function answerOf(exchange: Exchange, answer: AdminAnswer): unknown {
+  if (answer.kind === 'refused') return refuse(exchange, answer.refusal)
+  return { object: 'spillway.change', revision: answer.revision ?? null }
+}
+
+export function refuse(exchange: Exchange, { status, code, because, param }: AdminRefusal): undefined {
+  const message = /[.?!]$/.test(because) ? because : `${because}.`
+  if (status === 503) {
+    const refusal = { code: code.replaceAll('_', '-'), because: message, blame: 'platform', retryAfterUs: 2_000_000 }
+    exchange.sendRefusal(refusal as Parameters<Exchange['sendRefusal']>[0])
+  } else {
+    exchange.sendFault(invalidRequest(message.charAt(0).toUpperCase() + message.slice(1), param, code, status))
+  }
+  return undefined
+}
+
+function found<T, K extends keyof T>(
+  exchange: Exchange,
+  what: string,
+  name: string,
+  all: readonly T[],
+  key: K,
+): unknown {
+  const one = all.find((item) => item[key] === name)
+  if (one !== undefined) return one
+  const because = `there is no ${what} ${name}. Known: ${all.map((item) => String(item[key])).join(', ') || 'none'}`
+  return refuse(exchange, { status: 404, code: `no_such_${what}`, because, param: what })
+}

@@ -1,0 +1,48 @@
+import { existsSync } from 'node:fs'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { Database } from '../store/database.ts'
+import { PgliteDatabase } from '../store/live-pglite.ts'
+import { migrate } from '../store/migrate.ts'
+import { PreparedDatabase } from '../store/prepared-database.ts'
+
+/**
+ * The one database of a process, for whoever needs it: an embedded folder has one owner, and a server's connections are
+ * shared. Nothing starts until the first statement.
+ */
+export interface LiveStore {
+  readonly database: Database
+  /** Somebody has used it before, so somebody will: a server is named, or the embedded folder is there. */
+  readonly isInUse: boolean
+  /** Other processes may write to it too. */
+  readonly isShared: boolean
+  ready(): Promise<unknown>
+  close(): Promise<void>
+}
+
+/** As a path: nothing is written to disk. */
+const MEMORY = 'memory:'
+
+export async function makeLiveStore({ retrieval }: Config, clock: Clock): Promise<LiveStore> {
+  const { databaseUrl, dataPath } = retrieval
+  if (databaseUrl === undefined) {
+    const path = dataPath === MEMORY ? undefined : dataPath
+    const database = new PgliteDatabase({ clock, path, prepare: (opened) => migrate(opened) })
+    const isInUse = path !== undefined && existsSync(path)
+    const ready = () => database.query('select 1', [])
+    return { database: borrowed(database), isInUse, isShared: false, ready, close: () => database.close() }
+  }
+  const { PgDatabase } = await import('../store/pg-database.ts')
+  const database = new PreparedDatabase(new PgDatabase({ clock, url: databaseUrl }), (opened) => migrate(opened))
+  const ready = () => database.ready()
+  return { database: borrowed(database), isInUse: true, isShared: true, ready, close: () => database.close() }
+}
+
+/** Whoever borrows it does not close it for the others. */
+function borrowed(database: Database): Database {
+  return {
+    query: (sql, parameters, options) => database.query(sql, parameters, options),
+    run: (script) => database.run(script),
+    close: () => Promise.resolve(),
+  }
+}

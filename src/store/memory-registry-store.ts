@@ -1,0 +1,46 @@
+import type {
+  HistoryAsk,
+  RegistryChange,
+  RegistryEntry,
+  RegistryState,
+  RegistryStore,
+  RegistryWrite,
+} from '../domain/registry.ts'
+
+/** The registry without a disk: for tests, and as the plain twin of the one in SQL. */
+export class MemoryRegistryStore implements RegistryStore {
+  readonly #entries = new Map<string, RegistryEntry>()
+  readonly #changes: RegistryChange[] = []
+  #revision = 0
+
+  load(): Promise<RegistryState> {
+    return Promise.resolve({ revision: this.#revision, entries: [...this.#entries.values()].sort(inOrder) })
+  }
+
+  revision(): Promise<number> {
+    return Promise.resolve(this.#revision)
+  }
+
+  write({ expectedRevision, atMs, by, because, edits }: RegistryWrite): Promise<number | 'stale'> {
+    if (expectedRevision !== this.#revision) return Promise.resolve('stale')
+    this.#revision++
+    for (const { kind, name, body } of edits) {
+      const key = `${kind}\u0000${name}`
+      const before = this.#entries.get(key)?.body
+      const after = body === undefined ? undefined : structuredClone(body)
+      if (after === undefined) this.#entries.delete(key)
+      else this.#entries.set(key, { kind, name, body: after })
+      this.#changes.push({ revision: this.#revision, atMs, by, because, kind, name, before, after })
+    }
+    return Promise.resolve(this.#revision)
+  }
+
+  history({ name, limit }: HistoryAsk): Promise<readonly RegistryChange[]> {
+    const isAsked = (change: RegistryChange): boolean =>
+      name === undefined || change.name === name || change.name.startsWith(`${name}@`)
+    return Promise.resolve(this.#changes.filter(isAsked).toReversed().slice(0, limit))
+  }
+}
+
+const inOrder = (a: RegistryEntry, b: RegistryEntry): number =>
+  a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind < b.kind ? -1 : 1

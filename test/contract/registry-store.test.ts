@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { LiveClock } from '../../src/base/live-clock.ts'
+import type { RegistryEdit, RegistryStore, RegistryWrite } from '../../src/domain/registry.ts'
+import type { Database } from '../../src/store/database.ts'
+import { PgliteDatabase } from '../../src/store/live-pglite.ts'
+import { MemoryRegistryStore } from '../../src/store/memory-registry-store.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { PgDatabase } from '../../src/store/pg-database.ts'
+import { PreparedDatabase } from '../../src/store/prepared-database.ts'
+import { SqlRegistryStore } from '../../src/store/sql-registry-store.ts'
+import { missing, startPostgres, type TestServer } from '../support/servers.ts'
+
+/** What every store of the registry must do, on all of them: in memory, embedded, and a real PostgreSQL server. */
+
+const clock = new LiveClock()
+let postgres: TestServer | undefined
+
+const KINDS: ReadonlyArray<{ name: string; open: () => Promise<Database | undefined>; needs?: 'postgresql' }> = [
+  { name: 'memory', open: () => Promise.resolve(undefined) },
+  {
+    name: 'PGlite',
+    open: () => Promise.resolve(new PgliteDatabase({ clock, path: undefined, prepare: (db) => migrate(db) })),
+  },
+  {
+    name: 'PostgreSQL',
+    needs: 'postgresql',
+    async open() {
+      postgres = await startPostgres()
+      return new PreparedDatabase(new PgDatabase({ clock, url: postgres.url }), (db) => migrate(db))
+    },
+  },
+]
+
+afterAll(() => postgres?.close())
+
+const write = (expectedRevision: number, ...edits: RegistryEdit[]): RegistryWrite => ({
+  expectedRevision,
+  atMs: 1_700_000_000_000 + expectedRevision,
+  by: 'ada',
+  because: `write ${expectedRevision + 1}`,
+  edits,
+})
+const put = (kind: RegistryEdit['kind'], name: string, body: object): RegistryEdit => ({
+  kind,
+  name,
+  body: { ...body },
+})
+const remove = (kind: RegistryEdit['kind'], name: string): RegistryEdit => ({ kind, name, body: undefined })
+
+describe.each(KINDS)('a registry in $name', ({ open, needs }) => {
+  const why = needs === undefined ? undefined : missing(needs)
+  if (why !== undefined && !process.env['CI']) {
+    it.skip(why, () => {})
+    return
+  }
+  let database: Database | undefined
+  let store: RegistryStore
+  beforeAll(async () => {
+    database = await open()
+    store = database === undefined ? new MemoryRegistryStore() : new SqlRegistryStore(database)
+    await store.revision()
+  }, 60_000)
+  afterAll(() => database?.close())
+
+  it('is empty at first', async () => {
+    expect(await store.load()).toEqual({ revision: 0, entries: [] })
+    expect(await store.history({ limit: 10 })).toEqual([])
+  })
+
+  it('keeps what was written, all of it at one revision, in order', async () => {
+    const body = { name: 'llama', aliases: ['l'], nested: { 'an "odd" key': [1, null, 'ü \\ \n'] } }
+    expect(await store.write(write(0, put('pool', 'p', { model: 'llama' }), put('model', 'llama', body)))).toBe(1)
+    expect(await store.load()).toEqual({
+      revision: 1,
+      entries: [
+        { kind: 'model', name: 'llama', body },
+        { kind: 'pool', name: 'p', body: { model: 'llama' } },
+      ],
+    })
+    expect(await store.revision()).toBe(1)
+  })
+
+  it('replaces and removes, and remembers before and after, newest first', async () => {
+    expect(await store.write(write(1, put('pool', 'p', { model: 'other' })))).toBe(2)
+    expect(await store.write(write(2, remove('pool', 'p'), put('release', 'llama@2', { version: '2' })))).toBe(3)
+    expect((await store.load()).entries.map(({ name }) => name)).toEqual(['llama', 'llama@2'])
+    const [newest, removal, replacement] = await store.history({ limit: 3 })
+    expect(newest).toMatchObject({ revision: 3, name: 'llama@2', before: undefined, after: { version: '2' } })
+    expect(removal).toMatchObject({ name: 'p', before: { model: 'other' }, after: undefined, by: 'ada' })
+    expect(replacement).toMatchObject({ revision: 2, before: { model: 'llama' }, because: 'write 2' })
+    expect(replacement?.atMs).toBe(1_700_000_000_001)
+  })
+
+  it('tells the history of one model with its releases', async () => {
+    expect((await store.history({ name: 'llama', limit: 10 })).map(({ name }) => name)).toEqual(['llama@2', 'llama'])
+    expect(await store.history({ name: 'nobody', limit: 10 })).toEqual([])
+    expect(await store.history({ limit: 1 })).toHaveLength(1)
+  })
+
+  it('lets one of several writers win, and changes nothing for the others', async () => {
+    const { revision, entries } = await store.load()
+    expect(await store.write(write(revision - 1, put('pool', 'late', {})))).toBe('stale')
+    expect(await store.write(write(revision + 7, put('pool', 'early', {})))).toBe('stale')
+    expect(await store.load()).toEqual({ revision, entries })
+    const ends = await Promise.all(
+      [1, 2, 3, 4, 5].map((i) =>
+        store.write(write(revision, put('pool', `p${i}`, { i }), put('pool', 'shared', { i }))),
+      ),
+    )
+    expect(ends.filter((end) => end === revision + 1)).toHaveLength(1)
+    expect(ends.filter((end) => end === 'stale')).toHaveLength(4)
+    const names = (await store.load()).entries.map(({ name }) => name).filter((name) => /^p\d$|shared/.test(name))
+    expect(names).toHaveLength(2)
+  })
+
+  it('takes rubbish for what it is: text', async () => {
+    const { revision } = await store.load()
+    const name = "'; drop table registry_entry; --"
+    expect(await store.write(write(revision, put('model', name, { [name]: name, deep: { a: [{}] } })))).toBe(
+      revision + 1,
+    )
+    expect((await store.load()).entries.find((entry) => entry.name === name)?.body).toMatchObject({ [name]: name })
+    expect((await store.history({ name, limit: 1 }))[0]?.after).toMatchObject({ [name]: name })
+  })
+})

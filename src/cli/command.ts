@@ -34,6 +34,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** The server said no, and why: one line, exit code 1. */
+export class AdminRefused extends Error {
+  override readonly name = 'AdminRefused'
+}
+
 export const CONFIG_FLAG: Flag = {
   type: 'string',
   short: 'c',

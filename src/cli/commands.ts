@@ -10,6 +10,8 @@ import { engineFit } from './engine-fit.ts'
 import { engineValidate } from './engine-validate.ts'
 import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
+import { modelsAdd, modelsHistory, modelsList, modelsRemove, modelsShow } from './models.ts'
+import { replicasDrain, replicasUndrain } from './replicas.ts'
 import { retrieval } from './retrieval.ts'
 import { serve } from './serve.ts'
 import { simulate } from './simulate.ts'
@@ -29,6 +31,13 @@ export const commands: readonly Command[] = [
   corpusList,
   corpusSearch,
   corpusDelete,
+  modelsList,
+  modelsShow,
+  modelsAdd,
+  modelsRemove,
+  modelsHistory,
+  replicasDrain,
+  replicasUndrain,
   configCheck,
   configPrint,
   keysCreate,

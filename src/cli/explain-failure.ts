@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/config-error.ts'
-import { UsageError } from './command.ts'
+import { AdminRefused, UsageError } from './command.ts'
 
 /** What a person is told when a command fails, and the exit code: 2 for what was typed, 1 for everything else. */
 export interface Failure {
@@ -8,6 +8,7 @@ export interface Failure {
 }
 
 export function explainFailure(error: unknown): Failure {
+  if (error instanceof AdminRefused) return { lines: [error.message], exitCode: 1 }
   if (error instanceof UsageError) return { lines: [error.message], exitCode: 2 }
   if (error instanceof ConfigError) return { lines: error.problems, exitCode: 1 }
   const system = error as NodeJS.ErrnoException & { port?: number; address?: string }

@@ -83,7 +83,7 @@ function withReleases(model: ModelConfig, releases: readonly ReleaseBody[], isIn
   const own = isInFile ? versionsOf(model) : []
   const added = releases
     .filter((release) => release.model === model.name && !own.includes(release.version))
-    .map(({ model: _, ...release }) => release)
+    .map(({ model: _model, ...release }) => release)
   if (added.length === 0) return model
   const before = isInFile ? (model.releases ?? own.map((version) => ({ version }))) : []
   return { ...model, releases: [...before, ...added] }

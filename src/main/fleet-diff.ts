@@ -84,7 +84,7 @@ export class FleetDiff {
 
   #removeModels(models: readonly Model[], reason: ChangeReason): void {
     const kept = new Set(models.map((model) => model.name))
-    for (const name of [...this.#platform.policies.models.keys()])
+    for (const name of this.#platform.policies.models.keys())
       if (!kept.has(name)) this.#platform.changeFleet({ kind: 'remove-model', name }, reason)
   }
 

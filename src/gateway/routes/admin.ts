@@ -31,7 +31,7 @@ export interface AdminAsk {
 const ROOT = '/admin/v1'
 
 export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
-  const on = (method: Route['method'], path: string, handle: (ask: AdminAsk) => Promise<unknown> | unknown): Route =>
+  const on = (method: Route['method'], path: string, handle: (ask: AdminAsk) => unknown): Route =>
     adminRoute(keys, method, path, handle)
   const edited = async <B extends { because: string }>(
     ask: AdminAsk,
@@ -96,7 +96,7 @@ export function adminRoute(
   keys: AdminDirectory,
   method: Route['method'],
   path: string,
-  handle: (ask: AdminAsk) => Promise<unknown> | unknown,
+  handle: (ask: AdminAsk) => unknown,
 ): Route {
   return {
     method,

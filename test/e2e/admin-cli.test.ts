@@ -1,0 +1,117 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runCli } from '../../src/cli/run-cli.ts'
+import { hashKey } from '../../src/config/key-hash.ts'
+import { eventually } from '../support/eventually.ts'
+import { FakeUpstream } from '../support/fake-upstream.ts'
+import { MODEL, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
+
+/** `spillway models …` and `spillway replicas …` as a person types them, against a server that runs. */
+const ADMIN_KEY = 'sk-test-admin'
+const folder = mkdtempSync(join(tmpdir(), 'spillway-cli-'))
+let platform: TestPlatform
+let engine: FakeUpstream
+
+beforeAll(async () => {
+  engine = await FakeUpstream.start()
+  const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
+  platform = await startPlatform(testTree({ admin, retrieval: { dataPath: 'memory:' } }))
+}, 60_000)
+afterAll(async () => {
+  await platform.close()
+  await engine.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function spillway(...words: string[]): Promise<{ code: number; out: string; err: string }> {
+  const out: string[] = []
+  const err: string[] = []
+  const isAsked = words.includes('--url') || words.includes('--help')
+  const where = isAsked ? [] : ['--url', platform.address]
+  const key = words.includes('--key') ? [] : ['--key', ADMIN_KEY]
+  const code = await runCli([...words, ...where, ...(isAsked && words.includes('--help') ? [] : key)], {
+    out: (text) => out.push(text),
+    err: (text) => err.push(text),
+  })
+  return { code, out: out.join('\n'), err: err.join('\n') }
+}
+
+describe('models', () => {
+  it('are listed in a table that lines up, and as JSON', async () => {
+    const { code, out } = await spillway('models', 'list')
+    expect(code).toBe(0)
+    const [head = '', row = ''] = out.split('\n')
+    expect(head).toMatch(/^MODEL +FROM +RELEASES +REPLICAS +CONTEXT +FALLBACK$/)
+    expect(row).toMatch(/^sim +file +1 +1 of 1 ready/)
+    expect(row.indexOf('file')).toBe(head.indexOf('FROM'))
+    expect(JSON.parse((await spillway('models', 'list', '--json')).out)).toMatchObject([
+      { name: MODEL, source: 'file' },
+    ])
+  })
+
+  it('are added with flags, shown, given a release, and removed, with a history', { timeout: 60_000 }, async () => {
+    const why = ['--because', 'asked for by search']
+    const added = await spillway('models', 'add', 'qwen', '--replica', engine.url, '--context', '4096', ...why)
+    expect(added).toMatchObject({ code: 0, out: 'Done: revision 1.' })
+    await eventually('it is ready', () => platform.platform.turnstile.view().readyReplicas === 2, 15_000)
+    const { out: shown } = await spillway('models', 'show', 'qwen')
+    expect(shown).toContain('qwen (registry)')
+    expect(shown).toMatch(new RegExp(`qwen +qwen@1 +local +qwen-127.0.0.1:\\d+ +(warming|steady) +0 +${engine.url}`))
+
+    const release = await spillway('models', 'add', MODEL, '--release', '2', '--replica', engine.url, ...why)
+    expect(release).toMatchObject({ code: 0, err: '' })
+    expect((await spillway('models', 'list')).out).toMatch(/^sim +file +1, 2 +/m)
+
+    writeFileSync(join(folder, 'gemma.yaml'), 'model: { name: gemma, fallback: qwen }\nreleases: [{ version: v7 }]\n')
+    expect(await spillway('models', 'add', '--from', join(folder, 'gemma.yaml'), ...why)).toMatchObject({ code: 0 })
+    expect(await spillway('models', 'remove', 'qwen', ...why)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('odel gemma: fallback is "qwen", but there is no such model'),
+    })
+    expect(await spillway('models', 'remove', 'gemma', ...why)).toMatchObject({ code: 0 })
+    expect(await spillway('models', 'remove', 'qwen', ...why)).toMatchObject({ code: 0 })
+    const { out: history } = await spillway('models', 'history')
+    const lines = history.split('\n')
+    expect(lines[0]).toMatch(/^WHEN +REVISION +WHO +WHAT +NAME +WHY$/)
+    expect(lines[1]).toMatch(/^\d{4}-\d\d-\d\dT\S+Z +5 +ada +\w+ removed +qwen +asked for by search$/)
+    expect(JSON.parse((await spillway('models', 'history', 'gemma', '--json')).out)).toHaveLength(4)
+  })
+
+  it('a replica is drained and used again', async () => {
+    const id = `${MODEL}-local-0`
+    expect(await spillway('replicas', 'drain', id, '--because', 'new driver')).toMatchObject({ code: 0 })
+    expect(platform.platform.policies.health.kindOf(id)).toBe('draining')
+    expect(await spillway('replicas', 'undrain', id, '--because', 'done')).toMatchObject({ code: 0 })
+    expect(platform.platform.policies.health.kindOf(id)).toBe('warming')
+  })
+})
+
+describe('what goes wrong is one line that says what to do', () => {
+  const cases: ReadonlyArray<readonly [string, readonly string[], number, RegExp]> = [
+    ['no server', ['models', 'list', '--url', 'http://127.0.0.1:9'], 2, /no server answers at .* "spillway serve"/],
+    ['a wrong key', ['models', 'list', '--key', 'sk-nobody'], 2, /does not know this admin key/],
+    ['no reason', ['models', 'remove', 'x'], 2, /--because is missing/],
+    ['an empty reason', ['models', 'remove', 'x', '--because', ' '], 2, /--because is missing/],
+    ['no name', ['models', 'show'], 2, /which model\? Try: spillway models show/],
+    ['nobody of that name', ['models', 'show', 'nobody'], 1, /There is no model nobody\. Known: sim/],
+    ['what the file says', ['models', 'remove', MODEL, '--because', 'x'], 1, /in the configuration file, which wins/],
+    ['two kinds', ['models', 'remove', 'x', '--pool', '--release', '--because', 'x'], 2, /exclude each other/],
+    ['a bad address', ['models', 'add', 'x', '--replica', 'gpu-1', '--because', 'x'], 1, /an address such as http/],
+    ['a bad number', ['models', 'add', 'x', '--context', 'many', '--because', 'x'], 2, /--context is "many"/],
+    ['no file', ['models', 'add', '--from', '/no/such/file.yaml', '--because', 'x'], 1, /no\/such\/file/],
+  ]
+  it.each(cases)('%s', async (_what, words, code, message) => {
+    const answer = await spillway(...words)
+    expect(answer.err).toMatch(message)
+    expect(answer.code).toBe(code)
+    expect(answer.err.split('\n')).toHaveLength(1)
+  })
+
+  it('a server that is not Spillway', async () => {
+    const { code, err } = await spillway('models', 'list', '--url', engine.url)
+    expect(err).toMatch(/is not Spillway/)
+    expect(code).toBe(2)
+  })
+})

@@ -190,11 +190,14 @@ export class NaiveDispatcher {
   #giveOne(now: number, isOffline: boolean, effects: Effect[]): boolean {
     const heads = this.#heads().filter((ticket) => (ticket.offer.band === 'offline') === isOffline)
     this.#forgetOwed()
-    const owed = this.#owed.map((one) => one.ticket).filter((ticket) => heads.includes(ticket))
-    const rest = heads.filter((ticket) => !owed.includes(ticket))
-    rest.sort((a, b) => a.offer.arrivedAt - b.offer.arrivedAt || a.sequence - b.sequence)
-    for (const ticket of [...owed, ...rest]) {
-      const isOwed = owed.includes(ticket)
+    heads.sort((a, b) => a.offer.arrivedAt - b.offer.arrivedAt || a.sequence - b.sequence)
+    // Who has a machine kept for it, and fits there, goes first.
+    const kept = this.#reservation
+    if (kept !== undefined && heads.includes(kept.ticket) && fits(kept.machine, kept.ticket.estimate)) {
+      heads.unshift(...heads.splice(heads.indexOf(kept.ticket), 1))
+    }
+    for (const ticket of heads) {
+      const isOwed = this.#owed.some((one) => one.ticket === ticket)
       // Heads are only looked at while there is room for somebody.
       if (!isOwed && !this.#machines.some((machine) => isOpen(machine) && this.#reservation?.machine !== machine)) break
       if (ticket.offer.expiresAt <= now) {

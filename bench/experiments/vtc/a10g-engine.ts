@@ -48,8 +48,8 @@ export interface VtcRun {
   readonly requests: readonly VtcRequest[]
   readonly weights?: Readonly<Record<string, number>>
   readonly seed: number
-  /** As the dispatcher ships: whoever fits goes past a head that does not. Otherwise as in the paper: all wait for it. */
-  readonly isBackfilling?: boolean
+  /** As in the paper: everybody waits for a head that does not fit. Otherwise as the dispatcher ships: others go past it. */
+  readonly isBlocking?: boolean
 }
 
 interface Sequence {
@@ -80,7 +80,7 @@ class A10gEngine implements Limit {
     this.#run = run
     this.#noise = Rng.stream(run.seed, 'prediction')
     const lanes = { depthMax: 1e6, engineUsMax: 1e15, agingUsPerBid: 1e6 }
-    const lookAhead = run.isBackfilling === true ? {} : { lookAheadMax: 0 }
+    const lookAhead = run.isBlocking === true ? { lookAheadMax: 0 } : {}
     this.#dispatcher = new Dispatcher({
       options: { fairness: run.fairness, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes, ...lookAhead },
     })

@@ -45,12 +45,16 @@ export class PoolLane extends Lane {
   usedIn = 0
   /** Its tenant's part of the shared buffer; set by the buffer it is attached to. */
   bufferShare: BufferShare | undefined = undefined
-  /** Its head had its turn and fitted nowhere: it is owed the turn and stands outside the order until it fits. */
+  /** Its head had its turn and fitted nowhere: it is not asked until room has grown, and is owed the turn. */
   isOwed = false
-  /** Turns that the pool had granted when it was first skipped. */
-  owedSince = 0
-  /** The head for which the turn is owed. */
-  owedHead: Waiter | undefined = undefined
+  /** The head that was last passed over. */
+  skippedHead: Waiter | undefined = undefined
+  /** Turns that the pool had granted when that head was first passed over. */
+  skippedSince = 0
+  /** Heads that the pool had passed over before that one. */
+  skippedAfter = 0
+  /** Replicas that are kept free for it. */
+  keptCount = 0
 
   constructor(name: LaneName, backlog: Backlog) {
     super(name)

@@ -18,8 +18,8 @@ export interface PoolView {
   readonly heldCost: number
   /** Lanes whose head had a turn and no room. */
   readonly owedCount: number
-  /** The replica that is kept free for a big head. */
-  readonly reservedReplicaId: string | undefined
+  /** The replicas that are kept free for heads that were passed over. */
+  readonly keptReplicaIds: readonly string[]
   readonly tenants: readonly BacklogView[]
   readonly replicas: readonly ReplicaView[]
 }
@@ -44,8 +44,8 @@ export function viewOf(pool: PoolState): PoolView {
     queuedCost: pool.queuedCost,
     heldCount: pool.heldCount,
     heldCost: pool.heldCost,
-    owedCount: pool.foreground.owed.length + pool.leftover.owed.length,
-    reservedReplicaId: pool.reservation?.room.replica.id,
+    owedCount: pool.owedCount,
+    keptReplicaIds: pool.kept.all.map(({ room }) => room.replica.id),
     tenants: [...pool.backlogs.values()].map(copyOf),
     replicas: [...pool.rooms.values()].map((room) => ({
       id: room.replica.id,

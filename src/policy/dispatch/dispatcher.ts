@@ -26,14 +26,15 @@ import type { ReplicaFacts } from './replica-room.ts'
  *     offer ─▶ lane ──(its turn, and room)──▶ granted: a lease ──▶ release
  *                └──▶ expired · evicted · withdrawn
  *
- * Big heads: a head that fits nowhere at the moment leaves the order and is *owed* its turn (it goes before the order
- * as soon as it fits); after `skipsMax` turns of others, one replica is kept free for it while the rest backfill. Idea
- * from EASY backfilling (Lifka, 1995). Buffer fairness is in `shared-buffer.ts`, ageing in `lane.ts`.
+ * Big heads: a head that fits nowhere at the moment is passed over and *owed* its turn, without losing its place in the
+ * order; after `skipsMax` turns of others, or when its tenant has missed more than it may, a replica is kept free for it
+ * while the rest backfill. Idea from EASY backfilling (Lifka, 1995). Buffer fairness is in `shared-buffer.ts`, ageing in
+ * `lane.ts`.
  *
  * Deliberately not: no clock, no promises, no retries of its own, no admission: what is offered is wanted.
  *
  * Laws: L2 every lease is granted once and returned once, and none is granted beyond limit, allowance or KV room;
- * L3 lanes and the whole queue within bounds; L6 no ready head waits while a room outside the one reservation fits it
+ * L3 lanes and the whole queue within bounds; L6 no ready head waits while a room that is kept for nobody fits it
  * (as far as `lookAheadMax` heads that did not fit); L7 by the order chosen. `assertInvariants` checks them.
  *
  * Worked example: two slots. a offers three tickets, b one, all of cost 100: a₁ and a₂ go at once; when a₁ comes back,

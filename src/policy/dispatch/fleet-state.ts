@@ -125,7 +125,7 @@ export class FleetState {
   #settle(pool: PoolState, room: ReplicaRoom): PoolState {
     pool.recount()
     const isUsable = room.isReady && room.allowance >= 1
-    if (!isUsable && pool.reservation?.room === room) pool.endReservation()
+    if (!isUsable) pool.kept.end(room)
     return this.grow(room)
   }
 

@@ -4,17 +4,21 @@ import type { Candidate, PoolLane } from './candidate.ts'
 import { Codel } from './codel.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
 import type { EffectBuffer } from './effect-buffer.ts'
+import type { Kept } from './kept-rooms.ts'
 import type { Placer } from './placer.ts'
 import type { PoolState, Side } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
 /**
- * Who goes now? The dispatcher's inner loop for one pool: first the turns that are owed to heads that did not fit
- * before, if room has grown since; then the order of turns; then the same for offline work, with what is left over.
- * It ends when no room is open, nobody is ready, or `lookAheadMax` heads in a row fit nowhere.
+ * Who goes now? The dispatcher's inner loop for one pool: the order of turns, then the same for offline work, with
+ * what is left over. It ends when no room is open, nobody is ready, or `lookAheadMax` heads fit nowhere.
  *
- *     owed:   [big₁ · big₂]  ── fits now? ──▶ granted
- *     order:  lane, lane, …  ── fits? ──▶ granted;  no ──▶ owed, and the next lane is asked
+ *     order:  lane, lane, …  ── fits? ──▶ granted;  no ──▶ passed over, and the next lane is asked
+ *     owed:   [big₁ · big₂]  ── room has grown, and it fits? ──▶ back in the order, where its standing puts it
+ *
+ * A lane that is passed over keeps its place: its part of every round goes on being counted, who goes meanwhile is
+ * charged as always, and so pays back. When it has been passed over `skipsMax` times, or is owed `roundsOwedMax` rounds,
+ * one replica is kept free for its head; that lasts, head after head, until it has caught up.
  *
  * Where the queue is CoDel's (`codel.ts`), whoever is about to go may be dropped instead.
  *
@@ -38,10 +42,10 @@ export class TurnGiver {
 
   give(now: number, pool: PoolState): void {
     // Where every slot is taken, an arrival costs nothing more than its place in the queue.
-    if (pool.open.length === 0 && pool.foreground.owed.length === 0 && pool.leftover.owed.length === 0) return
+    if (pool.open.length === 0 && pool.kept.all.length === 0 && pool.owedCount === 0) return
     this.#giveSide(now, pool, pool.foreground)
     this.#giveSide(now, pool, pool.leftover)
-    this.#reserveForSkipped(pool)
+    this.#keepForSkipped(pool)
   }
 
   expire(pool: PoolState, candidate: Candidate, because = 'no turn came before its time to wait was over'): void {
@@ -52,10 +56,24 @@ export class TurnGiver {
 
   #giveSide(now: number, pool: PoolState, side: Side): void {
     do {
+      this.#giveKept(now, pool)
       if (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth) this.#giveOwed(now, pool, side)
       this.#giveInOrder(now, pool, side)
-      // A reservation that ended on the way opens its replica to those who were passed over before.
+      // A replica that is no longer kept is open to those who were passed over before.
     } while (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth)
+  }
+
+  /** What is kept goes to whom it is kept for, whether or not anything else is open. */
+  #giveKept(now: number, pool: PoolState): void {
+    const { all } = pool.kept
+    for (let i = 0; i < all.length; i++) {
+      const { lane, room } = all[i] as Kept
+      const head = lane.head() as Candidate
+      // Another head, which was not passed over: only what the lane is owed counts.
+      const wasTrimmed = head !== lane.skippedHead && pool.kept.trim(lane, this.#replicasDue(pool, lane))
+      // From the start: who goes may change what is kept.
+      if (wasTrimmed || (room.fits(head.estimate) && this.#tryTurn(now, pool, head))) i = -1
+    }
   }
 
   #giveOwed(now: number, pool: PoolState, side: Side): void {
@@ -63,7 +81,8 @@ export class TurnGiver {
     for (let i = 0; i < side.owed.length; ) {
       const lane = side.owed[i] as PoolLane
       const head = lane.head() as Candidate
-      if (!this.#tryTurn(now, pool, head)) i++
+      if (this.#fitsOpen(pool, head)) pool.recall(lane)
+      else if (!this.#tryTurn(now, pool, head)) i++
     }
   }
 
@@ -112,31 +131,58 @@ export class TurnGiver {
     const lease = this.#book.grant(pool, head, room)
     pool.sync(head.lane)
     pool.refreshOpen(room)
+    if (head.lane.keptCount > 0) pool.kept.trim(head.lane, this.#replicasDue(pool, head.lane))
     const { because, placement } = this.#placer
     this.#effects.push({ kind: 'granted', ticketId: head.ticketId, lease, because, placement })
+  }
+
+  #fitsOpen(pool: PoolState, head: Candidate): boolean {
+    for (const room of pool.open) if (room.fits(head.estimate) && pool.mayUse(room, head)) return true
+    return false
   }
 
   #place(now: number, pool: PoolState, head: Candidate): ReplicaRoom | undefined {
     const fitting = this.#fitting
     fitting.length = 0
     for (const room of pool.open) if (room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)
-    const kept = pool.reservation
-    if (kept?.lane === head.lane && kept.room.fits(head.estimate)) fitting.push(kept.room)
+    if (head.lane.keptCount > 0) {
+      for (const { lane, room } of pool.kept.all) {
+        if (lane === head.lane && room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)
+      }
+    }
     return fitting.length === 0 ? undefined : this.#placer.choose(now, head, fitting)
   }
 
-  /** One reservation a pool at a time, for the head that was passed over first; offline work gets none. */
-  #reserveForSkipped(pool: PoolState): void {
-    const lane = pool.foreground.owed[0]
-    if (lane === undefined || pool.reservation !== undefined) return
-    if (pool.grantedCount - lane.owedSince < this.#options.skipsMax) return
+  /** As many as are due to whom a round is owed; or else one, for the head that was passed over first. Offline gets none. */
+  #keepForSkipped(pool: PoolState): void {
+    const { owed, fairness } = pool.foreground
+    let first: PoolLane | undefined
+    for (const lane of owed) {
+      // Asked before its turn, because those whose turn it is fitted no better: nothing is owed to it yet.
+      if (fairness.roundsOwedTo(lane) <= 0) lane.skippedSince = pool.grantedCount
+      if (first === undefined || lane.skippedAfter < first.skippedAfter) first = lane
+      let due = this.#replicasDue(pool, lane) - lane.keptCount
+      while (due-- > 0 && this.#keepOneFor(pool, lane)) {}
+    }
+    if (first === undefined || pool.kept.all.length > 0) return
+    if (pool.grantedCount - first.skippedSince >= this.#options.skipsMax) this.#keepOneFor(pool, first)
+  }
+
+  /** How many replicas are to be kept for a lane by what it is owed: the more rounds, the more at once. */
+  #replicasDue(pool: PoolState, lane: PoolLane): number {
+    return Math.floor(pool.foreground.fairness.roundsOwedTo(lane) / this.#options.roundsOwedMax)
+  }
+
+  #keepOneFor(pool: PoolState, lane: PoolLane): boolean {
     const head = lane.head() as Candidate
     let best: ReplicaRoom | undefined
     for (const room of pool.rooms.values()) {
-      if (!room.isReady || room.allowance < 1 || !room.fitsAlone(head.estimate) || !pool.mayUse(room, head)) continue
+      if (room.isKept || !room.isReady || room.allowance < 1) continue
+      if (!room.fitsAlone(head.estimate) || !pool.mayUse(room, head)) continue
       if (best === undefined || freeKvTokens(room) > freeKvTokens(best)) best = room
     }
-    if (best !== undefined) pool.reserve(lane, best)
+    if (best !== undefined) pool.kept.keep(lane, best)
+    return best !== undefined
   }
 }
 

@@ -5,6 +5,7 @@ import type { Fairness, FairnessName } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import { Backlog, type Candidate, PoolLane } from './candidate.ts'
+import { KeptRooms } from './kept-rooms.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
 
@@ -25,12 +26,6 @@ export interface Side {
   lookedAt: number
 }
 
-/** A replica that is kept free, and for whom. */
-export interface Reservation {
-  readonly lane: PoolLane
-  readonly room: ReplicaRoom
-}
-
 /** What admission may know about a pool, live and without a copy. */
 export interface PoolFacts {
   readonly id: string
@@ -49,7 +44,10 @@ export class PoolState implements PoolFacts {
   readonly rooms = new Map<string, ReplicaRoom>()
   readonly open: ReplicaRoom[] = []
   readonly backlogs = new Map<string, Backlog>()
-  reservation: Reservation | undefined = undefined
+  readonly kept = new KeptRooms((room) => {
+    this.refreshOpen(room)
+    if (!room.isKept) this.roomGrowth++
+  })
   queuedCount = 0
   queuedCost = 0
   heldCount = 0
@@ -61,6 +59,7 @@ export class PoolState implements PoolFacts {
   /** The most that fits any replica alone. */
   kvTokensMax = 0
   #laneCount = 0
+  #skippedCount = 0
   /** So many lanes, and the idle ones are looked for. */
   #sweepAt = LANES_BEFORE_SWEEP
   #sweepCount = 0
@@ -77,6 +76,11 @@ export class PoolState implements PoolFacts {
 
   get openReplicaCount(): number {
     return this.open.length
+  }
+
+  /** Lanes whose head had a turn and no room. */
+  get owedCount(): number {
+    return this.foreground.owed.length + this.leftover.owed.length
   }
 
   get laneCount(): number {
@@ -162,51 +166,47 @@ export class PoolState implements PoolFacts {
   /** After anything that may change which lane can go: the order learns whether this one has a head, and which. */
   sync(lane: PoolLane): void {
     const head = lane.head()
-    if (lane.isOwed) {
-      if (head === lane.owedHead) return
-      this.disown(lane)
-    }
+    if (head !== lane.skippedHead && lane.skippedHead !== undefined) {
+      lane.skippedHead = undefined
+      if (lane.isOwed && head !== undefined) this.recall(lane)
+    } else if (lane.isOwed) return
     const { fairness } = this.sideOf(lane)
-    if (head === undefined) fairness.leave(lane)
-    else fairness.enter(lane)
+    if (head !== undefined) fairness.enter(lane)
+    else {
+      if (lane.isOwed) this.#unlist(lane)
+      this.kept.trim(lane, 0)
+      fairness.leave(lane)
+    }
   }
 
-  /** The head had its turn and fits nowhere now: the lane leaves the order and is owed the turn. */
+  /** The head had its turn and fits nowhere now: others are asked, and what the lane is owed grows meanwhile. */
   owe(lane: PoolLane): void {
     const side = this.sideOf(lane)
-    side.fairness.leave(lane)
+    side.fairness.pass(lane)
     lane.isOwed = true
-    lane.owedSince = this.grantedCount
-    lane.owedHead = lane.head()
     side.owed.push(lane)
+    const head = lane.head()
+    if (lane.skippedHead === head) return
+    lane.skippedHead = head
+    lane.skippedSince = this.grantedCount
+    lane.skippedAfter = this.#skippedCount++
   }
 
-  disown(lane: PoolLane): void {
+  /** The head might fit now, or is another one: the lane is asked again, where its standing puts it. */
+  recall(lane: PoolLane): void {
+    this.#unlist(lane)
+    this.sideOf(lane).fairness.recall(lane)
+  }
+
+  #unlist(lane: PoolLane): void {
     const { owed } = this.sideOf(lane)
     owed.splice(owed.indexOf(lane), 1)
     lane.isOwed = false
-    lane.owedHead = undefined
-    if (this.reservation?.lane === lane) this.endReservation()
-  }
-
-  reserve(lane: PoolLane, room: ReplicaRoom): void {
-    this.reservation = { lane, room }
-    room.isReserved = true
-    this.refreshOpen(room)
-  }
-
-  endReservation(): void {
-    const room = this.reservation?.room
-    this.reservation = undefined
-    if (room === undefined) return
-    room.isReserved = false
-    this.refreshOpen(room)
-    this.roomGrowth++
   }
 
   /** Keeps the list of open rooms true after anything that may have changed this one. */
   refreshOpen(room: ReplicaRoom): void {
-    const shouldBeOpen = room.isOpen() && !room.isReserved && this.rooms.get(room.replica.id) === room
+    const shouldBeOpen = room.isOpen() && !room.isKept && this.rooms.get(room.replica.id) === room
     if (shouldBeOpen === room.openIndex >= 0) return
     if (shouldBeOpen) {
       room.openIndex = this.open.length
@@ -250,11 +250,13 @@ export class PoolState implements PoolFacts {
     this.foreground.fairness.assertInvariants()
     this.leftover.fairness.assertInvariants()
     for (const room of this.rooms.values()) room.assertInvariants()
+    this.kept.assertInvariants()
     let count = 0
     let cost = 0
     for (const lane of this.lanes()) {
       lane.assertInvariants(lanes)
-      assert(lane.isActive === (lane.readyCount > 0 && !lane.isOwed), 'a lane with a head is in the order or owed')
+      assert(lane.isActive === lane.readyCount > 0, 'a lane with a head is in the order')
+      assert(lane.isAside === lane.isOwed, 'a lane that is owed a turn is not asked')
       assert(!lane.isOwed || this.sideOf(lane).owed.includes(lane), 'an owed lane is on the list')
       count += lane.count
       cost += lane.cost

@@ -20,8 +20,8 @@ export class ReplicaRoom {
   isReady: boolean
   /** Slots that this gateway may use, of those that several gateways share. */
   allowance = Number.POSITIVE_INFINITY
-  /** Kept free for a big head: closed to everybody else. */
-  isReserved = false
+  /** Kept free for the heads of one lane: closed to everybody else. */
+  isKept = false
   /** Place in the pool's list of open rooms; −1 when nothing would fit. */
   openIndex = -1
 
@@ -59,8 +59,8 @@ export class ReplicaRoom {
 
   assertInvariants(): void {
     this.ledger.assertInvariants()
-    assert(this.openIndex < 0 || (this.isOpen() && !this.isReserved), 'an open room takes something')
-    assert(this.openIndex >= 0 || !this.isOpen() || this.isReserved, 'a room that takes something is open')
+    assert(this.openIndex < 0 || (this.isOpen() && !this.isKept), 'an open room takes something')
+    assert(this.openIndex >= 0 || !this.isOpen() || this.isKept, 'a room that takes something is open')
   }
 }
 

@@ -20,6 +20,7 @@ class TextbookRounds {
   readonly #weights: number[]
   readonly #deficits: number[]
   readonly #active = new Set<number>()
+  readonly #aside = new Set<number>()
   readonly #seen = new Set<number>()
 
   constructor(weights: readonly number[]) {
@@ -27,9 +28,30 @@ class TextbookRounds {
     this.#deficits = weights.map(() => 0)
   }
 
+  /** While somebody stands aside, looking ahead is not yet a round: only a turn makes it one. */
   get eligible(): number[] {
-    if (this.#active.size > 0) while (this.#mayGo().length === 0) this.#round()
-    return this.#mayGo()
+    if (this.#aside.size === 0) this.#toTurn()
+    let ahead = 0
+    while (this.#asked().length > 0 && this.#mayGo(ahead).length === 0) ahead++
+    return this.#mayGo(ahead)
+  }
+
+  turn(index: number, cost: number): void {
+    this.#toTurn()
+    this.charge(index, cost)
+  }
+
+  pass(index: number): void {
+    this.#aside.add(index)
+  }
+
+  recall(index: number): void {
+    this.#aside.delete(index)
+    this.#deficits[index] = Math.min(this.deficitOf(index), 32 * this.#quantum(index))
+  }
+
+  isAside(index: number): boolean {
+    return this.#aside.has(index)
   }
 
   enter(index: number): void {
@@ -41,7 +63,9 @@ class TextbookRounds {
   }
 
   leave(index: number): void {
+    this.#aside.delete(index)
     this.#active.delete(index)
+    this.#deficits[index] = this.deficitOf(index)
     if (this.#active.size > 0) return
     while (this.deficitOf(index) <= 0) this.#round()
   }
@@ -51,6 +75,8 @@ class TextbookRounds {
   }
 
   reweigh(index: number, weight: number): void {
+    // Credit that was lost by being away does not come back with a larger weight.
+    this.#deficits[index] = this.deficitOf(index)
     this.#weights[index] = weight
   }
 
@@ -71,8 +97,16 @@ class TextbookRounds {
     return (this.#weights[index] as number) * QUANTUM
   }
 
-  #mayGo(): number[] {
-    return [...this.#active].filter((index) => (this.#deficits[index] as number) > 0)
+  #asked(): number[] {
+    return [...this.#active].filter((index) => !this.#aside.has(index))
+  }
+
+  #mayGo(ahead = 0): number[] {
+    return this.#asked().filter((index) => (this.#deficits[index] as number) + ahead * this.#quantum(index) > 0)
+  }
+
+  #toTurn(): void {
+    if (this.#asked().length > 0) while (this.#mayGo().length === 0) this.#round()
   }
 
   #round(): void {
@@ -88,7 +122,7 @@ const weight = fc.constantFrom(0.5, 1, 2, 5)
 describe('deficit round robin', () => {
   test('bulk rounds do what textbook rounds do', () => {
     const step = fc.record({
-      kind: fc.constantFrom('enter', 'leave', 'turn', 'turn', 'turn', 'charge', 'reweigh'),
+      kind: fc.constantFrom('enter', 'leave', 'turn', 'turn', 'turn', 'charge', 'reweigh', 'pass', 'recall'),
       index: fc.nat(5),
       cost: fc.constantFrom(0, 1, 30, 100, 250, 4_000, 30_000),
       refund: fc.boolean(),
@@ -115,11 +149,17 @@ describe('deficit round robin', () => {
             } else if (one.kind === 'reweigh') {
               order.reweigh(share(one.index), one.weight)
               twin.reweigh(one.index, one.weight)
-            } else if (one.kind === 'turn' && order.size > 0) {
+            } else if (one.kind === 'pass' && isActive && !twin.isAside(one.index)) {
+              order.pass(share(one.index))
+              twin.pass(one.index)
+            } else if (one.kind === 'recall' && twin.isAside(one.index)) {
+              order.recall(share(one.index))
+              twin.recall(one.index)
+            } else if (one.kind === 'turn' && order.askedCount > 0) {
               const first = Number(order.first()?.id)
               assert(twin.eligible.includes(first), 'the textbook allows the pick')
               order.takeTurn(share(first), one.cost)
-              twin.charge(first, one.cost)
+              twin.turn(first, one.cost)
             }
             order.assertInvariants()
             // The textbook knows nothing of lists: both are asked in the same round.
@@ -133,6 +173,38 @@ describe('deficit round robin', () => {
       ),
       { numRuns: 300 },
     )
+  })
+
+  test('credit that was lost by being away does not come back with a larger weight', () => {
+    const { order, share } = given([1])
+    order.enter(share(0))
+    order.reweigh(share(0), 0.5)
+    order.leave(share(0))
+    order.reweigh(share(0), 5)
+    expect(order.standingOf(share(0))).toBe(0.5 * QUANTUM)
+  })
+
+  test('one that is passed over is owed what others take meanwhile, and no more than it may save', () => {
+    const { order, share } = given([1, 1, 1])
+    for (const index of [0, 1, 2]) order.enter(share(index))
+    order.pass(share(0))
+    // Asking the others is no round.
+    for (let asked = 0; asked < 10; asked++) order.first()
+    expect(order.standingOf(share(0))).toBe(QUANTUM)
+    for (let turns = 0; turns < 20; turns++) order.takeTurn(order.first() as Share, 100)
+    expect(order.standingOf(share(0))).toBe(10 * QUANTUM)
+    expect(order.roundsOwedTo(share(0))).toBe(10)
+    order.recall(share(0))
+    for (let turns = 0; turns < 10; turns++) {
+      expect(order.first()).toBe(share(0))
+      order.takeTurn(share(0), 100)
+    }
+    expect(order.first()).not.toBe(share(0))
+    order.pass(share(0))
+    for (let turns = 0; turns < 200; turns++) order.takeTurn(order.first() as Share, 100)
+    order.recall(share(0))
+    expect(order.standingOf(share(0))).toBe(32 * QUANTUM)
+    order.assertInvariants()
   })
 
   test('L7: over any interval, work per weight of two active shares differs by at most 2·Q + C/w + C/w', () => {

@@ -27,6 +27,9 @@ import type { Share, Siblings } from './share.ts'
  * little does not wait for a whole round of those who ask for much. When the last one leaves, the round moves on
  * until that one's debt is paid: after an idle spell everybody starts level.
  *
+ * A share whose head fits nowhere stands aside: in no list, but active. Its quanta go on adding up, and rounds move on
+ * only with turns that are taken past it: to ask somebody who fits no better is not a round.
+ *
  * Deliberately not: no clock (only rounds with competition in them count), no preemption, no knowledge of readiness
  * or room.
  *
@@ -42,6 +45,11 @@ import type { Share, Siblings } from './share.ts'
 
 /** Rounds that have a list of their own; a share due later waits in a heap. One bit each in a 32-bit word. */
 const WHEEL_ROUNDS = 32
+/**
+ * Quanta that a share may have saved up while what it had fitted nowhere. It is owed them, so they are not taken away at
+ * one; but a share whose head waits an hour for the only replica that is big enough must not have the hour that follows.
+ */
+const CREDIT_ROUNDS_MAX = 32
 /** The list behind those of the rounds: shares that have just entered and are due. */
 const FRESH = WHEEL_ROUNDS
 
@@ -49,6 +57,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   readonly #typical: MedianCost
   #round = 0
   #size = 0
+  #asideCount = 0
   #sequence = 0
   /** While there has never been more than one at a time, no wheel is made: most tenants have one key. */
   #only: S | undefined
@@ -65,8 +74,12 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     return this.#size
   }
 
+  get askedCount(): number {
+    return this.#size - this.#asideCount
+  }
+
   enter(share: S): void {
-    this.#toNextOccupiedRound()
+    if (this.#asideCount === 0) this.#toNextOccupiedRound()
     const missed = this.#round - share.asOf
     const quantum = share.weight * this.#typical.value
     share.account = share.quantum === 0 ? quantum : Math.min(quantum, share.account + share.quantum * missed)
@@ -78,21 +91,58 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   }
 
   leave(share: S): void {
-    this.#unfile(share)
+    if (!share.isAside) this.#unfile(share)
+    else {
+      share.isAside = false
+      this.#asideCount--
+    }
     share.isActive = false
     this.#size--
     if (this.#size === 0) this.#round = Math.max(this.#round, this.#dueRound(share))
   }
 
+  pass(share: S): void {
+    this.#unfile(share)
+    share.isAside = true
+    this.#asideCount++
+  }
+
+  /** Before those who stand in the present round, if that is where it belongs: its turn came before theirs. */
+  recall(share: S): void {
+    this.#asideCount--
+    share.isAside = false
+    this.#settleAccount(share, 0)
+    share.account = Math.min(share.account, CREDIT_ROUNDS_MAX * share.quantum)
+    this.#file(share, true)
+  }
+
+  roundsOwedTo(share: S): number {
+    // Alone, it is always its turn.
+    return this.#size <= 1 || share.quantum === 0 ? 1 : this.standingOf(share) / share.quantum
+  }
+
   first(): S | undefined {
-    if (this.#size === 0) return undefined
+    if (this.askedCount === 0) return undefined
+    if (this.#asideCount > 0) return this.#earliest()
     this.#toNextOccupiedRound()
     return this.#only ?? ((this.#wheel?.[FRESH] ?? this.#wheel?.[this.#round % WHEEL_ROUNDS]) as S)
   }
 
+  /** The same while somebody stands aside: whoever is asked may fit no better, and a round that nobody used is none. */
+  #earliest(): S | undefined {
+    const next = this.#only ?? this.#wheel?.[FRESH]
+    if (next !== undefined) return next as S
+    const far = this.#far?.peek()
+    if (this.#occupied === 0) return far
+    const near = this.#round + this.#distance()
+    return far !== undefined && far.round < near ? far : (this.#wheel?.[near % WHEEL_ROUNDS] as S)
+  }
+
   takeTurn(share: S, cost: number): void {
+    // Somebody stands aside, and a turn was taken past it: the rounds up to this one have been.
+    if (this.#asideCount > 0 && share.round > this.#round && this.#earliest() === share) this.#toNextOccupiedRound()
     this.#settleAccount(share, cost)
-    if (!share.isActive) return
+    if (!share.isActive || share.isAside) return
     // To the end of its list even if that is the same one: a heavy share's turns are spread over the round.
     this.#unfile(share)
     this.#file(share, false)
@@ -141,7 +191,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   }
 
   #refile(share: S): void {
-    if (!share.isActive || this.#dueRound(share) === share.round) return
+    if (!share.isActive || share.isAside || this.#dueRound(share) === share.round) return
     this.#unfile(share)
     this.#file(share, false)
   }
@@ -180,7 +230,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
 
   /** The present round becomes the earliest that has anybody in it. */
   #toNextOccupiedRound(): void {
-    if (this.#size === 0) return
+    if (this.askedCount === 0) return
     if (this.#only !== undefined) {
       this.#round = Math.max(this.#round, this.#only.round)
       return
@@ -258,6 +308,6 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
       count++
       assert(share.isActive && share.round >= this.#round, 'a far share is still to come')
     }
-    assert(count === this.#size, 'every active share stands in one list')
+    assert(count === this.askedCount, 'every active share stands in one list or aside')
   }
 }

@@ -8,8 +8,8 @@ import type { Lane } from './lane.ts'
  * turn it is (`next`), and reports every cost when it is predicted, exceeded or measured.
  *
  * An order does not know about room, readiness, deadlines or replicas: a lane whose head fits nowhere at the moment is
- * simply left out by the dispatcher until it does. It never sees a true output length before the engine has told it
- * (law L10).
+ * passed over (`pass`) until the dispatcher says that it might (`recall`); it is not asked, but it has not left, and what
+ * it is owed grows. It never sees a true output length before the engine has told it (law L10).
  */
 export interface Fairness {
   readonly name: FairnessName
@@ -25,9 +25,17 @@ export interface Fairness {
   /** The lane has a head that may go. Called again whenever that head is another one. */
   enter(lane: Lane): void
   leave(lane: Lane): void
+  /** The lane's head fits nowhere now. Until `recall` or `leave` it is not asked; its part goes on being counted. */
+  pass(lane: Lane): void
+  recall(lane: Lane): void
   next(): Lane | undefined
   takeTurn(lane: Lane, cost: number): void
   charge(lane: Lane, cost: number): void
+  /**
+   * Rounds of turns that it has missed, one for the present included; 0 or less while it is somebody else's turn. Of the
+   * lane, its tenant and its org, the most that one of them has missed, provided that it is the turn of all three.
+   */
+  roundsOwedTo(lane: Lane): number
   /** What the lane, its tenant and its org have had ahead of those beside them: until it is made good, they wait. */
   debtOf(lane: Lane): Debt
   /** A weight was changed, or a tenant moved to another org. Nobody loses a place in a lane by it. */

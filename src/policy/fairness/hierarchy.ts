@@ -53,6 +53,8 @@ class TenantShare extends Share {
   readonly bands: Array<Siblings<Lane> | undefined> = [undefined, undefined, undefined]
   readonly lanes: Lane[] = []
   activeCount = 0
+  /** Of those, the ones that were passed over. */
+  asideCount = 0
 
   constructor(id: string, weight: number, org: OrgShare) {
     super(id, weight)
@@ -111,13 +113,29 @@ export class Hierarchy implements Fairness {
     const tenant = tenantOf(lane)
     siblingsOf(lane).enter(lane)
     if (tenant.activeCount++ === 0) this.#enterTenant(tenant)
+    else if (tenant.isAside) this.#recallTenant(tenant)
   }
 
   leave(lane: Lane): void {
     if (!lane.isActive) return
     const tenant = tenantOf(lane)
+    if (lane.isAside) tenant.asideCount--
     siblingsOf(lane).leave(lane)
     if (--tenant.activeCount === 0) this.#leaveTenant(tenant)
+    else if (!tenant.isAside && tenant.asideCount === tenant.activeCount) this.#passTenant(tenant)
+  }
+
+  pass(lane: Lane): void {
+    const tenant = tenantOf(lane)
+    siblingsOf(lane).pass(lane)
+    if (++tenant.asideCount === tenant.activeCount) this.#passTenant(tenant)
+  }
+
+  recall(lane: Lane): void {
+    const tenant = tenantOf(lane)
+    siblingsOf(lane).recall(lane)
+    tenant.asideCount--
+    if (tenant.isAside) this.#recallTenant(tenant)
   }
 
   next(): Lane | undefined {
@@ -143,6 +161,15 @@ export class Hierarchy implements Fairness {
     siblingsOf(lane).charge(lane, cost)
     tenant.org.tenants.charge(tenant, cost)
     this.#root.charge(tenant.org, cost)
+  }
+
+  roundsOwedTo(lane: Lane): number {
+    const tenant = tenantOf(lane)
+    const { org } = tenant
+    const ofLane = siblingsOf(lane).roundsOwedTo(lane)
+    const ofTenant = org.tenants.roundsOwedTo(tenant)
+    const ofOrg = this.#root.roundsOwedTo(org)
+    return Math.min(ofLane, ofTenant, ofOrg) <= 0 ? 0 : Math.max(ofLane, ofTenant, ofOrg)
   }
 
   debtOf(lane: Lane): Debt {
@@ -195,6 +222,7 @@ export class Hierarchy implements Fairness {
     to.tenantCount++
     to.tenants.adopt(tenant, owed)
     if (tenant.activeCount > 0) this.#enterTenant(tenant)
+    if (tenant.activeCount > 0 && tenant.asideCount === tenant.activeCount) this.#passTenant(tenant)
     if (--from.tenantCount === 0) this.#orgs.delete(from.id)
   }
 
@@ -214,6 +242,7 @@ export class Hierarchy implements Fairness {
     org.activeWeight += tenant.weight
     this.#weighOrg(org)
     if (org.tenants.size === 1) this.#root.enter(org)
+    else if (org.isAside) this.#root.recall(org)
   }
 
   #leaveTenant(tenant: TenantShare): void {
@@ -225,7 +254,20 @@ export class Hierarchy implements Fairness {
     } else {
       org.activeWeight -= tenant.weight
       this.#weighOrg(org)
+      if (!org.isAside && org.tenants.askedCount === 0) this.#root.pass(org)
     }
+  }
+
+  #passTenant(tenant: TenantShare): void {
+    const { org } = tenant
+    org.tenants.pass(tenant)
+    if (org.tenants.askedCount === 0) this.#root.pass(org)
+  }
+
+  #recallTenant(tenant: TenantShare): void {
+    const { org } = tenant
+    org.tenants.recall(tenant)
+    if (org.isAside) this.#root.recall(org)
   }
 
   #weighOrg(org: OrgShare): void {
@@ -239,6 +281,7 @@ export class Hierarchy implements Fairness {
     for (const org of this.#orgs.values()) {
       org.tenants.assertInvariants()
       assert(org.isActive === org.tenants.size > 0, 'an org is active exactly when one of its tenants is')
+      assert(org.isAside === (org.isActive && org.tenants.askedCount === 0), 'an org is aside when all of it is')
       if (org.isActive) activeOrgs++
     }
     assert(activeOrgs === this.#root.size, 'the root holds the active orgs')
@@ -251,6 +294,9 @@ export class Hierarchy implements Fairness {
         active += siblings?.size ?? 0
       }
       assert(active === tenant.activeCount, 'a tenant counts its active lanes')
+      const aside = tenant.lanes.reduce((count, lane) => count + Number(lane.isAside), 0)
+      assert(aside === tenant.asideCount, 'a tenant counts its lanes that were passed over')
+      assert(tenant.isAside === (active > 0 && aside === active), 'a tenant is aside exactly when all of it is')
     }
   }
 }

@@ -37,6 +37,7 @@ export class OrderedLanes implements Fairness {
     const heap = this.#heapOf(lane)
     const key = this.#order.keyOf(lane)
     lane.sequence = lane.head()?.sequence ?? 0
+    if (lane.isAside) return
     if (lane.isActive) heap.update(lane, key)
     else heap.push(lane, key)
     lane.isActive = true
@@ -45,7 +46,19 @@ export class OrderedLanes implements Fairness {
   leave(lane: Lane): void {
     if (!lane.isActive) return
     lane.isActive = false
+    if (lane.isAside) lane.isAside = false
+    else this.#heapOf(lane).remove(lane)
+  }
+
+  pass(lane: Lane): void {
+    lane.isAside = true
     this.#heapOf(lane).remove(lane)
+  }
+
+  recall(lane: Lane): void {
+    lane.isAside = false
+    lane.sequence = lane.head()?.sequence ?? 0
+    this.#heapOf(lane).push(lane, this.#order.keyOf(lane))
   }
 
   next(): Lane | undefined {
@@ -59,6 +72,10 @@ export class OrderedLanes implements Fairness {
   takeTurn(): void {}
 
   charge(): void {}
+
+  roundsOwedTo(): number {
+    return 1
+  }
 
   debtOf(): Debt {
     return NO_DEBT

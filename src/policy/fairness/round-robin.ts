@@ -10,14 +10,43 @@ import type { Share, Siblings } from './share.ts'
 export class RoundRobin<S extends Share> implements Siblings<S> {
   #head: S | undefined
   #size = 0
+  #askedCount = 0
 
   get size(): number {
     return this.#size
   }
 
+  get askedCount(): number {
+    return this.#askedCount
+  }
+
   enter(share: S): void {
     share.isActive = true
     this.#size++
+    this.#link(share)
+  }
+
+  leave(share: S): void {
+    share.isActive = false
+    this.#size--
+    if (share.isAside) share.isAside = false
+    else this.#unlink(share)
+  }
+
+  pass(share: S): void {
+    share.isAside = true
+    this.#unlink(share)
+  }
+
+  /** Its turn has come before: it is next. */
+  recall(share: S): void {
+    share.isAside = false
+    this.#link(share)
+    this.#head = share
+  }
+
+  #link(share: S): void {
+    this.#askedCount++
     const head = this.#head
     if (head === undefined) {
       share.previous = share
@@ -32,9 +61,8 @@ export class RoundRobin<S extends Share> implements Siblings<S> {
     head.previous = share
   }
 
-  leave(share: S): void {
-    share.isActive = false
-    this.#size--
+  #unlink(share: S): void {
+    this.#askedCount--
     const following = share.following as S
     if (following === share) this.#head = undefined
     else {
@@ -52,9 +80,9 @@ export class RoundRobin<S extends Share> implements Siblings<S> {
   }
 
   takeTurn(share: S): void {
-    if (!share.isActive) return
-    this.leave(share)
-    this.enter(share)
+    if (!share.isActive || share.isAside) return
+    this.#unlink(share)
+    this.#link(share)
   }
 
   charge(): void {}
@@ -73,6 +101,10 @@ export class RoundRobin<S extends Share> implements Siblings<S> {
     return 0
   }
 
+  roundsOwedTo(): number {
+    return 1
+  }
+
   assertInvariants(): void {
     let count = 0
     for (let share: Share | undefined = this.#head; share !== undefined; ) {
@@ -80,6 +112,6 @@ export class RoundRobin<S extends Share> implements Siblings<S> {
       assert(share.isActive && share.following?.previous === share, 'the ring is whole')
       share = share.following === this.#head ? undefined : share.following
     }
-    assert(count === this.#size, 'every active share stands in the ring')
+    assert(count === this.#askedCount && count <= this.#size, 'every active share stands in the ring or aside')
   }
 }

@@ -13,6 +13,8 @@ export class Share {
   weight: number
   /** Whether it has something that could be given a turn. */
   isActive = false
+  /** Active, but what it has fits nowhere at the moment: it is not asked, and keeps its standing. */
+  isAside = false
 
   /** Deficit round robin: what it may still spend, as of round `asOf`. Token counter: service received per weight. */
   account = 0
@@ -39,9 +41,15 @@ export class Share {
 export interface Siblings<S extends Share> {
   /** Shares that are active. */
   readonly size: number
+  /** Of those, the ones that stand in the order. */
+  readonly askedCount: number
   /** From here the share takes part. */
   enter(share: S): void
   leave(share: S): void
+  /** What it has fits nowhere now: others go meanwhile, and it goes on earning its part. */
+  pass(share: S): void
+  /** It may be asked again, where its standing says. */
+  recall(share: S): void
   /** Whose turn it is. */
   first(): S | undefined
   /** It took a turn that is expected to cost this much. */
@@ -53,6 +61,8 @@ export interface Siblings<S extends Share> {
   adopt(share: S, standing: number): void
   /** What a share could still spend before others are due, in cost; for views and tests. */
   standingOf(share: S): number
+  /** Rounds of turns that it may have now; 0 or less while its turn has not come. Where rounds mean nothing, 1 or 0. */
+  roundsOwedTo(share: S): number
   /** What each sibling may be served per weight, times this share's weight, before this one is due; in cost. */
   debtOf(share: S): number
   assertInvariants(): void

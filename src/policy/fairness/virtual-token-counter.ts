@@ -24,8 +24,13 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
   #sequence = 0
   /** Counter of the one that left last: the level from which an idle order starts again. */
   #level = 0
+  #asideCount = 0
 
   get size(): number {
+    return this.#active.size + this.#asideCount
+  }
+
+  get askedCount(): number {
     return this.#active.size
   }
 
@@ -38,8 +43,25 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
 
   leave(share: S): void {
     share.isActive = false
-    this.#active.remove(share)
+    if (!share.isAside) this.#active.remove(share)
+    else {
+      share.isAside = false
+      this.#asideCount--
+    }
     this.#level = Math.max(this.#level, share.account)
+  }
+
+  pass(share: S): void {
+    share.isAside = true
+    this.#asideCount++
+    this.#active.remove(share)
+  }
+
+  /** With its own counter: it did not idle. */
+  recall(share: S): void {
+    share.isAside = false
+    this.#asideCount--
+    this.#active.push(share, share.account)
   }
 
   first(): S | undefined {
@@ -53,7 +75,7 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
 
   charge(share: S, cost: number): void {
     share.account += cost / share.weight
-    if (share.isActive) this.#active.update(share, share.account)
+    if (share.isActive && !share.isAside) this.#active.update(share, share.account)
   }
 
   reweigh(share: S, weight: number): void {
@@ -72,9 +94,13 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
     return Math.max(0, -this.standingOf(share))
   }
 
+  roundsOwedTo(share: S): number {
+    return this.standingOf(share) >= 0 ? 1 : 0
+  }
+
   assertInvariants(): void {
     for (const share of this.#active) {
-      assert(share.isActive && this.#active.has(share), 'an active share knows its place')
+      assert(share.isActive && !share.isAside && this.#active.has(share), 'an active share knows its place')
     }
   }
 }

@@ -31,6 +31,7 @@ export interface IndexedFacts {
 
 /** Small steps: a statement with so many passages holds the embedded store for 20 ms, and a search waits that long. */
 const PASSAGES_PER_STATEMENT = 8
+const PASSAGES_PER_LOOK = 64
 const DOCUMENTS_PER_LOOK = 32
 /** Statistics are refreshed first after so many passages, then whenever there are half as many again. */
 const REFRESH_COUNT_MIN = 200
@@ -140,23 +141,29 @@ export class Indexer {
     }))
   }
 
-  /** How many were embedded; undefined when it was told to stop before the end. */
+  /**
+   * How many were embedded; undefined when it was told to stop before the end. While some vectors are written the next
+   * are made; whoever is waited for last says how long it takes.
+   */
   async #embedAll({ tenantId, corpusId, documentId }: UnfinishedDocument): Promise<number | undefined> {
     const { store, embedder } = this.#options
     let count = 0
     while (!this.#isStopped) {
-      const missing = await this.#patiently(() =>
-        store.unembedded(tenantId, corpusId, documentId, PASSAGES_PER_STATEMENT),
-      )
+      const missing = await this.#patiently(() => store.unembedded(tenantId, corpusId, documentId, PASSAGES_PER_LOOK))
       if (missing === undefined) return undefined
       if (missing.length === 0) return count
-      const texts = missing.map(({ text }) => text)
-      const made = await this.#patiently(() => embedder.embed(texts, { kind: 'passage' }))
-      if (made === undefined) return undefined
-      const vectors = missing.map(({ passageId }, i) => ({ passageId, vector: made[i] as Float32Array }))
-      await this.#patiently(() => store.setVectors(tenantId, corpusId, vectors))
-      count += vectors.length
-      this.#writtenCount += vectors.length
+      let writing: Promise<unknown> = Promise.resolve()
+      for (let i = 0; i < missing.length && !this.#isStopped; i += PASSAGES_PER_STATEMENT) {
+        const part = missing.slice(i, i + PASSAGES_PER_STATEMENT)
+        const texts = part.map(({ text }) => text)
+        const [made] = await Promise.all([this.#patiently(() => embedder.embed(texts, { kind: 'passage' })), writing])
+        if (made === undefined) return undefined
+        const vectors = part.map(({ passageId }, at) => ({ passageId, vector: made[at] as Float32Array }))
+        writing = this.#patiently(() => store.setVectors(tenantId, corpusId, vectors))
+        count += vectors.length
+        this.#writtenCount += vectors.length
+      }
+      await writing
     }
     return undefined
   }

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { listCorporaSql, listDocumentsSql, listFilesSql, SQL, searchTermsSql, searchVectorsSql } from './corpus-sql.ts'
+import {
+  listCorporaSql,
+  listDocumentsSql,
+  listFilesSql,
+  SQL,
+  searchTermsSql,
+  searchVectorsSql,
+  setVectorsSql,
+} from './corpus-sql.ts'
 
 /** The indexer asks it for all tenants. */
 const FOR_ALL = ['unfinished']
@@ -11,6 +19,7 @@ const statements = Object.entries({
   listFiles: listFilesSql('asc'),
   searchTerms: searchTermsSql(' and true'),
   searchVectors: searchVectorsSql(512, ''),
+  setVectors: setVectorsSql(8),
 }).filter(([name]) => !FOR_ALL.includes(name))
 
 describe.each(statements)('%s', (_, sql) => {
@@ -18,9 +27,11 @@ describe.each(statements)('%s', (_, sql) => {
 
   it('reads, changes and removes rows of that tenant only', () => {
     const touched =
-      sql.match(/\b(from|join|update|delete from) (corpus|document|passage|passage_index|term|file)\b/g) ?? []
+      sql.match(
+        /\b(from|join|update|delete from) (corpus|document|passage|passage_index|passage_vector|term|file)\b/g,
+      ) ?? []
     const bound = sql.match(/tenant_id = (\$1::text|[a-z]\.tenant_id)/g) ?? []
-    expect(bound.length).toBeGreaterThanOrEqual(touched.filter((part) => part !== 'join passage').length)
+    expect(bound.length).toBeGreaterThanOrEqual(touched.filter((part) => !/^join passage(_index)?$/.test(part)).length)
   })
 
   it('is one statement', () => expect(sql.replace(/;\s*$/, '')).not.toContain(';'))

@@ -65,8 +65,8 @@ export const SQL = {
     select * from changed`,
   deleteDocument: `
     with lost as (
-      select i.passage_id, i.terms from passage_index i
-      where i.tenant_id = $1::text and i.corpus_id = $2::text and i.document_id = $3::text
+      select i.passage_id, i.terms from passage p join passage_index i on i.passage_id = p.id
+      where p.tenant_id = $1::text and p.corpus_id = $2::text and p.document_id = $3::text
     ), fewer as (
       update term t set passages = t.passages - l.n
       from (select x.id, count(*)::int as n from lost, unnest(lost.terms) as x(id) group by 1) l
@@ -104,9 +104,8 @@ export const SQL = {
       on conflict (tenant_id, corpus_id, document_id, position) do nothing
       returning id, position
     ), indexed as (
-      insert into passage_index (passage_id, tenant_id, corpus_id, document_id, terms, weights, dimensions)
-      select a.id, $1::text, $2::text, $3::text, x.terms::int[], x.weights::sparsevec,
-             (select c.dimensions from corpus c where c.tenant_id = $1::text and c.id = $2::text)
+      insert into passage_index (passage_id, tenant_id, corpus_id, document_id, terms, weights)
+      select a.id, $1::text, $2::text, $3::text, x.terms::int[], x.weights::sparsevec
       from added a join draft x using (position)
       returning terms
     ), counted as (
@@ -120,32 +119,22 @@ export const SQL = {
     update document set passages = passages + (select count(*)::int from added)
     where tenant_id = $1::text and corpus_id = $2::text and id = $3::text`,
   unembedded: `
-    select i.passage_id::text as "passageId", p.body as text
-    from passage_index i join passage p on p.id = i.passage_id
-    where i.tenant_id = $1::text and i.corpus_id = $2::text and i.document_id = $3::text and i.embedding is null
+    select p.id::text as "passageId", p.body as text from passage p
+    where p.tenant_id = $1::text and p.corpus_id = $2::text and p.document_id = $3::text
+      and not exists (select from passage_vector v where v.tenant_id = $1::text and v.passage_id = p.id)
     order by p.position limit $4::int`,
-  setVectors: `
-    with draft as (select * from jsonb_to_recordset($3::text::jsonb) as x(id bigint, vector text)),
-    set_one as (
-      update passage_index i set embedding = x.vector::halfvec from draft x
-      where i.tenant_id = $1::text and i.corpus_id = $2::text and i.passage_id = x.id and i.embedding is null
-      returning i.document_id
-    )
-    update document d set embedded = d.embedded + s.n
-    from (select document_id, count(*)::int as n from set_one group by 1) s
-    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = s.document_id`,
 
   termFacts: `
     select c.passages as "passageCount",
       (select json_agg(json_build_array(t.id, t.passages)) from term t
-        where t.tenant_id = $1::text and t.corpus_id = $2::text and t.id = any($3::text::int[]) and t.passages > 0) as terms
+        where t.tenant_id = $1::text and t.corpus_id = $2::text and t.id = any($3::int[]) and t.passages > 0) as terms
     from corpus c where c.tenant_id = $1::text and c.id = $2::text`,
   readPassages: `
     select p.id::text as id, p.document_id as "documentId", d.name as source, p.position, p.body as text, p.tokens,
            d.attributes
     from passage p
     join document d on d.tenant_id = p.tenant_id and d.corpus_id = p.corpus_id and d.id = p.document_id
-    where p.tenant_id = $1::text and p.corpus_id = $2::text and p.id = any($3::text::bigint[])`,
+    where p.tenant_id = $1::text and p.corpus_id = $2::text and p.id = any($3::bigint[])`,
 
   addFile: `
     insert into file (tenant_id, id, name, purpose, body, bytes, created_at_s)
@@ -185,19 +174,37 @@ export const listFilesSql = (order: Order): string => `
  * scored, which the inverted list (GIN) finds.
  */
 export const searchTermsSql = (filter: string): string => `
-  select i.passage_id::text as "passageId", (-(i.weights <#> $3::text::sparsevec(1000000000)))::float8 as score
-  from passage_index i ${filterJoin(filter)}
-  where i.tenant_id = $1::text and i.corpus_id = $2::text and i.terms && $4::text::int[]${filter}
-  order by i.weights <#> $3::text::sparsevec(1000000000), i.passage_id limit $5::int`
+  select n.id::text as "passageId", -n.distance as score from (
+    select i.passage_id as id, i.weights <#> $3::sparsevec as distance
+    from passage_index i ${filterJoin(filter)}
+    where i.tenant_id = $1::text and i.corpus_id = $2::text and i.terms && $4::int[]${filter}
+    order by 2, 1 limit $5::int
+  ) n`
 
 /** The cast and the condition on `dimensions` are what the index of `vectorIndexSql` is made of. */
 export const searchVectorsSql = (dimensions: number, filter: string): string => `
-  select i.passage_id::text as "passageId",
-    (1 - (i.embedding::halfvec(${dimensions}) <=> $3::text::halfvec(${dimensions})))::float8 as score
-  from passage_index i ${filterJoin(filter)}
-  where i.tenant_id = $1::text and i.corpus_id = $2::text and i.dimensions = ${dimensions}
-    and i.embedding is not null${filter}
-  order by i.embedding::halfvec(${dimensions}) <=> $3::text::halfvec(${dimensions}) limit $4::int`
+  select n.id::text as "passageId", 1 - n.distance as score from (
+    select i.passage_id as id, i.embedding::halfvec(${dimensions}) <=> $3::halfvec(${dimensions}) as distance
+    from passage_vector i ${filterJoin(filter)}
+    where i.tenant_id = $1::text and i.corpus_id = $2::text and i.dimensions = ${dimensions}${filter}
+    order by 2 limit $4::int
+  ) n`
+
+/** So many vectors at once, as pairs of parameters: a passage's id and its vector. */
+export const setVectorsSql = (count: number): string => `
+  with draft(id, vector) as (
+    values ${Array.from({ length: count }, (_, i) => `($${3 + 2 * i}::bigint, $${4 + 2 * i}::halfvec)`).join(', ')}
+  ), added as (
+    insert into passage_vector (passage_id, tenant_id, corpus_id, document_id, dimensions, embedding)
+    select p.id, p.tenant_id, p.corpus_id, p.document_id, vector_dims(x.vector), x.vector
+    from draft x join passage p on p.id = x.id
+    where p.tenant_id = $1::text and p.corpus_id = $2::text
+    on conflict (passage_id) do nothing
+    returning document_id
+  )
+  update document d set embedded = d.embedded + s.n
+  from (select document_id, count(*)::int as n from added group by 1) s
+  where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = s.document_id`
 
 const filterJoin = (filter: string): string =>
   filter === ''
@@ -206,11 +213,11 @@ const filterJoin = (filter: string): string =>
 
 /** One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). */
 export const vectorIndexSql = (dimensions: number): string => `
-  create index if not exists passage_index_vectors_${dimensions} on passage_index
+  create index if not exists passage_vector_${dimensions} on passage_vector
   using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions}`
 
 /**
  * PGlite has no autovacuum: without this it takes every table for empty and reads all of it instead of an index (a search
  * of 10,000 passages then takes 180 ms instead of 10). On a server it only comes sooner than it would by itself.
  */
-export const REFRESH_STATISTICS = 'analyze corpus, document, passage, passage_index, term'
+export const REFRESH_STATISTICS = 'analyze corpus, document, passage, passage_index, passage_vector, term'

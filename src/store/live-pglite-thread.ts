@@ -1,9 +1,11 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import { dataDir as readyMade } from '@electric-sql/pglite-prepopulatedfs'
 import type { Parameter } from './database.ts'
+import { PreparedStatements } from './live-prepared-statements.ts'
 
 /**
  * The embedded database, in a thread of its own: PGlite computes on the thread that owns it, and a search of 14 ms there
@@ -40,10 +42,16 @@ async function open(): Promise<PGlite> {
   })
 }
 
+/** A search computes for some milliseconds while streams wait to be written: those go first. */
+const NICENESS = 2
+
 const port = parentPort
 if (port !== null) {
+  // On Linux this is of the calling thread alone, which is what is meant; elsewhere it would slow the whole process down.
+  if (process.platform === 'linux') setPriority(NICENESS)
   const database = await open()
   await database.exec(session)
+  const statements = new PreparedStatements(database)
   port.on('message', (ask: ThreadAsk | 'close') => {
     if (ask === 'close') void database.close().finally(() => port.close())
     else void answer(ask).then((message) => port.postMessage(message))
@@ -56,8 +64,7 @@ if (port !== null) {
         await database.exec(sql)
         return { id, rows: [] }
       }
-      const { rows } = await database.query<Record<string, unknown>>(sql, [...parameters])
-      return { id, rows }
+      return { id, rows: await statements.query(sql, parameters) }
     } catch (error) {
       const { message, code } = error as { message?: string; code?: string }
       return { id, error: { message: message ?? String(error), code } }

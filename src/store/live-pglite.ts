@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../base/clock.ts'
-import { secondsToUs } from '../base/clock.ts'
+import { msToUs, secondsToUs } from '../base/clock.ts'
 import {
   type Database,
   DatabaseUnavailable,
@@ -8,6 +8,7 @@ import {
   QueryCancelled,
   type QueryOptions,
   type Row,
+  type RunOptions,
 } from './database.ts'
 import type { ThreadAnswer, ThreadData } from './live-pglite-thread.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
@@ -41,6 +42,7 @@ interface Pending {
   readonly parameters: readonly Parameter[] | undefined
   readonly resolve: (rows: readonly Row[]) => void
   readonly reject: (error: Error) => void
+  readonly hangUs: number
   forget: () => void
 }
 
@@ -60,11 +62,11 @@ export class PgliteDatabase implements Database {
   }
 
   query(sql: string, parameters: readonly Parameter[], options: QueryOptions = {}): Promise<readonly Row[]> {
-    return this.#enqueue(sql, parameters, options)
+    return this.#enqueue(sql, parameters, options, HANG_US)
   }
 
-  async run(script: string): Promise<void> {
-    await this.#enqueue(script, undefined, {})
+  async run(script: string, options?: RunOptions): Promise<void> {
+    await this.#enqueue(script, undefined, {}, hangUsOf(options))
   }
 
   async close(): Promise<void> {
@@ -90,6 +92,7 @@ export class PgliteDatabase implements Database {
     sql: string,
     parameters: readonly Parameter[] | undefined,
     { cancellation, isUrgent }: QueryOptions,
+    hangUs: number,
   ): Promise<readonly Row[]> {
     if (this.#isClosed) return Promise.reject(new DatabaseUnavailable('The database is closed.'))
     if (cancellation?.isCancelled) return Promise.reject(new QueryCancelled(cancellation.because))
@@ -98,7 +101,7 @@ export class PgliteDatabase implements Database {
       return Promise.reject(new DatabaseUnavailable(`${queueMax} statements wait for the embedded database.`))
     }
     return new Promise((resolve, reject) => {
-      const pending: Pending = { sql, parameters, resolve, reject, forget: () => {} }
+      const pending: Pending = { sql, parameters, resolve, reject, hangUs, forget: () => {} }
       const queue = isUrgent === true ? this.#urgent : this.#patient
       queue.push(pending)
       if (cancellation !== undefined) {
@@ -129,7 +132,7 @@ export class PgliteDatabase implements Database {
     if (pending === undefined) return
     const { clock } = this.#options
     const id = ++this.#lastId
-    const forgetHang = clock.at(clock.now() + HANG_US, () => this.#lose('it hangs'))
+    const forgetHang = clock.at(clock.now() + pending.hangUs, () => this.#lose('it hangs'))
     this.#running = { id, pending, forgetHang }
     const { sql, parameters } = pending
     this.#thread.postMessage(parameters === undefined ? { id, sql } : { id, sql, parameters })
@@ -164,14 +167,14 @@ export class PgliteDatabase implements Database {
 
   /** While a thread is being prepared nobody else's statement reaches it. */
   #preparation(): Database {
-    const ask = (sql: string, parameters: readonly Parameter[] | undefined): Promise<readonly Row[]> =>
+    const ask = (sql: string, parameters: readonly Parameter[] | undefined, hangUs: number): Promise<readonly Row[]> =>
       new Promise((resolve, reject) => {
-        this.#preparing.push({ sql, parameters, resolve, reject, forget: () => {} })
+        this.#preparing.push({ sql, parameters, resolve, reject, hangUs, forget: () => {} })
         this.#pump()
       })
     return {
-      query: (sql, parameters) => ask(sql, parameters),
-      run: async (script) => void (await ask(script, undefined)),
+      query: (sql, parameters) => ask(sql, parameters, HANG_US),
+      run: async (script, options) => void (await ask(script, undefined, hangUsOf(options))),
       close: () => Promise.resolve(),
     }
   }
@@ -206,6 +209,9 @@ export class PgliteDatabase implements Database {
     }
   }
 }
+
+const hangUsOf = (options: RunOptions | undefined): number =>
+  options?.msMax === undefined ? HANG_US : msToUs(options.msMax)
 
 /**
  * PostgreSQL's errors have a code; one without is WebAssembly's own, after which its memory cannot be trusted. Nor can

@@ -10,6 +10,9 @@ import { MIGRATIONS, type Migration } from './migrations.ts'
 /** Any number, the same in every process. */
 const LOCK = 7_213_046
 
+/** Building an index over a million vectors takes minutes; the embedded database takes one for ten thousand. */
+const STEP_MS_MAX = 3_600_000
+
 /** pgvector's sparse vectors and halves came with this version. */
 const PGVECTOR_MIN = [0, 7] as const
 
@@ -40,7 +43,8 @@ const underLock = (statement: string): string =>
 
 /** Under the lock we look again: another process may have been faster. */
 async function runStep(database: Database, { step, name, sql }: Migration): Promise<void> {
-  await database.run(`
+  await database.run(
+    `
 do $migrate$ begin
   perform pg_advisory_xact_lock(${LOCK});
   if not exists (select from schema_step where step >= ${step}) then
@@ -52,7 +56,9 @@ do $migrate$ begin
       .join('\n    ')}
     insert into schema_step (step, name) values (${step}, '${name}');
   end if;
-end $migrate$;`)
+end $migrate$;`,
+    { msMax: STEP_MS_MAX },
+  )
 }
 
 async function lastStep(database: Database): Promise<number> {

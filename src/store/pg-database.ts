@@ -8,6 +8,7 @@ import {
   QueryCancelled,
   type QueryOptions,
   type Row,
+  type RunOptions,
 } from './database.ts'
 import { cancelInDatabase } from './pg-cancel.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
@@ -64,9 +65,10 @@ export class PgDatabase implements Database {
     return this.#ask(client, () => client.query(sql, [...parameters]).then(({ rows }) => rows as Row[]), options)
   }
 
-  async run(script: string): Promise<void> {
+  async run(script: string, { msMax = this.#statementMsMax }: RunOptions = {}): Promise<void> {
     const client = await this.#connect(undefined)
-    await this.#ask(client, () => client.query(script).then(() => []), {})
+    const limited = `set statement_timeout = ${msMax};\n${script};\nset statement_timeout = ${this.#statementMsMax};`
+    await this.#ask(client, () => client.query(limited).then(() => []), {}, msMax)
   }
 
   async close(): Promise<void> {
@@ -100,6 +102,7 @@ export class PgDatabase implements Database {
     client: pg.PoolClient,
     ask: () => Promise<readonly Row[]>,
     { cancellation }: QueryOptions,
+    msMax = this.#statementMsMax,
   ): Promise<readonly Row[]> {
     let isReleased = false
     const release = (isBroken: boolean): void => {
@@ -110,7 +113,7 @@ export class PgDatabase implements Database {
     }
     return new Promise((resolve, reject) => {
       // The server's own limit comes first; this is for a server that does not answer at all.
-      const forgetHang = this.#clock.at(this.#clock.now() + msToUs(this.#statementMsMax + 1_000), () => {
+      const forgetHang = this.#clock.at(this.#clock.now() + msToUs(msMax + 1_000), () => {
         release(true)
         reject(new DatabaseUnavailable('The database does not answer.'))
       })
@@ -127,7 +130,8 @@ export class PgDatabase implements Database {
           },
           (error: unknown) => {
             const isBroken = !isSqlError(error)
-            release(isBroken)
+            // A script that failed has left its own limit behind.
+            release(isBroken || msMax !== this.#statementMsMax)
             reject(isBroken ? unavailable(error) : error)
           },
         )

@@ -1,4 +1,4 @@
-import type { Database, Parameter, QueryOptions, Row } from './database.ts'
+import type { Database, Parameter, QueryOptions, Row, RunOptions } from './database.ts'
 
 /** A database that is brought into shape before its first statement; if that fails, the next statement tries again. */
 export class PreparedDatabase implements Database {
@@ -25,9 +25,9 @@ export class PreparedDatabase implements Database {
     return this.#inner.query(sql, parameters, options)
   }
 
-  async run(script: string): Promise<void> {
+  async run(script: string, options?: RunOptions): Promise<void> {
     await this.ready()
-    return this.#inner.run(script)
+    return this.#inner.run(script, options)
   }
 
   close(): Promise<void> {

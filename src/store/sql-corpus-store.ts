@@ -29,6 +29,7 @@ import {
   SQL,
   searchTermsSql,
   searchVectorsSql,
+  setVectorsSql,
   vectorIndexSql,
 } from './corpus-sql.ts'
 import type { Database, Parameter, QueryOptions, Row } from './database.ts'
@@ -189,8 +190,9 @@ export class SqlCorpusStore implements CorpusStore {
     corpusId: string,
     vectors: readonly { readonly passageId: string; readonly vector: Float32Array }[],
   ): Promise<void> {
-    const json = vectors.map(({ passageId, vector }) => ({ id: passageId, vector: vectorText(vector) }))
-    await this.#database.query(SQL.setVectors, [tenantId, corpusId, JSON.stringify(json)])
+    if (vectors.length === 0) return
+    const pairs = vectors.flatMap(({ passageId, vector }): Parameter[] => [passageId, halfBytes(vector)])
+    await this.#database.query(setVectorsSql(vectors.length), [tenantId, corpusId, ...pairs])
   }
 
   async refreshStatistics(): Promise<void> {
@@ -229,7 +231,7 @@ export class SqlCorpusStore implements CorpusStore {
     { vector, limit, filter }: VectorSearch,
     options?: StoreOptions,
   ): Promise<readonly Hit[]> {
-    const parameters: Parameter[] = [tenantId, corpusId, vectorText(vector), limit]
+    const parameters: Parameter[] = [tenantId, corpusId, halfBytes(vector), limit]
     const sql = searchVectorsSql(checkedDimensions(vector.length), filterSql(filter, parameters))
     return (await this.#database.query(sql, parameters, urgent(options))) as unknown as Hit[]
   }
@@ -312,9 +314,13 @@ function sparseText(ids: readonly number[], weights: readonly number[]): string 
   return `{${ids.map((id, i) => `${id}:${(weights[i] ?? 0).toFixed(4)}`).join()}}/${TERM_SPACE}`
 }
 
-/** Halves hold three digits; more would only be longer to send. */
-function vectorText(vector: Float32Array): string {
-  let text = '['
-  for (let i = 0; i < vector.length; i++) text += `${i === 0 ? '' : ','}${(vector[i] ?? 0).toFixed(5)}`
-  return `${text}]`
+/**
+ * A vector as pgvector sends halves: how many (16 bits), 16 bits of nothing, then each, the high byte first. As text it
+ * would take longer to read than to search for.
+ */
+function halfBytes(vector: Float32Array): Uint8Array {
+  const bytes = new DataView(new ArrayBuffer(4 + 2 * vector.length))
+  bytes.setInt16(0, vector.length)
+  for (let i = 0; i < vector.length; i++) bytes.setFloat16(4 + 2 * i, vector[i] ?? 0)
+  return new Uint8Array(bytes.buffer)
 }

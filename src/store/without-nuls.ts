@@ -7,7 +7,7 @@ import type { Database, Parameter } from './database.ts'
 export function withoutNuls(database: Database): Database {
   return {
     query: (sql, parameters, options) => database.query(sql, parameters.map(clean), options),
-    run: (script) => database.run(script),
+    run: (script, options) => database.run(script, options),
     close: () => database.close(),
   }
 }

@@ -5,6 +5,7 @@ import { PgliteDatabase } from '../../src/store/live-pglite.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { MIGRATIONS, type Migration } from '../../src/store/migrations.ts'
 import { PgDatabase } from '../../src/store/pg-database.ts'
+import { SqlCorpusStore } from '../../src/store/sql-corpus-store.ts'
 import { missing, startPostgres, type TestServer } from '../support/servers.ts'
 
 /** From empty, from the last release, and by several processes at once; on the embedded database and on a real server. */
@@ -31,6 +32,8 @@ const NEXT: Migration = {
   sql: "alter table corpus add column colour text not null default 'blue';\ncreate index corpus_colour on corpus (colour);\n",
 }
 
+const TERM_SEVEN = { weights: [{ termId: 7, weight: 1 }], oneOf: [7], limit: 5 }
+
 describe.each(KINDS)('migrations on $name', ({ open, needs }) => {
   const why = needs === undefined ? undefined : missing(needs)
   if (why !== undefined && !process.env['CI']) {
@@ -43,6 +46,28 @@ describe.each(KINDS)('migrations on $name', ({ open, needs }) => {
     await database.query('select 1', [])
   }, 60_000)
   afterAll(() => database?.close())
+
+  it('move what the first release stored, and keep it searchable', async () => {
+    expect(await migrate(database, MIGRATIONS.slice(0, 1))).toBe(1)
+    await database.run(`
+      insert into corpus (tenant_id, id, name, embedder, dimensions, created_at_s) values ('old', 'c', 'n', 'e', 3, 1);
+      insert into document (tenant_id, corpus_id, id, name, hash, body, bytes, created_at_s)
+        values ('old', 'c', 'd', 'd', 'h', 'text', 4, 1);
+      insert into passage (tenant_id, corpus_id, document_id, position, body, tokens)
+        values ('old', 'c', 'd', 0, 'one', 1), ('old', 'c', 'd', 1, 'two', 1);
+      insert into passage_index (passage_id, tenant_id, corpus_id, document_id, terms, weights, dimensions, embedding)
+        select id, 'old', 'c', 'd', '{7}', '{7:1.5}/1000000000', 3, case position when 0 then '[1,0,0]'::halfvec end
+        from passage where tenant_id = 'old';`)
+    await migrate(database)
+    const store = new SqlCorpusStore(database)
+    const vector = Float32Array.from([1, 0, 0])
+    expect((await store.searchVectors('old', 'c', { vector, limit: 5 })).map(({ score }) => score)).toEqual([1])
+    expect(await store.searchTerms('old', 'c', TERM_SEVEN)).toHaveLength(2)
+    expect((await store.unembedded('old', 'c', 'd', 5)).map(({ text }) => text)).toEqual(['two'])
+    const [index] = await database.query("select indexdef from pg_indexes where indexname = 'passage_vector_3'", [])
+    expect(index?.['indexdef']).toContain('hnsw')
+    await database.run('drop schema public cascade; create schema public;')
+  })
 
   it('go from empty to the newest, once, whoever starts', async () => {
     const newest = MIGRATIONS.at(-1)?.step

@@ -36,6 +36,14 @@ export const PASSAGES_DEFAULT = 5
 export const PASSAGES_MAX = 20
 /** Beside the process, where a person would look for it and a container mounts a volume. */
 export const DATA_PATH = '.spillway/store'
+/** Chosen by `bench/retrieval/calibrate-answers.ts` for the built-in embedder (docs/adr/0015). */
+export const ANSWER_SIMILARITY_MIN = 0.95
+/** Above this a client wants another answer each time. */
+export const ANSWER_TEMPERATURE_MAX = 0.3
+/** An hour: what is asked twice is mostly asked twice on the same day, and what was true then mostly still is. */
+export const ANSWER_TTL_S = 3_600
+/** One in twenty: after a thousand hits a false-hit rate of one per cent is known to within six tenths. */
+export const ANSWER_CHECK_RATIO = 0.05
 export const RETRIEVAL_PORT = 8_090
 export const EMBEDDER_MODEL = 'text-embedding'
 export const EMBEDDER_DIMENSIONS = 768

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { BANDS } from '../domain/tenant.ts'
+import * as defaults from './defaults.ts'
 import { durationMs, item, name, section, weight } from './schema-fields.ts'
 
 /** Who may ask, and what they were promised. */
@@ -78,6 +79,36 @@ export const AdminSchema = section(
   'The admin API, `/admin/v1`.',
 )
 
+const AnswerCacheSchema = item(
+  {
+    similarityMin: Type.Number({
+      default: defaults.ANSWER_SIMILARITY_MIN,
+      minimum: 0,
+      maximum: 1,
+      description: 'How alike two questions must be (cosine) to get one answer; calibrated for the built-in embedder.',
+    }),
+    temperatureMax: Type.Number({
+      default: defaults.ANSWER_TEMPERATURE_MAX,
+      minimum: 0,
+      maximum: 2,
+      description: 'Requests with a higher temperature are always answered anew; one that names none has 1.',
+    }),
+    ttlS: Type.Integer({
+      default: defaults.ANSWER_TTL_S,
+      minimum: 1,
+      maximum: 31_536_000,
+      description: 'Answers are kept this many seconds.',
+    }),
+    checkRatio: Type.Number({
+      default: defaults.ANSWER_CHECK_RATIO,
+      minimum: 0,
+      maximum: 1,
+      description: 'Share of known answers that are made anew all the same and compared, to measure false hits.',
+    }),
+  },
+  'Keeps whole answers and gives them again to whoever asks nearly the same; off if absent.',
+)
+
 export const TenantSchema = item(
   {
     id: name('Name in metrics, logs and usage records.'),
@@ -108,6 +139,7 @@ export const TenantSchema = item(
       }),
     ),
     allowance: AllowanceSchema,
+    answerCache: Type.Optional(AnswerCacheSchema),
     keys: Type.Array(KeySchema, { default: [], description: 'Its credentials.' }),
   },
   'A party isolated from all others.',

@@ -1,6 +1,6 @@
-import { msToUs } from '../base/clock.ts'
+import { msToUs, secondsToUs } from '../base/clock.ts'
 import { type Model, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
-import type { Allowance, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
+import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
 import type { BackendConfig, Config, ModelConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
@@ -126,7 +126,12 @@ export function toTenants(config: Config): Tenant[] {
     bidMax: tenant.bidMax,
     contract: tenant.contract,
     queueUsMax: msToUs(tenant.waitMsMax ?? config.queue.waitMsMax),
+    ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
   }))
+}
+
+function toAnswerTerms({ ttlS, ...terms }: NonNullable<TenantConfig['answerCache']>): AnswerCacheTerms {
+  return { ...terms, ttlUs: secondsToUs(ttlS) }
 }
 
 /** A key with the hash that its secret must have. */

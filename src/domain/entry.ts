@@ -13,6 +13,8 @@ export type Entry =
   | Arrived
   | Admitted
   | RetrievalEnded
+  | AnswerLookedUp
+  | AnswerChecked
   | Granted
   | AttemptEnded
   | Settled
@@ -68,6 +70,33 @@ export interface RetrievalEnded extends Stamp {
   readonly tookUs: number
   readonly budgetUs: number
   readonly because: string
+}
+
+/** `hit`: answered from the cache. `checked`: it was known, and is answered anew to compare. `skipped`: could not be asked. */
+export type AnswerLookup = 'hit' | 'miss' | 'checked' | 'skipped'
+
+/** Has this tenant been answered this before? */
+export interface AnswerLookedUp extends Stamp {
+  readonly kind: 'answer-looked-up'
+  readonly ticketId: string
+  readonly tenantId: string
+  readonly outcome: AnswerLookup
+  /** Of the nearest question that was known; undefined when none was. */
+  readonly similarity: number | undefined
+  readonly tookUs: number
+  /** What an engine did not have to do, by what it did the first time; nothing unless it was a hit. */
+  readonly saved: Usage
+  readonly because: string
+}
+
+/** A known answer was made anew: would the cache have been right? */
+export interface AnswerChecked extends Stamp {
+  readonly kind: 'answer-checked'
+  readonly tenantId: string
+  readonly isSame: boolean
+  /** Of the two questions, and of the two answers. */
+  readonly similarity: number
+  readonly likeness: number
 }
 
 export interface Granted extends Stamp {

@@ -48,6 +48,14 @@ export interface Errand {
   readonly of: string
 }
 
+/** A question whose answer may be given again to whoever asks the same in other words. */
+export interface Cacheable {
+  /** Names all that shapes the answer beside the question: the turns before it, the system prompt, every parameter. */
+  readonly promptVersion: string
+  /** The question's text; nothing but the answer cache looks at it. */
+  readonly question: string
+}
+
 export interface Request {
   readonly id: string
   readonly tenant: Tenant
@@ -78,6 +86,8 @@ export interface Request {
   /** Headers that a rollout's rules look at, by name in lower case. */
   readonly flags?: Readonly<Record<string, string>>
   readonly errand?: Errand
+  /** Absent where no answer may be kept or given again. */
+  readonly cacheable?: Cacheable
 }
 
 export function promptTokensOf(request: Request): number {

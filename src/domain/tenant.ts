@@ -31,6 +31,17 @@ export interface Allowance {
   readonly concurrencyMax?: number
 }
 
+/** On which terms answers are kept and given again to whoever asks nearly the same. */
+export interface AnswerCacheTerms {
+  /** Cosine of two questions, 0 … 1: from here on they are the same. */
+  readonly similarityMin: number
+  /** Answers that are meant to differ each time are not kept. */
+  readonly temperatureMax: number
+  readonly ttlUs: number
+  /** Share of the known answers that are made anew all the same, to see whether they were right. */
+  readonly checkRatio: number
+}
+
 export interface Tenant {
   readonly id: string
   readonly orgId: string
@@ -46,6 +57,8 @@ export interface Tenant {
   readonly contract: 'degrade' | 'reject'
   /** How long one of its tickets may wait for a turn. */
   readonly queueUsMax: number
+  /** Absent: none of its answers is kept. */
+  readonly answerCache?: AnswerCacheTerms
 }
 
 export interface Key {

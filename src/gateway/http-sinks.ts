@@ -32,11 +32,22 @@ export function spillwayHeaders(head: AnswerHead): string[] {
   const headers = ['x-spillway-model', head.model]
   if (head.releaseId !== undefined) headers.push('x-spillway-release', head.releaseId)
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
+  if (head.cached !== undefined) headers.push('x-spillway-cache', 'hit')
   if (head.retrieved !== undefined) {
     const { outcome, passages } = head.retrieved
     headers.push('x-spillway-passages', String(passages.length), 'x-spillway-retrieval', outcome)
   }
   return headers
+}
+
+/** What an engine was spared, by what it took the first time; `usage` itself counts nothing, because nothing ran. */
+function wireCached({ similarity, saved }: NonNullable<AnswerHead['cached']>): object {
+  const { promptTokens, outputTokens } = saved
+  return {
+    hit: true,
+    similarity: Math.round(similarity * 1_000) / 1_000,
+    saved: { prompt_tokens: promptTokens, completion_tokens: outputTokens },
+  }
 }
 
 /**
@@ -178,6 +189,7 @@ export class JsonSink implements Sink {
     if (head.rung === 'full' && head.retrieved === undefined) return undefined
     return {
       ...(head.rung !== 'full' && { rung: head.rung, served_model: head.model }),
+      ...(head.cached !== undefined && { cache: wireCached(head.cached) }),
       ...(head.retrieved !== undefined && { retrieval: wireRetrieved(head.retrieved, this.#options.listsPassages) }),
     }
   }

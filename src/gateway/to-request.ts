@@ -3,6 +3,7 @@ import type { Instant } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
 import type { ModelKind } from '../domain/fleet.ts'
 import type { Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
+import { cacheableQuestion } from '../wire/cacheable-question.ts'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
@@ -96,6 +97,9 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     const param = 'spillway.retrieval'
     return fault(`Invalid '${param}': passages are for chat completions only.`, param, 'unsupported_parameter')
   }
+  const terms = caller.tenant.answerCache
+  const cacheable =
+    terms !== undefined && 'messages' in body ? cacheableQuestion(body, terms.temperatureMax) : undefined
   const request: Request = {
     ...termsOf(asked),
     kind: asked.kind,
@@ -108,6 +112,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     text: { body: body as Readonly<Record<string, unknown>> },
     ...flagsOf(asked, rules),
     ...(retrieval !== undefined && { retrieval }),
+    ...(cacheable !== undefined && { cacheable }),
   }
   return { kind: 'ok', request }
 }

@@ -7,6 +7,7 @@ import { weightedTokens } from '../policy/planning/cost.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
 import { passageTokens } from '../policy/planning/passage-room.ts'
 import { type AttemptSeen, judgeAttempt } from './judge-attempt.ts'
+import { keepAnswer } from './keep-answer.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -98,13 +99,15 @@ export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Set
   guarded(platform, ticket, () => trueUp(platform, ticket, settled))
   guarded(platform, ticket, () => calibrate(platform, ticket, settled))
   guarded(platform, ticket, () => learnLengths(platform, ticket, settled))
+  guarded(platform, ticket, () => keepAnswer(platform, ticket, settled))
 }
 
 function trueUp({ policies }: Platform, ticket: Ticket, { usage, at: now }: Settled): void {
   const { reservation } = ticket
   if (reservation === undefined) return
   ticket.reservation = undefined
-  if (ticket.attempts === 0) policies.budgets.refund(now, reservation)
+  // An answer from the cache is a request that was served, though nothing ran.
+  if (ticket.attempts === 0 && ticket.cached === undefined) policies.budgets.refund(now, reservation)
   else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
 }
 

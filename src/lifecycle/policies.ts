@@ -52,6 +52,8 @@ export interface Policies {
   readonly outputWeight: number
   /** Spreads retries: 0 … 1 from a random stream. */
   readonly jitter: () => number
+  /** Chooses which known answers are made anew: 0 … 1 from a random stream. */
+  readonly answerChecks: () => number
 }
 
 /** Where a caller stands in the tree of shares, and whose budgets it spends from. */

@@ -6,6 +6,7 @@ import type { Lease, Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
+import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { Retrieved, Retriever } from './retrieval-ports.ts'
 
 /**
@@ -18,12 +19,49 @@ export interface World {
   readonly backends: Backends
   readonly capacity: Capacity
   readonly retriever: Retriever
+  readonly answers: AnswerCache
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
 export interface Journal {
   record(entry: Entry): void
 }
+
+/**
+ * Has this tenant been answered this before, asked in other words?
+ *
+ * Obligations: it never throws, takes no longer than a bound of its own, and gives an answer only to the tenant, release
+ * and prompt version that it was made for.
+ */
+export interface AnswerCache {
+  find(ask: AnswerAsk): Promise<FoundAnswer>
+  /** Returns at once; what cannot be kept is not. */
+  keep(ask: AnswerAsk, answer: KeptAnswer): void
+  /** How alike two answers are, 0 … 1; undefined when that cannot be told. */
+  likeness(known: KeptAnswer, fresh: KeptAnswer): Promise<number | undefined>
+}
+
+export interface AnswerAsk {
+  readonly tenantId: string
+  readonly releaseId: string
+  readonly promptVersion: string
+  /** Which passages could have been found; empty without retrieval. */
+  readonly corpusVersion: string
+  readonly question: string
+  readonly terms: AnswerCacheTerms
+  readonly cancellation: Cancellation
+}
+
+export interface KeptAnswer {
+  /** Absent in simulation. */
+  readonly content: string | undefined
+  /** What it took to make. */
+  readonly usage: Usage
+}
+
+export type FoundAnswer =
+  | { readonly kind: 'hit'; readonly answer: KeptAnswer; readonly similarity: number }
+  | { readonly kind: 'miss' | 'skipped'; readonly because: string; readonly similarity?: number }
 
 /** Which adapter reaches this replica? */
 export interface Backends {
@@ -107,4 +145,6 @@ export interface AnswerHead {
   readonly rung: string
   /** What retrieval brought, when it was asked for. */
   readonly retrieved?: Retrieved
+  /** It was known already, from a question as near as this. */
+  readonly cached?: { readonly similarity: number; readonly saved: Usage }
 }

@@ -47,6 +47,7 @@ export class Relay implements DeltaSink {
     if (delta.choices?.some(isRefusal) === true) ticket.isRefusedByModel = true
     this.#start()
     if (isFirst && ticket.firstTokenAt !== undefined) this.#watcher.begun(ticket)
+    ticket.recording?.note(delta)
     if (ticket.isLongerThanPredicted) this.#watcher.grown(ticket)
     return this.#sink.write(delta)
   }
@@ -60,6 +61,9 @@ export class Relay implements DeltaSink {
       ...(plan !== undefined && { releaseId: plan.releaseId }),
       rung: plan?.rung.name ?? 'full',
       ...(this.#ticket.retrieved !== undefined && { retrieved: this.#ticket.retrieved }),
+      ...(this.#ticket.cached !== undefined && {
+        cached: { similarity: this.#ticket.cached.similarity, saved: this.#ticket.cached.answer.usage },
+      }),
     })
   }
 

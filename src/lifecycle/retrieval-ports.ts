@@ -23,7 +23,17 @@ import type {
  */
 export interface Retriever {
   retrieve(ask: RetrievalAsk): Promise<Retrieved>
+  /** Is there such a corpus, and which version of it? At once when that is known. */
+  lookUp(ask: CorpusAsk): CorpusLook | Promise<CorpusLook>
 }
+
+export type CorpusAsk = Pick<RetrievalAsk, 'tenantId' | 'corpus' | 'budgetUs' | 'cancellation'>
+
+export type CorpusLook =
+  | { readonly kind: 'found'; readonly corpus: CorpusFacts }
+  | { readonly kind: 'none' }
+  /** It could not be asked in time. */
+  | { readonly kind: 'unknown' }
 
 export interface RetrievalAsk {
   readonly tenantId: string
@@ -109,6 +119,8 @@ export interface Corpora {
   fileText(tenantId: string, fileId: string): Promise<string>
   listFiles(tenantId: string, page: PageAsk & { readonly purpose?: string | undefined }): Promise<Page<StoredFile>>
   deleteFile(tenantId: string, fileId: string): Promise<void>
+  /** Corpora, files, cached passages and cached answers: everything that is kept of a tenant here. */
+  forgetTenant(tenantId: string): Promise<void>
 }
 
 /** How do texts become vectors? One per way of making them. Throws when it cannot; the caller bounds the wait. */
@@ -232,6 +244,8 @@ export interface CorpusStore {
   fileText(tenantId: string, fileId: string): Promise<string | undefined>
   listFiles(tenantId: string, page: PageAsk & { readonly purpose?: string | undefined }): Promise<Page<StoredFile>>
   deleteFile(tenantId: string, fileId: string): Promise<boolean>
+  /** Corpora and files. */
+  deleteTenant(tenantId: string): Promise<void>
   close(): Promise<void>
 }
 

@@ -31,6 +31,7 @@ function retrieverOf(tookUs: number, asks: RetrievalAsk[] = []): (clock: Clock) 
       await clock.sleep(Math.min(tookUs, ask.budgetUs))
       return tookUs <= ask.budgetUs ? found : { outcome: 'skipped', because: 'late', passages: [] }
     },
+    lookUp: () => ({ kind: 'unknown' }),
   })
 }
 
@@ -65,10 +66,43 @@ describe('a request with a corpus', () => {
   })
 
   it('goes on when retrieval breaks its promise and throws', async () => {
-    const { settled, ended, world } = await serve(() => ({ retrieve: () => Promise.reject(new Error('mad')) }))
+    const { settled, ended, world } = await serve(() => ({
+      retrieve: () => Promise.reject(new Error('mad')),
+      lookUp: () => Promise.reject(new Error('mad')),
+    }))
     expect(settled.outcome).toBe('completed')
     expect(ended).toMatchObject({ outcome: 'failed' })
     expect(world.entries.some((entry) => entry.kind === 'fault-seen' && entry.where === 'retrieve')).toBe(true)
+  })
+
+  it('that its tenant does not have is refused before anything is spent', async () => {
+    const asks: RetrievalAsk[] = []
+    const retriever = (clock: Clock): Retriever => ({
+      ...retrieverOf(0, asks)(clock),
+      lookUp: () => ({ kind: 'none' }),
+    })
+    const { settled, served, world } = await serve(retriever)
+    expect(settled).toMatchObject({
+      outcome: 'rejected',
+      attempts: 0,
+      admittedAt: undefined,
+      usage: { promptTokens: 0 },
+    })
+    expect(served.sink.refusal).toMatchObject({ code: 'no-such-corpus', param: 'spillway.retrieval.corpus' })
+    expect(asks).toEqual([])
+    expect(world.unrest()).toEqual([])
+  })
+
+  it('has one budget for finding its corpus and its passages', async () => {
+    const asks: RetrievalAsk[] = []
+    const hanging = (clock: Clock): Retriever => ({
+      ...retrieverOf(msToUs(60_000), asks)(clock),
+      lookUp: (ask) => clock.sleep(ask.budgetUs).then(() => ({ kind: 'unknown' })),
+    })
+    const { settled } = await serve(hanging)
+    expect(settled.outcome).toBe('completed')
+    expect(settled.grantedAt! - settled.arrivedAt).toBe(BUDGET_US)
+    expect(asks[0]?.budgetUs).toBe(BUDGET_US / 2)
   })
 
   it('is asked nothing when it names none', async () => {

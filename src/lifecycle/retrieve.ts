@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import type { RetrievalWish } from '../domain/request.ts'
 import { passageTokens } from '../policy/planning/passage-room.ts'
 import { planWith } from './plan-request.ts'
@@ -39,6 +40,42 @@ export async function retrieve(platform: Platform, ticket: Ticket, wish: Retriev
   platform.turnstile.ready(ticket, planned.estimate)
 }
 
+/**
+ * A corpus that its tenant does not have is the client's mistake, and told before anything is spent. When that cannot be
+ * found out in half of the budget the request goes on: then it is retrieval that will say so.
+ */
+export async function refuseUnknownCorpus(
+  platform: Platform,
+  ticket: Ticket,
+  { corpus }: RetrievalWish,
+): Promise<Refusal | undefined> {
+  const { clock, journal, retriever } = platform.world
+  const startedAt = clock.now()
+  const { tenant } = ticket.request
+  const budgetUs = Math.floor(platform.retrievalUsMax / 2)
+  try {
+    const look = await retriever.lookUp({ tenantId: tenant.id, corpus, budgetUs, cancellation: ticket.cancellation })
+    if (look.kind === 'none') return noSuchCorpus(corpus)
+    if (look.kind === 'found') ticket.corpus = look.corpus
+  } catch (error) {
+    const because = String(error)
+    journal.record({ kind: 'fault-seen', at: clock.now(), where: 'retrieve', because, ticketId: ticket.id })
+  }
+  ticket.lookedUpUs = clock.now() - startedAt
+  return undefined
+}
+
+function noSuchCorpus(corpus: string): Refusal {
+  const because = `You have no corpus '${corpus.slice(0, 100)}'.`
+  return {
+    code: 'no-such-corpus',
+    because,
+    blame: 'request',
+    retryAfterUs: undefined,
+    param: 'spillway.retrieval.corpus',
+  }
+}
+
 /** Looking into a cache takes less than this, so that is always done. */
 const BUDGET_US_MIN = 5_000
 
@@ -47,7 +84,7 @@ function budgetOf(platform: Platform, ticket: Ticket, now: Instant): number {
   const waitUs = predicted?.waitUs ?? 0
   const promisedAt = Math.min(request.arrivedAt + request.slo.ttftUs, request.deadlineAt)
   const slackUs = promisedAt - now - (predicted?.ttftUs ?? 0)
-  return Math.min(platform.retrievalUsMax, Math.max(BUDGET_US_MIN, waitUs + slackUs))
+  return Math.min(platform.retrievalUsMax - ticket.lookedUpUs, Math.max(BUDGET_US_MIN, waitUs + slackUs))
 }
 
 /** The port promises not to throw; if it does that is our fault, and not the request's. */

@@ -2,20 +2,21 @@ import type { Cancellation } from '../base/cancellation.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Request } from '../domain/request.ts'
 import { admit } from './admit.ts'
+import { answerFromCache } from './answer-from-cache.ts'
 import { generate, mayTryAgain, tryAgain } from './generate.ts'
 import type { Platform } from './platform.ts'
 import type { Sink } from './ports.ts'
 import { Relay } from './relay.ts'
-import { retrieve } from './retrieve.ts'
+import { refuseUnknownCorpus, retrieve } from './retrieve.ts'
 import { endedBy, failed, notGranted, rejected, settle } from './settle.ts'
 import { Ticket } from './ticket.ts'
 
 /**
  * START HERE. The story of one request, from its arrival to its one ending:
  *
- *   arrive ─▶ admit ─▶ retrieve ─▶ take a turn ─▶ generate ─▶ settle
- *                     (in its lane)     ▲              │ refused or lost before the client saw anything:
- *                                       └── once more ─┘ elsewhere, at the head of its lane
+ *   arrive ─▶ known already? ─▶ admit ─▶ retrieve ─▶ take a turn ─▶ generate ─▶ settle
+ *              (if its tenant           (in its lane)     ▲              │ refused or lost before the client saw anything:
+ *               wants that)                               └── once more ─┘ elsewhere, at the head of its lane
  *
  * The live server, offline jobs and the simulator all call this function; the world is whatever is plugged into
  * `ports.ts`. Decisions are `policy/`'s; this file only asks for them in order. Expected endings are values. Whatever
@@ -31,6 +32,11 @@ export async function serveRequest(
   const relay = new Relay(platform.world.clock, ticket, sink, platform)
   platform.arrive(ticket)
   try {
+    const unknown = request.retrieval && (await refuseUnknownCorpus(platform, ticket, request.retrieval))
+    if (unknown !== undefined) return settle(platform, ticket, relay, rejected(unknown))
+    const known = request.cacheable && (await answerFromCache(platform, ticket, relay, request.cacheable))
+    if (known !== undefined) return settle(platform, ticket, relay, known)
+
     const verdict = admit(platform, ticket)
     if (verdict.kind === 'rejected') return settle(platform, ticket, relay, rejected(verdict.refusal))
     if (request.retrieval !== undefined) await retrieve(platform, ticket, request.retrieval)

@@ -1,5 +1,6 @@
 import { Cancellation } from '../base/cancellation.ts'
 import type { Instant } from '../base/clock.ts'
+import type { CorpusFacts } from '../domain/corpus.ts'
 import type { Delta } from '../domain/delta.ts'
 import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
@@ -8,6 +9,8 @@ import type { Request } from '../domain/request.ts'
 import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
+import type { AnswerRecording } from './answer-recording.ts'
+import type { FoundAnswer } from './ports.ts'
 import type { Retrieved } from './retrieval-ports.ts'
 
 /**
@@ -35,8 +38,16 @@ export class Ticket {
   patience: Patience | undefined
   /** What its budgets hold for it, from admission to the end. */
   reservation: Reservation | undefined
+  /** The corpus that it asked for, as it was when it came; undefined when that could not be found out. */
+  corpus: CorpusFacts | undefined
+  /** What looking that up took of the time for passages. */
+  lookedUpUs = 0
   /** What retrieval brought, when it was asked for. */
   retrieved: Retrieved | undefined
+  /** The answer that was known already, and that it got. */
+  cached: Extract<FoundAnswer, { kind: 'hit' }> | undefined
+  /** What it is being answered, for those who ask the same after it. */
+  recording: AnswerRecording | undefined
   lease: Lease | undefined
   /** Where it ran last. */
   replicaId: string | undefined

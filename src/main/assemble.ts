@@ -8,7 +8,7 @@ import { Fleet } from '../lifecycle/fleet.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
 import type { PoolPolicies } from '../lifecycle/pool-policies.ts'
-import type { Backends, Capacity, Journal } from '../lifecycle/ports.ts'
+import type { AnswerCache, Backends, Capacity, Journal } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
 import { Calibration } from '../policy/admission/calibration.ts'
@@ -44,6 +44,8 @@ export interface Parts {
   readonly backends: Backends
   /** Nothing is ever found if absent. */
   readonly retriever?: Retriever
+  /** Nothing is kept if absent. */
+  readonly answers?: AnswerCache
   /** A secret of the process for its index of prefixes; simulations have none, so that they repeat. */
   readonly prefixSalt?: number
 }
@@ -53,7 +55,12 @@ export function assemble(config: Config, parts: Parts): Platform {
   const policies = makePolicies(config, parts.prefixSalt ?? 0)
   const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
   const platform = new Platform({
-    world: { ...parts, capacity: soleHolder, retriever: parts.retriever ?? noRetriever },
+    world: {
+      ...parts,
+      capacity: soleHolder,
+      retriever: parts.retriever ?? noRetriever,
+      answers: parts.answers ?? noAnswers,
+    },
     turnstile,
     policies,
     queueUsMax: msToUs(config.queue.waitMsMax),
@@ -69,12 +76,20 @@ const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE
 
 const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
+  lookUp: () => ({ kind: 'unknown' }),
+}
+
+const noAnswers: AnswerCache = {
+  find: () => Promise.resolve({ kind: 'skipped', because: 'there is no answer cache here' }),
+  keep: () => {},
+  likeness: () => Promise.resolve(undefined),
 }
 
 function makePolicies(config: Config, prefixSalt: number): Policies {
   const { outputWeight } = COST_DEFAULTS
   const fleet = new Fleet()
   const rng = Rng.stream(config.seed, 'retry-jitter')
+  const checks = Rng.stream(config.seed, 'answer-checks')
   const placer = new RoutingPlacer({
     rng: Rng.stream(config.seed, 'routing'),
     options: config.routing,
@@ -110,6 +125,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     health: new Health(),
     outputWeight,
     jitter: () => rng.next(),
+    answerChecks: () => checks.next(),
   }
 }
 

@@ -57,6 +57,10 @@ function tell(entry: Entry): string {
         `admitted to ${entry.poolId} (${entry.releaseId}) on rung ${entry.rung}: ${entry.because}; predicted wait ${ms(entry.predictedWaitUs)}, ` +
         `first token ${ms(entry.predictedTtftUs)}, end ${ms(entry.predictedFinishUs)}`
       )
+    case 'retrieval-ended':
+      return `retrieval ${entry.outcome}: ${entry.because}; ${entry.passageCount} passages after ${ms(entry.tookUs)} of ${ms(entry.budgetUs)}`
+    case 'answer-looked-up':
+      return `answer cache: ${entry.outcome}, ${entry.because}${entry.similarity === undefined ? '' : ` (similarity ${entry.similarity.toFixed(3)})`}`
     case 'granted':
       return `turn ${entry.attempt} at ${entry.replicaId} after ${ms(entry.waitedUs)}: ${entry.because}${tellPlacement(entry.placement)}`
     case 'attempt-ended':

@@ -1,8 +1,11 @@
 import { type Clock, msToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
-import type { Journal } from '../lifecycle/ports.ts'
+import type { AnswerCache, Journal } from '../lifecycle/ports.ts'
 import type { Corpora, Embedder, Retriever } from '../lifecycle/retrieval-ports.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
+import type { AnswerStore } from '../retrieval/answers/answer-store.ts'
+import { MemoryAnswerStore } from '../retrieval/answers/memory-answer-store.ts'
+import { SemanticAnswerCache } from '../retrieval/answers/semantic-answer-cache.ts'
 import { Breaker } from '../retrieval/breaker.ts'
 import { MemoryPassageCache } from '../retrieval/caches/memory-passage-cache.ts'
 import type { PassageCache } from '../retrieval/caches/passage-cache.ts'
@@ -28,6 +31,7 @@ import type { LiveStore } from './live-store.ts'
 export interface LiveRetrieval {
   readonly retriever: Retriever
   readonly corpora: Corpora
+  readonly answers: AnswerCache
   /** Opens what will be needed and takes up what was left unfinished. Says what is wrong, and never throws. */
   warmUp(): Promise<void>
   close(): Promise<void>
@@ -44,16 +48,22 @@ export interface RetrievalWorld {
 export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): Promise<LiveRetrieval> {
   const { clock, journal } = world
   const { url, apiKey = '' } = config.retrieval
-  if (url !== undefined) return makeRemote({ clock, url, apiKey, breaker: breakerOf(world, 'retrieval') })
-  const store = new SqlCorpusStore(world.store.database)
   const embedder = makeEmbedder(config, clock)
+  const embedderBreaker = breakerOf(world, 'embedder')
+  const answerStore = await makeAnswerStore(config, world)
+  const answers = new SemanticAnswerCache({ clock, store: answerStore, embedder, embedderBreaker })
+  if (url !== undefined) {
+    const remote = await makeRemote({ clock, url, apiKey, breaker: breakerOf(world, 'retrieval') }, answerStore)
+    return { ...remote, answers, close: () => closeAll([remote, answerStore, embedder]) }
+  }
+  const store = new SqlCorpusStore(world.store.database)
   const cache = await makeCache(config, world)
   const parts: SearchParts = {
     clock,
     store,
     embedder,
     storeBreaker: breakerOf(world, 'store'),
-    embedderBreaker: breakerOf(world, 'embedder'),
+    embedderBreaker,
   }
   const directory = new CorpusDirectory(clock, store)
   const indexer = new Indexer({
@@ -68,7 +78,16 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
   })
   return {
     retriever: new PassageRetriever({ clock, parts, directory, cache, cacheTtlS: config.retrieval.cacheTtlS }),
-    corpora: new StoreCorpora({ clock, store, parts, directory, indexer, makeId: makeIds() }),
+    corpora: new StoreCorpora({
+      clock,
+      store,
+      parts,
+      directory,
+      indexer,
+      caches: [cache, answerStore],
+      makeId: makeIds(),
+    }),
+    answers,
     async warmUp() {
       if (!world.store.isInUse) return
       try {
@@ -80,14 +99,17 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
     },
     async close() {
       await indexer.stop()
-      await Promise.all([store.close(), embedder.close(), cache.close()])
+      await closeAll([store, embedder, cache, answerStore])
     },
   }
 }
 
-async function makeRemote(options: HttpRetrievalOptions): Promise<LiveRetrieval> {
+async function makeRemote(
+  options: HttpRetrievalOptions,
+  answerStore: AnswerStore,
+): Promise<Omit<LiveRetrieval, 'answers'>> {
   const { HttpRetrieval } = await import('../retrieval/http-retrieval.ts')
-  const remote = new HttpRetrieval(options)
+  const remote = new HttpRetrieval(options, [answerStore])
   return {
     retriever: remote,
     corpora: remote.corpora,
@@ -103,6 +125,21 @@ function makeEmbedder({ retrieval, engine }: Config, clock: Clock): Embedder {
   if (batchWaitMs === 0) return new CachedEmbedder(remote)
   const set = { textsMax: engine.batchSizeMax, waitUs: msToUs(batchWaitMs) }
   return new CachedEmbedder(new BatchingEmbedder(remote, clock, set))
+}
+
+async function closeAll(parts: ReadonlyArray<{ close(): Promise<void> }>): Promise<void> {
+  await Promise.all(parts.map((part) => part.close()))
+}
+
+/** Where gateways share passages they share answers too. */
+async function makeAnswerStore({ retrieval }: Config, world: RetrievalWorld): Promise<AnswerStore> {
+  const { clock } = world
+  const { redisUrl: url } = retrieval
+  if (url === undefined) return new MemoryAnswerStore()
+  const { RedisConnection } = await import('../retrieval/caches/redis-connection.ts')
+  const { RedisAnswerStore } = await import('../retrieval/answers/redis-answer-store.ts')
+  const connection = new RedisConnection({ clock, url, breaker: breakerOf(world, 'redis-answers') })
+  return new RedisAnswerStore({ clock, connection })
 }
 
 async function makeCache({ retrieval }: Config, world: RetrievalWorld): Promise<PassageCache> {

@@ -57,6 +57,7 @@ export async function serve(config: Config, io: Io): Promise<Served> {
     journal,
     backends,
     retriever: retrieval.retriever,
+    answers: retrieval.answers,
     prefixSalt: makePrefixSalt(),
   })
   const onFault = (where: string, error: unknown): void =>

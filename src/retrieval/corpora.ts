@@ -21,7 +21,14 @@ export interface CorporaOptions {
   readonly parts: SearchParts
   readonly directory: CorpusDirectory
   readonly indexer: Indexer
+  /** What remembers something of a tenant beside the store. */
+  readonly caches: ReadonlyArray<Forgetful>
   readonly makeId: () => string
+}
+
+/** A cache that can be told to forget a tenant. */
+export interface Forgetful {
+  forgetTenant(tenantId: string): Promise<void>
 }
 
 /** Longer than any search takes; whoever asks the search endpoint waits for an answer, not for a first token. */
@@ -189,6 +196,13 @@ export class StoreCorpora implements Corpora {
   async deleteFile(tenantId: string, fileId: string): Promise<void> {
     const isGone = await this.#reach(() => this.#options.store.deleteFile(tenantId, fileId))
     if (!isGone) found(undefined, 'no-such-file', fileId)
+  }
+
+  async forgetTenant(tenantId: string): Promise<void> {
+    const { store, directory, caches } = this.#options
+    await this.#reach(() => store.deleteTenant(tenantId))
+    directory.removeTenant(tenantId)
+    await Promise.all(caches.map((cache) => cache.forgetTenant(tenantId)))
   }
 
   #nowS(): number {

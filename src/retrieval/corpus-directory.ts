@@ -58,6 +58,10 @@ export class CorpusDirectory {
       if (facts?.tenantId === tenantId && facts.id === corpusId) this.#known.delete(key)
     }
   }
+
+  removeTenant(tenantId: string): void {
+    for (const [key, { facts }] of this.#known) if (facts?.tenantId === tenantId) this.#known.delete(key)
+  }
 }
 
 const keyOf = (tenantId: string, corpus: string): string => `${tenantId}\n${corpus}`

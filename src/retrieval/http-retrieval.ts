@@ -1,8 +1,17 @@
 import { Pool } from 'undici'
 import { type Clock, msToUs, usToMs } from '../base/clock.ts'
-import { CorpusError, type CorpusRefusal } from '../domain/corpus.ts'
-import type { Corpora, RetrievalAsk, Retrieved, Retriever } from '../lifecycle/retrieval-ports.ts'
+import { CorpusError, type CorpusFacts, type CorpusRefusal } from '../domain/corpus.ts'
+import type {
+  Corpora,
+  CorpusAsk,
+  CorpusLook,
+  RetrievalAsk,
+  Retrieved,
+  Retriever,
+} from '../lifecycle/retrieval-ports.ts'
 import type { Breaker } from './breaker.ts'
+import type { Forgetful } from './corpora.ts'
+import { CorpusDirectory } from './corpus-directory.ts'
 import { withinTime } from './within-time.ts'
 
 /**
@@ -19,6 +28,8 @@ export interface HttpRetrievalOptions {
 /** What the way there and back may cost of a budget; the other side gets the rest. */
 const ON_THE_WAY_US = msToUs(5)
 const MANAGE_MS_MAX = 30_000
+/** Whoever asks waits for less; a retrieval process that is silent for longer is not there. */
+const LOOK_UP_MS_MAX = 1_000
 const CONNECTIONS_MAX = 64
 
 export class HttpRetrieval implements Retriever {
@@ -26,13 +37,20 @@ export class HttpRetrieval implements Retriever {
   readonly #options: HttpRetrievalOptions
   readonly #pool: Pool
   readonly #path: string
+  readonly #directory: CorpusDirectory
+  readonly #caches: readonly Forgetful[]
 
-  constructor(options: HttpRetrievalOptions) {
+  /** `caches` are on this side: what they hold of a tenant goes with what the process holds. */
+  constructor(options: HttpRetrievalOptions, caches: readonly Forgetful[] = []) {
+    this.#caches = caches
     const url = new URL(options.url)
     this.#options = options
     this.#path = url.pathname.replace(/\/+$/, '')
     this.#pool = new Pool(url.origin, { connections: CONNECTIONS_MAX, connectTimeout: 1_000 })
     this.corpora = this.#makeCorpora()
+    this.#directory = new CorpusDirectory(options.clock, {
+      resolveCorpus: (tenantId, corpus) => this.#resolve(tenantId, corpus),
+    })
   }
 
   async retrieve(ask: RetrievalAsk): Promise<Retrieved> {
@@ -57,8 +75,30 @@ export class HttpRetrieval implements Retriever {
       : nothing('failed', 'the retrieval process cannot be reached')
   }
 
+  lookUp(ask: CorpusAsk): CorpusLook | Promise<CorpusLook> {
+    const { clock, breaker } = this.#options
+    const { facts, isFresh } = this.#directory.known(ask.tenantId, ask.corpus)
+    if (isFresh && facts !== undefined) return { kind: 'found', corpus: facts }
+    const now = clock.now()
+    if (!breaker.mayTry(now)) return { kind: 'unknown' }
+    return withinTime(clock, now + ask.budgetUs, this.#directory.ask(ask.tenantId, ask.corpus, {})).then((waited) => {
+      if (waited.kind !== 'done') {
+        if (!ask.cancellation.isCancelled) breaker.failed(clock.now())
+        return { kind: 'unknown' }
+      }
+      breaker.succeeded(clock.now())
+      return waited.value === undefined ? { kind: 'none' } : { kind: 'found', corpus: waited.value }
+    })
+  }
+
   async close(): Promise<void> {
     await this.#pool.destroy()
+  }
+
+  async #resolve(tenantId: string, corpus: string): Promise<CorpusFacts | undefined> {
+    const look = (await this.#post('/internal/look-up', { tenantId, corpus }, undefined, LOOK_UP_MS_MAX)) as CorpusLook
+    if (look.kind === 'unknown') throw new Error('its store could not be asked')
+    return look.kind === 'found' ? look.corpus : undefined
   }
 
   /** Every method of the port, by its name. */
@@ -77,6 +117,7 @@ export class HttpRetrieval implements Retriever {
       throw new CorpusError('unavailable', 'The retrieval process cannot be reached.')
     }
     if (answer.refusal !== undefined) throw new CorpusError(answer.refusal.code, answer.refusal.message)
+    if (method === 'forgetTenant') await Promise.all(this.#caches.map((cache) => cache.forgetTenant(String(args[0]))))
     return answer.value ?? undefined
   }
 

@@ -1,7 +1,7 @@
 import type { Clock, Instant } from '../base/clock.ts'
 import { secondsToUs } from '../base/clock.ts'
 import type { CorpusFacts } from '../domain/corpus.ts'
-import type { RetrievalAsk, Retrieved, Retriever } from '../lifecycle/retrieval-ports.ts'
+import type { CorpusAsk, CorpusLook, RetrievalAsk, Retrieved, Retriever } from '../lifecycle/retrieval-ports.ts'
 import { type CachedPassages, type CacheKey, keyText, type PassageCache } from './caches/passage-cache.ts'
 import { composePassages } from './compose-prompt.ts'
 import type { CorpusDirectory } from './corpus-directory.ts'
@@ -85,20 +85,30 @@ export class PassageRetriever implements Retriever {
     return answer(isWhole ? 'fresh' : 'reduced', how, passages, ask)
   }
 
+  lookUp(ask: CorpusAsk): CorpusLook | Promise<CorpusLook> {
+    const { facts, isFresh } = this.#options.directory.known(ask.tenantId, ask.corpus)
+    if (isFresh && facts !== undefined) return { kind: 'found', corpus: facts }
+    return this.#corpusOf(ask, this.#options.clock.now() + ask.budgetUs).then(({ corpus, isCurrent, isKnown }) => {
+      if (!isKnown) return { kind: 'unknown' }
+      return corpus === undefined || !isCurrent ? { kind: 'none' } : { kind: 'found', corpus }
+    })
+  }
+
   /** Fresh from memory, or from the store in time; or else what was last known of it. */
-  async #corpusOf(ask: RetrievalAsk, deadlineAt: Instant): Promise<Resolved> {
+  async #corpusOf(ask: CorpusAsk, deadlineAt: Instant): Promise<Resolved> {
     const { directory, parts } = this.#options
     const { tenantId, corpus: name, cancellation } = ask
     const known = directory.known(tenantId, name)
-    if (known.isFresh && known.facts !== undefined) return { corpus: known.facts, isCurrent: true, because: 'known' }
+    if (known.isFresh && known.facts !== undefined)
+      return { corpus: known.facts, isCurrent: true, isKnown: true, because: 'known' }
     try {
       const limits = { deadlineAt, cancellation }
       const corpus = await guarded(parts.clock, parts.storeBreaker, 'the store', limits, () =>
         directory.ask(tenantId, name, { cancellation }),
       )
-      return { corpus, isCurrent: corpus !== undefined, because: `you have no corpus '${name}'` }
+      return { corpus, isCurrent: corpus !== undefined, isKnown: true, because: `you have no corpus '${name}'` }
     } catch (error) {
-      return { corpus: known.facts, isCurrent: false, because: reasonOf(error) }
+      return { corpus: known.facts, isCurrent: false, isKnown: false, because: reasonOf(error) }
     }
   }
 
@@ -163,6 +173,8 @@ interface Resolved {
   readonly corpus: CorpusFacts | undefined
   /** False when the store could not be asked: then only caches can help. */
   readonly isCurrent: boolean
+  /** The store said so, now or a moment ago. */
+  readonly isKnown: boolean
   readonly because: string
 }
 

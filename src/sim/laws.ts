@@ -1,4 +1,4 @@
-import type { Admitted, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
+import type { Admitted, AnswerLookedUp, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
 
 /**
  * The laws that a journal alone can show (docs/architecture/laws.md), checked as it is written, by every simulation and
@@ -34,6 +34,8 @@ interface Story {
   replicaId: string
   isHeld: boolean
   ending: AttemptEnded['ending'] | undefined
+  /** It was answered from the cache, without a turn. */
+  isKnown: boolean
 }
 
 export class LawChecker {
@@ -62,6 +64,9 @@ export class LawChecker {
         return
       case 'attempt-ended':
         this.#end(entry)
+        return
+      case 'answer-looked-up':
+        this.#lookUp(entry)
         return
       case 'settled':
         this.#settle(entry)
@@ -93,7 +98,13 @@ export class LawChecker {
       replicaId: '',
       isHeld: false,
       ending: undefined,
+      isKnown: false,
     })
+  }
+
+  #lookUp({ ticketId, outcome }: AnswerLookedUp): void {
+    const story = this.#storyOf(ticketId, 'was looked up')
+    if (story !== undefined) story.isKnown = outcome === 'hit'
   }
 
   #admit({ ticketId, at }: Admitted): void {
@@ -162,17 +173,21 @@ export class LawChecker {
     if (story.arrivedAt !== entry.arrivedAt) this.#broken('L5', ticketId, 'arrivedAt is not when it arrived')
     if (story.admittedAt !== admittedAt) this.#broken('L5', ticketId, 'admittedAt is not when it was admitted')
     if (story.grantedAt !== grantedAt) this.#broken('L5', ticketId, 'grantedAt is not when it last had a turn')
-    if (firstTokenAt !== undefined && story.turns === 0) this.#broken('L5', ticketId, 'it had a token without a turn')
+    if (firstTokenAt !== undefined && story.turns === 0 && !story.isKnown)
+      this.#broken('L5', ticketId, 'it had a token without a turn')
   }
 
-  #checkSummary(entry: Settled, { turns, ending }: Story): void {
+  #checkSummary(entry: Settled, { turns, ending, isKnown }: Story): void {
     const { ticketId, outcome, attempts, usage } = entry
     if (attempts !== turns) this.#broken('L1', ticketId, `it says ${attempts} attempts and had ${turns}`)
     if (outcome === 'rejected' && (entry.admittedAt !== undefined || turns > 0)) {
       this.#broken('L1', ticketId, 'it was rejected after it had been admitted')
     }
-    if (outcome === 'completed' && ending !== 'finished') {
+    if (outcome === 'completed' && ending !== 'finished' && !isKnown) {
       this.#broken('L1', ticketId, 'it completed without finishing')
+    }
+    if (isKnown && turns === 0 && usage.promptTokens + usage.outputTokens > 0) {
+      this.#broken('L1', ticketId, 'it was answered from the cache, and an engine is said to have worked')
     }
     const isTold = outcome !== 'completed' && outcome !== 'cancelled'
     if (isTold !== (entry.refusal !== undefined)) {

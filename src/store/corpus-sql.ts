@@ -141,6 +141,9 @@ export const SQL = {
     values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::float8::bigint)`,
   findFile: `select ${FILE} from file f where f.tenant_id = $1::text and f.id = $2::text`,
   fileText: 'select f.body from file f where f.tenant_id = $1::text and f.id = $2::text',
+  deleteTenant: `
+    with corpora as (delete from corpus where tenant_id = $1::text)
+    delete from file where tenant_id = $1::text`,
   deleteFile: 'delete from file where tenant_id = $1::text and id = $2::text returning id',
 } as const
 

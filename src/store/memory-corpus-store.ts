@@ -268,6 +268,12 @@ export class MemoryCorpusStore implements CorpusStore {
     return Promise.resolve(this.#of(this.#files, tenantId).delete(fileId))
   }
 
+  deleteTenant(tenantId: string): Promise<void> {
+    this.#corpora.delete(tenantId)
+    this.#files.delete(tenantId)
+    return Promise.resolve()
+  }
+
   close(): Promise<void> {
     return Promise.resolve()
   }

@@ -131,7 +131,8 @@ create index registry_change_by_name on registry_change (name);
 
 /**
  * Vectors in a table of their own. Beside the terms they made each row five times as wide as a search by words needs, and
- * writing one moved the row, so that every list of its terms was written again.
+ * writing one moved the row, so that every list of its terms was written again. What moved must be counted anew, or the
+ * planner takes it for empty.
  */
 const VECTORS_APART = `
 create table passage_vector (
@@ -147,6 +148,7 @@ insert into passage_vector
 create index passage_vector_by_corpus on passage_vector (tenant_id, corpus_id);
 alter table passage_index drop column embedding, drop column dimensions;
 do $each$ declare n int; begin for n in select distinct dimensions from corpus loop execute format('create index passage_vector_%s on passage_vector using hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops) where dimensions = %s', n, n, n); end loop; end $each$;
+analyze passage_index, passage_vector;
 `
 
 export const MIGRATIONS: readonly Migration[] = [

@@ -273,6 +273,10 @@ export class SqlCorpusStore implements CorpusStore {
     return (await this.#one(SQL.deleteFile, [tenantId, fileId])) !== undefined
   }
 
+  async deleteTenant(tenantId: string): Promise<void> {
+    await this.#database.query(SQL.deleteTenant, [tenantId])
+  }
+
   close(): Promise<void> {
     return this.#database.close()
   }

@@ -1,5 +1,6 @@
 import { secondsToUs, US_PER_S } from '../base/clock.ts'
 import { RETRIEVAL_OUTCOMES } from '../domain/corpus.ts'
+import type { AnswerLookup } from '../domain/entry.ts'
 import type { MetricFeed } from './metric-feed.ts'
 
 /** A cached lookup takes 50 µs; the budget is 150 ms unless somebody changed it. */
@@ -30,6 +31,8 @@ export function declareRetrievalMetrics({ registry, on }: MetricFeed): void {
     passages.with().inc(entry.passageCount)
   })
 
+  declareAnswerMetrics({ registry, on })
+
   const open = registry.gauge({
     name: 'spillway_breaker_open',
     help: 'Whether this is left alone for a while after failures.',
@@ -51,3 +54,40 @@ export function declareRetrievalMetrics({ registry, on }: MetricFeed): void {
     if (entry.status === 'completed') indexed.with().inc(entry.passageCount)
   })
 }
+
+/** How often is an answer known, what does that spare the engines, and how often would it have been the wrong one? */
+function declareAnswerMetrics({ registry, on }: Pick<MetricFeed, 'registry' | 'on'>): void {
+  const lookups = registry.counter({
+    name: 'spillway_answer_lookups_total',
+    help: 'Questions that the answer cache was asked, by how that ended.',
+    labels: ['outcome'],
+  })
+  for (const outcome of ANSWER_LOOKUPS) lookups.with(outcome).inc(0)
+  const seconds = registry.histogram({
+    name: 'spillway_answer_lookup_seconds',
+    help: 'How long a request waited for the answer cache.',
+    labels: [],
+    perUnit: US_PER_S,
+    bounds: RETRIEVAL_BOUNDS_S.map(secondsToUs),
+  })
+  const saved = registry.counter({
+    name: 'spillway_answer_saved_tokens_total',
+    help: 'Tokens that no engine had to compute, because the answer was known.',
+    labels: ['kind'],
+  })
+  on('answer-looked-up', (entry) => {
+    lookups.with(entry.outcome).inc()
+    seconds.with().observe(entry.tookUs)
+    saved.with('prompt').inc(entry.saved.promptTokens)
+    saved.with('output').inc(entry.saved.outputTokens)
+  })
+  const checks = registry.counter({
+    name: 'spillway_answer_checks_total',
+    help: 'Known answers that were made anew and compared, by whether they were the same.',
+    labels: ['verdict'],
+  })
+  for (const verdict of ['same', 'different']) checks.with(verdict).inc(0)
+  on('answer-checked', (entry) => checks.with(entry.isSame ? 'same' : 'different').inc())
+}
+
+const ANSWER_LOOKUPS: readonly AnswerLookup[] = ['hit', 'miss', 'checked', 'skipped']

@@ -43,6 +43,9 @@ export const SpillwayOptions = Type.Object(
         { description: 'Passages that the answer should use. Chat only.' },
       ),
     ),
+    cache: nullable(
+      Type.Boolean({ description: 'False: neither answered from the answer cache nor kept in it. Chat only.' }),
+    ),
   },
   { description: "Spillway's own knobs. Also taken as x-spillway-* headers." },
 )

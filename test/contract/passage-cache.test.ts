@@ -17,7 +17,7 @@ let redis: TestServer | undefined
 
 /** A busy test machine may take longer than the ten milliseconds that are meant for a quiet one. */
 const makeRedis = (breaker = new Breaker(), getUsMax = 500_000): RedisPassageCache =>
-  new RedisPassageCache({ clock, url: redis!.url, ttlS: 60, breaker, getUsMax })
+  new RedisPassageCache({ clock, url: redis!.url, ttlS: 60, breaker, usMax: getUsMax })
 
 const KINDS: ReadonlyArray<{ name: string; needsRedis: boolean; open: () => PassageCache }> = [
   { name: 'memory', needsRedis: false, open: () => new MemoryPassageCache() },

@@ -115,18 +115,18 @@ describe('chat with a corpus', () => {
     expect(JSON.parse(first.slice(6))).toMatchObject({ choices: [], spillway: { retrieval: { passage_count: 3 } } })
   })
 
-  it('goes on without one that does not exist, and says why', async () => {
+  it('is refused one that does not exist, and told where its own are listed', async () => {
     const body = { ...ask, spillway: { retrieval: { corpus: 'none' } } }
     const response = await postJson(`${platform.baseURL}/chat/completions`, body)
-    expect(response.headers.get('x-spillway-retrieval')).toBe('failed')
-    const answer = (await response.json()) as { spillway: { retrieval: { because: string } } }
-    expect(answer.spillway.retrieval.because).toContain("no corpus 'none'")
+    expect(response.status).toBe(404)
+    const { error } = (await response.json()) as { error: { message: string; code: string } }
+    expect(error).toMatchObject({ code: 'no_such_corpus', message: expect.stringContaining("no corpus 'none'") })
   })
 
   it('sees nothing of another tenant', async () => {
     const body = { ...ask, spillway: { retrieval: { corpus: storeId, include_passages: true } } }
     const response = await postJson(`${platform.baseURL}/chat/completions`, body, authorization(GLOBEX_KEY))
-    expect(response.headers.get('x-spillway-passages')).toBe('0')
+    expect(response.status).toBe(404)
     expect(await response.text()).not.toContain('business days')
   })
 

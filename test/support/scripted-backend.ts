@@ -9,6 +9,8 @@ import type { Backend, Call, Ending, ReplicaReport } from '../../src/lifecycle/p
 export interface Turnout {
   readonly deltas: number
   readonly everyUs?: number
+  /** What its last delta says; without it deltas have no text, as in simulation. */
+  readonly text?: string
   readonly ending: Ending | 'hangs' | 'throws'
 }
 
@@ -67,7 +69,9 @@ export class ScriptedBackend implements Backend {
       const step = (left: number): void => {
         forgetTimer = this.#clock.at(this.#clock.now() + (turnout.everyUs ?? 1_000), () => {
           if (left > 0) {
-            const wait = call.sink.write({ tokens: 1 })
+            const choices = [{ index: 0, content: turnout.text ?? '', finishReason: 'stop' }]
+            const hasText = turnout.text !== undefined && left === 1
+            const wait = call.sink.write({ tokens: 1, ...(hasText && { choices }) })
             if (wait === undefined) step(left - 1)
             else void wait.then(() => (hasEnded ? undefined : step(left - 1)))
           } else if (turnout.ending === 'throws') end(() => reject(new Error('the backend is broken')))

@@ -93,7 +93,15 @@ export function scriptedRetrieval(clock: Clock, options: { readonly cacheTtlS?: 
     onIndexed: ({ tenantId, corpusId }) => directory.forget(tenantId, corpusId),
   })
   let lastId = 0
-  const corpora = new StoreCorpora({ clock, store, parts, directory, indexer, makeId: () => String(++lastId) })
+  const corpora = new StoreCorpora({
+    clock,
+    store,
+    parts,
+    directory,
+    indexer,
+    caches: [cache],
+    makeId: () => String(++lastId),
+  })
   const retriever = new PassageRetriever({ clock, parts, directory, cache, cacheTtlS: options.cacheTtlS ?? 60 })
   return { retriever, corpora, indexer, cache, embedder, storeMood: mood, counts, breakers, memory }
 }

@@ -13,7 +13,7 @@ import type { Request } from '../../src/domain/request.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import { ControlLoop } from '../../src/lifecycle/control-loop.ts'
 import type { Platform } from '../../src/lifecycle/platform.ts'
-import type { AnswerHead, Backend, Sink } from '../../src/lifecycle/ports.ts'
+import type { AnswerCache, AnswerHead, Backend, Sink } from '../../src/lifecycle/ports.ts'
 import type { Retriever } from '../../src/lifecycle/retrieval-ports.ts'
 import { serveRequest } from '../../src/lifecycle/serve-request.ts'
 import { assemble } from '../../src/main/assemble.ts'
@@ -36,6 +36,8 @@ export interface WorldOptions {
   readonly wrapClock?: (clock: VirtualClock) => Clock
   /** Where passages come from; nothing is ever found if absent. */
   readonly retriever?: (clock: Clock) => Retriever
+  /** What was answered before; nothing is kept if absent. */
+  readonly answers?: (clock: Clock) => AnswerCache
 }
 
 export interface Served {
@@ -76,6 +78,7 @@ export class VirtualWorld {
         },
       },
       ...(options.retriever !== undefined && { retriever: options.retriever(clock) }),
+      ...(options.answers !== undefined && { answers: options.answers(clock) }),
     })
   }
 

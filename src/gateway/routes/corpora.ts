@@ -47,6 +47,7 @@ export function corporaRoutes(deps: CorporaDeps): Route[] {
   return [
     route('GET', '/v1/vector_stores'),
     route('POST', '/v1/vector_stores'),
+    route('DELETE', '/v1/vector_stores'),
     route('GET', under),
     route('POST', under),
     route('DELETE', under),
@@ -113,6 +114,16 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
     if (drafts.length === 0) return wireCorpus(corpus)
     await corpora.addDocuments(ask.tenantId, corpus.id, drafts)
     return wireCorpus(await corpora.getCorpus(ask.tenantId, corpus.id))
+  },
+  /** Everything of the caller's tenant. It must be named, so that nobody does this by leaving an id out. */
+  async 'DELETE '({ deps, tenantId, exchange }) {
+    const { words } = pageOf(exchange.req.url)
+    if (words.get('everything_of') !== tenantId) {
+      const message = "This deletes all that is kept of your tenant. Say so with '?everything_of=' and its id."
+      throw new BodyFault(invalidRequest(message, 'everything_of', 'missing_required_parameter'))
+    }
+    await deps.corpora.forgetTenant(tenantId)
+    return { id: tenantId, object: 'tenant_data.deleted', deleted: true }
   },
   async 'GET *'({ deps, tenantId, path }) {
     return wireCorpus(await deps.corpora.getCorpus(tenantId, path[0] ?? ''))

@@ -1,7 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Cancellation } from '../../base/cancellation.ts'
+import { msToUs } from '../../base/clock.ts'
 import { CorpusError } from '../../domain/corpus.ts'
-import type { Corpora, RetrievalAsk, Retriever } from '../../lifecycle/retrieval-ports.ts'
+import type { Corpora, CorpusAsk, RetrievalAsk, Retriever } from '../../lifecycle/retrieval-ports.ts'
 import { readJson } from '../../wire/read-body.ts'
 import { digestOf, NO_VALID_KEY } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
@@ -38,11 +39,13 @@ export const CORPORA_METHODS = [
   'fileText',
   'listFiles',
   'deleteFile',
+  'forgetTenant',
 ] as const satisfies ReadonlyArray<keyof Corpora>
 
 export function retrievalRoutes(deps: RetrievalDeps): Route[] {
   return [
     { method: 'POST', path: '/internal/retrieve', handle: (exchange) => retrieve(deps, exchange) },
+    { method: 'POST', path: '/internal/look-up', handle: (exchange) => lookUp(deps, exchange) },
     { method: 'POST', path: '/internal/corpora/*', handle: (exchange, method) => manage(deps, exchange, method) },
   ]
 }
@@ -69,6 +72,17 @@ async function retrieve(deps: RetrievalDeps, exchange: Exchange): Promise<void> 
     if (!exchange.res.writableFinished) cancellation.cancel('gateway-gone')
   })
   exchange.sendJson(200, JSON.stringify(await deps.retriever.retrieve({ ...ask, cancellation })))
+}
+
+/** Whoever asks has a limit of its own, and hangs up. */
+const LOOK_UP_US = msToUs(1_000)
+
+async function lookUp(deps: RetrievalDeps, exchange: Exchange): Promise<void> {
+  const ask = (await bodyOf(deps, exchange)) as Pick<CorpusAsk, 'tenantId' | 'corpus'> | undefined
+  if (ask === undefined) return
+  const cancellation = new Cancellation()
+  const look = await deps.retriever.lookUp({ ...ask, budgetUs: LOOK_UP_US, cancellation })
+  exchange.sendJson(200, JSON.stringify(look))
 }
 
 async function manage(deps: RetrievalDeps, exchange: Exchange, name: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { type CachedPassages, type CacheKey, keyText, type PassageCache } from './passage-cache.ts'
+import { type CachedPassages, type CacheKey, keyPrefix, keyText, type PassageCache } from './passage-cache.ts'
 
 /**
  * In this process's memory: the least recently used entry goes when there are too many or they hold too much. Sizes are
@@ -50,6 +50,12 @@ export class MemoryPassageCache implements PassageCache {
     while (this.#bytes > this.#options.bytesMax || this.#entries.size > this.#options.entriesMax) {
       this.#remove(this.#entries.keys().next().value as string)
     }
+  }
+
+  forgetTenant(tenantId: string): Promise<void> {
+    const mine = keyPrefix(tenantId)
+    for (const text of this.#entries.keys()) if (text.startsWith(mine)) this.#remove(text)
+    return Promise.resolve()
   }
 
   close(): Promise<void> {

@@ -10,6 +10,8 @@ import type { Passage } from '../../domain/corpus.ts'
 export interface PassageCache {
   get(key: CacheKey): CachedPassages | undefined | Promise<CachedPassages | undefined>
   set(key: CacheKey, entry: CachedPassages): void
+  /** Everything of one tenant. */
+  forgetTenant(tenantId: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -28,7 +30,10 @@ export interface CachedPassages {
   readonly passages: readonly Passage[]
 }
 
+/** What all keys of a tenant begin with, and no other's. */
+export const keyPrefix = (tenantId: string): string => `${tenantId.length}:${tenantId}`
+
 /** The lengths make it unambiguous: no choice of tenant and question can name another's entry. */
 export function keyText({ tenantId, corpusId, query, passagesMax }: CacheKey): string {
-  return `${tenantId.length}:${tenantId}${corpusId.length}:${corpusId}${passagesMax}:${query}`
+  return `${keyPrefix(tenantId)}${corpusId.length}:${corpusId}${passagesMax}:${query}`
 }

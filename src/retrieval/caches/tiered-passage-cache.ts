@@ -19,6 +19,10 @@ export class TieredPassageCache implements PassageCache {
     this.#far.set(key, entry)
   }
 
+  async forgetTenant(tenantId: string): Promise<void> {
+    await Promise.all([this.#near.forgetTenant(tenantId), this.#far.forgetTenant(tenantId)])
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#near.close(), this.#far.close()])
   }

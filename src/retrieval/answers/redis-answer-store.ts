@@ -1,0 +1,103 @@
+import { hash } from 'node:crypto'
+import { RESP_TYPES } from 'redis'
+import type { Clock } from '../../base/clock.ts'
+import { usToMs } from '../../base/clock.ts'
+import type { KeptAnswer } from '../../lifecycle/ports.ts'
+import type { RedisConnection } from '../caches/redis-connection.ts'
+import { forgetKeys, tenantName } from '../caches/redis-names.ts'
+import {
+  type AnswerStore,
+  type Candidate,
+  type Candidates,
+  type NewAnswer,
+  SHELF_MAX,
+  type Shelf,
+} from './answer-store.ts'
+
+/**
+ * Answers that all gateways share. A shelf is a list of vectors, newest first, cut to its bound with each one added;
+ * each answer is a key of its own, so that looking costs one read of vectors and, on a hit, one of an answer. Both expire,
+ * and the server's `maxmemory` policy bounds them all. Vectors travel as bytes: an eighth of what text would be.
+ */
+export interface RedisAnswerOptions {
+  readonly clock: Clock
+  readonly connection: RedisConnection
+  readonly prefix?: string
+}
+
+/** Bytes before the vector: the id (12), then when it expires (8). */
+const ID_BYTES = 12
+const HEAD_BYTES = ID_BYTES + 8
+
+export class RedisAnswerStore implements AnswerStore {
+  readonly #options: RedisAnswerOptions
+
+  constructor(options: RedisAnswerOptions) {
+    this.#options = options
+  }
+
+  async candidates(shelf: Shelf): Promise<Candidates | undefined> {
+    const found = await this.#options.connection.ask((client) =>
+      client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }).lRange(this.#listOf(shelf), 0, SHELF_MAX - 1),
+    )
+    return found?.map(decode)
+  }
+
+  async read(shelf: Shelf, id: string): Promise<KeptAnswer | undefined> {
+    const text = await this.#options.connection.ask((client) => client.get(this.#answerOf(shelf, id)))
+    return typeof text === 'string' ? (JSON.parse(text) as KeptAnswer) : undefined
+  }
+
+  add(shelf: Shelf, entry: NewAnswer): void {
+    const { clock, connection } = this.#options
+    const ttlMs = Math.max(1, Math.ceil(usToMs(entry.expiresAt - clock.now())))
+    const text = JSON.stringify(entry.answer)
+    // The same answer to the same question has the same id: two gateways that keep it at once keep it once.
+    const bytes = Buffer.from(entry.vector.buffer, entry.vector.byteOffset, entry.vector.byteLength)
+    const id = hash('sha256', Buffer.concat([bytes, Buffer.from(text)]), 'hex').slice(0, ID_BYTES)
+    const list = this.#listOf(shelf)
+    connection.tell((client) =>
+      client
+        .multi()
+        .set(this.#answerOf(shelf, id), text, { PX: ttlMs })
+        .lPush(list, encode(id, entry))
+        .lTrim(list, 0, SHELF_MAX - 1)
+        .pExpire(list, ttlMs)
+        .exec(),
+    )
+  }
+
+  async forgetTenant(tenantId: string): Promise<void> {
+    await forgetKeys(this.#options.connection, `${this.#prefix(tenantId)}:*`)
+  }
+
+  close(): Promise<void> {
+    return this.#options.connection.close()
+  }
+
+  #prefix(tenantId: string): string {
+    return `${this.#options.prefix ?? 'spillway'}:answers:${tenantName(tenantId)}`
+  }
+
+  #listOf({ tenantId, name }: Shelf): string {
+    return `${this.#prefix(tenantId)}:${name}`
+  }
+
+  #answerOf(shelf: Shelf, id: string): string {
+    return `${this.#listOf(shelf)}:${id}`
+  }
+}
+
+function encode(id: string, { vector, expiresAt }: NewAnswer): Buffer {
+  const buffer = Buffer.alloc(HEAD_BYTES + 4 * vector.length)
+  buffer.write(id, 0, ID_BYTES, 'latin1')
+  buffer.writeDoubleLE(expiresAt, ID_BYTES)
+  for (const [i, part] of vector.entries()) buffer.writeFloatLE(part, HEAD_BYTES + 4 * i)
+  return buffer
+}
+
+function decode(buffer: Buffer): Candidate {
+  const vector = new Float32Array(Math.max(0, Math.floor((buffer.length - HEAD_BYTES) / 4)))
+  for (let i = 0; i < vector.length; i++) vector[i] = buffer.readFloatLE(HEAD_BYTES + 4 * i)
+  return { id: buffer.toString('latin1', 0, ID_BYTES), vector, expiresAt: buffer.readDoubleLE(ID_BYTES) }
+}

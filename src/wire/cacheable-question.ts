@@ -1,0 +1,77 @@
+import { hash } from 'node:crypto'
+import type { Cacheable } from '../domain/request.ts'
+import type { ChatBody } from './schemas.ts'
+
+/**
+ * May the answer to this body be kept and given again, and what does it depend on? Only a chat with one answer of plain
+ * text, at a temperature that means "the same again", whose last message is a question in words. One that offers tools,
+ * asks for log probabilities or several choices, brings an image, or says `spillway.cache: false` may not.
+ *
+ * Everything else that the client sent is the prompt version, as it stands: whoever changes a word of the system prompt,
+ * an earlier turn, `max_tokens` or a parameter that we have never heard of asks another question.
+ */
+export function cacheableQuestion(body: ChatBody, temperatureMax: number): Cacheable | undefined {
+  const last = body.messages.at(-1)
+  const question = last?.role === 'user' ? textOf(last.content) : undefined
+  if (last === undefined || question === undefined || !isPlain(body) || body.spillway?.cache === false) return undefined
+  if ((body.temperature ?? TEMPERATURE_DEFAULT) > temperatureMax) return undefined
+  const shaping: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(body)) {
+    if (!NEUTRAL.has(name) && value !== null && value !== undefined) shaping[name] = value
+  }
+  shaping['messages'] = [...body.messages.slice(0, -1), { ...last, content: null }]
+  const version = JSON.stringify(sorted(shaping, 0))
+  if (version.length > VERSION_CHARACTERS_MAX) return undefined
+  return { promptVersion: hash('sha256', version, 'hex'), question }
+}
+
+/** OpenAI's: who says nothing wants variety. */
+const TEMPERATURE_DEFAULT = 1
+
+/** A longer conversation is nobody else's; and naming it would cost milliseconds. */
+const VERSION_CHARACTERS_MAX = 128 * 1024
+
+/** How an answer travels, who is asking and how soon: none of it changes what the answer says. Our own knobs neither. */
+const NEUTRAL = new Set([
+  'stream',
+  'stream_options',
+  'user',
+  'safety_identifier',
+  'metadata',
+  'store',
+  'service_tier',
+  'priority',
+  'prompt_cache_key',
+  'spillway',
+])
+
+function isPlain(body: ChatBody): boolean {
+  const more = body as Readonly<Record<string, unknown>>
+  if ((body.tools ?? []).length > 0 || isGiven(body.tool_choice) || isGiven(more['functions'])) return false
+  if (isGiven(more['modalities']) || isGiven(more['audio']) || isGiven(more['web_search_options'])) return false
+  return (body.n ?? 1) === 1 && body.logprobs !== true && (body.top_logprobs ?? 0) === 0
+}
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null && value !== 'none'
+
+function textOf(content: unknown): string | undefined {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return undefined
+  let text = ''
+  for (const part of content as ReadonlyArray<{ type?: unknown; text?: unknown }>) {
+    if (part.type !== 'text' || typeof part.text !== 'string') return undefined
+    text += part.text
+  }
+  return text
+}
+
+/** Deeper than any body that a person or an SDK writes. */
+const DEPTH_MAX = 64
+
+/** Keys in order, so that two clients who write them differently ask the same. */
+function sorted(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return value
+  if (Array.isArray(value)) return value.map((one) => sorted(one, depth + 1))
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+  return Object.fromEntries(entries.map(([name, one]) => [name, sorted(one, depth + 1)]))
+}

@@ -42,7 +42,7 @@ export async function makeLiveStore({ retrieval }: Config, clock: Clock): Promis
 function borrowed(database: Database): Database {
   return {
     query: (sql, parameters, options) => database.query(sql, parameters, options),
-    run: (script) => database.run(script),
+    run: (script, options) => database.run(script, options),
     close: () => Promise.resolve(),
   }
 }

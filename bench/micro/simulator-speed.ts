@@ -1,6 +1,6 @@
 import { memoryUsage } from 'node:process'
 import { simulate } from '../../src/main/simulate.ts'
-import type { Scenario } from '../../src/sim/scenario.ts'
+import { azureShape } from '../experiments/kit/azure-shape.ts'
 import { type Finding, tell } from './tell.ts'
 
 /**
@@ -14,51 +14,12 @@ const numberAfter = (flag: string, otherwise: number): number => {
   return at < 0 ? otherwise : Number(process.argv[at + 1])
 }
 
-const scenarioOf = (durationS: number, ratePerS: number): Scenario => ({
-  name: 'azure-conv-shape',
-  about: '',
-  durationS,
-  platform: {
-    models: [{ name: 'large', fallback: 'small' }, { name: 'small' }],
-    pools: [
-      { model: 'large', backend: { kind: 'simulated', profile: 'h100-llama-8b' }, replicas: 4 },
-      { model: 'small', backend: { kind: 'simulated', profile: 'h200-llama-1b' } },
-    ],
-    tenants: Array.from({ length: 8 }, (_, i) => ({ id: `t${i}`, weight: 1 + (i % 3), slo: 'steady' })),
-  },
-  workload: Array.from({ length: 8 }, (_, i) => ({
-    tenant: `t${i}`,
-    model: 'large',
-    arrivals: { kind: 'gamma', ratePerS: ratePerS / 8, cv: 1.1 },
-    prompt: {
-      kind: 'quantiles',
-      points: [
-        [0, 16],
-        [0.5, 1_020],
-        [0.9, 2_734],
-        [0.99, 4_142],
-        [1, 6_000],
-      ],
-    },
-    output: {
-      kind: 'quantiles',
-      points: [
-        [0, 8],
-        [0.5, 129],
-        [0.9, 424],
-        [0.99, 601],
-        [1, 800],
-      ],
-    },
-  })),
-})
-
 const seconds = numberAfter('--seconds', 2_000)
 const rate = numberAfter('--rate', 60)
 
 async function run(durationS: number): Promise<{ perS: number; heapMb: number; requests: number }> {
   const before = process.threadCpuUsage()
-  const report = await simulate(scenarioOf(durationS, rate), { seed: 1 })
+  const report = await simulate(azureShape(durationS, rate), { seed: 1 })
   const used = process.threadCpuUsage(before)
   const cpuS = (used.user + used.system) / 1e6
   globalThis.gc?.()

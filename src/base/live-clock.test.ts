@@ -38,6 +38,17 @@ it('sleeps at least as long as it was told', async () => {
   expect(clock.now() - startedAt).toBeGreaterThanOrEqual(15_000)
 })
 
+it('can run slower than the world, timers included', async () => {
+  const world = new LiveClock()
+  const slow = new LiveClock(0.25)
+  const from = { world: world.now(), slow: slow.now() }
+  await slow.sleep(5_000)
+  const passed = { world: world.now() - from.world, slow: slow.now() - from.slow }
+  expect(passed.slow).toBeGreaterThanOrEqual(5_000)
+  expect(passed.world).toBeGreaterThanOrEqual(19_000)
+  expect(Math.abs(passed.world / passed.slow - 4)).toBeLessThan(0.5)
+})
+
 it('takes timers beyond what setTimeout can hold', async () => {
   const clock = new LiveClock()
   let isCalled = false

@@ -7,6 +7,9 @@ import { TimerHeap } from './timer-heap.ts'
  *
  * `now` is monotonic: it is anchored to the wall clock once and then follows the process's steady counter, so a
  * stepped system clock never makes a deadline jump.
+ *
+ * It can run slower than the world: at a pace of 0.5 one of its seconds takes two. Whoever compares a live run with a
+ * simulated one on a busy machine gives everybody more time, and changes nothing else.
  */
 
 /** `setTimeout` takes at most this many milliseconds; further timers are re-armed on the way. */
@@ -18,9 +21,18 @@ export class LiveClock implements Clock {
   readonly #originUs = performance.timeOrigin * 1_000
   #armedAt = Number.POSITIVE_INFINITY
   #handle: NodeJS.Timeout | undefined
+  readonly #pace: number
+  readonly #startedMs = performance.now()
+
+  constructor(pace = 1) {
+    this.#pace = pace
+  }
 
   now(): Instant {
-    return Math.round(this.#originUs + performance.now() * 1_000)
+    const nowMs = performance.now()
+    // At the world's pace all clocks of a process agree to the microsecond.
+    const heldBackMs = this.#pace === 1 ? 0 : (1 - this.#pace) * (nowMs - this.#startedMs)
+    return Math.round(this.#originUs + (nowMs - heldBackMs) * 1_000)
   }
 
   at(instant: Instant, fn: () => void): CancelTimer {
@@ -38,7 +50,7 @@ export class LiveClock implements Clock {
   #arm(instant: Instant): void {
     clearTimeout(this.#handle)
     this.#armedAt = instant
-    const delayMs = Math.min(TIMEOUT_MS_MAX, Math.max(0, Math.ceil((instant - this.now()) / 1_000)))
+    const delayMs = Math.min(TIMEOUT_MS_MAX, Math.max(0, Math.ceil((instant - this.now()) / 1_000 / this.#pace)))
     this.#handle = setTimeout(() => this.#fire(), delayMs)
     // A pending deadline alone must not keep a finished process alive.
     this.#handle.unref()

@@ -1,4 +1,4 @@
-import { secondsToUs } from '../base/clock.ts'
+import { type Clock, secondsToUs } from '../base/clock.ts'
 import { toTenants } from '../config/to-domain.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { Collector } from '../sim/collector.ts'
@@ -34,6 +34,8 @@ export interface BenchOptions {
   /** Said once, before anything is sent. */
   readonly onStart: (tenants: number) => void
   readonly onTick: (state: LoadState, tally: Tally) => void
+  /** Real time if absent; where the server's is slower, so is the clients'. */
+  readonly clock?: Clock
   /** Resolves when a person has had enough. */
   readonly stop?: Promise<unknown>
 }

@@ -33,6 +33,8 @@ export interface LoadOptions {
   readonly graceS: number
   /** Called twice a second. */
   readonly onTick: (state: LoadState) => void
+  /** Real time if absent. */
+  readonly clock?: Clock
   /** Tells when to stop early; what is in flight is then called off. */
   readonly stop?: Promise<unknown>
 }
@@ -61,7 +63,7 @@ const SILENCE_MS_MAX = 300_000
 export async function runLoad(options: LoadOptions): Promise<LoadEnd> {
   const { url, streams, durationS, seed, scale, inFlightMax } = options
   const words = new PromptWords(seed)
-  const live = new LiveClock()
+  const live = options.clock ?? new LiveClock()
   const clock = new RunClock(live, live.now() + SETUP_US)
   const target = new LoadTarget({ url, connectionsMax: inFlightMax, silenceMsMax: SILENCE_MS_MAX })
   const scripts = new LoadScripts()

@@ -44,21 +44,23 @@ async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Sim
   const { seed, set, onProgress } = options
   const trace = options.trace && openTrace(options.trace.path, { factor: options.trace.factor, seed })
   const tree = trace === undefined ? file.tree : withTraceTenants(file.tree, trace)
-  const run = (paths: Readonly<Record<string, unknown>>, name: string): Promise<Report> => {
-    const scenario = checkScenario(file, withPaths(tree, paths))
-    return simulate(scenario, {
+  const checked = (paths: Readonly<Record<string, unknown>>): Scenario => checkScenario(file, withPaths(tree, paths))
+  const scenario = checked(set)
+  // Everything is checked before anything is run: a mistake in the last variant is told now and not in an hour.
+  const others = new Map<string, Scenario>()
+  for (const [name, paths] of Object.entries(scenario.variants ?? {})) others.set(name, checked({ ...set, ...paths }))
+  for (const name of options.compare ?? []) others.set(name, checked({ ...set, ...comparisonOf(name) }))
+
+  const run = (which: Scenario, name: string): Promise<Report> =>
+    simulate(which, {
       seed,
       trace: trace?.requests(),
-      onProgress: (atS) => onProgress(name, atS, scenario.durationS),
+      onProgress: (atS) => onProgress(name, atS, which.durationS),
       wallMs: () => performance.now(),
     })
-  }
-  const scenario: Scenario = checkScenario(file, withPaths(tree, set))
-  const report = await run(set, scenario.name)
+  const report = await run(scenario, scenario.name)
   const variants: Record<string, Report> = {}
-  for (const [name, paths] of Object.entries(scenario.variants ?? {}))
-    variants[name] = await run({ ...set, ...paths }, name)
-  for (const name of options.compare ?? []) variants[name] = await run({ ...set, ...comparisonOf(name) }, name)
+  for (const [name, other] of others) variants[name] = await run(other, name)
   return { scenario, report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
 }
 

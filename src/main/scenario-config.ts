@@ -14,8 +14,17 @@ export interface ScenarioConfig {
   readonly groupOf: ReadonlyMap<string, string>
 }
 
+/** Ten thousand tenants take a second to check; the same scenario is asked for several times. */
+const known = new WeakMap<Scenario, ScenarioConfig>()
+
 /** `file` is for the messages: with it a wrong setting is told with its line. */
 export function configOf(scenario: Scenario, seed: number, file?: ConfigFile): ScenarioConfig {
+  const made = known.get(scenario) ?? makeConfig(scenario, file)
+  known.set(scenario, made)
+  return { ...made, config: { ...made.config, seed } }
+}
+
+function makeConfig(scenario: Scenario, file: ConfigFile | undefined): ScenarioConfig {
   const groupOf = new Map<string, string>()
   const tenants: Array<Record<string, unknown>> = []
   for (const tenant of (scenario.platform as { tenants?: Array<Record<string, unknown>> }).tenants ?? [])
@@ -31,7 +40,7 @@ export function configOf(scenario: Scenario, seed: number, file?: ConfigFile): S
     ...tenant,
     keys: tenant['keys'] ?? [{ id: `${String(tenant['id'])}-key`, hash: hashKey(String(tenant['id'])) }],
   }))
-  const tree = { ...scenario.platform, tenants: keyed, seed }
+  const tree = { ...scenario.platform, tenants: keyed }
   const lineOf: ConfigFile['lineOf'] = (problem) => file?.lineOf({ ...problem, path: ['platform', ...problem.path] })
   return { config: buildConfig({ path: file?.path ?? scenario.name, tree, lineOf }, {}), groupOf }
 }

@@ -1,5 +1,5 @@
 import packageJson from '../../package.json' with { type: 'json' }
-import { msToUs } from '../base/clock.ts'
+import { type Clock, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import type { Config } from '../config/schema.ts'
 import { toKeys, toTenants } from '../config/to-domain.ts'
@@ -41,8 +41,7 @@ export interface Served extends Running {
   reload(config: Config): number
 }
 
-export async function serve(config: Config, io: Io): Promise<Served> {
-  const clock = new LiveClock()
+export async function serve(config: Config, io: Io, clock: Clock = new LiveClock()): Promise<Served> {
   const telemetry = makeLiveTelemetry({
     version: packageJson.version,
     level: logLevel(config.logging.level),

@@ -113,7 +113,8 @@ export class Client {
     const outputTokens = drawTokens(spec.output, this.#lengths)
     const triesMax = spec.retry?.triesMax ?? 1
     for (let attempt = 1; attempt <= triesMax; attempt++) {
-      const request = this.#makeRequest(promptTokens, attempt === 1 ? meantAt : clock.now())
+      const outputTokensMax = maxTokensOf(spec, outputTokens)
+      const request = this.#makeRequest(promptTokens, outputTokensMax, attempt === 1 ? meantAt : clock.now())
       scripts.expect(request.id, Math.min(outputTokens, request.outputTokensMax ?? outputTokens))
       const cancellation = new Cancellation()
       const forget = this.#leaveSometime(cancellation)
@@ -137,7 +138,7 @@ export class Client {
     return clock.at(clock.now() + afterUs, () => cancellation.cancel('client-gone'))
   }
 
-  #makeRequest(promptTokens: number, arrivedAt: Instant): Request {
+  #makeRequest(promptTokens: number, outputTokensMax: number | undefined, arrivedAt: Instant): Request {
     const { spec, caller, name } = this.#parts
     const { tenant, key } = caller
     const { slo } = tenant
@@ -152,7 +153,7 @@ export class Client {
       model: spec.model,
       segments: segmentsOf(promptTokens, prefix?.tokens),
       prefixHashes: prefix === undefined ? [] : this.#prefixHashes(prefix.tokens, prefix.groups, promptTokens),
-      outputTokensMax: typeof spec.maxTokens === 'number' ? spec.maxTokens : undefined,
+      outputTokensMax,
       choiceCount: 1,
       isStreamed: true,
       band,
@@ -179,6 +180,11 @@ export class Client {
     for (let i = 0; i < blocks; i++) hashes.push((group + 1) * PREFIX_BLOCKS_MAX + i)
     return hashes
   }
+}
+
+/** What a client says that it wants at most; nothing, by default. */
+export function maxTokensOf({ maxTokens }: StreamSpec, outputTokens: number): number | undefined {
+  return maxTokens === 'exact' ? outputTokens : typeof maxTokens === 'number' ? maxTokens : undefined
 }
 
 const PAUSE_US = 100_000

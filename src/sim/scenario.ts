@@ -92,8 +92,9 @@ export const StreamSchema = Type.Object(
     prompt: LengthsSchema,
     output: LengthsSchema,
     maxTokens: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 1 }), Type.Literal('unset')], {
-        description: 'What the client says it wants at most; `unset` by default. Answers are cut there.',
+      Type.Union([Type.Integer({ minimum: 1 }), Type.Literal('unset'), Type.Literal('exact')], {
+        description:
+          'What the client says it wants at most; `unset` by default. Answers are cut there. `exact`: it asks for as much as it will get, as `bench` does.',
       }),
     ),
     deadlineMs: Type.Optional(

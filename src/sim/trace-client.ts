@@ -2,7 +2,7 @@ import { Cancellation } from '../base/cancellation.ts'
 import { type Clock, type Instant, msToUs } from '../base/clock.ts'
 import type { Request } from '../domain/request.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
-import { type Serve, SimSink, segmentsOf } from './client.ts'
+import { maxTokensOf, type Serve, SimSink, segmentsOf } from './client.ts'
 import type { StreamSpec } from './scenario.ts'
 import type { ClientScripts } from './scripts.ts'
 import { blockHashes, type TraceRequest } from './trace.ts'
@@ -76,7 +76,7 @@ export class TraceClient {
       model: spec.model,
       segments: segmentsOf(recorded.promptTokens, undefined),
       prefixHashes: blockHashes(recorded, BLOCK_TOKENS),
-      outputTokensMax: typeof spec.maxTokens === 'number' ? spec.maxTokens : undefined,
+      outputTokensMax: maxTokensOf(spec, recorded.outputTokens),
       choiceCount: 1,
       isStreamed: true,
       band: spec.band ?? 'standard',

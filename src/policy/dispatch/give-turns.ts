@@ -22,8 +22,17 @@ import type { ReplicaRoom } from './replica-room.ts'
  *
  * Where the queue is CoDel's (`codel.ts`), whoever is about to go may be dropped instead.
  *
- * The cost of one decision is bounded by `lookAheadMax` × open replicas, whatever waits.
+ * The cost of one decision is bounded by `lookAheadMax` × open replicas, whatever waits. In a large pool a head that no
+ * replica knows already is shown the first few that fit, from another place each time: the best of a few is nearly the
+ * best of all (Mitzenmacher, 2001), and looking at a thousand would cost more than the rest of the request's story.
  */
+/** Above so many open replicas not all are looked at. */
+const LOOK_AT_ALL_MAX = 128
+/** Then so many that fit are enough. */
+const FITTING_ENOUGH = 16
+/** From one turn's place in the list to the next one's: a prime, so that all have their turn. */
+const STRIDE = 61
+
 export class TurnGiver {
   readonly #book: Book
   readonly #options: DispatcherOptions
@@ -144,7 +153,14 @@ export class TurnGiver {
   #place(now: number, pool: PoolState, head: Candidate): ReplicaRoom | undefined {
     const fitting = this.#fitting
     fitting.length = 0
-    for (const room of pool.open) if (room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)
+    const { open } = pool
+    const isKnownSomewhere = head.sessionHash !== undefined || (head.prefixHashes?.length ?? 0) > 0
+    const enough = isKnownSomewhere || open.length <= LOOK_AT_ALL_MAX ? open.length : FITTING_ENOUGH
+    const from = enough === open.length ? 0 : (pool.grantedCount * STRIDE) % open.length
+    for (let i = 0; i < open.length && fitting.length < enough; i++) {
+      const room = open[from + i < open.length ? from + i : from + i - open.length] as ReplicaRoom
+      if (room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)
+    }
     if (head.lane.keptCount > 0) {
       for (const { lane, room } of pool.kept.all) {
         if (lane === head.lane && room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)

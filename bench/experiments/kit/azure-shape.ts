@@ -1,0 +1,41 @@
+import type { Scenario } from '../../../src/sim/scenario.ts'
+
+/** Chats with the lengths and the burstiness of Azure's conversations, from eight tenants, on four replicas. */
+export const azureShape = (durationS: number, ratePerS: number): Scenario => ({
+  name: 'azure-conv-shape',
+  about: '',
+  durationS,
+  platform: {
+    models: [{ name: 'large', fallback: 'small' }, { name: 'small' }],
+    pools: [
+      { model: 'large', backend: { kind: 'simulated', profile: 'h100-llama-8b' }, replicas: 4 },
+      { model: 'small', backend: { kind: 'simulated', profile: 'h200-llama-1b' } },
+    ],
+    tenants: Array.from({ length: 8 }, (_, i) => ({ id: `t${i}`, weight: 1 + (i % 3), slo: 'steady' })),
+  },
+  workload: Array.from({ length: 8 }, (_, i) => ({
+    tenant: `t${i}`,
+    model: 'large',
+    arrivals: { kind: 'gamma', ratePerS: ratePerS / 8, cv: 1.1 },
+    prompt: {
+      kind: 'quantiles',
+      points: [
+        [0, 16],
+        [0.5, 1_020],
+        [0.9, 2_734],
+        [0.99, 4_142],
+        [1, 6_000],
+      ],
+    },
+    output: {
+      kind: 'quantiles',
+      points: [
+        [0, 8],
+        [0.5, 129],
+        [0.9, 424],
+        [0.99, 601],
+        [1, 800],
+      ],
+    },
+  })),
+})

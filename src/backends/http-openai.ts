@@ -27,6 +27,8 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   readonly upstreamModel: string | undefined
   readonly style?: UpstreamStyle
   readonly probe?: ProbeStyle
+  /** What goes along with one call besides. */
+  readonly moreHeaders?: (call: Call) => readonly string[]
   /** For the time limits of attempts; without one only silence ends an attempt. */
   readonly clock?: Clock
 }
@@ -35,19 +37,20 @@ export const HTTP_OPENAI_DEFAULTS = HTTP_UPSTREAM_DEFAULTS
 
 export class HttpOpenAiBackend implements Backend {
   readonly #upstream: HttpUpstream
-  readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock'>
+  readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock' | 'moreHeaders'>
   readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors'>, string>>
   readonly #redact = (text: string): string => this.#upstream.redact(text)
   readonly #format: AnswerFormat = { read: readUpstream, redact: this.#redact }
 
   constructor(options: HttpOpenAiOptions) {
     this.#upstream = new HttpUpstream(options)
-    const { upstreamModel, style, probe, clock } = options
+    const { upstreamModel, style, probe, clock, moreHeaders } = options
     this.#options = {
       upstreamModel,
       ...(style === undefined ? {} : { style }),
       ...(probe === undefined ? {} : { probe }),
       ...(clock === undefined ? {} : { clock }),
+      ...(moreHeaders === undefined ? {} : { moreHeaders }),
     }
     this.#paths = {
       chat: this.#upstream.path('/chat/completions'),
@@ -58,14 +61,14 @@ export class HttpOpenAiBackend implements Backend {
 
   generate(call: Call): Promise<Ending> {
     const { request, plan, lease } = call
-    const { upstreamModel, style, clock } = this.#options
+    const { upstreamModel, style, clock, moreHeaders } = this.#options
     const upstream = this.#upstream
     const { kind } = request
     assert(kind !== 'tensors', 'OpenAI has no tensors; the gateway knows')
     const model = upstreamModel ?? plan.model
     const isEmbedding = kind === 'embedding'
     const body = isEmbedding ? embeddingBody(request, model) : upstreamBody(request, plan, model, style)
-    const headers = upstream.headers('x-request-id', lease.ticketId)
+    const headers = upstream.headers('x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? []))
     const options = { path: this.#paths[kind], method: 'POST', headers, body } as Dispatcher.DispatchOptions
     const format = isEmbedding ? this.#embeddingFormat(request.text?.body as EmbeddingBody) : this.#format
     return runAttempt({ call, format, clock, dispatch: (reader) => upstream.pool.dispatch(options, reader) })

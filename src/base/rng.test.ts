@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fnv1a32, Rng } from './rng.ts'
+import { fnv1a32, Rng, unitOf } from './rng.ts'
 
 const draw = (seed: number, name: string, count = 8): number[] => {
   const rng = Rng.stream(seed, name)
@@ -74,4 +74,13 @@ describe('is uniform', () => {
       }),
     )
   })
+})
+
+it('names that count up are spread evenly', () => {
+  const units = Array.from({ length: 1_000 }, (_, i) => unitOf(`client-${i}`))
+  for (let tenth = 0; tenth < 10; tenth++) {
+    const inside = units.filter((unit) => unit >= tenth / 10 && unit < (tenth + 1) / 10)
+    expect(inside.length).toBeGreaterThan(60)
+    expect(inside.length).toBeLessThan(140)
+  }
 })

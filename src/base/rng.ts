@@ -46,6 +46,15 @@ export class Rng {
   }
 }
 
+/** A number in [0, 1) that belongs to a name, the same everywhere: names that differ in their last letter are far apart. */
+export function unitOf(name: string): number {
+  // MurmurHash3's finalizer (Austin Appleby): FNV alone hardly moves its high bits for a last letter.
+  let hash = fnv1a32(name)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
+}
+
 /** FNV-1a over UTF-16 units: short, and good enough to tell names apart. Not for hostile input. */
 export function fnv1a32(text: string): number {
   let hash = 0x811c9dc5

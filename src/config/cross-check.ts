@@ -17,6 +17,30 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkPools(settings),
     ...checkTenants(settings),
     ...checkRetrieval(settings),
+    ...checkRegions(settings),
+  ]
+}
+
+function checkRegions({ regions: { local, peers } }: Settings): Problem[] {
+  if (peers.length > 0 && local === undefined) {
+    return [{ path: ['regions'], text: 'has peers, but does not say which region is our own. Set regions.local' }]
+  }
+  return [
+    ...peers.flatMap((peer, i): Problem[] => {
+      const path = ['regions', 'peers', i]
+      const problems: Problem[] = []
+      if (peer.region === local)
+        problems.push({ path: [...path, 'region'], text: 'is our own region. A peer is the gateway of another one' })
+      if (peer.apiKey !== undefined && peer.apiKeyEnv !== undefined)
+        problems.push({ path: [...path, 'apiKey'], text: 'and apiKeyEnv are both set. Keep apiKeyEnv' })
+      if (peer.apiKey === undefined && peer.apiKeyEnv === undefined)
+        problems.push({ path, text: 'has no key to call it with. Set apiKeyEnv' })
+      return problems
+    }),
+    ...repeated(
+      'a peer\u2019s region',
+      peers.map(({ region }, i) => ({ name: region, path: ['regions', 'peers', i, 'region'] })),
+    ),
   ]
 }
 
@@ -26,7 +50,8 @@ function checkRetrieval({ retrieval }: Settings): Problem[] {
   return [{ path: ['retrieval', 'apiKey'], text }]
 }
 
-function checkModels({ models, pools }: Settings, isServedLater: boolean): Problem[] {
+function checkModels({ models, pools, regions }: Settings, isServedLater: boolean): Problem[] {
+  const isServedElsewhere = isServedLater || regions.peers.length > 0
   const names = models.map((model) => model.name)
   const problems = models.flatMap((model, i): Problem[] => {
     const found: Problem[] = []
@@ -35,7 +60,7 @@ function checkModels({ models, pools }: Settings, isServedLater: boolean): Probl
     if (leadsBack(model.name, models)) {
       found.push({ path: ['models', i, 'fallback'], text: 'leads back to the model itself. Point it at a smaller one' })
     }
-    if (!isServedLater && !pools.some((pool) => pool.model === model.name)) {
+    if (!isServedElsewhere && !pools.some((pool) => pool.model === model.name)) {
       found.push({
         path: ['models', i],
         text: `is "${model.name}", which no pool serves. Add a pool for it, or remove it`,

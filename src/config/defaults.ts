@@ -69,6 +69,8 @@ export const REGION = 'local'
 export const POOL_CONCURRENCY_MAX = 32
 /** What engines run at once at most, by vLLM's default: a limit that learns or computes stays below it. */
 export const ENGINE_CONCURRENCY_MAX = 256
+/** Another region's gateway queues and refuses by itself: this only bounds what one of us can burden it with. */
+export const PEER_CONCURRENCY_MAX = 1_024
 export const UPSTREAM_TIMEOUT_MS = 120_000
 
 export const PROFILE_LARGE = 'h100-llama-70b-tp4'

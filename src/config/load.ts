@@ -131,7 +131,15 @@ function withUpstreamKeys(
     problems.push({ path: ['pools', i, 'backend', 'apiKeyEnv'], text })
     return pool
   })
-  return { settings: { ...settings, pools }, problems }
+  const peers = settings.regions.peers.map((peer, i) => {
+    if (peer.apiKeyEnv === undefined) return peer
+    const apiKey = env[peer.apiKeyEnv]
+    if (apiKey) return { ...peer, apiKey }
+    const text = `is ${show(peer.apiKeyEnv)}, but no such variable is set. Set it, or remove this line`
+    problems.push({ path: ['regions', 'peers', i, 'apiKeyEnv'], text })
+    return peer
+  })
+  return { settings: { ...settings, pools, regions: { ...settings.regions, peers } }, problems }
 }
 
 /**

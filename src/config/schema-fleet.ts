@@ -100,6 +100,12 @@ export const PoolSchema = item(
       { default: 1, description: 'How many simulated engines, or the addresses of the engines.' },
     ),
     limit: LimitSchema,
+    roundTripMs: Type.Number({
+      default: 0,
+      minimum: 0,
+      maximum: 60_000,
+      description: 'To the pool and back, where its region is not the local one.',
+    }),
     dedicatedTo: Type.Optional(
       Type.Array(name('A tenant\u2019s id.'), {
         minItems: 1,

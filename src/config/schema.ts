@@ -5,6 +5,7 @@ import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
+import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
 import { RoutingSchema } from './schema-routing.ts'
 import { AdminSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
@@ -196,6 +197,7 @@ export const ConfigSchema = Type.Object(
     admission: AdmissionSchema,
     fairness: FairnessSchema,
     routing: RoutingSchema,
+    regions: RegionsSchema,
     ladder: LadderSchema,
     limits: LimitsSchema,
     retrieval: RetrievalSchema,
@@ -218,5 +220,6 @@ export type Config = Settings & {
 export type ModelConfig = Settings['models'][number]
 export type PoolConfig = Settings['pools'][number]
 export type BackendConfig = PoolConfig['backend']
+export type PeerConfig = Settings['regions']['peers'][number]
 export type TenantConfig = Settings['tenants'][number]
 export type SloConfig = Settings['slos'][number]

@@ -3,7 +3,7 @@ import { type Model, type Pool, type Release, type Replica, releaseIdOf } from '
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
-import type { BackendConfig, Config, ModelConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
+import type { BackendConfig, Config, ModelConfig, PeerConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
 
 /** Settings speak milliseconds and names; the domain speaks microseconds and things. */
 
@@ -66,13 +66,48 @@ type ReleaseConfig = NonNullable<ModelConfig['releases']>[number]
 /** A pool with what is needed to reach it. */
 export interface PoolSetup {
   readonly pool: Pool
-  readonly backend: BackendConfig
+  readonly backend: BackendConfig | PeerBackend
   readonly limit: PoolConfig['limit']
+  readonly isLocal: boolean
+  readonly roundTripUs: number
   /** Where each replica is, by its id; none for simulated ones. */
   readonly urls: ReadonlyMap<string, string>
 }
 
+/** The gateway of another region, as the backend of a pool. */
+export interface PeerBackend {
+  readonly kind: 'peer'
+  readonly peer: PeerConfig
+}
+
 export function toPools(config: Config): PoolSetup[] {
+  return [...enginePools(config), ...peerPools(config)]
+}
+
+/**
+ * One pool for each model and each other region, with its gateway as the only replica. Whether it has the model, it says
+ * itself; which release it runs, it chooses itself, so these belong to none of ours.
+ */
+function peerPools({ models, regions }: Config): PoolSetup[] {
+  return regions.peers.flatMap((peer) =>
+    models.map(({ name: model }): PoolSetup => {
+      const { region, concurrencyMax } = peer
+      const id = `${region}:${model}`
+      const releaseId = releaseIdOf(model, `in-${region}`)
+      return {
+        pool: { id, model, releaseId, region, replicas: [{ id, poolId: id, model, releaseId, region }], isPeer: true },
+        backend: { kind: 'peer', peer },
+        limit: { kind: 'fixed', concurrencyMax },
+        isLocal: false,
+        roundTripUs: 0,
+        urls: new Map([[id, peer.url]]),
+      }
+    }),
+  )
+}
+
+function enginePools(config: Config): PoolSetup[] {
+  const { local } = config.regions
   return config.pools.map((setup) => {
     const id = poolIdOf(setup)
     const addresses = addressesOf(setup)
@@ -86,6 +121,8 @@ export function toPools(config: Config): PoolSetup[] {
       pool: { id, model, releaseId, region, replicas, dedicatedTo: setup.dedicatedTo },
       backend: setup.backend,
       limit: setup.limit,
+      isLocal: local === undefined || region === local,
+      roundTripUs: local === undefined || region === local ? 0 : msToUs(setup.roundTripMs),
       urls,
     }
   })

@@ -43,6 +43,8 @@ export interface Arrived extends Stamp {
   readonly band: Band
   readonly promptTokens: number
   readonly isStreamed: boolean
+  /** The region that sent it on to us; absent when it came from a client. */
+  readonly origin?: string | undefined
 }
 
 export interface Admitted extends Stamp {

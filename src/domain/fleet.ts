@@ -57,6 +57,8 @@ export interface Pool {
   readonly releaseId: string
   readonly region: string
   readonly replicas: readonly Replica[]
+  /** It is the gateway of another region, which has replicas and a queue of its own. */
+  readonly isPeer?: boolean
   /** Tenants that it is kept for; undefined when it is for everybody. */
   readonly dedicatedTo?: readonly string[] | undefined
 }

@@ -81,6 +81,9 @@ export interface Request {
   readonly deadlineAt: Instant
   /** A running answer ends at the deadline too; else only waiting does, and a late answer goes on. */
   readonly isCutOff?: boolean
+  /** How often it was sent on from region to region, and from which it came first; absent when it came from a client. */
+  readonly hops?: number
+  readonly origin?: string
   readonly text: RequestText | undefined
   readonly retrieval?: RetrievalWish
   /** Headers that a rollout's rules look at, by name in lower case. */

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 
@@ -9,6 +10,19 @@ import type { Key, Tenant } from '../domain/tenant.ts'
 export interface Caller {
   readonly tenant: Tenant
   readonly key: Key
+  /** The region that it was sent on from, and how often it was. */
+  readonly sentOn?: { readonly origin: string; readonly hops: number }
+}
+
+/** Another region's gateway, which may act for any tenant by its name. */
+export interface Peer {
+  readonly region: string
+}
+
+export interface PeerDirectory {
+  peerByHash(digest: string): Peer | undefined
+  /** The tenant on the terms of a request that was sent on by a peer. */
+  onBehalf(peer: Peer, tenantId: string): Caller | undefined
 }
 
 export interface KeyDirectory {
@@ -20,19 +34,67 @@ export interface KeyDirectory {
 const TOKEN_LENGTH_MAX = 512
 
 export function authenticate(directory: KeyDirectory, authorization: string | undefined): Caller | undefined {
-  if (authorization === undefined || authorization.length > TOKEN_LENGTH_MAX) return undefined
   const token = tokenOf(authorization)
   return token === undefined ? undefined : directory.byHash(digestOf(token))
 }
 
 /** As nearly everybody sends it, or as HTTP allows it. */
-function tokenOf(authorization: string): string | undefined {
+export function tokenOf(authorization: string | undefined): string | undefined {
+  if (authorization === undefined || authorization.length > TOKEN_LENGTH_MAX) return undefined
   if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return authorization.slice(7)
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
 }
 
+/**
+ * A client with its own key, or a peer that acts for a tenant. Only peers may name a tenant: whoever else does is told so,
+ * because a gateway that calls with an ordinary key would run everybody's requests under one tenant, unnoticed.
+ */
+export function identify(directory: KeyDirectory & PeerDirectory, headers: IncomingHttpHeaders): Caller | Refusal {
+  const token = tokenOf(headers.authorization)
+  if (token === undefined) return NO_VALID_KEY
+  const digest = digestOf(token)
+  const peer = directory.peerByHash(digest)
+  const tenantId = headers['x-spillway-tenant']
+  if (peer === undefined) {
+    const own = directory.byHash(digest)
+    if (own === undefined) return NO_VALID_KEY
+    return tenantId === undefined ? own : NOT_A_PEER
+  }
+  const caller = typeof tenantId === 'string' ? directory.onBehalf(peer, tenantId) : undefined
+  if (caller === undefined) return NO_SUCH_TENANT
+  return { ...caller, sentOn: { origin: originOf(headers) ?? peer.region, hops: hopsOf(headers) } }
+}
+
+/** Names of regions are short; anything else is not one. */
+const ORIGIN_LENGTH_MAX = 128
+
+function originOf(headers: IncomingHttpHeaders): string | undefined {
+  const origin = headers['x-spillway-origin']
+  return typeof origin === 'string' && origin !== '' && origin.length <= ORIGIN_LENGTH_MAX ? origin : undefined
+}
+
+/** What a peer sends was sent on at least once, whatever it says. */
+function hopsOf(headers: IncomingHttpHeaders): number {
+  const hops = Number(headers['x-spillway-hops'])
+  return Number.isInteger(hops) && hops > 1 ? hops : 1
+}
+
 export function digestOf(token: string): string {
   return hash('sha256', token, 'hex')
+}
+
+const NOT_A_PEER: Refusal = {
+  code: 'not-a-peer',
+  because: 'This key may not act for another tenant.',
+  blame: 'request',
+  retryAfterUs: undefined,
+}
+
+const NO_SUCH_TENANT: Refusal = {
+  code: 'unknown-tenant',
+  because: 'The tenant in x-spillway-tenant is not known here.',
+  blame: 'request',
+  retryAfterUs: undefined,
 }
 
 export const NO_VALID_KEY: Refusal = {

@@ -19,6 +19,8 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = {
   'not-admin': { status: 403, advice: 'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY.' },
   'registry-unavailable': { advice: COME_BACK },
   'too-many-changes': { advice: COME_BACK },
+  'not-a-peer': { status: 403, advice: 'Leave out x-spillway-tenant, or use the key of a peer.' },
+  'unknown-tenant': { status: 403, advice: 'Give both regions the same tenants.' },
   'rate-limit-requests': { advice: COME_BACK },
   'rate-limit-tokens': { advice: COME_BACK },
   'concurrency-limit': { advice: 'Wait for one of your running requests to end.' },

@@ -22,7 +22,18 @@ export interface Asker {
 
 type Terms = Pick<
   Request,
-  'id' | 'tenant' | 'key' | 'band' | 'bid' | 'slo' | 'arrivedAt' | 'deadlineAt' | 'sessionHash' | 'isCutOff'
+  | 'id'
+  | 'tenant'
+  | 'key'
+  | 'band'
+  | 'bid'
+  | 'slo'
+  | 'arrivedAt'
+  | 'deadlineAt'
+  | 'sessionHash'
+  | 'isCutOff'
+  | 'hops'
+  | 'origin'
 >
 
 export function termsOf(asked: Asker): Terms {
@@ -40,6 +51,7 @@ export function termsOf(asked: Asker): Terms {
     arrivedAt: asked.now,
     deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
     ...(session !== undefined && { sessionHash: session }),
+    ...(asked.caller.sentOn ?? {}),
     ...((wishes.isCutOff ?? slo.isCutOff) === true && { isCutOff: true }),
   }
 }

@@ -6,8 +6,11 @@ import type { RungTerms } from '../domain/rung.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import type { EngineSpeed } from '../policy/planning/cost.ts'
+import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
+import type { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { feelPressure } from './feel-pressure.ts'
-import { pickPool } from './pick-pool.ts'
+import { hasUsablePeer, pickOtherRegion, pickPool } from './pick-pool.ts'
 import { chooseRelease, isHealthy, type ReleaseOf } from './pick-release.ts'
 import { planningFacts, smallest } from './plan-request.ts'
 import type { Platform } from './platform.ts'
@@ -35,11 +38,33 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
     model === request.model ? picked?.release : chooseRelease(policies, request, model)?.release
   ticket.releaseId = picked?.release.id
   ticket.releaseBecause = picked?.because
-  const facts = gatherFacts(policies, now, ticket, releaseOf)
-  const verdict = decideAdmission(now, request, facts)
+  const asked = picked === undefined ? undefined : pickPool(policies, now, request, picked.release.id)
+  const facts = gatherFacts(policies, now, ticket, releaseOf, asked)
+  const here = decideAdmission(now, request, facts)
+  const verdict = spilled(policies, now, ticket, releaseOf, here) ?? here
   feelPressure(platform, ticket, verdict)
   const carriedOut = policies.mode === 'observe' ? wavedThrough(now, request, facts, verdict) : verdict
   return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
+}
+
+/** Refusals that another region may know better about. */
+const SPILLABLE: ReadonlySet<string> = new Set(['predicted-late', 'band-shed', 'no-replica'])
+
+/** Refused here: would another region take it? It is sent there only if it is admitted on what that region says. */
+function spilled(
+  policies: Policies,
+  now: Instant,
+  ticket: Ticket,
+  releaseOf: ReleaseOf,
+  here: Verdict,
+): Verdict | undefined {
+  const { request, releaseId } = ticket
+  if (here.kind === 'admitted' || releaseId === undefined || !SPILLABLE.has(here.refusal.code)) return undefined
+  const away = pickOtherRegion(policies, now, request, releaseId)
+  if (away === undefined || here.nearest?.pool.poolId === away.pool.id) return undefined
+  const verdict = decideAdmission(now, request, gatherFacts(policies, now, ticket, releaseOf, away))
+  if (verdict.kind === 'rejected') return undefined
+  return { ...verdict, because: `refused here (${here.refusal.code}), sent to ${away.pool.region}: ${verdict.because}` }
 }
 
 function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: AdmittedVerdict): Admission {
@@ -93,10 +118,16 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   return { kind: 'admitted' }
 }
 
-function gatherFacts(policies: Policies, now: Instant, ticket: Ticket, releaseOf: ReleaseOf): AdmissionFacts {
+/** `asked` is the pool that would run the model that was asked for. */
+function gatherFacts(
+  policies: Policies,
+  now: Instant,
+  ticket: Ticket,
+  releaseOf: ReleaseOf,
+  asked: PoolPolicies | undefined,
+): AdmissionFacts {
   const { request, releaseId } = ticket
   const scopes = scopesOf(request)
-  const asked = releaseId === undefined ? undefined : pickPool(policies, now, request, releaseId)
   return {
     planning: { ...planningFacts(policies), releaseOf },
     rungs: rungsFor(policies, request, releaseId),
@@ -120,7 +151,7 @@ function rungsFor(policies: Policies, request: Request, releaseId: string | unde
   const [full] = rungs
   const smaller = rungs.find((rung) => rung.isFallbackUsed)
   if (full === undefined || smaller === undefined || request.tenant.contract === 'reject') return rungs
-  if (releaseId === undefined || isHealthy(policies, releaseId)) return rungs
+  if (releaseId === undefined || isHealthy(policies, releaseId) || hasUsablePeer(policies, request)) return rungs
   return rungs.map((rung) =>
     rung.depth < smaller.depth ? { ...full, ...rungName(smaller), isFallbackUsed: true } : rung,
   )
@@ -129,18 +160,22 @@ function rungsFor(policies: Policies, request: Request, releaseId: string | unde
 const rungName = ({ name, depth }: RungTerms) => ({ name, depth })
 
 function poolFacts(policies: Policies, now: Instant, request: Request, known: PoolPolicies): PoolFacts {
-  const { pool, wait, speed, speedAlone, kvTokensMax } = known
+  const { pool, wait, speed, speedAlone, kvTokensMax, outlook } = known
   const facts = policies.dispatcher.poolFacts(pool.id)
   const part = { share: shareOf(request), band: request.band, cost: 0 }
+  // Another region's queue, and the way there, come on top of our own.
+  const awayUs = outlook === undefined ? known.roundTripUs : outlook.waitUs(now) + outlook.roundTripUs
   return {
     poolId: pool.id,
-    readyReplicaCount: facts?.readyReplicaCount ?? 0,
-    hasIdleReplica: policies.dispatcher.hasIdleReplica(pool.id, smallest(request)),
+    // A region that has just refused is not asked again at once: that would only cost the request its time.
+    readyReplicaCount: outlook?.isStandingBack(now) === true ? 0 : (facts?.readyReplicaCount ?? 0),
+    // Whether a replica is idle over there we only know by hearsay.
+    hasIdleReplica: outlook === undefined && policies.dispatcher.hasIdleReplica(pool.id, smallest(request)),
     kvTokensMax,
-    speed,
+    speed: outlook === undefined ? speed : speedThere(speed, outlook),
     speedAlone,
-    waitUs: (plan) => wait.waitUs(now, waitQuestion(policies, part, pool.id, plan)),
-    waitWithoutOwnUs: (plan) => wait.waitWithoutOwnUs(now, waitQuestion(policies, part, pool.id, plan)),
+    waitUs: (plan) => awayUs + wait.waitUs(now, waitQuestion(policies, part, pool.id, plan)),
+    waitWithoutOwnUs: (plan) => awayUs + wait.waitWithoutOwnUs(now, waitQuestion(policies, part, pool.id, plan)),
     // The dispatcher has the last word when the ticket joins.
     laneRefusal: () => undefined,
     calibrated: (plan) =>
@@ -150,6 +185,11 @@ function poolFacts(policies: Policies, now: Instant, request: Request, known: Po
         promptTokens: plan.estimate.promptTokens,
       }),
   }
+}
+
+/** First tokens as the region says; the pace after them as we have seen it. */
+function speedThere(seen: ObservedSpeed, outlook: PeerOutlook): EngineSpeed {
+  return { tokenUs: (context) => seen.tokenUs(context), prefillUs: (uncached) => outlook.prefillUs(uncached) }
 }
 
 /** Observe only: what would have been refused or degraded runs all the same, and in full. */

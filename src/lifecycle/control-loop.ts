@@ -71,7 +71,9 @@ export class ControlLoop {
 
   #judge(replica: Replica, report: ReplicaReport): void {
     const { turnstile, policies, world } = this.#platform
-    const { runningCount, waitingCount, kvUsageRatio } = report
+    const { runningCount, waitingCount, kvUsageRatio, outlook, roundTripUs } = report
+    if (outlook !== undefined)
+      policies.poolsById.get(replica.poolId)?.outlook?.report(world.clock.now(), outlook, roundTripUs)
     if (report.isReady && runningCount !== undefined) {
       const kvTokensMax = policies.poolsById.get(replica.poolId)?.kvTokensMax ?? 0
       const kvTokens = Number.isFinite(kvTokensMax) ? Math.round((kvUsageRatio ?? 0) * kvTokensMax) : 0

@@ -15,6 +15,7 @@ export class Fleet {
   readonly #poolsById = new Map<string, PoolPolicies>()
   readonly #replicas = new Map<string, Replica>()
   readonly #poolsByRelease = new Map<string, PoolPolicies[]>()
+  readonly #peersByModel = new Map<string, PoolPolicies[]>()
 
   get models(): ReadonlyMap<string, Model> {
     return this.#models
@@ -35,6 +36,11 @@ export class Fleet {
   /** Those that may be chosen. */
   get poolsByRelease(): ReadonlyMap<string, readonly PoolPolicies[]> {
     return this.#poolsByRelease
+  }
+
+  /** Gateways of other regions that may have the model, whichever release they choose. */
+  get peersByModel(): ReadonlyMap<string, readonly PoolPolicies[]> {
+    return this.#peersByModel
   }
 
   pools(): readonly Pool[] {
@@ -60,11 +66,12 @@ export class Fleet {
   }
 
   addPool(known: PoolPolicies): void {
-    const { id, releaseId, replicas } = known.pool
+    const { id, releaseId, model, replicas, isPeer } = known.pool
     for (const replica of replicas) this.#replicas.set(replica.id, replica)
     this.#poolsById.set(id, known)
-    const siblings = this.#poolsByRelease.get(releaseId)
-    if (siblings === undefined) this.#poolsByRelease.set(releaseId, [known])
+    const [lists, key] = isPeer === true ? [this.#peersByModel, model] : [this.#poolsByRelease, releaseId]
+    const siblings = lists.get(key)
+    if (siblings === undefined) lists.set(key, [known])
     else siblings.push(known)
   }
 

@@ -2,6 +2,7 @@ import { assert } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
 import { expect } from './judge-attempt.ts'
 import { learnFromAttempt, measure } from './learn.ts'
+import { otherPoolOf } from './lost-pool.ts'
 import { pickPool } from './pick-pool.ts'
 import { shelterOf } from './pick-release.ts'
 import { lighterPlan, planForRelease } from './plan-request.ts'
@@ -52,6 +53,7 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
     : undefined
   const firstTokenBy = firstTokenByOf(ticket, grantedAt)
   const limit = firstTokenBy === undefined ? {} : { firstTokenBy }
+  platform.policies.poolsById.get(lease.replica.poolId)?.outlook?.sent(plan.estimate.cost)
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
     ending = await backends.of(lease.replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
@@ -87,17 +89,19 @@ function firstTokenByOf({ request, attempts }: Ticket, now: Instant): Instant | 
   return now + Math.round(leftUs * FIRST_TOKEN_RATIO)
 }
 
-/** How often one ticket may be tried: the first time, and once more elsewhere. */
+/** How often one ticket may be tried: the first time, once more elsewhere, and once more where there is another pool. */
 export const ATTEMPTS_MAX = 2
 
 /**
  * A second try is allowed only while the client has seen nothing, and only when another replica might do better. What a
- * canary fails or refuses is tried on stable, whoever it says is to blame, and costs none of stable's tries.
+ * canary fails or refuses is tried on stable, whoever it says is to blame, and costs none of stable's tries; where there is
+ * another pool, in another region perhaps, there is one try more for it.
  */
-export function mayTryAgain(ticket: Ticket, ending: Ending, relay: Relay): boolean {
+export function mayTryAgain(platform: Platform, ticket: Ticket, ending: Ending, relay: Relay): boolean {
   const { attempts, canaryAttempts, cancellation } = ticket
-  const attemptsMax = ATTEMPTS_MAX + Math.min(1, canaryAttempts)
-  if (attempts >= attemptsMax || relay.hasStarted || cancellation.isCancelled) return false
+  if (relay.hasStarted || cancellation.isCancelled) return false
+  const elsewhere = attempts < ATTEMPTS_MAX || otherPoolOf(platform, ticket) === undefined ? 0 : 1
+  if (attempts >= ATTEMPTS_MAX + Math.min(1, canaryAttempts) + elsewhere) return false
   if (ending.kind === 'lost') return true
   return ending.kind === 'refused' && (ending.refusal.blame !== 'request' || attempts === canaryAttempts)
 }
@@ -112,6 +116,11 @@ export function tryAgain(platform: Platform, ticket: Ticket): NoPlace | undefine
   const lighter =
     plan === undefined || request.tenant.contract === 'reject' ? undefined : lighterPlan(platform, request, plan)
   if (lighter !== undefined) ticket.plan = lighter
+  const poolId = isLeftAlone(platform, ticket) ? otherPoolOf(platform, ticket) : undefined
+  if (poolId !== undefined) {
+    ticket.poolId = poolId
+    if (ticket.offer !== undefined) ticket.offer = { ...ticket.offer, poolId }
+  }
   return platform.turnstile.rejoin(ticket)
 }
 
@@ -130,6 +139,14 @@ function moveToShelter(platform: Platform, ticket: Ticket): boolean {
   // What was predicted was predicted for the other release: it is not held against this one.
   ticket.predicted = undefined
   return true
+}
+
+/** Nobody in its pool is left who has not failed it: a second replica of a pool has its chance, a third has not. */
+function isLeftAlone({ policies }: Platform, { poolId, attempts, replicaId }: Ticket): boolean {
+  if (attempts >= ATTEMPTS_MAX) return true
+  const known = poolId === undefined ? undefined : policies.poolsById.get(poolId)
+  const others = known?.pool.replicas.filter(({ id }) => id !== replicaId && policies.health.isUsable(id))
+  return others === undefined || others.length === 0
 }
 
 function becauseOf(ending: Ending): string {

@@ -65,9 +65,10 @@ function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: En
   const usage = ending.kind === 'finished' ? ending.usage : undefined
   const promptTokens = usage?.promptTokens ?? plan.estimate.promptTokens
   const cachedTokens = usage?.cachedTokens ?? 0
-  // A whole answer in one piece says nothing about when its first token came.
+  // A whole answer in one piece says nothing about when its first token came; another region's own queue is in its own.
   const isWholeAnswer = !isGenerative(ticket.request.kind)
-  if (ticket.request.isStreamed || ticket.gaps !== undefined || isWholeAnswer) {
+  const isTelling = ticket.request.isStreamed || ticket.gaps !== undefined || isWholeAnswer
+  if (pool.outlook === undefined && isTelling) {
     pool.speed.observePrefill({
       uncachedTokens: promptTokens - cachedTokens,
       cachedTokens,
@@ -82,13 +83,15 @@ function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: En
 
 /** Routing learns how slow the replica is, and whether it fails. What the request or its client did is not its fault. */
 function tellReplica(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
-  const { placer, health } = platform.policies
+  const { placer, health, poolsById } = platform.policies
   const { grantedAt, firstTokenAt } = ticket
   const replicaId = lease.replica.id
   const now = platform.world.clock.now()
   const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
   const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
   placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs, isFailed })
+  const retryAfterUs = ending.kind === 'refused' ? ending.refusal.retryAfterUs : undefined
+  if (isFailed) poolsById.get(lease.replica.poolId)?.outlook?.failed(now, retryAfterUs)
   const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
   if (grantedAt !== undefined && !saysNothing)
     platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))

@@ -4,6 +4,7 @@ import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './change-fleet.ts'
 import { learnFirstToken } from './learn-first-token.ts'
+import { noticeLoss } from './lost-pool.ts'
 import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
 import type { Ticket } from './ticket.ts'
@@ -89,6 +90,7 @@ export class Platform {
       band: request.band,
       promptTokens: promptTokensOf(request),
       isStreamed: request.isStreamed,
+      ...(request.origin !== undefined && { origin: request.origin }),
     })
   }
 
@@ -103,6 +105,8 @@ export class Platform {
         because,
       })
       this.turnstile.replicaChanged(replicaId, { isReady, allowance })
+      const poolId = this.policies.fleet.replica(replicaId)?.poolId
+      if (poolId !== undefined) noticeLoss(this, poolId, this.#live.values())
     }
   }
 

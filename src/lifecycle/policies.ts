@@ -15,6 +15,7 @@ import type { Ladder } from '../policy/ladder/ladder.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TokenRatio } from '../policy/planning/token-ratio.ts'
 import type { ModelRollout } from '../policy/rollout/model-rollout.ts'
+import type { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import type { Health } from '../policy/routing/health.ts'
 import type { RoutingPlacer } from '../policy/routing/placer.ts'
 import type { Fleet } from './fleet.ts'
@@ -46,6 +47,8 @@ export interface Policies {
   /** By model: which of its releases a request gets. Models without one have nothing to choose. */
   readonly rollouts: Map<string, ModelRollout>
   readonly placer: RoutingPlacer
+  /** When requests leave for another region, and how a region takes them back. */
+  readonly poolChoice: typeof POOL_CHOICE_DEFAULTS
   readonly health: Health
   readonly poolsById: ReadonlyMap<string, PoolPolicies>
   /** What an output token costs in prompt tokens. */

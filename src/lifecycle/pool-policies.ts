@@ -7,6 +7,8 @@ import type { Limit } from '../policy/limits/limit.ts'
 import type { StepModel } from '../policy/limits/reported.ts'
 import type { EngineSpeed } from '../policy/planning/cost.ts'
 import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
+import type { PeerOutlook } from '../policy/routing/peer-outlook.ts'
+import type { Presence } from '../policy/routing/presence.ts'
 
 /**
  * The meters of one pool. They come and go with it.
@@ -28,6 +30,12 @@ export interface PoolPolicies {
   /** What everybody asks for in full, against what fair sharing would give. */
   readonly demand: Demand
   readonly shedding: OfflineShedding
+  /** In the gateway’s own region; else so far away. */
+  readonly isLocal: boolean
+  readonly roundTripUs: number
+  /** What another region’s gateway says of itself; undefined for a pool of engines. */
+  readonly outlook: PeerOutlook | undefined
+  readonly presence: Presence
   /** Were refusals for lateness right? */
   readonly audit: RefusalAudit
 }

@@ -4,6 +4,7 @@ import type { Delta, Usage } from '../domain/delta.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { Lease, Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import type { Outlook } from '../domain/outlook.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
@@ -118,6 +119,9 @@ export interface ReplicaReport {
   readonly runningCount?: number
   readonly waitingCount?: number
   readonly kvUsageRatio?: number
+  /** Of another region’s gateway: what it says of the model, and how long it took to say so. */
+  readonly outlook?: Outlook
+  readonly roundTripUs?: number
 }
 
 /**

@@ -46,7 +46,7 @@ export async function serveRequest(
       if (turn.kind !== 'granted') return settle(platform, ticket, relay, notGranted(platform, ticket, turn))
 
       const ending = await generate(platform, ticket, turn, relay)
-      if (!mayTryAgain(ticket, ending, relay)) return settle(platform, ticket, relay, endedBy(ticket, ending))
+      if (!mayTryAgain(platform, ticket, ending, relay)) return settle(platform, ticket, relay, endedBy(ticket, ending))
 
       const noPlace = tryAgain(platform, ticket)
       if (noPlace !== undefined) return settle(platform, ticket, relay, endedBy(ticket, ending))

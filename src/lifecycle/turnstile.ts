@@ -36,7 +36,7 @@ export interface NoPlace {
 }
 
 interface Place {
-  readonly poolId: string
+  poolId: string
   backlog: BacklogPart
   /** Decided before anybody asked. */
   turn: Turn | undefined
@@ -86,6 +86,24 @@ export class Turnstile {
     }
     ticket.phase = 'waiting'
     return this.#enter(ticket, offer, true)
+  }
+
+  /** From the queue of one pool to the head of its lane in another. One that has its turn already stays. */
+  move(ticket: Ticket, poolId: string): void {
+    const place = this.#places.get(ticket.id)
+    if (place === undefined || place.turn !== undefined || ticket.offer === undefined) return
+    this.#withdraw(ticket.id, place)
+    place.poolId = poolId
+    ticket.poolId = poolId
+    ticket.offer = { ...ticket.offer, poolId }
+    const now = this.#clock.now()
+    this.#waitOf(poolId)?.join(now, place.backlog)
+    const offered = this.#dispatcher.offerAgain(now, ticket.offer)
+    this.#apply(offered.effects)
+    if (offered.kind !== 'refused') return
+    this.#waitOf(poolId)?.withdrawn(place.backlog)
+    place.turn = { kind: 'evicted', because: `its pool was lost, and the other had no place: ${offered.because}` }
+    place.resolve?.(place.turn)
   }
 
   /** What it waited for is there: it may have its turn, with what it is now known to need. */

@@ -27,9 +27,12 @@ import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
 import { ModelRollout } from '../policy/rollout/model-rollout.ts'
+import { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import { Health } from '../policy/routing/health.ts'
+import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
+import { Presence } from '../policy/routing/presence.ts'
 import { batchOptionsOf, kindOf } from './batch-options.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { type PoolSpeed, speedOfBatches, speedOfEngine, speedUnknown } from './pool-speed.ts'
@@ -123,6 +126,11 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     rollouts: new Map(toRollouts(config).map((settings) => [settings.model, new ModelRollout(settings)])),
     placer,
     health: new Health(),
+    poolChoice: {
+      ...POOL_CHOICE_DEFAULTS,
+      spillMarginUs: msToUs(config.regions.spillMarginMs),
+      returnUs: msToUs(config.regions.returnMs),
+    },
     outputWeight,
     jitter: () => rng.next(),
     answerChecks: () => checks.next(),
@@ -145,10 +153,20 @@ export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant)
     kvTokensMax: speed.kvTokensMax,
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
     makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), interTokenUsMax)),
+    isLocal: setup.isLocal,
+    roundTripUs: setup.roundTripUs,
+    outlook: outlookOf(setup),
+    presence: new Presence(),
     demand: new Demand(),
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
   }
+}
+
+function outlookOf({ backend }: PoolSetup): PeerOutlook | undefined {
+  if (backend.kind !== 'peer') return undefined
+  const { roundTripMs } = backend.peer
+  return new PeerOutlook(roundTripMs === undefined ? undefined : msToUs(roundTripMs))
 }
 
 /** A full engine's work in a microsecond, in microseconds: some is lost where steps do not fill up. */

@@ -59,6 +59,11 @@ it.each([
     /^a\.yaml:10: faults\[0\]\.target is "chad", but no replica, pool or release is called so\. Known: chat-local, chat-local-0/,
   ],
   [
+    'a region that no pool is in',
+    ['workload:', 'faults: [{ kind: region-loss, target: mars, atS: 1, forS: 1 }]\nworkload:'],
+    /^a\.yaml:10: faults\[0\]\.target is "mars", but no region is called so\. Known: local/,
+  ],
+  [
     'a part that ends before it begins',
     ['workload:', 'parts: { late: { fromS: 5, toS: 4 } }\nworkload:'],
     /^a\.yaml:10: parts\.late\.toS is 4, and it begins at 5/,

@@ -51,7 +51,7 @@ const ms = (us: number): string => `${Math.round(us / 1_000)} ms`
 function tell(entry: Entry): string {
   switch (entry.kind) {
     case 'arrived':
-      return `arrived: ${entry.tenantId} asks ${entry.model} (${entry.band}, about ${entry.promptTokens} prompt tokens)`
+      return `arrived${entry.origin === undefined ? '' : `, sent on from ${entry.origin}`}: ${entry.tenantId} asks ${entry.model} (${entry.band}, about ${entry.promptTokens} prompt tokens)`
     case 'admitted':
       return (
         `admitted to ${entry.poolId} (${entry.releaseId}) on rung ${entry.rung}: ${entry.because}; predicted wait ${ms(entry.predictedWaitUs)}, ` +

@@ -1,6 +1,7 @@
 import { type BatchDriver, EngineDriver } from '../backends/engine-driver.ts'
 import { HttpOipBackend } from '../backends/http-oip.ts'
 import type { HttpOpenAiBackend } from '../backends/http-openai.ts'
+import { HttpPeerBackend } from '../backends/http-peer.ts'
 import { loadO200kTokenizer } from '../backends/o200k-tokenizer.ts'
 import { PromptReader } from '../backends/prompt-reader.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
@@ -8,7 +9,7 @@ import { SimulatedBatchBackend } from '../backends/simulated-batch.ts'
 import { SimulatedResults, simulatedMetadata } from '../backends/simulated-results.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
-import type { BackendConfig, Config } from '../config/schema.ts'
+import type { BackendConfig, Config, PeerConfig } from '../config/schema.ts'
 import { type PoolSetup, profileOf, toPools } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { BatchEngine } from '../engine/batch-engine.ts'
@@ -44,7 +45,8 @@ const SIMULATED_FEATURES: ModelFeatures = {
 const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false, tensors: true }
 const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true, vectors: true }
 
-const FEATURES: Readonly<Record<BackendConfig['kind'], ModelFeatures>> = {
+const FEATURES: Readonly<Record<PoolSetup['backend']['kind'], ModelFeatures>> = {
+  peer: UPSTREAM_FEATURES,
   simulated: SIMULATED_FEATURES,
   'http-openai': UPSTREAM_FEATURES,
   'http-oip': OIP_FEATURES,
@@ -63,7 +65,8 @@ class BackendsByReplica implements LiveBackends {
   readonly #config: Config
   readonly #clock: Clock
   readonly #byReplica = new Map<string, Backend>()
-  readonly #kinds = new Map<string, BackendConfig['kind']>()
+  readonly #kinds = new Map<string, PoolSetup['backend']['kind']>()
+  readonly #peerOf: (peer: PeerConfig) => HttpPeerBackend
   /** By model: one of its replicas, to ask what its tensors are. */
   readonly #spokesmen = new Map<string, string>()
   #reader: PromptReader | undefined
@@ -71,6 +74,7 @@ class BackendsByReplica implements LiveBackends {
   constructor(config: Config, clock: Clock) {
     this.#config = config
     this.#clock = clock
+    this.#peerOf = makePeers(config, clock)
   }
 
   async prepare({ backend }: PoolSetup): Promise<void> {
@@ -80,10 +84,16 @@ class BackendsByReplica implements LiveBackends {
 
   add(setup: PoolSetup, replicas: readonly Replica[]): void {
     const { pool, backend } = setup
+    if (backend.kind === 'peer') {
+      // Our own pools decide what a model can do; another region says so where there is none.
+      if (!this.#kinds.has(pool.model)) this.#kinds.set(pool.model, 'peer')
+      for (const replica of replicas) this.#byReplica.set(replica.id, this.#peerOf(backend.peer))
+      return
+    }
     this.#kinds.set(pool.model, backend.kind)
     for (const replica of replicas) {
       if (this.#byReplica.has(replica.id)) continue
-      this.#byReplica.set(replica.id, makeBackend(this.#config, setup, replica, this.#clock, this.#reader))
+      this.#byReplica.set(replica.id, makeBackend(this.#config, setup, backend, replica, this.#clock, this.#reader))
       this.#spokesmen.set(pool.model, replica.id)
     }
   }
@@ -119,14 +129,25 @@ function closeOf(backend: Backend | undefined): Promise<void> {
   return (backend as HttpOpenAiBackend | HttpOipBackend).close()
 }
 
+/** One connection to a region for all of its models. */
+function makePeers(config: Config, clock: Clock): (peer: PeerConfig) => HttpPeerBackend {
+  const made = new Map<string, HttpPeerBackend>()
+  return (peer) => {
+    const { region, url, apiKey } = peer
+    const known = made.get(region) ?? new HttpPeerBackend({ url, apiKey, clock, region: config.regions.local ?? '' })
+    made.set(region, known)
+    return known
+  }
+}
+
 function makeBackend(
   config: Config,
   setup: PoolSetup,
+  backend: BackendConfig,
   replica: Replica,
   clock: Clock,
   reader: PromptReader | undefined,
 ): Backend {
-  const { backend } = setup
   if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, clock)
   const profile = profileOf(setup, replica) ?? backend.profile
   const kind = kindOf(config, setup.pool.model)

@@ -107,7 +107,7 @@ export class LiveFleet {
 
   #watch(setup: PoolSetup, isFounding: boolean): PoolDiscovery | undefined {
     const { backend, pool } = setup
-    if (backend.kind === 'simulated' || backend.discover === undefined) return undefined
+    if (backend.kind === 'simulated' || backend.kind === 'peer' || backend.discover === undefined) return undefined
     const { clock, onFailure } = this.#parts
     const where = `${DISCOVERY} of ${pool.id}`
     let told = { because: '', at: 0 }

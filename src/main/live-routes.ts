@@ -3,7 +3,7 @@ import { type Clock, msToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
 import { toRollouts } from '../config/to-domain.ts'
 import { AdminDirectory } from '../gateway/admin-directory.ts'
-import type { KeyDirectory } from '../gateway/authenticate.ts'
+import type { KeyDirectory, PeerDirectory } from '../gateway/authenticate.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { openApiDocument } from '../gateway/openapi.ts'
 import { adminRoutes } from '../gateway/routes/admin.ts'
@@ -15,6 +15,7 @@ import { inferRoute } from '../gateway/routes/infer.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
 import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
+import { regionRoute } from '../gateway/routes/region.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
@@ -30,7 +31,7 @@ export interface RouteParts {
   readonly platform: Platform
   readonly backends: LiveBackends
   readonly control: LiveControl
-  readonly keys: KeyDirectory
+  readonly keys: KeyDirectory & PeerDirectory
   readonly telemetry: LiveTelemetry
   readonly retrieval: LiveRetrieval
 }
@@ -66,6 +67,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       metadataOf: (model) => backends.metadataOf(model),
     }),
     explainRoute(keys, (ticketId) => telemetry.storyOf(ticketId)),
+    ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
     ...modelRoutes(models, keys),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
     ...adminRoutes({

@@ -19,14 +19,19 @@ export function crossCheck(scenario: Scenario, { config, groupOf }: ScenarioConf
     ...pools.flatMap((pool) => [pool.id, ...pool.replicas.map(({ id }) => id)]),
     ...pools.map(({ releaseId }) => releaseId),
   ]
+  const regions = [...new Set(pools.map(({ region }) => region))]
   const variants = Object.keys(scenario.variants ?? {})
   return [
     ...scenario.workload.flatMap((spec, i) => [
       ...named(spec.tenant, tenants, ['workload', i, 'tenant'], 'tenant or group'),
       ...named(spec.model, models, ['workload', i, 'model'], 'chat model'),
+      ...(spec.region === undefined ? [] : named(spec.region, regions, ['workload', i, 'region'], 'region')),
       ...streamProblems(spec, ['workload', i]),
     ]),
-    ...(scenario.faults ?? []).flatMap((fault, i) => faultProblems(fault, targets, ['faults', i])),
+    ...(scenario.faults ?? []).flatMap((fault, i) => faultProblems(fault, { targets, regions }, ['faults', i])),
+    ...(scenario.regions?.roundTrips ?? []).flatMap(({ between }, i) =>
+      between.flatMap((region, j) => named(region, regions, ['regions', 'roundTrips', i, 'between', j], 'region')),
+    ),
     ...Object.entries(scenario.parts ?? {}).flatMap(([name, part]) => backwards(part, ['parts', name])),
     ...(scenario.expect ?? []).flatMap((expectation, i) => expectationProblems(expectation, variants, ['expect', i])),
   ]
@@ -50,8 +55,17 @@ function streamProblems(spec: StreamSpec, place: Place): Problem[] {
   return problems
 }
 
-function faultProblems(fault: Fault, targets: readonly string[], place: Place): Problem[] {
-  const problems = named(fault.target, targets, [...place, 'target'], 'replica, pool or release')
+interface Known {
+  readonly targets: readonly string[]
+  readonly regions: readonly string[]
+}
+
+function faultProblems(fault: Fault, { targets, regions }: Known, place: Place): Problem[] {
+  const at = [...place, 'target']
+  const problems =
+    fault.kind === 'region-loss'
+      ? named(fault.target, regions, at, 'region')
+      : named(fault.target, targets, at, 'replica, pool or release')
   if (fault.factor !== undefined && fault.kind !== 'replica-slow') {
     problems.push({ path: [...place, 'factor'], text: `has no effect on ${fault.kind}. Remove it` })
   }

@@ -1,4 +1,5 @@
-import { type Instant, secondsToUs } from '../base/clock.ts'
+import { type Instant, msToUs, secondsToUs } from '../base/clock.ts'
+import { PEER_CONCURRENCY_MAX } from '../config/defaults.ts'
 import type { ConfigFile } from '../config/fs-config-file.ts'
 import { hashKey } from '../config/key-hash.ts'
 import { buildConfig } from '../config/load.ts'
@@ -43,6 +44,34 @@ function makeConfig(scenario: Scenario, file: ConfigFile | undefined): ScenarioC
   const tree = { ...scenario.platform, tenants: keyed }
   const lineOf: ConfigFile['lineOf'] = (problem) => file?.lineOf({ ...problem, path: ['platform', ...problem.path] })
   return { config: buildConfig({ path: file?.path ?? scenario.name, tree, lineOf }, {}), groupOf }
+}
+
+/** What each region's gateway runs on; one, with everything, where the scenario has no regions. */
+export function gatewaysOf({ regions }: Scenario, config: Config): Array<{ region: string; config: Config }> {
+  const names = [...new Set(config.pools.map(({ region }) => region))]
+  if (regions === undefined) return [{ region: config.regions.local ?? names[0] ?? '', config }]
+  const roundTrips = roundTripsOf(regions)
+  return names.map((local) => {
+    const others = names.filter((region) => region !== local)
+    const peers = others.map((region) => ({
+      region,
+      url: `http://${region}.invalid/v1`,
+      roundTripMs: roundTrips(local, region) / 1_000,
+      concurrencyMax: PEER_CONCURRENCY_MAX,
+    }))
+    const pools = config.pools.filter(({ region }) => region === local)
+    return { region: local, config: { ...config, pools, regions: { ...config.regions, local, peers } } }
+  })
+}
+
+const ROUND_TRIP_MS = 100
+
+export function roundTripsOf(regions: Scenario['regions']): (from: string, to: string) => number {
+  return (from, to) => {
+    if (from === to || regions === undefined) return 0
+    const named = regions.roundTrips.find(({ between }) => between.includes(from) && between.includes(to))
+    return msToUs(named?.ms ?? ROUND_TRIP_MS)
+  }
 }
 
 /** The stretches of time that its report tells of apart. */

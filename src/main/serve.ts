@@ -66,7 +66,8 @@ export async function serve(config: Config, io: Io, clock: Clock = new LiveClock
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
-  const keys = new TenantDirectory(toTenants(config), toKeys(config))
+  const peers = config.regions.peers.flatMap(({ region, hash }) => (hash === undefined ? [] : [{ region, hash }]))
+  const keys = new TenantDirectory(toTenants(config), toKeys(config), peers)
   const httpOptions: HttpServerOptions = { ...config.server, makeRequestId: makeRequestIds(), onFault }
   const metricsPage = metricsRoute(() => telemetry.metricsText())
   const hasOwnMetrics = config.server.metricsPort !== undefined

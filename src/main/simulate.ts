@@ -6,18 +6,22 @@ import type { Entry } from '../domain/entry.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import type { Backends } from '../lifecycle/ports.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { Collector } from '../sim/collector.ts'
+import { SimulatedGateway } from '../sim/gateway.ts'
 import { LawChecker } from '../sim/laws.ts'
+import { SimulatedPeer } from '../sim/peer.ts'
 import { makeReport, type Report } from '../sim/report.ts'
 import { runScenario } from '../sim/run-scenario.ts'
 import type { Scenario } from '../sim/scenario.ts'
 import { ClientScripts } from '../sim/scripts.ts'
+import { SentOn } from '../sim/sent-on.ts'
 import type { TraceRequest } from '../sim/trace.ts'
 import { SimulatedFleet } from '../sim/world.ts'
 import { assemble } from './assemble.ts'
 import { engineOptionsOf } from './engine-options.ts'
-import { callersOf, configOf, partsOf } from './scenario-config.ts'
+import { callersOf, configOf, gatewaysOf, partsOf, roundTripsOf } from './scenario-config.ts'
 
 /** One scenario, one seed, one report: the platform of the configuration in a simulated world. */
 export interface SimulateOptions {
@@ -48,17 +52,39 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     parts: partsOf(scenario),
   })
   const laws = new LawChecker()
+  const sentOn = new SentOn()
   const journal = {
     record(entry: Entry): void {
       laws.take(entry)
-      collector.take(entry)
+      if (!sentOn.has(entry)) collector.take(entry)
       options.onEntry?.(entry)
     },
   }
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
-  const platform = assemble(config, { clock, journal, backends: fleet })
-  options.onAssembled?.(platform, fleet, clock)
+  const roundTrips = roundTripsOf(scenario.regions)
+  const gateways: SimulatedGateway[] = gatewaysOf(scenario, config).map(
+    ({ region, config: own }) =>
+      new SimulatedGateway(region, clock, () => {
+        const platform = assemble(own, { clock, journal, backends: backendsOf(region) })
+        options.onAssembled?.(platform, fleet, clock)
+        return platform
+      }),
+  )
+  /** Its own engines, and the gateways of the other regions. */
+  function backendsOf(fromRegion: string): Backends {
+    const peers = new Map<string, SimulatedPeer>()
+    return {
+      of(replica) {
+        if (fleet.has(replica)) return fleet.of(replica)
+        const roundTripUs = roundTrips(fromRegion, replica.region)
+        const there = () => gateways.find(({ region }) => region === replica.region) as SimulatedGateway
+        const peer = peers.get(replica.region) ?? new SimulatedPeer({ clock, there, fromRegion, roundTripUs, scripts })
+        peers.set(replica.region, peer)
+        return peer
+      },
+    }
+  }
   const wallMs = options.wallMs ?? (() => 0)
   const startedMs = wallMs()
   const callers = callersOf(config, groupOf)
@@ -66,7 +92,9 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     scenario,
     seed: options.seed,
     clock,
-    platform,
+    gateways,
+    roundTrips,
+    journal,
     fleet,
     scripts,
     callers,

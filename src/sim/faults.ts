@@ -1,5 +1,5 @@
 import { type Clock, secondsToUs } from '../base/clock.ts'
-import type { Platform } from '../lifecycle/platform.ts'
+import type { SimulatedGateway } from './gateway.ts'
 import { restartInTurn } from './rolling-restart.ts'
 import type { Fault } from './scenario.ts'
 import type { SimulatedFleet, SimulatedReplica } from './world.ts'
@@ -7,28 +7,42 @@ import type { SimulatedFleet, SimulatedReplica } from './world.ts'
 /** Breaks replicas when the scenario says so, and mends them again. */
 export function scheduleFaults(
   clock: Clock,
-  platform: Platform,
+  gateways: readonly SimulatedGateway[],
   fleet: SimulatedFleet,
   faults: readonly Fault[],
 ): void {
   const startAt = clock.now()
   for (const fault of faults) {
-    const targets = [...fleet.all()].filter(({ replica }) =>
-      [replica.id, replica.poolId, replica.releaseId].includes(fault.target),
+    const targets = [...fleet.all()].filter(
+      ({ replica }) =>
+        [replica.id, replica.poolId, replica.releaseId].includes(fault.target) || isLostWith(fault, replica.region),
     )
+    const lost = gateways.length > 1 ? gateways.filter(({ region }) => isLostWith(fault, region)) : []
     if (targets.length === 0)
-      throw new Error(`a fault names ${fault.target}, but no replica, pool or release is called that`)
+      throw new Error(`a fault names ${fault.target}, but no replica, pool, release or region is called that`)
     if (fault.kind === 'rolling-restart') {
-      clock.at(startAt + secondsToUs(fault.atS), () => void restartInTurn(clock, platform, targets, fault.forS))
+      clock.at(
+        startAt + secondsToUs(fault.atS),
+        () => void restartInTurn(clock, gatewayOf(gateways, targets), targets, fault.forS),
+      )
       continue
     }
     clock.at(startAt + secondsToUs(fault.atS), () => {
+      for (const gateway of lost) gateway.lose()
       for (const target of targets) strike(fault, target)
     })
     clock.at(startAt + secondsToUs(fault.atS + fault.forS), () => {
       for (const target of targets) target.recover()
+      for (const gateway of lost) gateway.recover()
     })
   }
+}
+
+const isLostWith = (fault: Fault, region: string): boolean => fault.kind === 'region-loss' && region === fault.target
+
+/** Of the region where these replicas are; the only one, if there is one. */
+function gatewayOf(gateways: readonly SimulatedGateway[], [first]: readonly SimulatedReplica[]): SimulatedGateway {
+  return gateways.find(({ region }) => region === first?.replica.region) ?? (gateways[0] as SimulatedGateway)
 }
 
 function strike(fault: Fault, target: SimulatedReplica): void {
@@ -37,6 +51,7 @@ function strike(fault: Fault, target: SimulatedReplica): void {
       return
     case 'replica-crash':
     case 'pool-loss':
+    case 'region-loss':
       target.crash()
       return
     case 'replica-hang':

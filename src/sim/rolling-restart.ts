@@ -1,5 +1,5 @@
 import { type Clock, secondsToUs } from '../base/clock.ts'
-import type { Platform } from '../lifecycle/platform.ts'
+import type { SimulatedGateway } from './gateway.ts'
 import type { SimulatedReplica } from './world.ts'
 
 /**
@@ -12,12 +12,13 @@ const PATIENCE_S = 120
 
 export async function restartInTurn(
   clock: Clock,
-  platform: Platform,
+  gateway: SimulatedGateway,
   targets: readonly SimulatedReplica[],
   downS: number,
 ): Promise<void> {
-  const { health } = platform.policies
   for (const target of targets) {
+    const { platform } = gateway
+    const { health } = platform.policies
     const { id } = target.replica
     platform.applyHealth(health.drain(clock.now(), id))
     await until(clock, () => target.engine.running + target.engine.waiting === 0)

@@ -2,15 +2,14 @@ import { secondsToUs, US_PER_S } from '../base/clock.ts'
 import type { VirtualClock } from '../base/virtual-clock.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 import type { EngineView } from '../engine/engine-view.ts'
-import { ControlLoop } from '../lifecycle/control-loop.ts'
-import type { Platform } from '../lifecycle/platform.ts'
-import { serveRequest } from '../lifecycle/serve-request.ts'
+import type { Journal } from '../lifecycle/ports.ts'
 import { Client, type Serve } from './client.ts'
 import type { Collector } from './collector.ts'
 import { scheduleFaults } from './faults.ts'
+import { type RoundTrips, type SimulatedGateway, serveFrom } from './gateway.ts'
 import type { LawChecker } from './laws.ts'
 import { type EngineLook, type EnginesUse, enginesUse } from './report.ts'
-import type { Scenario } from './scenario.ts'
+import type { Scenario, StreamSpec } from './scenario.ts'
 import type { ClientScripts } from './scripts.ts'
 import type { TraceRequest } from './trace.ts'
 import { TraceClient } from './trace-client.ts'
@@ -24,7 +23,10 @@ export interface Run {
   readonly scenario: Scenario
   readonly seed: number
   readonly clock: VirtualClock
-  readonly platform: Platform
+  /** One for each region; the first is where clients go whose streams name none. */
+  readonly gateways: readonly SimulatedGateway[]
+  readonly roundTrips: RoundTrips
+  readonly journal: Journal
   readonly fleet: SimulatedFleet
   readonly scripts: ClientScripts
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
@@ -35,8 +37,6 @@ export interface Run {
   /** Called now and then with the simulated time. */
   readonly onProgress: (atS: number) => void
 }
-
-const TICK_US = US_PER_S
 
 /** After the last arrival everybody may finish; what still lives then has leaked. */
 const AFTERMATH_S = 600
@@ -50,15 +50,14 @@ export interface RunEnd {
 }
 
 export async function runScenario(run: Run): Promise<RunEnd> {
-  const { scenario, clock, platform, fleet, collector, laws } = run
+  const { scenario, clock, gateways, fleet, collector, laws } = run
   const endAt = secondsToUs(scenario.durationS)
-  const loop = new ControlLoop(platform, TICK_US)
   // The first probes need virtual time to pass through their promises.
-  void loop.start()
+  for (const gateway of gateways) gateway.start()
   await clock.run(clock.now() + 1)
   if (run.trace === undefined) startClients(run, endAt)
   else startTrace(run, run.trace, endAt)
-  scheduleFaults(clock, platform, fleet, scenario.faults ?? [])
+  scheduleFaults(clock, gateways, fleet, scenario.faults ?? [])
   const { warmUntil, windowUs } = collector.options
   watchWindows(run, windowUs, endAt)
   const parts = [...collector.parts].map(([name, part]) => ({ name, use: watchEngines(run, part.fromAt, part.toAt) }))
@@ -68,8 +67,8 @@ export async function runScenario(run: Run): Promise<RunEnd> {
   await clock.run(endAt)
   const engines = counted()
   const prefixBestRatio = bestHits()
-  loop.stop()
-  platform.policies.dispatcher.assertInvariants()
+  for (const gateway of gateways) gateway.stop()
+  assertInvariants(run)
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
   laws.finish()
   for (const what of leftBehind(run)) laws.broken('L2', what)
@@ -78,23 +77,38 @@ export async function runScenario(run: Run): Promise<RunEnd> {
 }
 
 /** Nobody is left, so nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
-function leftBehind({ platform, scripts, fleet }: Run): string[] {
-  const { waiting, inFlight } = platform.turnstile.view()
+function leftBehind(run: Run): string[] {
+  const { gateways, scripts, fleet } = run
   const left: string[] = []
-  if (platform.liveCount > 0) left.push(`${platform.liveCount} tickets are still alive`)
-  if (waiting > 0 || inFlight > 0) left.push(`${waiting} still wait, ${inFlight} leases are still held`)
+  for (const { platform } of gateways) {
+    const { waiting, inFlight } = platform.turnstile.view()
+    if (platform.liveCount > 0) left.push(`${platform.liveCount} tickets are still alive`)
+    if (waiting > 0 || inFlight > 0) left.push(`${waiting} still wait, ${inFlight} leases are still held`)
+  }
   if (scripts.size > 0) left.push(`${scripts.size} clients' scripts are left`)
   for (const { replica, engine } of fleet.all()) {
     const { running, waiting: queued, kvUsageRatio } = engine
     if (running + queued > 0 || kvUsageRatio > 0)
       left.push(`${replica.id} still runs ${running} and holds ${kvUsageRatio}`)
   }
-  platform.policies.dispatcher.assertInvariants()
+  assertInvariants(run)
   return left
 }
 
+function assertInvariants({ gateways }: Run): void {
+  for (const { platform } of gateways) platform.policies.dispatcher.assertInvariants()
+}
+
+/** Where a stream's clients go. */
+function serveOf({ gateways, roundTrips, journal }: Run, { region }: StreamSpec): Serve {
+  const home = region ?? (gateways[0] as SimulatedGateway).region
+  if (gateways.length > 1 && !gateways.some((gateway) => gateway.region === home))
+    throw new Error(`the workload names the region ${home}, but no pool is there`)
+  return serveFrom(home, gateways, roundTrips, journal)
+}
+
 function startClients(run: Run, endAt: number): void {
-  const { scenario, clock, platform, scripts, callers, seed } = run
+  const { scenario, clock, scripts, callers, seed } = run
   const sessions = new Map<string, number>()
   for (const spec of scenario.workload) {
     const senders = callers.filter(({ tenant, group }) => tenant.id === spec.tenant || group === spec.tenant)
@@ -103,17 +117,17 @@ function startClients(run: Run, endAt: number): void {
       const count = (sessions.get(caller.tenant.id) ?? 0) + 1
       sessions.set(caller.tenant.id, count)
       const name = count === 1 ? caller.tenant.id : `${caller.tenant.id}.${count}`
-      const serve: Serve = (...asked) => serveRequest(platform, ...asked)
+      const serve = serveOf(run, spec)
       new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scenario.load ?? 1 }).start()
     }
   }
 }
 
 function startTrace(run: Run, requests: Iterable<TraceRequest>, endAt: number): void {
-  const { scenario, clock, platform, scripts, callers } = run
+  const { scenario, clock, scripts, callers } = run
   const spec = scenario.workload[0]
   if (spec === undefined) throw new Error('a scenario has at least one stream')
-  const serve: Serve = (...asked) => serveRequest(platform, ...asked)
+  const serve = serveOf(run, spec)
   new TraceClient({ clock, scripts, serve, requests, callers, spec, endAt }).start()
 }
 
@@ -152,7 +166,7 @@ function watchWindows(run: Run, windowUs: number, endAt: number): void {
     collector.windows.engines(at - windowUs, enginesUse(last, now, windowUs).engine)
     last = now
     run.onProgress(at / US_PER_S)
-    run.platform.policies.dispatcher.assertInvariants()
+    assertInvariants(run)
     if (at + windowUs <= endAt) clock.at(at + windowUs, () => look(at + windowUs))
   }
   clock.at(windowUs, () => look(windowUs))

@@ -81,6 +81,11 @@ export const StreamSchema = Type.Object(
   {
     tenant: Type.String({ description: 'A tenant, or a group: then each of its tenants sends a stream like this.' }),
     model: Type.String({ description: 'A model of the platform, or one of its aliases.' }),
+    region: Type.Optional(
+      Type.String({
+        description: 'Where its clients are: they come to this region\u2019s gateway. The first if absent.',
+      }),
+    ),
     band: Type.Optional(
       Type.Enum(['interactive', 'standard', 'offline'], { description: 'Priority class; `standard` if absent.' }),
     ),
@@ -153,14 +158,18 @@ export const FaultSchema = Type.Object(
         'replica-errors',
         'replica-refusals',
         'pool-loss',
+        'region-loss',
         'rolling-restart',
       ],
       {
         description:
-          'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other.',
+          'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other; `region-loss` takes a region\u2019s replicas, and its gateway where there are several.',
       },
     ),
-    target: Type.String({ description: 'A replica, or all replicas of a pool or a release (`MODEL@VERSION`), by id.' }),
+    target: Type.String({
+      description:
+        'A replica, or all replicas of a pool or a release (`MODEL@VERSION`), by id; a region for region-loss.',
+    }),
     atS: seconds('When it happens.'),
     forS: seconds('How long it lasts; for rolling-restart, how long each replica is down.'),
     factor: Type.Optional(Type.Number({ minimum: 1, description: 'For replica-slow: how many times slower.' })),
@@ -225,6 +234,25 @@ export const TenantGroupSchema = Type.Object(
   { additionalProperties: false },
 )
 
+const RegionsSchema = Type.Object(
+  {
+    roundTrips: Type.Array(
+      Type.Object(
+        {
+          between: Type.Array(Type.String(), { minItems: 2, maxItems: 2, description: 'Two regions of pools.' }),
+          ms: Type.Number({ minimum: 0, maximum: 60_000, description: 'There and back.' }),
+        },
+        { additionalProperties: false },
+      ),
+      { description: 'How far regions are from each other; 100 ms for those that are not named.' },
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: 'A gateway for every region that pools name, which know each other. Without it there is one gateway.',
+  },
+)
+
 export const ScenarioSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, description: 'Its name in reports.' }),
@@ -244,6 +272,7 @@ export const ScenarioSchema = Type.Object(
       }),
     ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
+    regions: Type.Optional(RegionsSchema),
     groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Many tenants that are alike.' })),
     workload: Type.Array(StreamSchema, { minItems: 1, description: 'Who sends what, when.' }),
     faults: Type.Optional(Type.Array(FaultSchema, { description: 'What goes wrong, in simulation.' })),

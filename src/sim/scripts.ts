@@ -13,6 +13,14 @@ export class ClientScripts implements Scripts {
     this.#outputTokens.set(requestId, outputTokens)
   }
 
+  /** The same request under another name, over in another region. False when its client is gone. */
+  copy(requestId: string, toId: string): boolean {
+    const outputTokens = this.#outputTokens.get(requestId)
+    if (outputTokens === undefined) return false
+    this.#outputTokens.set(toId, outputTokens)
+    return true
+  }
+
   forget(requestId: string): void {
     this.#outputTokens.delete(requestId)
   }

@@ -45,6 +45,10 @@ export class SimulatedFleet implements Backends {
     return this.replica(replica.id)
   }
 
+  has(replica: Replica): boolean {
+    return this.#replicas.has(replica.id)
+  }
+
   replica(id: string): SimulatedReplica {
     const found = this.#replicas.get(id)
     if (found === undefined) throw new Error(`no replica is called ${id}`)

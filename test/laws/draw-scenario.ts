@@ -153,7 +153,7 @@ function drawFault(draw: Draw, replicas: number, durationS: number): Fault {
   return { kind, target, atS, forS: draw.of([0.1, 2, 30]), ...(kind === 'replica-slow' ? { factor: 5 } : {}) }
 }
 
-class Draw {
+export class Draw {
   readonly #rng: Rng
 
   constructor(seed: number, stream = 'swarm-scenario') {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Rng } from '../../src/base/rng.ts'
 import type { Scenario } from '../../src/sim/scenario.ts'
 import { journalOf } from '../support/simulated.ts'
+import { spreadOut } from './draw-regions.ts'
 import { drawScenario } from './draw-scenario.ts'
 
 /**
@@ -39,7 +40,7 @@ describe('swarm', () => {
     const endsAt = performance.now() + CASES_S_MAX * 1_000
     let count = 0
     for (let seed = first; count === 0 || (given === undefined && performance.now() < endsAt); seed++) {
-      const scenario = drawScenario(seed)
+      const scenario = spreadOut(drawScenario(seed), seed)
       const problems = await broken(scenario, seed).catch((error: unknown) => [String(error)])
       expect(problems, `SPILLWAY_SWARM_SEED=${seed}\n${JSON.stringify(scenario, null, 1)}`).toEqual([])
       count++

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { failuresOf, journalOf, namedScenario, runNamed } from '../support/simulated.ts'
 
 /** Shipped scenarios of the fleet: where requests go, and what happens to those who serve them. */
-const NAMES = ['prefix-heavy', 'heterogeneous', 'rolling-restart', 'long-context']
+const NAMES = ['prefix-heavy', 'heterogeneous', 'rolling-restart', 'long-context', 'region-loss']
 
 describe('scenarios of the fleet', () => {
   it.each(NAMES)('%s', { timeout: 120_000 }, async (name) => {

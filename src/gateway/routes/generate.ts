@@ -5,7 +5,7 @@ import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { readChat, readCompletion } from '../../wire/read-body.ts'
 import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
-import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -20,7 +20,7 @@ import { type RequestRules, toRequest } from '../to-request.ts'
 export interface GenerateDeps {
   readonly platform: Platform
   readonly clock: Clock
-  readonly keys: KeyDirectory
+  readonly keys: KeyDirectory & PeerDirectory
   readonly rules: RequestRules
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number
@@ -36,9 +36,9 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
 }
 
 async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKind): Promise<void> {
-  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
-  if (caller === undefined) {
-    exchange.sendRefusal(NO_VALID_KEY)
+  const caller = identify(deps.keys, exchange.req.headers)
+  if ('code' in caller) {
+    exchange.sendRefusal(caller)
     return
   }
   const body = await collectBody(exchange, deps.bodyBytesMax)

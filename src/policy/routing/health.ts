@@ -124,6 +124,12 @@ export class Health {
     return this.#states.get(replicaId)?.kind
   }
 
+  /** Whether something may go there now. */
+  isUsable(replicaId: string): boolean {
+    const kind = this.kindOf(replicaId)
+    return kind === 'steady' || kind === 'warming' || kind === 'trial'
+  }
+
   /** What a probe said. A replica that was away comes back slowly; an ejected one stays ejected until its time is up. */
   report(now: number, replicaId: string, isReady: boolean): readonly HealthChange[] {
     const state = this.#states.get(replicaId)

@@ -1,0 +1,79 @@
+import type { Clock } from '../base/clock.ts'
+import type { Replica } from '../domain/fleet.ts'
+import type { Outlook } from '../domain/outlook.ts'
+import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
+import { forwardHeaders, REGION_PATH, readRegionAnswer } from '../wire/region.ts'
+import { get, isOk } from './http-get.ts'
+import { HttpOpenAiBackend } from './http-openai.ts'
+import { notReady } from './http-probe.ts'
+import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
+import { peerReport } from './peer-report.ts'
+
+/**
+ * The gateway of another region. It is spoken to like any OpenAI-compatible engine; what goes along says whose request it
+ * is and how much of its time is left. One of these for each peer, shared by all models: a tick asks it once.
+ */
+export interface HttpPeerOptions extends HttpUpstreamOptions {
+  /** Our own region. */
+  readonly region: string
+  readonly clock: Clock
+}
+
+interface Said {
+  readonly outlooks: ReadonlyMap<string, Outlook> | undefined
+  readonly because: string
+  readonly roundTripUs: number
+}
+
+export class HttpPeerBackend implements Backend {
+  readonly #clock: Clock
+  readonly #engine: HttpOpenAiBackend
+  /** A connection of its own: probes must not queue behind answers. */
+  readonly #probes: HttpUpstream
+  readonly #path: string
+  #asking: Promise<Said> | undefined
+
+  constructor(options: HttpPeerOptions) {
+    const { region, clock } = options
+    this.#clock = clock
+    this.#engine = new HttpOpenAiBackend({
+      ...options,
+      upstreamModel: undefined,
+      moreHeaders: ({ request }) => forwardHeaders(request, clock.now(), region),
+    })
+    this.#probes = new HttpUpstream({ ...options, connectionsMax: 2 })
+    this.#path = `${new URL(options.url).pathname.replace(/(\/v1)?\/*$/, '')}${REGION_PATH}`
+  }
+
+  generate(call: Call): Promise<Ending> {
+    return this.#engine.generate(call)
+  }
+
+  async probe({ model }: Replica): Promise<ReplicaReport> {
+    const { outlooks, because, roundTripUs } = await this.#ask()
+    if (outlooks === undefined) return { isReady: false, because }
+    return peerReport(outlooks, model, roundTripUs)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#engine.close(), this.#probes.close()])
+  }
+
+  /** All models of one tick share an answer. */
+  #ask(): Promise<Said> {
+    this.#asking ??= this.#reallyAsk().finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
+  }
+
+  async #reallyAsk(): Promise<Said> {
+    const askedAt = this.#clock.now()
+    const got = await get(this.#probes, this.#path)
+    const roundTripUs = this.#clock.now() - askedAt
+    if (!isOk(got)) return { outlooks: undefined, because: notReady('the region', got).because, roundTripUs }
+    const outlooks = readRegionAnswer(got.text)
+    const because = outlooks === undefined ? 'its answer is not that of a Spillway gateway' : 'the region answers'
+    return { outlooks, because, roundTripUs }
+  }
+}

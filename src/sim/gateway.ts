@@ -1,0 +1,124 @@
+import { secondsToUs, US_PER_S } from '../base/clock.ts'
+import type { VirtualClock } from '../base/virtual-clock.ts'
+import type { Settled } from '../domain/entry.ts'
+import type { Request } from '../domain/request.ts'
+import { ControlLoop } from '../lifecycle/control-loop.ts'
+import type { Platform } from '../lifecycle/platform.ts'
+import type { Journal } from '../lifecycle/ports.ts'
+import { serveRequest } from '../lifecycle/serve-request.ts'
+import type { Serve } from './client.ts'
+
+/**
+ * One region's gateway: the platform that would run there, with its own control loop, and a switch. A gateway that is
+ * lost ends whatever it was doing; when it is back it is a new process, which remembers nothing.
+ */
+const TICK_US = US_PER_S
+
+export class SimulatedGateway {
+  readonly region: string
+  readonly #clock: VirtualClock
+  readonly #makePlatform: () => Platform
+  #platform: Platform
+  #loop: ControlLoop
+  #isUp = true
+
+  constructor(region: string, clock: VirtualClock, makePlatform: () => Platform) {
+    this.region = region
+    this.#clock = clock
+    this.#makePlatform = makePlatform
+    this.#platform = makePlatform()
+    this.#loop = new ControlLoop(this.#platform, TICK_US)
+  }
+
+  get platform(): Platform {
+    return this.#platform
+  }
+
+  get isUp(): boolean {
+    return this.#isUp
+  }
+
+  start(): void {
+    void this.#loop.start()
+  }
+
+  stop(): void {
+    this.#loop.stop()
+  }
+
+  lose(): void {
+    this.#isUp = false
+    this.#loop.stop()
+    this.#platform.cancelAll('shutting-down')
+  }
+
+  recover(): void {
+    if (this.#isUp) return
+    this.#isUp = true
+    this.#platform = this.#makePlatform()
+    this.#loop = new ControlLoop(this.#platform, TICK_US)
+    this.start()
+  }
+
+  get clock(): VirtualClock {
+    return this.#clock
+  }
+}
+
+/** Round trips between regions, in microseconds; 0 at home. */
+export type RoundTrips = (from: string, to: string) => number
+
+/**
+ * How clients of a region reach a gateway: their own, or, while that is lost, the nearest that is up, as a name server
+ * would send them. Nobody up: the connection is refused, which is told in the journal by nobody else.
+ */
+export function serveFrom(
+  home: string,
+  gateways: readonly SimulatedGateway[],
+  roundTrips: RoundTrips,
+  journal: Journal,
+): Serve {
+  const byDistance = gateways.toSorted((a, b) => roundTrips(home, a.region) - roundTrips(home, b.region))
+  return async (request, cancellation, sink) => {
+    const gateway = byDistance.find(({ isUp }) => isUp)
+    if (gateway === undefined) {
+      const settled = connectionRefused(request, journal)
+      if (settled.refusal !== undefined) sink.fail(settled.refusal)
+      return settled
+    }
+    const awayUs = roundTrips(home, gateway.region)
+    if (awayUs > 0) await gateway.clock.sleep(awayUs)
+    return serveRequest(gateway.platform, request, cancellation, sink)
+  }
+}
+
+function connectionRefused(request: Request, journal: Journal): Settled {
+  const { id: ticketId, tenant, key, model, band, arrivedAt: at, arrivedAt, isStreamed } = request
+  const stamp = { at, ticketId, tenantId: tenant.id, keyId: key.id, model, band }
+  journal.record({ ...stamp, kind: 'arrived', promptTokens: 0, isStreamed })
+  const because = 'no gateway answers'
+  const settled: Settled = {
+    ...stamp,
+    kind: 'settled',
+    servedModel: model,
+    releaseId: undefined,
+    poolId: undefined,
+    replicaId: undefined,
+    bid: request.bid,
+    rung: 'full',
+    outcome: 'failed',
+    because,
+    refusal: { code: 'shutting-down', because, blame: 'platform', retryAfterUs: secondsToUs(1) },
+    usage: { promptTokens: 0, cachedTokens: 0, outputTokens: 0 },
+    attempts: 0,
+    arrivedAt,
+    admittedAt: undefined,
+    grantedAt: undefined,
+    firstTokenAt: undefined,
+    lastTokenAt: undefined,
+    deadlineAt: request.deadlineAt,
+    gaps: undefined,
+  }
+  journal.record(settled)
+  return settled
+}

@@ -1,0 +1,76 @@
+import type { Instant } from '../base/clock.ts'
+import type { Outlook } from '../domain/outlook.ts'
+import type { Request } from '../domain/request.ts'
+
+/**
+ * What gateways of two regions say to each other: what each thinks of its own models, and what goes along with a request
+ * that is sent on. Times are milliseconds on the wire.
+ */
+export const REGION_PATH = '/spillway/region'
+
+export function regionAnswer(region: string, outlooks: ReadonlyMap<string, Outlook>): string {
+  const models = Object.fromEntries(
+    Array.from(outlooks, ([model, outlook]) => [
+      model,
+      {
+        ready_replicas: outlook.readyReplicaCount,
+        wait_ms: outlook.waitUs / 1_000,
+        prefill_ms_per_token: outlook.prefillUsPerToken / 1_000,
+        cost_per_ms: outlook.drainPerUs * 1_000,
+        sheds_offline: outlook.isShedding,
+      },
+    ]),
+  )
+  return JSON.stringify({ object: 'spillway.region', region, models })
+}
+
+/** Undefined when it is not such an answer. */
+export function readRegionAnswer(text: string): ReadonlyMap<string, Outlook> | undefined {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  const { object, models } = (json ?? {}) as { object?: unknown; models?: unknown }
+  if (object !== 'spillway.region' || typeof models !== 'object' || models === null) return undefined
+  return new Map(Object.entries(models).map(([model, said]) => [model, readOutlook((said ?? {}) as Said)]))
+}
+
+type Said = Readonly<Record<string, unknown>>
+
+function readOutlook(said: Said): Outlook {
+  return {
+    readyReplicaCount: Math.floor(amount(said['ready_replicas'])),
+    waitUs: Math.round(amount(said['wait_ms']) * 1_000),
+    prefillUsPerToken: amount(said['prefill_ms_per_token']) * 1_000,
+    drainPerUs: amount(said['cost_per_ms']) / 1_000,
+    isShedding: said['sheds_offline'] === true,
+  }
+}
+
+const amount = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0
+
+/** Whose request it is, where it came from, how often it was sent on, and how much of its time is left. */
+export function forwardHeaders(request: Request, now: Instant, region: string): string[] {
+  const headers = [
+    'x-spillway-tenant',
+    request.tenant.id,
+    'x-spillway-origin',
+    request.origin ?? region,
+    'x-spillway-hops',
+    String((request.hops ?? 0) + 1),
+    'x-spillway-deadline-ms',
+    String(Math.max(1, Math.floor((request.deadlineAt - now) / 1_000))),
+    'x-spillway-cut-off',
+    String(request.isCutOff === true),
+    'x-spillway-ttft-ms',
+    String(Math.max(1, Math.floor(request.slo.ttftUs / 1_000))),
+    'x-spillway-band',
+    request.band,
+  ]
+  if (request.bid !== 0) headers.push('x-spillway-bid', String(request.bid))
+  if (request.sessionHash !== undefined) headers.push('x-session-id', String(request.sessionHash))
+  return headers
+}

@@ -51,7 +51,7 @@ export function termsOf(asked: Asker): Terms {
     arrivedAt: asked.now,
     deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
     ...(session !== undefined && { sessionHash: session }),
-    ...(asked.caller.sentOn ?? {}),
+    ...asked.caller.sentOn,
     ...((wishes.isCutOff ?? slo.isCutOff) === true && { isCutOff: true }),
   }
 }

@@ -21,7 +21,7 @@ export function noticeLoss(parts: LossParts, poolId: string, live: Iterable<Tick
   const readyReplicaCount = dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
   const isLost = poolsById.get(poolId)?.presence.notice(parts.world.clock.now(), readyReplicaCount)
   if (isLost !== true) return
-  for (const ticket of [...live]) {
+  for (const ticket of live) {
     if (ticket.phase !== 'waiting' || ticket.poolId !== poolId) continue
     const other = otherPoolOf(parts, ticket)
     if (other !== undefined) parts.turnstile.move(ticket, other)

@@ -1,3 +1,4 @@
+import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
 import { gpuProfileNames } from '../engine/gpu-profiles.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
@@ -44,7 +45,22 @@ function checkRegions({ regions: { local, peers } }: Settings): Problem[] {
   ]
 }
 
-function checkRetrieval({ retrieval }: Settings): Problem[] {
+function checkRetrieval({ retrieval, models }: Settings): Problem[] {
+  return [...checkEmbedder(retrieval.embedder, models), ...checkRemote(retrieval)]
+}
+
+function checkEmbedder({ kind, url, model }: Settings['retrieval']['embedder'], models: Settings['models']): Problem[] {
+  const path = ['retrieval', 'embedder']
+  if (kind === 'http' && url === undefined) return [{ path, text: 'is of kind "http" but has no url. Add one' }]
+  if (kind !== undefined && kind !== 'http' && url !== undefined) {
+    return [{ path: [...path, 'url'], text: `is set, but the embedder is of kind "${kind}". Remove one of them` }]
+  }
+  if (kind !== 'platform') return []
+  const known = models.filter((one) => one.kind === 'embedding').map(({ name }) => name)
+  return pointsAt('embedding model', model, known, [...path, 'model'])
+}
+
+function checkRemote(retrieval: Settings['retrieval']): Problem[] {
   if (retrieval.url === undefined || retrieval.apiKey !== undefined) return []
   const text = 'is missing, but retrieval.url needs it. Set RETRIEVAL_KEY to the secret of that process'
   return [{ path: ['retrieval', 'apiKey'], text }]
@@ -240,6 +256,11 @@ function checkTenants({ tenants, slos }: Settings): Problem[] {
   const names = slos.map((slo) => slo.name)
   const keys = tenants.flatMap((tenant, i) => tenant.keys.map((key, j) => ({ key, path: ['tenants', i, 'keys', j] })))
   return [
+    ...tenants.flatMap(({ id }, i) =>
+      id === PLATFORM_TENANT_ID
+        ? [{ path: ['tenants', i, 'id'], text: `is "${id}", which is the platform's own. Choose another` }]
+        : [],
+    ),
     ...tenants.flatMap((tenant, i) => pointsAt('SLO', tenant.slo, names, ['tenants', i, 'slo'])),
     ...repeated(
       'an SLO',

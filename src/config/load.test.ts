@@ -131,6 +131,31 @@ describe('a problem is one line: where, what, what to do', () => {
       's.yaml:5: pools[0].backend.kind is "http-openia". Did you mean "http-openai"?',
     ],
     [
+      'a key that is not sent',
+      pool('    backend: { kind: http-openai, url: "http://a:1", auth: none, apiKey: k }'),
+      's.yaml:5: pools[0].backend.auth is "none", but a key is given. Remove one of them.',
+    ],
+    [
+      'a certificate without its key',
+      pool('    backend: { kind: http-oip, url: "https://a:1", tls: { certFile: us.pem } }'),
+      's.yaml:5: pools[0].backend.tls has a certificate without its key, or the other way round. Give both.',
+    ],
+    [
+      'a fallback of another kind',
+      `${TENANTS}\nmodels: [{ name: m, fallback: n, kind: vision }, { name: n }]\npools: [{ model: m, backend: { kind: simulated } }, { model: n, backend: { kind: simulated } }]`,
+      's.yaml:2: models[0].fallback is "n", which is for chat, not vision. Name one of its kind.',
+    ],
+    [
+      'an embedder that is no model',
+      `${TENANTS}\nretrieval: { embedder: { kind: platform, model: spill-small } }`,
+      's.yaml:2: retrieval.embedder.model is "spill-small", but there is no such embedding model. Known: spill-embed.',
+    ],
+    [
+      'an embedder of two kinds',
+      `${TENANTS}\nretrieval: { embedder: { kind: platform, model: spill-embed, url: "http://a:1/v1" } }`,
+      's.yaml:2: retrieval.embedder.url is set, but the embedder is of kind "platform". Remove one of them.',
+    ],
+    [
       'backend without kind',
       pool('    backend: { url: "http://a:1/v1" }'),
       's.yaml:5: pools[0].backend has no "kind". Add "kind: simulated" or "kind: http-openai" or "kind: http-oip".',

@@ -6,6 +6,12 @@ import { count, durationMs, port, section } from './schema-fields.ts'
 
 const EmbedderSchema = section(
   {
+    kind: Type.Optional(
+      Type.Enum(['built-in', 'http', 'platform'], {
+        description:
+          'Who makes vectors: the small model that comes along, a server at `url`, or an embedding model of this platform (`model`). `http` if there is a `url`, else `built-in`.',
+      }),
+    ),
     url: Type.Optional(
       Type.String({
         pattern: '^https?://[^\\s/]+(/.*)?$',
@@ -15,7 +21,7 @@ const EmbedderSchema = section(
     model: Type.String({
       default: defaults.EMBEDDER_MODEL,
       minLength: 1,
-      description: 'The model to ask that server for. A corpus keeps the embedder it was made with.',
+      description: 'The model to ask that server, or this platform, for. A corpus keeps the embedder it was made with.',
     }),
     dimensions: Type.Integer({
       default: defaults.EMBEDDER_DIMENSIONS,

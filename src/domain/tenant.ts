@@ -3,6 +3,9 @@
  * that names one. Tenants belong to an org, which is the top of the fairness tree: org → tenant → key.
  */
 
+/** Who the platform's own work is done for: it has no key, and no tenant of a configuration may have its name. */
+export const PLATFORM_TENANT_ID = 'spillway'
+
 /** Priority class. Within one tenant's share `interactive` goes first; `offline` takes what nobody else wants. */
 export type Band = 'interactive' | 'standard' | 'offline'
 

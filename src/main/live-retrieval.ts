@@ -1,5 +1,7 @@
 import { type Clock, msToUs } from '../base/clock.ts'
+import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
+import type { Platform } from '../lifecycle/platform.ts'
 import type { AnswerCache, Journal } from '../lifecycle/ports.ts'
 import type { Corpora, Embedder, Retriever } from '../lifecycle/retrieval-ports.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
@@ -16,6 +18,7 @@ import { BatchingEmbedder } from '../retrieval/embedders/batching-embedder.ts'
 import { CachedEmbedder } from '../retrieval/embedders/cached-embedder.ts'
 import { HttpEmbedder } from '../retrieval/embedders/http-embedder.ts'
 import { UseLiteEmbedder } from '../retrieval/embedders/live-use-lite.ts'
+import { PlatformEmbedder } from '../retrieval/embedders/platform-embedder.ts'
 import type { HttpRetrievalOptions } from '../retrieval/http-retrieval.ts'
 import { Indexer } from '../retrieval/indexer.ts'
 import type { SearchParts } from '../retrieval/indexes/hybrid-search.ts'
@@ -23,6 +26,7 @@ import { PassageRetriever } from '../retrieval/retriever.ts'
 import { SqlCorpusStore } from '../store/sql-corpus-store.ts'
 import { makeIds } from './live-ids.ts'
 import type { LiveStore } from './live-store.ts'
+import { makePlatformVectors } from './platform-vectors.ts'
 
 /**
  * Retrieval as the configuration names it. Nothing of it starts until somebody uses a corpus: no thread, no connection,
@@ -43,12 +47,14 @@ export interface RetrievalWorld {
   readonly store: LiveStore
   /** For an operator to read: a server without pgvector, a wrong password. */
   readonly complain: (problem: string) => void
+  /** For vectors of its own embedding model; absent where retrieval runs apart. */
+  readonly platform?: () => Platform
 }
 
 export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): Promise<LiveRetrieval> {
   const { clock, journal } = world
   const { url, apiKey = '' } = config.retrieval
-  const embedder = makeEmbedder(config, clock)
+  const embedder = makeEmbedder(config, world)
   const embedderBreaker = breakerOf(world, 'embedder')
   const answerStore = await makeAnswerStore(config, world)
   const answers = new SemanticAnswerCache({ clock, store: answerStore, embedder, embedderBreaker })
@@ -118,14 +124,24 @@ async function makeRemote(
   }
 }
 
-function makeEmbedder({ retrieval, engine }: Config, clock: Clock): Embedder {
-  const { url, model, dimensions, apiKey, timeoutMs, batchWaitMs } = retrieval.embedder
-  if (url === undefined) return new CachedEmbedder(new UseLiteEmbedder(clock))
-  const remote = new HttpEmbedder({ url, model, dimensions, apiKey, timeoutMs })
-  if (batchWaitMs === 0) return new CachedEmbedder(remote)
-  const set = { textsMax: engine.batchSizeMax, waitUs: msToUs(batchWaitMs) }
-  return new CachedEmbedder(new BatchingEmbedder(remote, clock, set))
+function makeEmbedder({ retrieval, engine }: Config, { clock, platform }: RetrievalWorld): Embedder {
+  const { kind, url, model, dimensions, apiKey, timeoutMs, batchWaitMs } = retrieval.embedder
+  const textsMax = engine.batchSizeMax
+  const inner = (): Embedder => {
+    if (kind === 'platform') {
+      if (platform === undefined) throw new ConfigError([NO_PLATFORM])
+      const ask = makePlatformVectors({ clock, platform, model, timeoutMs })
+      return new PlatformEmbedder({ model, dimensions, textsMax, ask })
+    }
+    return new HttpEmbedder({ url: url as string, model, dimensions, apiKey, timeoutMs })
+  }
+  if (kind !== 'platform' && url === undefined) return new CachedEmbedder(new UseLiteEmbedder(clock))
+  if (batchWaitMs === 0) return new CachedEmbedder(inner())
+  return new CachedEmbedder(new BatchingEmbedder(inner(), clock, { textsMax, waitUs: msToUs(batchWaitMs) }))
 }
+
+const NO_PLATFORM =
+  'retrieval.embedder.kind is "platform", but retrieval runs apart from it. Set kind to "http" and url to a gateway\u2019s /v1.'
 
 async function closeAll(parts: ReadonlyArray<{ close(): Promise<void> }>): Promise<void> {
   await Promise.all(parts.map((part) => part.close()))

@@ -50,8 +50,9 @@ export async function serve(config: Config, io: Io, clock: Clock = new LiveClock
   const { journal } = telemetry
   const backends = await makeLiveBackends(config, clock)
   const store = await makeLiveStore(config, clock)
-  const retrieval = await makeLiveRetrieval(config, { clock, journal, store, complain: io.err })
-  const platform = assemble(config, {
+  const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
+  const retrieval = await makeLiveRetrieval(config, world)
+  const platform: Platform = assemble(config, {
     clock,
     journal,
     backends,

@@ -37,6 +37,7 @@ export class HttpEmbedder implements Embedder {
   }
 
   async embed(texts: readonly string[], { cancellation }: EmbedOptions): Promise<readonly Float32Array[]> {
+    if (texts.length === 0) return []
     const { model, apiKey } = this.#options
     const abort = new AbortController()
     const forget = cancellation?.onCancel((because) => abort.abort(new Error(because)))

@@ -13,6 +13,7 @@ import { keysCreate } from './keys-create.ts'
 import { modelsAdd, modelsHistory, modelsList, modelsRemove, modelsShow } from './models.ts'
 import { replicasDrain, replicasUndrain } from './replicas.ts'
 import { retrieval } from './retrieval.ts'
+import { rolloutCommands } from './rollout.ts'
 import { serve } from './serve.ts'
 import { simulate } from './simulate.ts'
 
@@ -38,6 +39,7 @@ export const commands: readonly Command[] = [
   modelsHistory,
   replicasDrain,
   replicasUndrain,
+  ...rolloutCommands,
   configCheck,
   configPrint,
   keysCreate,

@@ -49,6 +49,12 @@ export interface AdminReplica {
   readonly isLeaving: boolean
 }
 
+export interface AdminCommand {
+  readonly kind: 'start' | 'pause' | 'resume' | 'promote' | 'roll-back' | 'undo'
+  /** With `start`: a version, or `MODEL@VERSION`. */
+  readonly release?: string | undefined
+}
+
 export type AdminAnswer =
   | { readonly kind: 'changed'; readonly revision: number | undefined }
   | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
@@ -60,7 +66,21 @@ export interface AdminRefusal {
   readonly param: string | null
 }
 
+export interface AdminRollout {
+  readonly model: string
+  /** Release ids. */
+  readonly stable: string
+  readonly canary: string | undefined
+  readonly phase: string
+  readonly percent: number
+  readonly isPaused: boolean
+  /** What the judge says, with its numbers. */
+  readonly verdict: unknown
+}
+
 export interface FleetAdmin {
+  rollouts(): readonly AdminRollout[]
+  rollout(model: string, command: AdminCommand, reason: AdminReason): Promise<AdminAnswer>
   models(): readonly AdminModel[]
   pools(): readonly AdminPool[]
   /** Puts and removes, all of them or none. */

@@ -1,6 +1,7 @@
 import {
   ModelRollout,
   type ModelRolloutChange,
+  type ModelRolloutMemory,
   type RolloutCommand,
   type RolloutView,
 } from '../policy/rollout/model-rollout.ts'
@@ -44,6 +45,17 @@ export function changeRollout(platform: Platform, { model, command, by, because 
   policies.rollouts.set(model, rollout)
   journalRolloutChange(platform, change)
   return { kind: 'changed', view: rollout.view() }
+}
+
+/** Goes on where another process was. Releases that are gone meanwhile are not brought back. */
+export function recallRollout(platform: Platform, model: string, memory: ModelRolloutMemory): boolean {
+  const { policies } = platform
+  const releases = policies.models.get(model)?.releases ?? []
+  if (!releases.includes(memory.stable) || !releases.includes(memory.canary)) return false
+  const rollout = policies.rollouts.get(model) ?? plainRollout(model, releases[0] ?? '')
+  if (!rollout.recall(memory)) return false
+  policies.rollouts.set(model, rollout)
+  return true
 }
 
 /** Of a model whose configuration says nothing of rollouts. */

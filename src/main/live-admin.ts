@@ -3,28 +3,41 @@ import type { Pool, Replica } from '../domain/fleet.ts'
 import type { HistoryAsk, RegistryChange, RegistryEdit, RegistryKind } from '../domain/registry.ts'
 import type {
   AdminAnswer,
+  AdminCommand,
   AdminModel,
   AdminPool,
   AdminReason,
   AdminRefusal,
   AdminRelease,
   AdminReplica,
+  AdminRollout,
   FleetAdmin,
 } from '../gateway/fleet-admin.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import type { FleetDiff } from './fleet-diff.ts'
 import type { LiveRegistry } from './live-registry.ts'
+import type { LiveRollouts } from './live-rollouts.ts'
 
 /** The running platform as administrators see it, and what they may do with it. */
 export class LiveAdmin implements FleetAdmin {
   readonly #platform: Platform
   readonly #registry: LiveRegistry
   readonly #diff: FleetDiff
+  readonly #rollouts: LiveRollouts
 
-  constructor(parts: { platform: Platform; registry: LiveRegistry; diff: FleetDiff }) {
+  constructor(parts: { platform: Platform; registry: LiveRegistry; diff: FleetDiff; rollouts: LiveRollouts }) {
     this.#platform = parts.platform
     this.#registry = parts.registry
     this.#diff = parts.diff
+    this.#rollouts = parts.rollouts
+  }
+
+  rollouts(): readonly AdminRollout[] {
+    return this.#rollouts.list()
+  }
+
+  rollout(model: string, command: AdminCommand, reason: AdminReason): Promise<AdminAnswer> {
+    return this.#rollouts.command(model, command, reason)
   }
 
   models(): readonly AdminModel[] {

@@ -3,11 +3,13 @@ import type { Config } from '../config/schema.ts'
 import { toPools } from '../config/to-domain.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import type { LiveJournal } from '../telemetry/journal.ts'
 import { FleetDiff } from './fleet-diff.ts'
 import { LiveAdmin } from './live-admin.ts'
 import type { LiveBackends } from './live-backends.ts'
 import { LiveFleet } from './live-fleet.ts'
 import { LiveRegistry } from './live-registry.ts'
+import { LiveRollouts } from './live-rollouts.ts'
 import type { LiveStore } from './live-store.ts'
 
 /** Everything that changes the fleet of a running gateway: discovery, the registry, and administrators. */
@@ -29,6 +31,8 @@ export interface ControlParts {
   readonly store: LiveStore
   readonly onFault: (where: string, error: unknown) => void
   readonly complain: (problem: string) => void
+  /** Tells what the judge changes by itself. */
+  readonly journal: LiveJournal
 }
 
 export function makeLiveControl(parts: ControlParts): LiveControl {
@@ -38,9 +42,18 @@ export function makeLiveControl(parts: ControlParts): LiveControl {
     Array.from(platform.policies.models.values(), (model) => ({ model, features: backends.featuresOf(model.name) }))
   const models = new ModelDirectory(known())
   const diff = new FleetDiff({ config, platform, fleet, onModels: () => models.replace(known()) })
-  const registry = new LiveRegistry({ config, clock, store, diff, complain })
+  const registry = new LiveRegistry({
+    config,
+    clock,
+    store,
+    diff,
+    complain,
+    onRead: (entries) => rollouts.recall(entries),
+  })
+  const rollouts = new LiveRollouts(platform, registry)
+  parts.journal.subscribe({ name: 'rollouts', take: (entry) => rollouts.take(entry) })
   return {
-    admin: new LiveAdmin({ platform, registry, diff }),
+    admin: new LiveAdmin({ platform, registry, diff, rollouts }),
     registry,
     models,
     discover: () => fleet.follow(toPools(config)),

@@ -25,6 +25,8 @@ export interface RegistryParts {
   readonly store: LiveStore
   readonly diff: FleetDiff
   readonly complain: (problem: string) => void
+  /** What was read is in force: how far rollouts had got comes after the releases that they are about. */
+  readonly onRead: (entries: readonly RegistryEntry[]) => void
 }
 
 const LOOK_US = msToUs(2_000)
@@ -147,6 +149,7 @@ export class LiveRegistry {
       ? { by: 'registry', because: `it was there at revision ${revision}` }
       : { by: newest?.by ?? 'registry', because: newest?.because ?? 'another gateway changed it' }
     await this.#parts.diff.apply(settings, reason, isFirst)
+    this.#parts.onRead(entries)
   }
 
   #together(entries: readonly RegistryEntry[]): { settings: Config; problems: AdminRefusal[] } {

@@ -62,7 +62,7 @@ export async function serve(config: Config, io: Io, clock: Clock = new LiveClock
   })
   const onFault = (where: string, error: unknown): void =>
     journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined })
-  const control = makeLiveControl({ config, clock, platform, backends, store, onFault, complain: io.err })
+  const control = makeLiveControl({ config, clock, platform, journal, backends, store, onFault, complain: io.err })
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()

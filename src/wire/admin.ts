@@ -26,3 +26,15 @@ export type ReplicaPutBody = Type.Static<typeof ReplicaPutBody>
 
 export const ReplicaStateBody = frame({ state: Type.Union([Type.Literal('draining'), Type.Literal('ready')]) })
 export type ReplicaStateBody = Type.Static<typeof ReplicaStateBody>
+
+export const RolloutBody = frame({
+  command: Type.Union(
+    (['start', 'pause', 'resume', 'promote', 'roll-back', 'undo'] as const).map((word) => Type.Literal(word)),
+  ),
+  release: Type.Optional(identifier),
+})
+export interface RolloutBody {
+  readonly command: 'start' | 'pause' | 'resume' | 'promote' | 'roll-back' | 'undo'
+  readonly release?: string
+  readonly because: string
+}

@@ -79,6 +79,33 @@ describe('models', () => {
     expect(JSON.parse((await spillway('models', 'history', 'gemma', '--json')).out)).toHaveLength(4)
   })
 
+  it('a release is rolled out by hand, and shown', { timeout: 60_000 }, async () => {
+    const why = ['--because', 'fine-tuned']
+    await spillway('models', 'add', MODEL, '--release', '9', '--replica', engine.url, ...why)
+    const start = () => spillway('rollout', 'start', MODEL, '--release', '9', ...why)
+    const started = await eventually(
+      'it is healthy',
+      async () => {
+        const answer = await start()
+        return answer.code === 0 && answer
+      },
+      15_000,
+    )
+    expect(started.out).toMatch(
+      /^MODEL +STABLE +CANARY +PHASE +SHARE +PAUSED +JUDGE\nsim +sim@1 +sim@9 +canary +5 % +no /,
+    )
+    expect((await spillway('rollout', 'show', '--json')).out).toContain('"canary":"sim@9"')
+    expect((await spillway('rollout', 'show', MODEL)).out).toContain('sim@9')
+    expect(await start()).toMatchObject({ code: 1, err: expect.stringContaining('being tried') })
+    for (const step of ['pause', 'resume', 'promote', 'roll-back', 'undo'])
+      expect(await spillway('rollout', step, MODEL, ...why)).toMatchObject({ code: 0, err: '' })
+    expect((await spillway('rollout', 'show', MODEL)).out).toMatch(/sim@9 +canary +25 % +yes/)
+    expect(await spillway('rollout', 'start', MODEL, ...why)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--release is missing'),
+    })
+  })
+
   it('a replica is drained and used again', async () => {
     const id = `${MODEL}-local-0`
     expect(await spillway('replicas', 'drain', id, '--because', 'new driver')).toMatchObject({ code: 0 })

@@ -174,6 +174,55 @@ describe('the registry', () => {
   })
 })
 
+describe('a rollout', () => {
+  it('is started, paused, promoted, rolled back and undone by hand, and goes on after a restart', {
+    timeout: 120_000,
+  }, async () => {
+    const dataPath = folder()
+    const engine = await upstream()
+    let platform = await start(dataPath)
+    const because = 'a new version'
+    const put = {
+      releases: [{ model: MODEL, version: '2' }],
+      pools: [pool(engine.url, { id: 'second', model: MODEL, release: '2' })],
+      because,
+    }
+    expect(await ask(platform, 'POST models', put)).toMatchObject({ status: 200 })
+    const command = (name: string, more: object = {}) =>
+      ask(platform, `POST rollouts/${MODEL}`, { command: name, because, ...more })
+    const shown = async () => (await ask(platform, `GET rollouts/${MODEL}`)).body
+    expect(await shown()).toMatchObject({ phase: 'none', stable: `${MODEL}@1`, percent: 0 })
+    expect(await command('start')).toMatchObject({ status: 400, body: { error: { param: 'release' } } })
+    expect(await command('start', { release: '3' })).toMatchObject({
+      status: 404,
+      body: { error: { code: 'unknown_release' } },
+    })
+    expect(await command('pause')).toMatchObject({ status: 409 })
+    expect(await command('dance')).toMatchObject({ status: 400, body: { error: { param: 'command' } } })
+    await eventually('it is healthy', async () => (await command('start', { release: '2' })).status === 200, 15_000)
+    expect(await shown()).toMatchObject({ phase: 'canary', canary: `${MODEL}@2`, percent: 5 })
+    expect(await command('promote')).toMatchObject({ status: 200 })
+    expect(await command('pause')).toMatchObject({ status: 200 })
+    expect(await shown()).toMatchObject({ percent: 25, isPaused: true })
+    await stop(platform)
+
+    platform = await start(dataPath)
+    await eventually('it stands where it stood', async () => (await shown())['phase'] === 'canary', 30_000)
+    expect(await shown()).toMatchObject({ percent: 25, isPaused: true, canary: `${MODEL}@2` })
+    expect(await command('undo')).toMatchObject({ status: 200 })
+    expect(await shown()).toMatchObject({ percent: 5 })
+    expect(await command('roll-back')).toMatchObject({ status: 200 })
+    expect(await shown()).toMatchObject({ phase: 'rolled-back', percent: 0 })
+    await stop(platform)
+
+    platform = await start(dataPath)
+    await eventually('it stays rolled back', async () => (await shown())['phase'] === 'rolled-back', 30_000)
+    expect(await chat(platform, MODEL)).toBe(200)
+    const { data } = (await ask(platform, `GET changes?name=${MODEL}`)).body
+    expect(data?.filter(({ kind }) => kind === 'rollout')).toHaveLength(5)
+  })
+})
+
 describe('what is refused', () => {
   it('keys, rubbish, what is in the file, and what makes no sense, with the place and what to do', {
     timeout: 60_000,

@@ -1,5 +1,5 @@
 import type { RegistryEdit, RegistryKind } from '../../domain/registry.ts'
-import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody } from '../../wire/admin.ts'
+import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody, RolloutBody } from '../../wire/admin.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { andThen, readJson } from '../../wire/read-body.ts'
@@ -68,6 +68,13 @@ export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
     on('DELETE', `${ROOT}/replicas/*`, (ask) =>
       edited(ask, checkReason, (_, reason) => admin.removeReplica(ask.rest, reason)),
     ),
+    on('GET', `${ROOT}/rollouts`, () => ({ object: 'list', data: admin.rollouts() })),
+    on('GET', `${ROOT}/rollouts/*`, ({ exchange, rest }) => found(exchange, 'model', rest, admin.rollouts(), 'model')),
+    on('POST', `${ROOT}/rollouts/*`, (ask) =>
+      edited(ask, checkRollout, ({ command, release }, reason) =>
+        admin.rollout(ask.rest, { kind: command, release }, reason),
+      ),
+    ),
     on('GET', `${ROOT}/changes`, async ({ exchange, query }) => {
       const limit = Math.min(1_000, Math.max(1, Math.trunc(Number(query.get('limit') ?? 50)) || 50))
       const changes = await admin.history({ name: query.get('name') ?? undefined, limit })
@@ -117,6 +124,7 @@ export function adminRoute(
 const checkModelPut = makeCheck(ModelPutBody)
 const checkReason = makeCheck(ReasonBody)
 const checkReplicaPut = makeCheck(ReplicaPutBody)
+const checkRollout = makeCheck(RolloutBody)
 const checkReplicaState = makeCheck(ReplicaStateBody)
 
 function editsOf({ model, releases = [], pools = [] }: ModelPutBody): RegistryEdit[] {

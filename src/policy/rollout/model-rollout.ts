@@ -1,6 +1,6 @@
 import { Drift, type DriftVerdict } from './drift.ts'
 import { type AttemptFact, Judge, type JudgeOptions, type JudgeVerdict } from './judge.ts'
-import { Rollout, type RolloutChange, type RolloutPhase } from './rollout.ts'
+import { Rollout, type RolloutChange, type RolloutMemory, type RolloutPhase } from './rollout.ts'
 import { chooseRelease, type Pin, type ReleaseChoice, type Split, type SplitAsk } from './split.ts'
 
 /**
@@ -50,6 +50,12 @@ export interface RolloutView {
 export type RolloutCommand =
   | { readonly kind: 'start'; readonly canary: string }
   | { readonly kind: 'pause' | 'resume' | 'promote' | 'roll-back' | 'undo' }
+
+/** For a restart. The judge's evidence is not kept: it begins anew at the step that was reached. */
+export interface ModelRolloutMemory extends RolloutMemory {
+  readonly stable: string
+  readonly canary: string
+}
 
 interface Running {
   readonly canary: string
@@ -101,7 +107,9 @@ export class ModelRollout {
   /** The canary of the configuration, as soon as the platform runs. */
   begin(now: number): ModelRolloutChange | undefined {
     const { canary } = this.settings
-    return canary === undefined ? undefined : this.#start(now, canary, 'config', 'the configuration names a canary')
+    return canary === undefined || this.#running !== undefined
+      ? undefined
+      : this.#start(now, canary, 'config', 'the configuration names a canary')
   }
 
   /** One attempt is over. What a canary's attempt shows may end the rollout at once. */
@@ -141,6 +149,25 @@ export class ModelRollout {
     return this.#tell(running, carryOut(running.rollout, command.kind, now, by, because))
   }
 
+  /** Undefined while nothing was ever tried. */
+  memory(): ModelRolloutMemory | undefined {
+    if (this.#running === undefined) return undefined
+    const { canary, rollout } = this.#running
+    return { ...rollout.memory(), stable: this.#stable, canary }
+  }
+
+  /** Goes on where another process was, unless the configuration names another canary by now. */
+  recall(memory: ModelRolloutMemory): boolean {
+    const { canary: wanted } = this.settings
+    if (wanted !== undefined && wanted !== memory.canary) return false
+    this.#stable = memory.stable
+    const rollout = this.#rolloutOf(memory.stable, memory.canary)
+    rollout.recall(memory)
+    this.#running = { canary: memory.canary, rollout, judge: new Judge(this.settings.judge) }
+    this.#split = this.#splitNow()
+    return true
+  }
+
   view(): RolloutView {
     const { model } = this.settings
     const running = this.#running
@@ -163,12 +190,16 @@ export class ModelRollout {
     const stable = this.serving
     if (canary === stable) return undefined
     this.#stable = stable
-    const { model, stickyBy, steps, dwellUs, pins, judge } = this.settings
-    const name = `${model} ${canary} ${++this.#count}`
-    const rollout = new Rollout({ name, model, stable, canary, stickyBy, steps, dwellUs, pins })
-    const running = { canary, rollout, judge: new Judge(judge) }
+    const rollout = this.#rolloutOf(stable, canary)
+    const running = { canary, rollout, judge: new Judge(this.settings.judge) }
     this.#running = running
     return this.#tell(running, rollout.start(now, by, because))
+  }
+
+  #rolloutOf(stable: string, canary: string): Rollout {
+    const { model, stickyBy, steps, dwellUs, pins } = this.settings
+    const name = `${model} ${canary} ${++this.#count}`
+    return new Rollout({ name, model, stable, canary, stickyBy, steps, dwellUs, pins })
   }
 
   #judge(now: number, running: Running): ModelRolloutChange | undefined {

@@ -44,6 +44,14 @@ interface RolloutState {
   readonly step: number
 }
 
+/** Where a rollout stands, for a restart: what was undoable stays so. */
+export interface RolloutMemory {
+  readonly state: RolloutState
+  readonly before: readonly RolloutState[]
+  readonly stepSince: number
+  readonly isHeld: boolean
+}
+
 export interface RolloutChange {
   readonly kind: 'started' | 'promoted-step' | 'promoted' | 'rolled-back' | 'undone' | 'held' | 'resumed'
   readonly at: number
@@ -69,6 +77,22 @@ export class Rollout {
     for (const [i, ratio] of plan.steps.entries())
       assert(ratio > (plan.steps[i - 1] ?? 0) && ratio < 1, 'steps rise between 0 and 1')
     this.#plan = plan
+  }
+
+  memory(): RolloutMemory {
+    return { state: this.#state, before: [...this.#before], stepSince: this.#stepSince, isHeld: this.#isHeld }
+  }
+
+  /** Goes on where another process was. A step that the plan no longer has is its last one. */
+  recall({ state, before, stepSince, isHeld }: RolloutMemory): void {
+    const within = ({ phase, step }: RolloutState): RolloutState => ({
+      phase,
+      step: Math.min(Math.max(0, step), this.#plan.steps.length - 1),
+    })
+    this.#state = within(state)
+    this.#before.splice(0, this.#before.length, ...before.slice(-UNDO_MAX).map(within))
+    this.#stepSince = stepSince
+    this.#isHeld = isHeld
   }
 
   get phase(): RolloutPhase {

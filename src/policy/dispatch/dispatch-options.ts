@@ -11,7 +11,7 @@ export const DISPATCHER_DEFAULTS = {
   queueDepthMax: 10_000,
   /** Turns given to others before a replica is kept free for a big head: about one batch of an 8B model. */
   skipsMax: 32,
-  /** Rounds of turns, the present one included, that a tenant may be owed for each replica that is kept free for it. */
+  /** Rounds of turns, the present one included, that a tenant may be owed before replicas are kept free for it. */
   roundsOwedMax: 1.5,
   /** Heads that may be passed over because they do not fit; bounds the work of one decision. */
   lookAheadMax: 64,

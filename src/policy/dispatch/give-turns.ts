@@ -184,9 +184,12 @@ export class TurnGiver {
     if (pool.grantedCount - first.skippedSince >= this.#options.skipsMax) this.#keepOneFor(pool, first)
   }
 
-  /** How many replicas are to be kept for a lane by what it is owed: the more rounds, the more at once. */
+  /** How many replicas are to be kept for a lane by what it is owed: one, and one more for each turn like its next. */
   #replicasDue(pool: PoolState, lane: PoolLane): number {
-    return Math.floor(pool.foreground.fairness.roundsOwedTo(lane) / this.#options.roundsOwedMax)
+    const { fairness } = pool.foreground
+    const head = lane.head()
+    if (head === undefined || fairness.roundsOwedTo(lane) <= this.#options.roundsOwedMax) return 0
+    return 1 + Math.floor(fairness.turnsOwedTo(lane, head.estimate.cost))
   }
 
   #keepOneFor(pool: PoolState, lane: PoolLane): boolean {

@@ -107,7 +107,7 @@ describe('when memory is what everybody waits for', () => {
     const given = fc.record({
       replicaCount: fc.integer({ min: 1, max: 4 }),
       tenants: fc.array(tenant, { minLength: 2, maxLength: 4 }),
-      turns: fc.constantFrom(300, 900),
+      turns: fc.constantFrom(300, 1_000),
     })
     fc.assert(
       fc.property(given, (one) => {

@@ -21,6 +21,7 @@ class TextbookRounds {
   readonly #deficits: number[]
   readonly #active = new Set<number>()
   readonly #aside = new Set<number>()
+  readonly #turnCosts = new Map<number, number>()
   readonly #seen = new Set<number>()
 
   constructor(weights: readonly number[]) {
@@ -39,6 +40,7 @@ class TextbookRounds {
   turn(index: number, cost: number): void {
     this.#toTurn()
     this.charge(index, cost)
+    this.#turnCosts.set(index, cost)
   }
 
   pass(index: number): void {
@@ -47,7 +49,10 @@ class TextbookRounds {
 
   recall(index: number): void {
     this.#aside.delete(index)
-    this.#deficits[index] = Math.min(this.deficitOf(index), 32 * this.#quantum(index))
+    this.#deficits[index] = Math.min(
+      this.deficitOf(index),
+      32 * Math.max(this.#quantum(index), this.#turnCosts.get(index) ?? 0),
+    )
   }
 
   isAside(index: number): boolean {

@@ -46,10 +46,11 @@ import type { Share, Siblings } from './share.ts'
 /** Rounds that have a list of their own; a share due later waits in a heap. One bit each in a 32-bit word. */
 const WHEEL_ROUNDS = 32
 /**
- * Quanta that a share may have saved up while what it had fitted nowhere. It is owed them, so they are not taken away at
- * one; but a share whose head waits an hour for the only replica that is big enough must not have the hour that follows.
+ * Turns, or quanta where those are more, that a share may have saved up while what it had fitted nowhere. It is owed
+ * them, so they are not taken away at one; but a share whose head waits an hour for the only replica that is big enough
+ * must not have the hour that follows.
  */
-const CREDIT_ROUNDS_MAX = 32
+const CREDIT_TURNS_MAX = 32
 /** The list behind those of the rounds: shares that have just entered and are due. */
 const FRESH = WHEEL_ROUNDS
 
@@ -112,13 +113,17 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     this.#asideCount--
     share.isAside = false
     this.#settleAccount(share, 0)
-    share.account = Math.min(share.account, CREDIT_ROUNDS_MAX * share.quantum)
+    share.account = Math.min(share.account, CREDIT_TURNS_MAX * Math.max(share.quantum, share.turnCost))
     this.#file(share, true)
   }
 
   roundsOwedTo(share: S): number {
     // Alone, it is always its turn.
     return this.#size <= 1 || share.quantum === 0 ? 1 : this.standingOf(share) / share.quantum
+  }
+
+  turnsOwedTo(share: S, cost: number): number {
+    return this.#size <= 1 ? 1 : this.standingOf(share) / Math.max(1, share.quantum, cost)
   }
 
   first(): S | undefined {
@@ -142,6 +147,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     // Somebody stands aside, and a turn was taken past it: the rounds up to this one have been.
     if (this.#asideCount > 0 && share.round > this.#round && this.#earliest() === share) this.#toNextOccupiedRound()
     this.#settleAccount(share, cost)
+    share.turnCost = cost
     if (!share.isActive || share.isAside) return
     // To the end of its list even if that is the same one: a heavy share's turns are spread over the round.
     this.#unfile(share)

@@ -36,6 +36,8 @@ export interface Fairness {
    * lane, its tenant and its org, the most that one of them has missed, provided that it is the turn of all three.
    */
   roundsOwedTo(lane: Lane): number
+  /** The same in turns that cost so much. */
+  turnsOwedTo(lane: Lane, cost: number): number
   /** What the lane, its tenant and its org have had ahead of those beside them: until it is made good, they wait. */
   debtOf(lane: Lane): Debt
   /** A weight was changed, or a tenant moved to another org. Nobody loses a place in a lane by it. */

@@ -172,6 +172,13 @@ export class Hierarchy implements Fairness {
     return Math.min(ofLane, ofTenant, ofOrg) <= 0 ? 0 : Math.max(ofLane, ofTenant, ofOrg)
   }
 
+  turnsOwedTo(lane: Lane, cost: number): number {
+    const tenant = tenantOf(lane)
+    const { org } = tenant
+    const ofLane = siblingsOf(lane).turnsOwedTo(lane, cost)
+    return Math.max(ofLane, org.tenants.turnsOwedTo(tenant, cost), this.#root.turnsOwedTo(org, cost))
+  }
+
   debtOf(lane: Lane): Debt {
     const tenant = tenantOf(lane)
     const { org } = tenant

@@ -77,6 +77,10 @@ export class OrderedLanes implements Fairness {
     return 1
   }
 
+  turnsOwedTo(): number {
+    return 1
+  }
+
   debtOf(): Debt {
     return NO_DEBT
   }

@@ -105,6 +105,10 @@ export class RoundRobin<S extends Share> implements Siblings<S> {
     return 1
   }
 
+  turnsOwedTo(): number {
+    return 1
+  }
+
   assertInvariants(): void {
     let count = 0
     for (let share: Share | undefined = this.#head; share !== undefined; ) {

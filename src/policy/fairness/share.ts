@@ -18,6 +18,8 @@ export class Share {
 
   /** Deficit round robin: what it may still spend, as of round `asOf`. Token counter: service received per weight. */
   account = 0
+  /** Cost of its last turn. */
+  turnCost = 0
   /** The round in which `account` was true. */
   asOf = 0
   /** What one round adds to the account; 0 before the first time. */
@@ -63,6 +65,8 @@ export interface Siblings<S extends Share> {
   standingOf(share: S): number
   /** Rounds of turns that it may have now; 0 or less while its turn has not come. Where rounds mean nothing, 1 or 0. */
   roundsOwedTo(share: S): number
+  /** Turns of this cost that it may have now; the same where rounds mean nothing. */
+  turnsOwedTo(share: S, cost: number): number
   /** What each sibling may be served per weight, times this share's weight, before this one is due; in cost. */
   debtOf(share: S): number
   assertInvariants(): void

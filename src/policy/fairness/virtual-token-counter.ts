@@ -98,6 +98,10 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
     return this.standingOf(share) >= 0 ? 1 : 0
   }
 
+  turnsOwedTo(share: S): number {
+    return this.roundsOwedTo(share)
+  }
+
   assertInvariants(): void {
     for (const share of this.#active) {
       assert(share.isActive && !share.isAside && this.#active.has(share), 'an active share knows its place')

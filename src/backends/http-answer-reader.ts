@@ -167,7 +167,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #collect(chunk: Buffer): void {
     this.#size += chunk.length
     if (this.#size <= (this.#status >= 400 ? ERROR_BYTES_MAX : ANSWER_BYTES_MAX)) {
-      this.#parts.push(chunk)
+      // A copy: the connection may read the next bytes into the same place.
+      this.#parts.push(Buffer.from(chunk))
       return
     }
     this.#lose('the engine sent an answer that is too long')

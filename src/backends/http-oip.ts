@@ -1,4 +1,3 @@
-import type { Dispatcher } from 'undici'
 import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
@@ -106,12 +105,12 @@ export class HttpOipBackend implements Backend {
   #ask(call: Call, path: string, body: string, format: Omit<AnswerFormat, 'redact'>): Promise<Ending> {
     const upstream = this.#upstream
     const headers = upstream.headers('x-request-id', call.lease.ticketId)
-    const options = { path: upstream.path(path), method: 'POST', headers, body } as Dispatcher.DispatchOptions
+    const ask = { path: upstream.path(path), headers, body }
     return runAttempt({
       call,
       format: { ...format, redact: (text) => upstream.redact(text) },
       clock: this.#clock,
-      dispatch: (reader) => upstream.pool.dispatch(options, reader),
+      dispatch: (reader) => upstream.post(ask, reader),
     })
   }
 }

@@ -1,4 +1,3 @@
-import type { Dispatcher } from 'undici'
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
@@ -69,9 +68,9 @@ export class HttpOpenAiBackend implements Backend {
     const isEmbedding = kind === 'embedding'
     const body = isEmbedding ? embeddingBody(request, model) : upstreamBody(request, plan, model, style)
     const headers = upstream.headers('x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? []))
-    const options = { path: this.#paths[kind], method: 'POST', headers, body } as Dispatcher.DispatchOptions
+    const ask = { path: this.#paths[kind], headers, body }
     const format = isEmbedding ? this.#embeddingFormat(request.text?.body as EmbeddingBody) : this.#format
-    return runAttempt({ call, format, clock, dispatch: (reader) => upstream.pool.dispatch(options, reader) })
+    return runAttempt({ call, format, clock, dispatch: (reader) => upstream.post(ask, reader) })
   }
 
   #embeddingFormat(body: EmbeddingBody): AnswerFormat {

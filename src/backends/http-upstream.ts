@@ -1,4 +1,5 @@
-import { Pool } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
+import { type PlainAsk, PlainPool } from './http-plain-pool.ts'
 
 /**
  * How do we reach one server? Address, credential, TLS and a pool of kept-alive connections: what every HTTP backend,
@@ -46,7 +47,9 @@ const SECRET_CHARS_MIN = 8
 const KEY_SHAPES = /\b(?:sk|pk|hf|gsk|nvapi|key|Bearer)[-_ ][\w*.-]{8,}/g
 
 export class HttpUpstream {
+  /** For everything but `post` without TLS. */
   readonly pool: Pool
+  readonly #plain: PlainPool | undefined
   readonly #basePath: string
   readonly #query: string
   readonly #headers: readonly string[]
@@ -69,6 +72,13 @@ export class HttpUpstream {
       keepAliveTimeout: limits.keepAliveMs,
       ...(options.tls === undefined ? {} : { connect: connectOptions(options.tls, limits.connectTimeoutMs) }),
     })
+    this.#plain = url.protocol === 'http:' ? new PlainPool({ ...limits, ...addressOf(url) }) : undefined
+  }
+
+  /** Asks with a JSON body; the handler is told what comes. */
+  post(ask: PlainAsk, handler: Dispatcher.DispatchHandler): void {
+    if (this.#plain !== undefined) this.#plain.dispatch(ask, handler)
+    else this.pool.dispatch({ ...ask, method: 'POST' } as Dispatcher.DispatchOptions, handler)
   }
 
   /** Under the address's own path: `/chat/completions` → `/v1/chat/completions`. */
@@ -92,9 +102,15 @@ export class HttpUpstream {
     return clean.replaceAll(KEY_SHAPES, '[redacted]')
   }
 
-  close(): Promise<void> {
-    return this.pool.destroy()
+  async close(): Promise<void> {
+    await Promise.all([this.pool.destroy(), this.#plain?.close()])
   }
+}
+
+function addressOf(url: URL): { host: string; port: number; authority: string } {
+  // An IPv6 address stands in brackets in a URL, and nowhere else.
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return { host, port: url.port === '' ? 80 : Number(url.port), authority: url.host }
 }
 
 function makeHeaders(options: HttpUpstreamOptions, url: URL): { headers: string[]; secrets: string[] } {

@@ -22,6 +22,13 @@ const WAITING_CHARS_MAX = 1_000_000
 const RETRY_MS_MIN = 10
 const RETRY_MS_MAX = 320
 
+/**
+ * Lines go out when they fill a pipe, or after this long: each write wakes a thread of the pool, which on a busy machine
+ * costs as much as making a hundred lines.
+ */
+const GATHER_CHARS = 64_000
+const GATHER_MS = 50
+
 const CLOSE_MS_MAX = 1_000
 
 const STDOUT = 1
@@ -51,6 +58,7 @@ class FileDescriptorLog implements LiveLog {
   #sending: Buffer | undefined
   #retryMs = RETRY_MS_MIN
   #onEmpty: (() => void) | undefined
+  #soon: NodeJS.Timeout | undefined
 
   constructor(fileDescriptor: number) {
     this.#fileDescriptor = fileDescriptor
@@ -62,6 +70,13 @@ class FileDescriptorLog implements LiveLog {
   }
 
   flush(): void {
+    if (this.#gathered.length >= GATHER_CHARS) this.#sendNow()
+    else if (this.#gathered !== '') this.#soon ??= setTimeout(() => this.#sendNow(), GATHER_MS)
+  }
+
+  #sendNow(): void {
+    clearTimeout(this.#soon)
+    this.#soon = undefined
     if (this.#sending !== undefined) return
     if (this.#gathered === '') {
       this.#onEmpty?.()
@@ -79,7 +94,7 @@ class FileDescriptorLog implements LiveLog {
         clearTimeout(giveUp)
         resolve()
       }
-      this.flush()
+      this.#sendNow()
     })
   }
 
@@ -92,8 +107,9 @@ class FileDescriptorLog implements LiveLog {
       }
       this.#retryMs = RETRY_MS_MIN
       this.#sending = count < bytes.length ? bytes.subarray(count) : undefined
-      if (this.#sending === undefined) this.flush()
-      else this.#send(this.#sending)
+      if (this.#sending !== undefined) this.#send(this.#sending)
+      else if (this.#onEmpty !== undefined) this.#sendNow()
+      else this.flush()
     })
   }
 }

@@ -22,7 +22,7 @@ export interface LogOptions {
 /** Where lines go, each with its newline. It may throw to say that a line is lost: the journal counts it. */
 export interface LogDestination {
   write(line: string): void
-  /** Called when a batch is over: what was gathered goes out now. */
+  /** Called when a batch is over: what was gathered may go out. */
   flush?(): void
 }
 

@@ -1,0 +1,341 @@
+import { connect, type Socket } from 'node:net'
+import type { Dispatcher } from 'undici'
+import { type ResponseEvents, ResponseFault, ResponseParser } from '../wire/response-parser.ts'
+
+/**
+ * Kept-alive connections to one server behind a plain `http:` URL, for the calls that make up nearly all traffic: POST
+ * with a body that is known, answer by answer, no pipelining. Whoever asks speaks undici's handler interface, and TLS,
+ * probes and everything else go on through undici.
+ *
+ * Why not undici for these too: a fifth of a busy gateway's time was spent there (its parser in WebAssembly, a stream
+ * and a request object between socket and handler, a turn of the event loop for every use of an idle connection), and
+ * most of what 5,000 open streams hold. Here bytes go from one shared read buffer through the parser to the handler.
+ *
+ *     dispatch ─▶ idle line, else a new one, else wait ─▶ write ─▶ read ─▶ resting ─(next turn of the loop)─▶ idle
+ *
+ * A line that has just ended an answer rests until the event loop has looked at its socket again: what a server sends
+ * unasked, be it the end or bytes, is seen before the next request goes out on it, and the line is dropped.
+ */
+export interface PlainPoolOptions {
+  readonly host: string
+  readonly port: number
+  /** As the URL has it, for the Host header. */
+  readonly authority: string
+  readonly connectTimeoutMs: number
+  /** Longest silence: until the head, and between two pieces of the body. */
+  readonly silenceMsMax: number
+  readonly connectionsMax: number
+  readonly keepAliveMs: number
+}
+
+export interface PlainAsk {
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly body: string
+}
+
+type Handler = Dispatcher.DispatchHandler
+
+/** A read is dealt with before the next one begins, so one buffer does for all connections. */
+const READ_BYTES = 64 << 10
+const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES)
+
+/** One look at all lines this often, instead of a timer each. Silences are thus noticed up to a tick late. */
+const TICK_MS = 250
+/** A server that closes after N seconds may do so a little before: the line is dropped by us a second earlier. */
+const HINT_MARGIN_MS = 1_000
+
+/** Why a connection came to nothing, with a code for the journal: what the server said is not for it. */
+class LineError extends Error {
+  override readonly name = 'LineError'
+  readonly code: string
+
+  constructor(code: string) {
+    super(code)
+    this.code = code
+  }
+}
+
+export class PlainPool {
+  readonly options: PlainPoolOptions
+  readonly #lines = new Set<Line>()
+  readonly #idle: Line[] = []
+  /** Ended an answer in this turn of the event loop. */
+  #resting: Line[] = []
+  /** No more than the caller has in flight beyond `connectionsMax`, or for one turn of the event loop. */
+  #waiting: Turn[] = []
+  #isClosed = false
+  #ticking: NodeJS.Timeout | undefined
+  /** Ticks so far: how lines tell time. */
+  now = 0
+
+  constructor(options: PlainPoolOptions) {
+    this.options = options
+  }
+
+  get lineCount(): number {
+    return this.#lines.size
+  }
+
+  dispatch(ask: PlainAsk, handler: Handler): void {
+    const turn = new Turn(ask, handler)
+    handler.onRequestStart?.(turn, null)
+    if (turn.aborted) return
+    if (this.#isClosed) turn.fail(new LineError('CLOSED'))
+    else this.#place(turn)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#ticking)
+    for (const turn of this.#waiting.splice(0)) turn.fail(new LineError('CLOSED'))
+    for (const line of this.#lines) line.drop(new LineError('CLOSED'))
+  }
+
+  #place(turn: Turn): void {
+    const line = this.#idle.pop()
+    if (line !== undefined) line.start(turn)
+    else if (this.#resting.length > this.#waiting.length || this.#lines.size >= this.options.connectionsMax)
+      this.#waiting.push(turn)
+    else this.#open().start(turn)
+  }
+
+  #open(): Line {
+    const line = new Line(this)
+    this.#lines.add(line)
+    this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref()
+    return line
+  }
+
+  /** The line's answer has ended, and the line may be used again after a rest. */
+  rest(line: Line): void {
+    if (this.#resting.length === 0) setImmediate(() => this.#wake())
+    this.#resting.push(line)
+  }
+
+  #wake(): void {
+    const rested = this.#resting
+    this.#resting = []
+    for (const line of rested) if (line.isOpen) this.#idle.push(line)
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const turn of waiting) if (!turn.aborted) this.#place(turn)
+  }
+
+  /** The line is closed: nothing goes there any more. */
+  forget(line: Line): void {
+    this.#lines.delete(line)
+    const index = this.#idle.indexOf(line)
+    if (index >= 0) this.#idle.splice(index, 1)
+    const next = this.#waiting.shift()
+    if (next !== undefined && !next.aborted) this.#place(next)
+    if (this.#lines.size > 0) return
+    clearInterval(this.#ticking)
+    this.#ticking = undefined
+  }
+
+  #tick(): void {
+    this.now++
+    for (const line of this.#lines) line.tick()
+  }
+}
+
+/** One request on its way; its handler's only handle on the line, and none once the answer is over. */
+class Turn implements Dispatcher.DispatchController {
+  readonly ask: PlainAsk
+  readonly handler: Handler
+  aborted = false
+  paused = false
+  reason: Error | null = null
+  line: Line | undefined
+
+  constructor(ask: PlainAsk, handler: Handler) {
+    this.ask = ask
+    this.handler = handler
+  }
+
+  abort(reason: Error): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = reason
+    this.line?.abandon()
+  }
+
+  pause(): void {
+    this.paused = true
+    this.line?.pause()
+  }
+
+  resume(): void {
+    this.paused = false
+    this.line?.resume()
+  }
+
+  fail(error: Error): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = error
+    this.handler.onResponseError?.(this, error)
+  }
+}
+
+/** One connection. */
+class Line implements ResponseEvents {
+  readonly #pool: PlainPool
+  readonly #socket: Socket
+  readonly #parser = new ResponseParser(this)
+  #turn: Turn | undefined
+  /** The answer is over, but its reader is not: it will be told when it has caught up. */
+  #isEndHeld = false
+  /** In ticks: of the last byte, or of the last answer's end. */
+  #activeAt: number
+  #isConnected = false
+  #keepAliveMs: number
+  #error: Error | undefined
+
+  constructor(pool: PlainPool) {
+    this.#pool = pool
+    this.#activeAt = pool.now
+    const { host, port, keepAliveMs } = pool.options
+    this.#keepAliveMs = keepAliveMs
+    const callback = (count: number): boolean => {
+      this.#read(readBuffer.subarray(0, count))
+      return true
+    }
+    this.#socket = connect({ host, port, noDelay: true, onread: { buffer: readBuffer, callback } })
+    this.#socket.on('connect', () => {
+      this.#isConnected = true
+      this.#activeAt = pool.now
+    })
+    this.#socket.on('error', (error) => {
+      this.#error = error
+    })
+    this.#socket.on('close', () => this.#closed())
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed
+  }
+
+  start(turn: Turn): void {
+    this.#turn = turn
+    turn.line = this
+    this.#activeAt = this.#pool.now
+    this.#parser.begin()
+    const { path, headers, body } = turn.ask
+    const length = Buffer.byteLength(body)
+    let head = `POST ${path} HTTP/1.1\r\nhost: ${this.#pool.options.authority}\r\nconnection: keep-alive\r\n`
+    for (let i = 0; i + 1 < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
+    // Plain ASCII needs no encoding; Node takes it as it is.
+    this.#socket.write(`${head}content-length: ${length}\r\n\r\n${body}`, length === body.length ? 'latin1' : 'utf8')
+  }
+
+  /** Nobody wants the rest: the connection is dropped, which makes the engine abort its sequence. */
+  abandon(): void {
+    this.#turn = undefined
+    this.#socket.destroy()
+  }
+
+  drop(error: Error): void {
+    const turn = this.#turn
+    this.abandon()
+    turn?.fail(error)
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#activeAt = this.#pool.now
+    if (this.#isEndHeld) this.#finish()
+    else this.#socket.resume()
+  }
+
+  tick(): void {
+    const { connectTimeoutMs, silenceMsMax } = this.#pool.options
+    const silentMs = (this.#pool.now - this.#activeAt - 1) * TICK_MS
+    if (this.#turn === undefined) {
+      if (silentMs >= this.#keepAliveMs) this.#socket.destroy()
+    } else if (!this.#isConnected) {
+      if (silentMs >= connectTimeoutMs) this.drop(new LineError('CONNECT_TIMEOUT'))
+    } else if (!this.#turn.paused && silentMs >= silenceMsMax) this.drop(new LineError('SILENCE_TIMEOUT'))
+  }
+
+  // ── what the parser finds ──
+
+  onHead(status: number, headers: Readonly<Record<string, string>>): void {
+    const hint = /timeout=(\d+)/i.exec(headers['keep-alive'] ?? '')?.[1]
+    if (hint !== undefined) {
+      this.#keepAliveMs = Math.min(this.#pool.options.keepAliveMs, Number(hint) * 1_000 - HINT_MARGIN_MS)
+    }
+    const turn = this.#turn
+    turn?.handler.onResponseStart?.(turn, status, headers)
+  }
+
+  onData(bytes: Buffer): void {
+    const turn = this.#turn
+    turn?.handler.onResponseData?.(turn, bytes)
+  }
+
+  onEnd(): void {
+    if (this.#turn?.paused === true) this.#isEndHeld = true
+    else this.#tellEnd()
+  }
+
+  // ── what the socket brings ──
+
+  #read(bytes: Buffer): void {
+    this.#activeAt = this.#pool.now
+    try {
+      this.#parser.read(bytes)
+    } catch (error) {
+      // Bytes that belong to no answer; one that was whole before them stays whole.
+      if (error instanceof ResponseFault) {
+        this.drop(error)
+        return
+      }
+      throw error
+    }
+    if (this.#turn === undefined && !this.#socket.destroyed) this.#reuse()
+  }
+
+  #tellEnd(): void {
+    const turn = this.#turn
+    this.#turn = undefined
+    if (turn === undefined) return
+    turn.line = undefined
+    turn.handler.onResponseEnd?.(turn, {})
+  }
+
+  /** The reader has caught up with an answer that had ended. */
+  #finish(): void {
+    this.#isEndHeld = false
+    this.#tellEnd()
+    this.#reuse()
+  }
+
+  #reuse(): void {
+    if (!this.#parser.mayReuse || this.#keepAliveMs <= 0 || !this.isOpen) {
+      this.#socket.destroy()
+      return
+    }
+    // A pause of the last reader must not outlive it.
+    if (this.#socket.isPaused()) this.#socket.resume()
+    this.#pool.rest(this)
+  }
+
+  #closed(): void {
+    this.#pool.forget(this)
+    const turn = this.#turn
+    if (turn === undefined) return
+    // Told by closing that it is whole, or told twice: a reader that is behind still gets its end.
+    if (this.#error === undefined && this.#parser.close()) {
+      if (this.#isEndHeld && !turn.paused) this.#finish()
+      return
+    }
+    this.#turn = undefined
+    turn.line = undefined
+    turn.fail(this.#error ?? new LineError('CLOSED_EARLY'))
+  }
+}

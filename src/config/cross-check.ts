@@ -129,6 +129,9 @@ function checkRollout(model: ModelConfig, versions: readonly string[], served: r
     { version: rollout.stable, path: [...at, 'stable'] },
     ...(rollout.canary === undefined ? [] : [{ version: rollout.canary, path: [...at, 'canary'] }]),
     ...rollout.rules.map((rule, j) => ({ version: rule.release, path: [...at, 'rules', j, 'release'] })),
+    ...(rollout.shadow?.release === undefined
+      ? []
+      : [{ version: rollout.shadow.release, path: [...at, 'shadow', 'release'] }]),
   ]
   const problems = named.flatMap(({ version, path }): Problem[] => {
     const unknown = pointsAt('release', version, versions, path)
@@ -138,6 +141,12 @@ function checkRollout(model: ModelConfig, versions: readonly string[], served: r
   if (rollout.canary === rollout.stable) problems.push({ path: [...at, 'canary'], text: 'is the stable release too' })
   const falls = rollout.steps.findIndex((percent, j) => percent <= (rollout.steps[j - 1] ?? 0))
   if (falls > 0) problems.push({ path: [...at, 'steps', falls], text: 'is not above the step before it' })
+  if (rollout.shadow !== undefined && rollout.shadow.release === undefined && rollout.canary === undefined)
+    problems.push({ path: [...at, 'shadow'], text: 'has no release, and there is no canary. Give it one' })
+  for (const [j, held] of (rollout.holdout?.items ?? []).entries()) {
+    const problem = holdoutProblem(held)
+    if (problem !== undefined) problems.push({ path: [...at, 'holdout', 'items', j], text: problem })
+  }
   for (const [j, { tenant, key, header }] of rollout.rules.entries()) {
     if (tenant === undefined && key === undefined && header === undefined)
       problems.push({ path: [...at, 'rules', j], text: 'names nobody. Give it a tenant, a key or a header' })
@@ -156,6 +165,17 @@ function checkFallbackKind(model: Settings['models'][number], models: Settings['
   return [
     { path, text: `is "${fallback.name}", which is for ${fallback.kind}, not ${model.kind}. Name one of its kind` },
   ]
+}
+
+/** What is wrong with an item of a holdout set, wherever it is written. */
+export function holdoutProblem({ expected, pattern }: { expected?: string; pattern?: string }): string | undefined {
+  if ((expected === undefined) === (pattern === undefined)) return 'needs `expected` or `pattern`, one of them'
+  try {
+    new RegExp(pattern ?? '')
+    return undefined
+  } catch (error) {
+    return `has a pattern that is no regular expression: ${(error as Error).message}`
+  }
 }
 
 function leadsBack(name: string, models: Settings['models']): boolean {

@@ -5,6 +5,7 @@ import { defaultSlos, demoAdmin, demoModels, demoPools, demoTenants, isLoopback 
 import { asNode, explain, type Problem, show } from './explain.ts'
 import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
 import { readEnvFile } from './fs-env-file.ts'
+import { withHoldoutItems } from './fs-holdout-file.ts'
 import { editDistance, nearest } from './nearest.ts'
 import { type Config, ConfigSchema, type Settings } from './schema.ts'
 import { setIn, settings } from './settings.ts'
@@ -49,7 +50,9 @@ export function buildConfig(
     tell(crossCheck(checked))
     const resolved = withUpstreamKeys(checked, env)
     tell(resolved.problems)
-    if (problems.length === 0) return deepFreeze({ ...resolved.settings, file: file?.path })
+    const held = withHoldoutItems(resolved.settings, file?.path)
+    tell(held.problems)
+    if (problems.length === 0) return deepFreeze({ ...held.settings, file: file?.path })
   } else {
     const found = explain(asNode(ConfigSchema), filled)
     tell(found.length > 0 ? found : [{ path: [], text: 'is not valid. Compare it with docs/operations/settings.md' }])

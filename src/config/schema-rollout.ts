@@ -1,6 +1,8 @@
 import Type from 'typebox'
+import { HOLDOUT_DEFAULTS } from '../policy/rollout/holdout.ts'
 import { JUDGE_DEFAULTS } from '../policy/rollout/judge.ts'
 import { ROLLOUT_DEFAULTS } from '../policy/rollout/rollout.ts'
+import { SHADOW_DEFAULTS } from '../policy/rollout/shadow.ts'
 import { count, durationMs, item, name, section } from './schema-fields.ts'
 
 /** Versions of a model, and how its requests are split over two of them while a new one is tried. */
@@ -53,6 +55,16 @@ const RuleSchema = item(
   'A feature flag: whoever fits all that it names gets this version.',
 )
 
+export const HoldoutItemSchema = item(
+  {
+    id: name('Its name in the journal.'),
+    prompt: Type.String({ minLength: 1, maxLength: 100_000, description: 'The question.' }),
+    expected: Type.Optional(Type.String({ minLength: 1, description: 'A right answer contains this.' })),
+    pattern: Type.Optional(Type.String({ minLength: 1, description: 'Or matches this regular expression.' })),
+  },
+  'A question with a known answer.',
+)
+
 export const RolloutSchema = item(
   {
     stable: name('The version that everybody gets who does not get the canary.'),
@@ -95,6 +107,51 @@ export const RolloutSchema = item(
         }),
       },
       'When a canary is rolled back, and when it goes on.',
+    ),
+    shadow: Type.Optional(
+      item(
+        {
+          release: Type.Optional(name('The version that sees the copies; the canary if absent.')),
+          percent: Type.Number({
+            exclusiveMinimum: 0,
+            maximum: 100,
+            description: 'Share of the requests that are copied, while there is room left over.',
+          }),
+          inFlightMax: count(SHADOW_DEFAULTS.inFlightMax, { description: 'Copies under way at once.' }),
+          excludedTenants: Type.Array(name('A tenant’s id.'), {
+            default: [],
+            description: 'Tenants whose requests are never copied.',
+          }),
+        },
+        'Copies of requests, whose answers are compared with the clients’ and thrown away.',
+      ),
+    ),
+    holdout: Type.Optional(
+      item(
+        {
+          file: Type.Optional(
+            Type.String({
+              minLength: 1,
+              description:
+                'JSON lines of `{id, prompt, expected}` or `{id, prompt, pattern}`, beside the configuration.',
+            }),
+          ),
+          items: Type.Array(HoldoutItemSchema, {
+            default: [],
+            maxItems: 10_000,
+            description: 'Or the items themselves.',
+          }),
+          perMinute: Type.Number({
+            default: HOLDOUT_DEFAULTS.perMinute,
+            exclusiveMinimum: 0,
+            maximum: 6_000,
+            description: 'Items that are asked in a minute, of each release, on room that is left over.',
+          }),
+          inFlightMax: count(HOLDOUT_DEFAULTS.inFlightMax, { description: 'Items under way at once.' }),
+          outputTokensMax: count(HOLDOUT_DEFAULTS.outputTokensMax, { description: 'The longest answer to an item.' }),
+        },
+        'Questions with known answers, asked without end: a release that gets worse at them is rolled back.',
+      ),
     ),
     rules: Type.Array(RuleSchema, {
       default: [],

@@ -2,6 +2,7 @@ import { msToUs, secondsToUs } from '../base/clock.ts'
 import { type Model, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
+import type { ShadowRule } from '../policy/rollout/shadow.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
 import type { BackendConfig, Config, ModelConfig, PeerConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
 
@@ -56,9 +57,19 @@ export function toRollouts(config: Config): RolloutSettings[] {
           ...(header !== undefined && { header }),
         })),
         judge,
+        ...toShadow(rollout, idOf),
       },
     ]
   })
+}
+
+type RolloutConfig = NonNullable<ModelConfig['rollout']>
+
+function toShadow({ shadow, canary }: RolloutConfig, idOf: (version: string) => string): { shadow?: ShadowRule } {
+  const version = shadow?.release ?? canary
+  if (shadow === undefined || version === undefined) return {}
+  const { percent, inFlightMax, excludedTenants: excludedTenantIds } = shadow
+  return { shadow: { release: idOf(version), ratio: percent / 100, inFlightMax, excludedTenantIds } }
 }
 
 type ReleaseConfig = NonNullable<ModelConfig['releases']>[number]

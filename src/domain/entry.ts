@@ -26,6 +26,8 @@ export type Entry =
   | FleetChanged
   | PlatformChanged
   | RolloutChanged
+  | ShadowEnded
+  | HoldoutEvaluated
   | BreakerChanged
   | DocumentIndexed
   | FaultSeen
@@ -250,6 +252,41 @@ export interface RolloutChanged extends Stamp {
   readonly by: string
   readonly because: string
   readonly evidence?: readonly RolloutEvidence[]
+}
+
+/** A copy of a request was answered by a release that its client did not see. Numbers only: no text of either answer. */
+export interface ShadowEnded extends Stamp {
+  readonly kind: 'shadow-ended'
+  /** The request that was copied. */
+  readonly ticketId: string
+  readonly model: string
+  readonly releaseId: string
+  readonly outcome: Outcome
+  readonly outputTokens: number
+  readonly primaryOutputTokens: number
+  /** Absent when one of the two has no whole answer, or no text (in simulation). */
+  readonly difference?: AnswerDifference
+  readonly because: string
+}
+
+export interface AnswerDifference {
+  readonly isEqual: boolean
+  /** Share of the shorter answer that both begin with. */
+  readonly samePrefixRatio: number
+  /** Shadow's length ÷ primary's, in characters. */
+  readonly lengthRatio: number
+  /** Words that both have ÷ words that either has. */
+  readonly sameWordsRatio: number
+}
+
+/** A release was asked an item of its holdout set. */
+export interface HoldoutEvaluated extends Stamp {
+  readonly kind: 'holdout-evaluated'
+  readonly model: string
+  readonly releaseId: string
+  readonly itemId: string
+  /** 0 … 1. */
+  readonly score: number
 }
 
 /** How many times its stake a bet on "worse" has won, and at how many it ends. */

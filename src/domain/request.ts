@@ -91,6 +91,8 @@ export interface Request {
   readonly errand?: Errand
   /** Absent where no answer may be kept or given again. */
   readonly cacheable?: Cacheable
+  /** It may make the client act: showing it to a second release would act twice. */
+  readonly hasTools?: boolean
 }
 
 export function promptTokensOf(request: Request): number {

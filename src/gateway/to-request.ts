@@ -111,6 +111,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     isStreamed: body.stream === true,
     text: { body: body as Readonly<Record<string, unknown>> },
     ...flagsOf(asked, rules),
+    ...('tools' in body && body.tools?.length && { hasTools: true }),
     ...(retrieval !== undefined && { retrieval }),
     ...(cacheable !== undefined && { cacheable }),
   }

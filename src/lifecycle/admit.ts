@@ -95,6 +95,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     ticket.admittedAt = undefined
     return { kind: 'rejected', refusal: refusalFor(platform, ticket, noPlace) }
   }
+  if (platform.errands.count > 0 && request.errand === undefined) makeRoom(platform, plan.releaseId, poolId)
   // Observe-only lets in who is over its budget; nothing is held for it then.
   const scopes = scopesOf(request)
   const isAffordable =
@@ -116,6 +117,11 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
       ticket.releaseBecause === undefined ? verdict.because : `${verdict.because}; release: ${ticket.releaseBecause}`,
   })
   return { kind: 'admitted' }
+}
+
+/** Whoever has to wait does not wait for the platform's own errands. */
+function makeRoom({ policies, errands }: Platform, releaseId: string, poolId: string): void {
+  if ((policies.dispatcher.poolFacts(poolId)?.queuedCount ?? 0) > 0) errands.makeRoom(releaseId)
 }
 
 /** `asked` is the pool that would run the model that was asked for. */

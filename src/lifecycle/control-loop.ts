@@ -6,6 +6,8 @@ import { journalRungChange } from './feel-pressure.ts'
 import type { Platform } from './platform.ts'
 import type { PoolPolicies } from './pool-policies.ts'
 import type { ReplicaReport } from './ports.ts'
+import { runHoldouts } from './run-holdout.ts'
+import { serveRequest } from './serve-request.ts'
 
 /**
  * The story of one tick: what do the replicas report, and what follows from it?
@@ -49,6 +51,7 @@ export class ControlLoop {
     this.#forgetGone()
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
     tickRollouts(this.#platform)
+    runHoldouts(this.#platform, serveRequest)
   }
 
   async #look(replica: Replica): Promise<void> {

@@ -3,6 +3,7 @@ import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './change-fleet.ts'
+import { Errands } from './errands.ts'
 import { learnFirstToken } from './learn-first-token.ts'
 import { noticeLoss } from './lost-pool.ts'
 import { type Policies, scopesOf } from './policies.ts'
@@ -30,6 +31,8 @@ export class Platform {
   readonly policies: Policies
   readonly queueUsMax: number
   readonly retrievalUsMax: number
+  /** What the platform asks of itself. */
+  readonly errands = new Errands()
   readonly #live = new Map<string, Ticket>()
   readonly #fleetChanges: FleetChanges
   #isSteppingDown = false
@@ -154,6 +157,7 @@ export class Platform {
   /** Takes no more requests; resolves when the last live ticket has ended. */
   drain(): Promise<void> {
     this.#isDraining = true
+    this.errands.callOff('shutting-down')
     if (this.#live.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
       this.#whenIdle = resolve

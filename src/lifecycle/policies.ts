@@ -14,6 +14,7 @@ import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TokenRatio } from '../policy/planning/token-ratio.ts'
+import type { Holdout } from '../policy/rollout/holdout.ts'
 import type { ModelRollout } from '../policy/rollout/model-rollout.ts'
 import type { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import type { Health } from '../policy/routing/health.ts'
@@ -46,6 +47,8 @@ export interface Policies {
   readonly poolsByRelease: ReadonlyMap<string, readonly PoolPolicies[]>
   /** By model: which of its releases a request gets. Models without one have nothing to choose. */
   readonly rollouts: Map<string, ModelRollout>
+  /** By model: questions with known answers, for its releases. */
+  readonly holdouts: ReadonlyMap<string, Holdout>
   readonly placer: RoutingPlacer
   /** When requests leave for another region, and how a region takes them back. */
   readonly poolChoice: typeof POOL_CHOICE_DEFAULTS

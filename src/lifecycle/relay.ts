@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import type { AnswerText } from './answer-text.ts'
 import type { DeltaSink, Sink } from './ports.ts'
 import type { Ticket } from './ticket.ts'
 
@@ -26,6 +27,7 @@ export class Relay implements DeltaSink {
   readonly #sink: Sink
   readonly #watcher: RelayWatcher
   #hasStarted = false
+  #reader: AnswerText | undefined
 
   constructor(clock: Clock, ticket: Ticket, sink: Sink, watcher: RelayWatcher) {
     this.#watcher = watcher
@@ -39,6 +41,16 @@ export class Relay implements DeltaSink {
     return this.#hasStarted
   }
 
+  /** Somebody compares this answer with another. */
+  readAlong(reader: AnswerText): void {
+    this.#reader = reader
+  }
+
+  /** The ticket has ended, however. */
+  over(): void {
+    this.#reader?.over()
+  }
+
   write(delta: Delta): Promise<void> | undefined {
     const ticket = this.#ticket
     if (ticket.cancellation.isCancelled) return undefined
@@ -49,6 +61,7 @@ export class Relay implements DeltaSink {
     if (isFirst && ticket.firstTokenAt !== undefined) this.#watcher.begun(ticket)
     ticket.recording?.note(delta)
     if (ticket.isLongerThanPredicted) this.#watcher.grown(ticket)
+    this.#reader?.write(delta)
     return this.#sink.write(delta)
   }
 

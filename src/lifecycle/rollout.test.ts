@@ -184,3 +184,111 @@ describe('a rollout by hand', () => {
     expect(changes.every((entry) => entry.by === 'ops' && entry.because === 'a test')).toBe(true)
   })
 })
+
+describe('copies of requests', () => {
+  const shadowed = (over: Partial<World> = {}, shadow: Record<string, unknown> = {}) =>
+    scenarioOf({ rollout: { shadow: { release: '2', percent: 50, inFlightMax: 3, ...shadow } }, ...over })
+  const copiesIn = (entries: readonly Entry[]) => entries.filter((entry) => entry.kind === 'shadow-ended')
+  /** When and how each request of the workload ended. */
+  const endsOf = (entries: readonly Entry[]) =>
+    settledOf(entries).flatMap(({ tenantId, ticketId, outcome, at }) =>
+      tenantId === 'a' ? [`${ticketId} ${outcome} ${at}`] : [],
+    )
+
+  it('change nothing for those who are copied, and are charged to the platform', async () => {
+    const plain = await journalOf(scenarioOf({ rollout: {} }), { seed: 1 })
+    const { entries, report } = await journalOf(shadowed(), { seed: 1 })
+    const copies = copiesIn(entries)
+    expect(copies.length).toBeGreaterThan(50)
+    expect(copies[0]).toMatchObject({
+      releaseId: 'm@2',
+      outcome: 'completed',
+      outputTokens: 20,
+      primaryOutputTokens: 20,
+    })
+    expect(endsOf(entries)).toEqual(endsOf(plain.entries))
+    const own = settledOf(entries).filter(({ tenantId }) => tenantId === 'spillway')
+    expect(own.length).toBe(copies.length)
+    expect(own.every(({ band, releaseId }) => band === 'offline' && releaseId === 'm@2')).toBe(true)
+    expect(report.laws).toEqual([])
+  })
+
+  it('change nothing either when the release that sees them only fails', async () => {
+    const plain = await journalOf(scenarioOf({ rollout: {} }), { seed: 1 })
+    const fault: Fault = { kind: 'replica-errors', target: 'm@2', ...FOREVER }
+    const { entries, report } = await journalOf(shadowed({ faults: [fault] }), { seed: 1 })
+    expect(new Set(copiesIn(entries).map(({ outcome }) => outcome))).toEqual(new Set(['failed']))
+    expect(endsOf(entries)).toEqual(endsOf(plain.entries))
+    expect(report.faults).toBe(0)
+  })
+
+  it('are never more at once than allowed, and none of an excluded tenant', async () => {
+    const hang: Fault = { kind: 'replica-hang', target: 'm@2', ...FOREVER }
+    const { entries } = await journalOf(shadowed({ faults: [hang] }), { seed: 1 })
+    const started = entries.filter((entry) => entry.kind === 'granted' && entry.ticketId.endsWith('~shadow'))
+    expect(started.length).toBeLessThanOrEqual(3)
+    const none = await journalOf(shadowed({}, { excludedTenants: ['a'] }), { seed: 1 })
+    expect(copiesIn(none.entries)).toEqual([])
+  })
+
+  it('make room at once for whoever would have to wait', async () => {
+    // Half of the users are on the release that sees the copies, one at a time: they queue there.
+    const scenario = shadowed({ rollout: { canary: '2', steps: [50], shadow: { percent: 100, inFlightMax: 8 } } }, {})
+    const platform = scenario.platform as { pools: Array<Record<string, unknown>> }
+    platform.pools[1] = { ...platform.pools[1], limit: { kind: 'fixed', concurrencyMax: 1 } }
+    const { entries } = await journalOf(scenario, { seed: 1 })
+    const calledOff = copiesIn(entries).filter(({ because }) => because === 'room-wanted')
+    expect(calledOff.length).toBeGreaterThan(3)
+    expect(new Set(settledOf(entries).flatMap((entry) => (entry.tenantId === 'a' ? [entry.outcome] : [])))).toEqual(
+      new Set(['completed']),
+    )
+  })
+})
+
+describe('a holdout set', () => {
+  const items = [1, 2, 3].map((n) => ({ id: `i${n}`, prompt: `What is ${n}?`, expected: `answer ${n}` }))
+  const holdout = { perMinute: 600, items }
+
+  it('rolls a canary back that is wrong more often, with its users untouched', async () => {
+    const faults: Fault[] = [{ kind: 'replica-wrong', target: 'm@2', ratio: 0.5, ...FOREVER }]
+    const { entries, report } = await journalOf(
+      scenarioOf({ rollout: { canary: '2', steps: [5], holdout }, faults, durationS: 60 }),
+      {
+        seed: 1,
+      },
+    )
+    expect(report.rollouts['m']).toMatchObject({ rolledBack: 1, because: 'worse: it scores less on the holdout set' })
+    const scores = entries.filter((entry) => entry.kind === 'holdout-evaluated')
+    expect(scores.filter(({ releaseId }) => releaseId === 'm@1').every(({ score }) => score === 1)).toBe(true)
+    expect(report.requests.failed).toBe(0)
+  })
+
+  it('rolls a promoted release back that drifts', async () => {
+    const faults: Fault[] = [{ kind: 'replica-wrong', target: 'm@2', ratio: 0.5, atS: 15, forS: 100 }]
+    const scenario = scenarioOf({ rollout: { canary: '2', steps: [50], holdout }, faults, durationS: 60 })
+    const promote = { kind: 'promote' } as const
+    const { entries } = await journalOf(scenario, {
+      seed: 1,
+      onAssembled: (platform, _, clock) => {
+        clock.at(1_000_000, () => changeRollout(platform, { model: 'm', command: promote, by: 'ops', because: 'sure' }))
+      },
+    })
+    const changes = entries.filter((entry) => entry.kind === 'rollout-changed')
+    expect(changes.map(({ change, by }) => `${change} ${by}`)).toEqual([
+      'started config',
+      'promoted ops',
+      'rolled-back drift',
+    ])
+    expect(changes[2]?.at).toBeGreaterThan(15_000_000)
+  })
+
+  it('asks nothing where no room is left over', async () => {
+    const scenario = scenarioOf({ rollout: { holdout } })
+    const platform = scenario.platform as { pools: Array<Record<string, unknown>> }
+    platform.pools[0] = { ...platform.pools[0], limit: { kind: 'fixed', concurrencyMax: 1 } }
+    scenario.workload[0]!.arrivals = { kind: 'closed', sessions: 10, thinkS: 0 }
+    const { entries } = await journalOf(scenario, { seed: 1 })
+    const late = entries.filter((entry) => entry.kind === 'holdout-evaluated' && entry.at > 1_000_000)
+    expect(late).toEqual([])
+  })
+})

@@ -4,6 +4,7 @@ import type { Request } from '../domain/request.ts'
 import { admit } from './admit.ts'
 import { answerFromCache } from './answer-from-cache.ts'
 import { generate, mayTryAgain, tryAgain } from './generate.ts'
+import { mirror } from './mirror.ts'
 import type { Platform } from './platform.ts'
 import type { Sink } from './ports.ts'
 import { Relay } from './relay.ts'
@@ -39,6 +40,7 @@ export async function serveRequest(
 
     const verdict = admit(platform, ticket)
     if (verdict.kind === 'rejected') return settle(platform, ticket, relay, rejected(verdict.refusal))
+    mirror(platform, ticket, relay, serveRequest)
     if (request.retrieval !== undefined) await retrieve(platform, ticket, request.retrieval)
 
     for (;;) {

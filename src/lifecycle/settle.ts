@@ -32,6 +32,7 @@ export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: 
   platform.world.journal.record(settled)
   if (ended.outcome === 'completed') relay.finish(ended.usage)
   else if (ended.refusal !== undefined) relay.fail(ended.refusal)
+  relay.over()
   return settled
 }
 

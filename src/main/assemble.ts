@@ -26,6 +26,7 @@ import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
+import { Holdout } from '../policy/rollout/holdout.ts'
 import { ModelRollout } from '../policy/rollout/model-rollout.ts'
 import { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import { Health } from '../policy/routing/health.ts'
@@ -123,6 +124,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     ratios: fleet.ratios,
     poolsByRelease: fleet.poolsByRelease,
     poolsById: fleet.poolsById,
+    holdouts: makeHoldouts(config),
     rollouts: new Map(toRollouts(config).map((settings) => [settings.model, new ModelRollout(settings)])),
     placer,
     health: new Health(),
@@ -135,6 +137,15 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     jitter: () => rng.next(),
     answerChecks: () => checks.next(),
   }
+}
+
+function makeHoldouts(config: Config): ReadonlyMap<string, Holdout> {
+  return new Map(
+    config.models.flatMap(({ name, rollout }): [string, Holdout][] => {
+      const holdout = rollout?.holdout
+      return holdout === undefined ? [] : [[name, new Holdout(holdout.items, holdout)]]
+    }),
+  )
 }
 
 /** What a pool brings with it, at the start or while everything runs. */

@@ -1,5 +1,5 @@
 import { request } from 'undici'
-import type { Entry, Settled } from '../domain/entry.ts'
+import type { Entry, Settled, ShadowEnded } from '../domain/entry.ts'
 import type { Placement } from '../domain/placement.ts'
 
 /** A ticket's story, asked of the running server and told line by line. */
@@ -67,6 +67,8 @@ function tell(entry: Entry): string {
       return `attempt ${entry.attempt} at ${entry.replicaId} (${entry.releaseId}) ${entry.ending}: ${entry.because}`
     case 'settled':
       return tellEnd(entry)
+    case 'shadow-ended':
+      return `shown to ${entry.releaseId} too: ${entry.outcome}${tellDifference(entry)}`
     case 'fault-seen':
       return `fault in ${entry.where}: ${entry.because}`
     default:
@@ -84,6 +86,13 @@ function tellPlacement(placement: Placement | undefined): string {
   const ahead = aheadUs === undefined ? '' : `, ${ms(aheadUs)} ahead of the next`
   const scored = scoredCount < roomCount ? ` (${scoredCount} scored)` : ''
   return ` [${predicted || 'nothing to wait for'}${held}${ahead}; ${roomCount} with room${scored}]`
+}
+
+function tellDifference({ difference, outputTokens, primaryOutputTokens }: ShadowEnded): string {
+  const lengths = `, ${outputTokens} tokens for ${primaryOutputTokens}`
+  if (difference === undefined) return lengths
+  const same = difference.isEqual ? 'the same answer' : `${Math.round(difference.sameWordsRatio * 100)} % of its words`
+  return `${lengths}, ${same}`
 }
 
 function tellEnd(entry: Settled): string {

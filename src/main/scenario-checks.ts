@@ -55,6 +55,8 @@ function streamProblems(spec: StreamSpec, place: Place): Problem[] {
   return problems
 }
 
+const RATIO_KINDS: readonly string[] = ['replica-errors', 'replica-refusals', 'replica-wrong']
+
 interface Known {
   readonly targets: readonly string[]
   readonly regions: readonly string[]
@@ -69,7 +71,7 @@ function faultProblems(fault: Fault, { targets, regions }: Known, place: Place):
   if (fault.factor !== undefined && fault.kind !== 'replica-slow') {
     problems.push({ path: [...place, 'factor'], text: `has no effect on ${fault.kind}. Remove it` })
   }
-  if (fault.ratio !== undefined && fault.kind !== 'replica-errors' && fault.kind !== 'replica-refusals') {
+  if (fault.ratio !== undefined && !RATIO_KINDS.includes(fault.kind)) {
     problems.push({ path: [...place, 'ratio'], text: `has no effect on ${fault.kind}. Remove it` })
   }
   return problems

@@ -62,6 +62,8 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   }
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
+  for (const { rollout } of config.models)
+    for (const { id, expected } of rollout?.holdout?.items ?? []) scripts.answers.set(id, expected ?? '')
   const roundTrips = roundTripsOf(scenario.regions)
   const gateways: SimulatedGateway[] = gatewaysOf(scenario, config).map(
     ({ region, config: own }) =>

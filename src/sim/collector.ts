@@ -87,7 +87,8 @@ export class Collector {
     this.rollouts.take(entry)
     switch (entry.kind) {
       case 'arrived':
-        this.windows.arrived(entry.at - this.options.startAt)
+        // The platform's own errands are not a part of the workload.
+        if (this.options.tenants.has(entry.tenantId)) this.windows.arrived(entry.at - this.options.startAt)
         return
       case 'admitted':
         this.#waiting.set(entry.ticketId, entry.tenantId)

@@ -65,5 +65,8 @@ function strike(fault: Fault, target: SimulatedReplica): void {
       return
     case 'replica-refusals':
       target.misbehave({ refusalRatio: fault.ratio ?? 1 })
+      return
+    case 'replica-wrong':
+      target.misbehave({ wrongRatio: fault.ratio ?? 1 })
   }
 }

@@ -157,6 +157,7 @@ export const FaultSchema = Type.Object(
         'replica-slow',
         'replica-errors',
         'replica-refusals',
+        'replica-wrong',
         'pool-loss',
         'region-loss',
         'rolling-restart',
@@ -177,7 +178,8 @@ export const FaultSchema = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 1,
-        description: 'For replica-errors and replica-refusals: the share of its attempts; all of them if absent.',
+        description:
+          'For replica-errors, replica-refusals and replica-wrong (on the holdout set): the share of its attempts; all of them if absent.',
       }),
     ),
   },

@@ -77,7 +77,11 @@ export class SimulatedReplica implements Backend {
     this.replica = replica
     this.#clock = new StretchedClock(clock)
     this.#options = options
-    this.#scripts = new TraitScripts(scripts, () => this.#fate.next() < this.#traits.refusalRatio)
+    this.#scripts = new TraitScripts(
+      scripts,
+      () => this.#fate.next() < this.#traits.refusalRatio,
+      () => this.#fate.next() < this.#traits.wrongRatio,
+    )
     this.#fate = Rng.stream(FATE_SEED, replica.id)
     this.#driver = new EngineDriver(new Engine(options), this.#clock)
     this.#backend = new SimulatedBackend(this.#driver, this.#scripts)

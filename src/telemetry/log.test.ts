@@ -28,6 +28,7 @@ describe('LogLines', () => {
       band: 'interactive',
       rung: 'full',
       outcome: 'completed',
+      release: 'llama-8b@1',
       pool: 'pool-1',
       replica: 'replica-1',
       attempts: 1,
@@ -46,6 +47,26 @@ describe('LogLines', () => {
     const [line] = linesOf([refused({ servedModel: 'tiny' })])
     const expected = { outcome: 'rejected', code: 'lane-full', because: 'lane is full', servedModel: 'tiny' }
     expect(JSON.parse(line ?? '')).toMatchObject(expected)
+  })
+
+  it('writes a line for every change of a rollout, and warns of a rollback', () => {
+    const change = {
+      kind: 'rollout-changed',
+      at: 5_000,
+      model: 'm',
+      from: 'm@1',
+      to: 'm@2',
+      step: 0,
+      by: 'judge',
+    } as const
+    const lines = linesOf([
+      { ...change, change: 'started', percent: 5, because: 'the configuration names a canary' },
+      { ...change, change: 'rolled-back', percent: 0, because: 'worse: it refuses more' },
+    ])
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'info', msg: 'rollout started', model: 'm', canary: 'm@2', percent: 5 },
+      { level: 'warn', msg: 'rollout rolled-back', by: 'judge', because: 'worse: it refuses more' },
+    ])
   })
 
   it('writes faults as errors, and only them at level error', () => {

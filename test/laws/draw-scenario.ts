@@ -18,6 +18,10 @@ function withRollout(scenario: Scenario, draw: Draw): Scenario {
     dwellMs: draw.of([0, 500, 3_000]),
     stickyBy: draw.of(['session', 'tenant']),
     judge: { pairsMin: draw.of([1, 10, 400]) },
+    ...(draw.isTrue(0.4) ? { shadow: { percent: draw.of([10, 100]), inFlightMax: draw.of([1, 8]) } } : {}),
+    ...(draw.isTrue(0.4)
+      ? { holdout: { perMinute: 600, items: [{ id: 'i', prompt: 'What?', expected: 'that' }] } }
+      : {}),
     rules: draw.isTrue(0.3) ? [{ tenant: 't0', release: draw.of(['1', '2']) }] : [],
   }
   const releases = [{ version: '1' }, { version: '2', contextTokensMax: draw.of([2_048, 32_768]) }]
@@ -26,6 +30,7 @@ function withRollout(scenario: Scenario, draw: Draw): Scenario {
     [],
     [{ kind: 'replica-errors', target: 'large@2', ratio: draw.of([0.2, 1]), atS: 0, forS: 100 }],
     [{ kind: 'replica-refusals', target: 'large@2', ratio: 0.5, atS: 0, forS: 100 }],
+    [{ kind: 'replica-wrong', target: 'large@2', ratio: 0.5, atS: 0, forS: 100 }],
     [{ kind: 'replica-slow', target: 'large@2', factor: draw.of([1.3, 3]), atS: 0, forS: 100 }],
     [{ kind: 'replica-crash', target: 'large@2', atS: draw.between(0, 5), forS: draw.of([1, 100]) }],
   ])

@@ -1,6 +1,7 @@
 import { Drift, type DriftVerdict } from './drift.ts'
 import { type AttemptFact, Judge, type JudgeOptions, type JudgeVerdict } from './judge.ts'
 import { Rollout, type RolloutChange, type RolloutMemory, type RolloutPhase } from './rollout.ts'
+import type { ShadowRule } from './shadow.ts'
 import { chooseRelease, type Pin, type ReleaseChoice, type Split, type SplitAsk } from './split.ts'
 
 /**
@@ -23,6 +24,8 @@ export interface RolloutSettings {
   readonly dwellUs: number
   readonly pins: readonly Pin[]
   readonly judge: Partial<JudgeOptions>
+  /** Requests that are also shown to a release that does not answer them. */
+  readonly shadow?: ShadowRule
 }
 
 /** A change with what it was about, for the journal. */
@@ -125,12 +128,12 @@ export class ModelRollout {
   /** One item of the holdout set was answered; the canary's score too while one is tried. */
   observeHoldout(now: number, itemId: string, score: number, canaryScore?: number): ModelRolloutChange | undefined {
     const running = this.#running
+    const drift = this.#driftOf(this.serving)
+    drift.observe(itemId, score)
     if (canaryScore !== undefined && running?.rollout.phase === 'canary') {
       running.judge.observeHoldout(canaryScore, score)
       return this.#judge(now, running)
     }
-    const drift = this.#driftOf(this.serving)
-    drift.observe(itemId, score)
     const { hasDrifted, because } = drift.verdict()
     if (!hasDrifted || running?.rollout.phase !== 'promoted') return undefined
     return this.#tell(running, running.rollout.rollBack(now, 'drift', because))

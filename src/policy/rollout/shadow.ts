@@ -1,4 +1,5 @@
 import { fnv1a32 } from '../../base/rng.ts'
+import type { AnswerDifference } from '../../domain/entry.ts'
 
 /**
  * Which requests are also shown to the new release, unseen by the client?
@@ -46,20 +47,10 @@ export function decideShadow(rule: ShadowRule, facts: ShadowFacts): ShadowDecisi
   return { kind: 'mirror', release: rule.release, because: 'in the sample, and there is room left over' }
 }
 
-/** How a copy's answer differs from the one that the client got: numbers for the journal, never the text. */
-export interface AnswerDifference {
-  readonly isEqual: boolean
-  /** Share of the shorter answer that both begin with. */
-  readonly samePrefixRatio: number
-  /** Shadow's length ÷ primary's, in characters. */
-  readonly lengthRatio: number
-  /** Words that both have ÷ words that either has. */
-  readonly sameWordsRatio: number
-}
-
 /** Longer answers are compared by their beginnings: 64 K characters tell enough. */
 const COMPARED_CHARS_MAX = 65_536
 
+/** How a copy's answer differs from the one that the client got: numbers for the journal, never the text. */
 export function compareAnswers(primary: string, shadow: string): AnswerDifference {
   const a = primary.slice(0, COMPARED_CHARS_MAX)
   const b = shadow.slice(0, COMPARED_CHARS_MAX)

@@ -71,6 +71,19 @@ export const textFlag = (flags: FlagValues, name: string): string | undefined =>
   return typeof value === 'string' ? value : undefined
 }
 
+/** One of a few words given as a flag. */
+export function choiceFlag<const T extends string>(
+  flags: FlagValues,
+  name: string,
+  choices: readonly T[],
+): T | undefined {
+  const text = textFlag(flags, name)
+  if (text === undefined) return undefined
+  const chosen = choices.find((choice) => choice === text)
+  if (chosen !== undefined) return chosen
+  throw new UsageError(`--${name} is "${text}". Give one of: ${choices.join(', ')}.`)
+}
+
 /** A number given as a flag, within its bounds; what is none is said in one line. */
 export function numberFlag(flags: FlagValues, name: string, bounds: NumberBounds = {}): number | undefined {
   const text = textFlag(flags, name)

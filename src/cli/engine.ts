@@ -1,6 +1,6 @@
 import { loadConfig } from '../config/load.ts'
 import type { EngineServerOptions } from '../main/engine-server.ts'
-import { CONFIG_FLAG, type Command, type FlagValues, numberFlag, textFlag } from './command.ts'
+import { CONFIG_FLAG, type Command, choiceFlag, type FlagValues, numberFlag, textFlag } from './command.ts'
 import { runUntilSignal } from './run-until-signal.ts'
 
 export const engine: Command = {
@@ -19,6 +19,7 @@ export const engine: Command = {
       value: 'NAME',
       meaning: 'name to serve under (default: the first configured)',
     },
+    kind: { type: 'string', value: 'KIND', meaning: 'chat or embedding (default: what the configured model is)' },
     profile: { type: 'string', value: 'NAME', meaning: 'GPU and model size to time steps by, as h100-llama-8b' },
     'api-key': { type: 'string', value: 'TEXT', meaning: 'ask callers of /v1 for this key (default: ask nobody)' },
     seed: { type: 'string', value: 'NUMBER', meaning: 'same seed, same answers and faults' },
@@ -47,6 +48,7 @@ export const engine: Command = {
   examples: [
     'spillway engine',
     'spillway engine --profile h100-llama-70b-tp4 --model llama-70b --port 8001',
+    'spillway engine --kind embedding --profile h100-llama-1b --model bge-m3',
     'spillway engine --load-seconds 40 --fail-rate 0.02 --slowdown 3',
   ],
   async run(flags, io) {
@@ -71,6 +73,7 @@ export function engineServerOptions(flags: FlagValues): EngineServerOptions {
   return {
     model: textFlag(flags, 'model'),
     profile: textFlag(flags, 'profile'),
+    kind: choiceFlag(flags, 'kind', ['chat', 'embedding']),
     apiKey: textFlag(flags, 'api-key'),
     seed: numberFlag(flags, 'seed', { min: 0, max: Number.MAX_SAFE_INTEGER, isWhole: true }),
     contextTokensMax: count('max-model-len'),

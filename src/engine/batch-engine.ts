@@ -43,6 +43,8 @@ export interface BatchView {
   readonly batches: number
   readonly finished: number
   readonly aborted: number
+  /** Of all batches so far. */
+  readonly promptTokens: number
   readonly busyUs: number
 }
 
@@ -63,6 +65,7 @@ export class BatchEngine {
   #batches = 0
   #finished = 0
   #aborted = 0
+  #promptTokens = 0
   #busyUs = 0
 
   constructor(options: BatchOptions) {
@@ -112,6 +115,7 @@ export class BatchEngine {
       batches: this.#batches,
       finished: this.#finished,
       aborted: this.#aborted,
+      promptTokens: this.#promptTokens,
       busyUs: this.#busyUs,
     }
   }
@@ -158,7 +162,9 @@ export class BatchEngine {
 
   #start(at: Instant): void {
     this.#running = this.#waiting.splice(0, this.#nextBatch().size)
-    const us = Math.max(1, Math.round(this.#options.cost(this.#running.map(({ promptTokens }) => promptTokens))))
+    const itemTokens = this.#running.map(({ promptTokens }) => promptTokens)
+    const us = Math.max(1, Math.round(this.#options.cost(itemTokens)))
+    for (const tokens of itemTokens) this.#promptTokens += tokens
     this.#endAt = at + us
     this.#batches++
     this.#busyUs += us

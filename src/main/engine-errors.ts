@@ -15,7 +15,12 @@ export const VLLM_ERRORS: ErrorWords = {
   },
   ofRefusal(refusal) {
     const status = statusOf(refusal)
-    const body = vllmErrorBody({ message: refusal.because, type: TYPES[status] ?? 'Error', param: null, code: status })
+    const body = vllmErrorBody({
+      message: refusal.because,
+      type: TYPES[status] ?? 'Error',
+      param: refusal.param ?? null,
+      code: status,
+    })
     return { status, body, headers: refusal.retryAfterUs === undefined ? [] : retryHeaders(refusal) }
   },
 }

@@ -1,18 +1,17 @@
 import { Cancellation } from '../base/cancellation.ts'
 import { usToSeconds } from '../base/clock.ts'
 import type { Delta } from '../domain/delta.ts'
-import type { Refusal } from '../domain/outcome.ts'
 import { FULL_RUNG, type Plan } from '../domain/plan.ts'
-import type { Request, RequestKind } from '../domain/request.ts'
-import type { Tenant } from '../domain/tenant.ts'
+import type { RequestKind } from '../domain/request.ts'
 import { collectBody } from '../gateway/collect-body.ts'
 import type { Exchange } from '../gateway/exchange.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { JsonSink, SseSink } from '../gateway/http-sinks.ts'
-import type { Call, DeltaSink, Ending, Sink } from '../lifecycle/ports.ts'
+import type { DeltaSink, Sink } from '../lifecycle/ports.ts'
 import type { WireFault } from '../wire/openai-error.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { badRequest, cacheSaltOf, contextTooLong, noSuchModel, readVllmChat, readVllmCompletion } from '../wire/vllm.ts'
+import { BROKEN, callOf, meetsFate, planOf, tellEnding } from './engine-call.ts'
 import type { ServedEngine } from './engine-served.ts'
 
 /**
@@ -31,8 +30,6 @@ type Body = ChatBody | CompletionBody
 
 /** Enough for any batch of prompts; each choice is a sequence of its own. */
 const CHOICES_MAX = 256
-
-let leaseCount = 0
 
 async function generate(engine: ServedEngine, exchange: Exchange, kind: RequestKind): Promise<void> {
   const collected = await collectBody(exchange, engine.bodyBytesMax)
@@ -73,24 +70,10 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
     sink.start({ model: engine.model, rung: FULL_RUNG.name })
     if (body.stream === true) exchange.res.flushHeaders()
   }
-  const fate = engine.faults.nextFate()
-  if (fate === 'crash') {
-    engine.crash()
-    return
-  }
-  if (fate === 'fail') {
-    sink.fail(BROKEN)
-    return
-  }
-  if (fate === 'hang') {
-    start()
-    await new Promise<void>((resolve) => cancellation.onCancel(() => resolve()))
-    end(sink, { kind: 'cancelled' }, cancellation)
-    return
-  }
+  if (await meetsFate(engine, sink, cancellation, start)) return
   const planned = await plan(engine, asked)
   if (cancellation.isCancelled) {
-    end(sink, { kind: 'cancelled' }, cancellation)
+    tellEnding(sink, { kind: 'cancelled' }, cancellation)
     return
   }
   if ('fault' in planned) {
@@ -98,28 +81,19 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
     return
   }
   engine.metrics.asked(body.n ?? 1, planned.plan.outputTokensMax)
-  const call = callOf(engine, exchange, asked, { plan: planned.plan, sink: counting(engine, sink) })
+  const { kind } = asked
+  const what = { kind, body, cancellation, salt: cacheSaltOf(body), choiceCount: choiceCountOf(body) }
+  const call = callOf(
+    engine,
+    exchange,
+    { ...what, isStreamed: body.stream === true },
+    { plan: planned.plan, sink: counting(engine, sink) },
+  )
   try {
-    end(sink, await engine.backend.generate(call, start), cancellation)
+    tellEnding(sink, await engine.backend.generate(call, start), cancellation)
   } catch (error) {
     sink.fail(BROKEN)
     throw error
-  }
-}
-
-function end(sink: Sink, ending: Ending, cancellation: Cancellation): void {
-  switch (ending.kind) {
-    case 'finished':
-      sink.finish(ending.usage ?? { promptTokens: 0, cachedTokens: 0, outputTokens: 0 })
-      return
-    case 'refused':
-      sink.fail(ending.refusal)
-      return
-    case 'lost':
-      sink.fail(BROKEN)
-      return
-    case 'cancelled':
-      if (cancellation.because === 'shutting-down') sink.fail(SHUTTING_DOWN)
   }
 }
 
@@ -142,13 +116,8 @@ async function plan(
   }
   const keptSegments = read.segments.map((_, index) => index)
   const outputTokensMax = asked ?? contextTokensMax - promptTokens
-  const { model } = engine
-  const chosen = { rung: FULL_RUNG, model, releaseId: `${model}@1` }
-  return { plan: { ...chosen, segments: [], keptSegments, outputTokensMax, estimate: NONE } }
+  return { plan: planOf(engine, { keptSegments, outputTokensMax }) }
 }
-
-/** Nobody plans with what an engine runs. */
-const NONE = { promptTokens: 0, cachedTokens: 0, outputTokens: 0, outputTokensHigh: 0, cost: 0, engineUs: 0 }
 
 function unsupported(engine: ServedEngine, body: Body): WireFault | undefined {
   if (body.model !== engine.model) return noSuchModel(body.model)
@@ -170,48 +139,6 @@ function choiceCountOf(body: Body): number {
   const n = body.n ?? 1
   if ('messages' in body || !Array.isArray(body.prompt) || typeof body.prompt[0] === 'number') return n
   return n * body.prompt.length
-}
-
-/** An engine knows no tenants: the salt of its cache is the client's affair. */
-function callOf(
-  engine: ServedEngine,
-  exchange: Exchange,
-  { kind, body, cancellation }: Asked,
-  { plan, sink }: { readonly plan: Plan; readonly sink: DeltaSink },
-): Call {
-  const now = engine.clock.now()
-  const request: Request = {
-    id: exchange.id,
-    tenant: { ...ANYBODY, id: cacheSaltOf(body) },
-    key: { id: '', tenantId: '', weight: 1, allowance: {} },
-    kind,
-    model: engine.model,
-    segments: [],
-    prefixHashes: [],
-    outputTokensMax: plan.outputTokensMax,
-    choiceCount: choiceCountOf(body),
-    isStreamed: body.stream === true,
-    band: 'standard',
-    bid: 0,
-    slo: ANYBODY.slo,
-    arrivedAt: now,
-    deadlineAt: Number.POSITIVE_INFINITY,
-    text: { body: body as Readonly<Record<string, unknown>> },
-  }
-  const replica = { id: 'engine', poolId: 'engine', model: engine.model, releaseId: `${engine.model}@1`, region: '' }
-  return { lease: { id: ++leaseCount, ticketId: exchange.id, replica }, request, plan, sink, cancellation }
-}
-
-const ANYBODY: Tenant = {
-  id: '',
-  orgId: '',
-  weight: 1,
-  slo: { name: '', ttftUs: 0, interTokenUs: 0, totalUs: 0 },
-  bands: ['standard'],
-  allowance: {},
-  bidMax: 0,
-  contract: 'reject',
-  queueUsMax: 0,
 }
 
 const counting = (engine: ServedEngine, sink: Sink): DeltaSink => ({
@@ -243,18 +170,4 @@ function makeSink(engine: ServedEngine, exchange: Exchange, { kind, body, cancel
     keepAliveUs: engine.stalledReaderUs,
   }
   return body.stream === true ? new SseSink(options) : new JsonSink(options)
-}
-
-const BROKEN: Refusal = {
-  code: 'internal-error',
-  because: 'EngineCore encountered an issue. See stack trace (above) for the root cause.',
-  blame: 'platform',
-  retryAfterUs: undefined,
-}
-
-const SHUTTING_DOWN: Refusal = {
-  code: 'shutting-down',
-  because: 'The server is shutting down.',
-  blame: 'platform',
-  retryAfterUs: 1_000_000,
 }

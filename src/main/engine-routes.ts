@@ -16,11 +16,11 @@ import {
   vllmModelList,
   vllmVersion,
 } from '../wire/vllm.ts'
-import type { ServedEngine } from './engine-served.ts'
+import type { EngineFacts } from './engine-served.ts'
 import { breathe } from './live-backends.ts'
 
 /** Everything that vLLM's server answers beside generating: what it is, how it is, and its tokenizer. */
-export function engineRoutes(engine: ServedEngine): Route[] {
+export function engineRoutes(engine: EngineFacts): Route[] {
   const models = vllmModelList(engine.model, engine.contextTokensMax, engine.createdAtS)
   const version = JSON.stringify({ version: vllmVersion(packageJson.version) })
   // vLLM answers these with nothing but the status.
@@ -41,7 +41,7 @@ export function engineRoutes(engine: ServedEngine): Route[] {
   ]
 }
 
-function tokenizerRoutes(engine: ServedEngine): Route[] {
+function tokenizerRoutes(engine: EngineFacts): Route[] {
   const { tokenizer } = engine.reader
   // Unlike a prompt, a text to be counted may be longer than the context.
   const reader = new PromptReader({ tokenizer, tokensMax: Number.POSITIVE_INFINITY, breathe })
@@ -82,7 +82,7 @@ async function tokensOf(reader: PromptReader, body: TokenizeBody): Promise<numbe
 
 /** Collect, check, model, answer: what the small POST routes have in common. */
 async function answer<T extends { readonly model?: string | null }>(
-  engine: ServedEngine,
+  engine: EngineFacts,
   exchange: Exchange,
   read: (bytes: Buffer) => Checked<T>,
   respond: (body: T) => Promise<string | ReturnType<typeof badRequest>>,

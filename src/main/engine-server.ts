@@ -1,21 +1,28 @@
 import { timingSafeEqual } from 'node:crypto'
-import { EngineDriver } from '../backends/engine-driver.ts'
+import { type BatchDriver, EngineDriver } from '../backends/engine-driver.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
+import { SimulatedBatchBackend } from '../backends/simulated-batch.ts'
+import { SimulatedResults } from '../backends/simulated-results.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
 import { msToUs, secondsToUs, usToSeconds } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
+import { ConfigError } from '../config/config-error.ts'
 import * as defaults from '../config/defaults.ts'
 import type { Config } from '../config/schema.ts'
+import { BatchEngine } from '../engine/batch-engine.ts'
 import { Engine, type EngineOptions } from '../engine/engine.ts'
 import { digestOf } from '../gateway/authenticate.ts'
 import { makeHttpServer, type Route } from '../gateway/http-server.ts'
+import { batchOptionsOf } from './batch-options.ts'
+import { BatchWatch, engineViewOf } from './batch-watch.ts'
+import { engineEmbeddingRoutes, noEmbeddings } from './engine-embeddings.ts'
 import { VLLM_ERRORS } from './engine-errors.ts'
 import { describeFaults, type FaultOptions, Faults, NO_FAULTS } from './engine-faults.ts'
 import { engineGenerateRoutes } from './engine-generate.ts'
 import { EngineMetrics } from './engine-metrics.ts'
 import { type EngineChanges, engineOptionsOf } from './engine-options.ts'
 import { engineRoutes } from './engine-routes.ts'
-import type { ServedEngine } from './engine-served.ts'
+import type { EngineFacts } from './engine-served.ts'
 import { InFlight } from './in-flight.ts'
 import { closeServer, LAST_WORDS_US, listen } from './listen.ts'
 import { makePromptReader } from './live-backends.ts'
@@ -32,6 +39,8 @@ export interface EngineServerOptions {
   /** The name that it serves under: any, or that of a configured model, whose context and profile are then taken. */
   readonly model?: string | undefined
   readonly profile?: string | undefined
+  /** The configured model's if absent. */
+  readonly kind?: EngineKind | undefined
   readonly contextTokensMax?: number | undefined
   readonly changes?: EngineChanges
   readonly seed?: number | undefined
@@ -44,6 +53,8 @@ export interface EngineServerOptions {
   readonly exit: (code: number) => void
 }
 
+export type EngineKind = 'chat' | 'embedding'
+
 /** Minutes of work for any profile: whoever waits behind so many has long given up. */
 const WAITING_MAX = 16_384
 
@@ -52,20 +63,17 @@ const CRASH_EXIT_CODE = 70
 export async function serveEngine(config: Config, io: Io, options: EngineServerOptions): Promise<Running> {
   const clock = new LiveClock()
   const seed = options.seed ?? config.seed
-  const { model, profile, contextTokensMax, engineOptions } = resolve(config, options)
+  const resolved = resolve(config, options)
+  const { model, contextTokensMax, engineOptions } = resolved
   const metrics = new EngineMetrics({ model, contextTokensMax, limits: engineOptions.limits })
-  const driver = new EngineDriver(new Engine(engineOptions), clock, metrics)
-  metrics.watch(() => driver.view())
   const reader = await makePromptReader(contextTokensMax)
-  const { blockTokens } = engineOptions.limits
   const inFlight = new InFlight()
   const faults = options.faults ?? NO_FAULTS
-  const engine: ServedEngine = {
+  const facts: EngineFacts = {
     model,
     createdAtS: Math.floor(usToSeconds(clock.now())),
     contextTokensMax,
     clock,
-    backend: new SimulatedBackend(driver, new SimulatedText({ reader, seed, blockTokens, contextTokensMax })),
     reader,
     metrics,
     faults: new Faults(faults, seed),
@@ -79,7 +87,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
   }
   const readyAt = clock.now() + secondsToUs(options.loadSeconds ?? 0)
   let isClosing = false
-  const routes = [...engineGenerateRoutes(engine), ...engineRoutes(engine)]
+  const routes = [...modelRoutes(config, resolved, facts, seed), ...engineRoutes(facts)]
     .map((route) => withKey(route, options.apiKey))
     .map((route) => withReadiness(route, () => !isClosing && clock.now() >= readyAt))
   const server = makeHttpServer(routes, {
@@ -90,7 +98,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
     onFault: (where, error) => io.err(`spillway engine: ${where}: ${String((error as Error)?.stack ?? error)}`),
   })
   const address = await listen(server, { host: config.engine.listenHost, port: config.engine.listenPort })
-  io.out(hello({ address, model, profile, contextTokensMax, engineOptions, options }))
+  io.out(hello({ address, ...resolved, options }))
 
   return {
     address,
@@ -104,8 +112,29 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
   }
 }
 
+/** What the model itself answers. */
+function modelRoutes(config: Config, resolved: Resolved, facts: EngineFacts, seed: number): Route[] {
+  const { kind, profile, contextTokensMax, engineOptions, changes } = resolved
+  const { clock, metrics, reader } = facts
+  if (kind === 'embedding') {
+    const engine = new BatchEngine(batchOptionsOf(config, profile, changes))
+    const driver: BatchDriver = new EngineDriver(engine, clock, new BatchWatch(metrics))
+    metrics.watch(() => engineViewOf(driver.view()))
+    const results = new SimulatedResults({ kind, reader, contextTokensMax })
+    return engineEmbeddingRoutes({ ...facts, backend: new SimulatedBatchBackend(driver, results) })
+  }
+  const driver = new EngineDriver(new Engine(engineOptions), clock, metrics)
+  metrics.watch(() => driver.view())
+  const { blockTokens } = engineOptions.limits
+  const text = new SimulatedText({ reader, seed, blockTokens, contextTokensMax })
+  return [...engineGenerateRoutes({ ...facts, backend: new SimulatedBackend(driver, text) }), noEmbeddings()]
+}
+
 interface Resolved {
   readonly model: string
+  readonly kind: EngineKind
+  /** What is to be different from the profile. */
+  readonly changes: EngineChanges
   readonly profile: string
   readonly contextTokensMax: number
   readonly engineOptions: EngineOptions
@@ -117,15 +146,18 @@ function resolve(config: Config, options: EngineServerOptions): Resolved {
   const configured = config.models.find(({ name }) => name === model)
   const backend = config.pools.find((pool) => pool.model === model)?.backend
   const profile = options.profile ?? (backend?.kind === 'simulated' ? backend.profile : defaults.PROFILE_SMALL)
-  const engineOptions = engineOptionsOf(config, profile, {
-    waitingMax: WAITING_MAX,
-    seed: options.seed,
-    ...definedOf(options.changes),
-  })
+  const changes = { waitingMax: WAITING_MAX, seed: options.seed, ...definedOf(options.changes) }
+  const engineOptions = engineOptionsOf(config, profile, changes)
+  const kind = options.kind ?? configured?.kind ?? 'chat'
+  if (kind !== 'chat' && kind !== 'embedding') {
+    throw new ConfigError([
+      `${model} is for ${kind}, which no server of vLLM's kind has. Name a chat or embedding model.`,
+    ])
+  }
   const { blockCount, blockTokens } = engineOptions.limits
   const wanted = options.contextTokensMax ?? configured?.contextTokensMax ?? defaults.CONTEXT_TOKENS_MAX
   // As vLLM sees to it: one sequence of full length always fits.
-  return { model, profile, contextTokensMax: Math.min(wanted, blockCount * blockTokens), engineOptions }
+  return { model, kind, changes, profile, contextTokensMax: Math.min(wanted, blockCount * blockTokens), engineOptions }
 }
 
 const definedOf = (changes: EngineChanges = {}): EngineChanges =>
@@ -165,7 +197,7 @@ interface Hello extends Resolved {
   readonly options: EngineServerOptions
 }
 
-function hello({ address, model, profile, contextTokensMax, engineOptions, options }: Hello): string {
+function hello({ address, model, kind, profile, contextTokensMax, engineOptions, options }: Hello): string {
   const { sequencesMax, tokenBudget, blockCount, blockTokens } = engineOptions.limits
   const { faults = NO_FAULTS, loadSeconds = 0, changes } = options
   const trouble = [
@@ -177,7 +209,7 @@ function hello({ address, model, profile, contextTokensMax, engineOptions, optio
     '',
     `  Spillway engine is listening on ${address}`,
     '',
-    `  model     ${model}, ${contextTokensMax} tokens of context`,
+    `  model     ${model}, ${kind === 'chat' ? '' : 'for embeddings, '}${contextTokensMax} tokens of context`,
     `  profile   ${profile}: ${sequencesMax} sequences, ${tokenBudget} tokens a step, ${blockCount} blocks of ${blockTokens}`,
     ...(trouble.length > 0 ? [`  trouble   ${trouble.join('; ')}`] : []),
     `  metrics   ${address}/metrics`,

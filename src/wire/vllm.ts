@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { type Checked, makeCheck } from './check.ts'
+import { checkEmbedding, type EmbeddingBody } from './embeddings.ts'
 import { invalidRequest, type WireFault } from './openai-error.ts'
 import { andThen, checkChat, checkCompletion, readJson } from './read-body.ts'
 import { type ChatBody, type CompletionBody, Message } from './schemas.ts'
@@ -66,6 +67,12 @@ export function readVllmCompletion(bytes: Buffer, served: string): Checked<Compl
     return andThen(checkCompletion(filled), checkStreamOptions)
   })
 }
+
+export const readVllmEmbedding = (bytes: Buffer, served: string): Checked<EmbeddingBody> =>
+  andThen(readJson(bytes), (json) => checkEmbedding(withModel(json, served)))
+
+/** A model of another kind than the endpoint is for. */
+export const unsupportedApi = (api: string): WireFault => badRequest(`The model does not support ${api} API`)
 
 function checkStreamOptions<T extends ChatBody | CompletionBody>(body: T): Checked<T> {
   if (body.stream === true || body.stream_options === undefined || body.stream_options === null) {

@@ -11,6 +11,7 @@ import { engineValidate } from './engine-validate.ts'
 import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { modelsAdd, modelsHistory, modelsList, modelsRemove, modelsShow } from './models.ts'
+import { modelsImportMlflow } from './models-import-mlflow.ts'
 import { replicasDrain, replicasUndrain } from './replicas.ts'
 import { retrieval } from './retrieval.ts'
 import { rolloutCommands } from './rollout.ts'
@@ -37,6 +38,7 @@ export const commands: readonly Command[] = [
   modelsAdd,
   modelsRemove,
   modelsHistory,
+  modelsImportMlflow,
   replicasDrain,
   replicasUndrain,
   ...rolloutCommands,

@@ -34,6 +34,7 @@ interface WireModel {
     readonly version: string
     readonly source: string
     readonly artifact?: string
+    readonly labels?: readonly string[]
     readonly price?: { readonly inputPerMillion: number; readonly outputPerMillion: number }
   }>
   readonly pools: readonly WirePool[]
@@ -96,10 +97,11 @@ export const modelsShow: Command = {
 }
 
 function describe({ name, source, aliases, contextTokensMax, fallback, releases, pools }: WireModel): string {
-  const versions = releases.map(({ version, source: from, artifact, price }) => [
+  const versions = releases.map(({ version, source: from, artifact, labels, price }) => [
     version,
     from,
     price === undefined ? '–' : `${price.inputPerMillion} in, ${price.outputPerMillion} out a million`,
+    labels?.join(', ') ?? '–',
     artifact ?? '–',
   ])
   const replicas = pools.flatMap((pool) =>
@@ -117,7 +119,7 @@ function describe({ name, source, aliases, contextTokensMax, fallback, releases,
     `${name} (${source})`,
     `aliases ${aliases.join(', ') || '–'}; context ${contextTokensMax} tokens; fallback ${fallback ?? '–'}`,
     '',
-    columnsOf([['RELEASE', 'FROM', 'PRICE', 'ARTIFACT'], ...versions]),
+    columnsOf([['RELEASE', 'FROM', 'PRICE', 'CALLED', 'ARTIFACT'], ...versions]),
     '',
     replicas.length === 0
       ? 'No replica: add a pool with "spillway models add", or wait for discovery.'
@@ -200,7 +202,7 @@ async function fromFlags(flags: FlagValues, client: AdminClient): Promise<object
     replicas,
   }
   return {
-    ...(known === undefined && { model: { name, ...terms } }),
+    ...(known === undefined && { model: { name, ...terms, ...(version !== undefined && { stable: version }) } }),
     ...(isNewRelease && { releases: [{ model: name, version, ...(known !== undefined && terms) }] }),
     ...(replicas.length > 0 && { pools: [pool] }),
   }

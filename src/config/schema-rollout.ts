@@ -17,6 +17,12 @@ export const ReleaseSchema = item(
     artifact: Type.Optional(
       Type.String({ minLength: 1, maxLength: 1_024, description: 'Where its weights come from; for people.' }),
     ),
+    labels: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+        maxItems: 32,
+        description: 'What else it is called where it comes from, as `champion`; for people.',
+      }),
+    ),
     contextTokensMax: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: 'Where it differs from the model\u2019s.' }),
     ),

@@ -26,6 +26,7 @@ export function toReleases(config: Config): Release[] {
         model: model.name,
         version,
         ...(own.artifact !== undefined && { artifact: own.artifact }),
+        ...(own.labels !== undefined && { labels: own.labels }),
         contextTokensMax: own.contextTokensMax ?? model.contextTokensMax,
         fallback: own.fallback ?? model.fallback,
         ...(own.price !== undefined && { price: own.price }),

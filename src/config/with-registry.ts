@@ -1,4 +1,4 @@
-import type Type from 'typebox'
+import Type from 'typebox'
 import { Value } from 'typebox/value'
 import type { RegistryBody, RegistryEntry, RegistryKind } from '../domain/registry.ts'
 import { crossCheck, poolIdOf, versionsOf } from './cross-check.ts'
@@ -14,7 +14,13 @@ import { ReleaseSchema } from './schema-rollout.ts'
  * added by hand could be pasted into the file.
  */
 const { releases: _releases, rollout: _rollout, ...modelProperties } = ModelSchema.properties
-const RegistryModelSchema = item(modelProperties, 'A model that clients can ask for.')
+const RegistryModelSchema = item(
+  {
+    ...modelProperties,
+    stable: Type.Optional(name('The version that everybody gets who is told nothing else; the lowest if absent.')),
+  },
+  'A model that clients can ask for.',
+)
 const RegistryReleaseSchema = item(
   { model: name('The model that it is a version of.'), ...ReleaseSchema.properties },
   'One version of a model.',
@@ -23,6 +29,8 @@ const RegistryReleaseSchema = item(
 export const REGISTRY_SCHEMAS = { model: RegistryModelSchema, release: RegistryReleaseSchema, pool: PoolSchema }
 
 type CheckedKind = keyof typeof REGISTRY_SCHEMAS
+
+type ModelBody = ModelConfig & { readonly stable?: string }
 
 type ReleaseBody = Type.Static<typeof RegistryReleaseSchema>
 
@@ -63,10 +71,10 @@ export function withRegistry(config: Config, entries: readonly RegistryEntry[]):
     good.filter((entry) => entry.kind === kind).map(({ body }) => filledIn(kind, body) as T)
   const releases = bodies<ReleaseBody>('release')
   const inFile = new Set(config.models.flatMap((model) => [model.name, ...model.aliases]))
-  const added = bodies<ModelConfig>('model').filter((model) => !inFile.has(model.name))
+  const added = bodies<ModelBody>('model').filter((model) => !inFile.has(model.name))
   const models = [
     ...config.models.map((model) => withReleases(model, releases, true)),
-    ...added.map((model) => withReleases(model, releases, false)),
+    ...added.map(({ stable, ...model }) => withReleases(model, releases, false, stable)),
   ]
   const poolIds = new Set(config.pools.map(poolIdOf))
   const pools = [
@@ -78,34 +86,56 @@ export function withRegistry(config: Config, entries: readonly RegistryEntry[]):
   return { ...config, models, pools }
 }
 
-/** The file's releases first: the first is what everybody gets who is told nothing else. */
-function withReleases(model: ModelConfig, releases: readonly ReleaseBody[], isInFile: boolean): ModelConfig {
+/** The file's releases first, or the stable one: the first is what everybody gets who is told nothing else. */
+function withReleases(
+  model: ModelConfig,
+  releases: readonly ReleaseBody[],
+  isInFile: boolean,
+  stable?: string,
+): ModelConfig {
   const own = isInFile ? versionsOf(model) : []
   const added = releases
     .filter((release) => release.model === model.name && !own.includes(release.version))
     .map(({ model: _model, ...release }) => release)
+    .sort((a, b) => Number(b.version === stable) - Number(a.version === stable) || inVersionOrder(a.version, b.version))
   if (added.length === 0) return model
   const before = isInFile ? (model.releases ?? own.map((version) => ({ version }))) : []
   return { ...model, releases: [...before, ...added] }
 }
 
+/** `2` before `10`. */
+const inVersionOrder = new Intl.Collator('en', { numeric: true }).compare
+
 /** What is wrong with all of them together. A model that no pool serves yet is not wrong: its pool comes next. */
 export function checkTogether(config: Config, entries: readonly RegistryEntry[]): EntryProblem[] {
   const together = withRegistry(config, entries)
-  return crossCheck({ ...together, pools: together.pools.map(withoutResolvedKey) }, { isServedLater: true }).map(
-    (problem): EntryProblem => {
-      const [list, index, ...rest] = problem.path
-      const model = list === 'models' ? together.models[Number(index)] : undefined
-      const pool = list === 'pools' ? together.pools[Number(index)] : undefined
-      const release = rest[0] === 'releases' ? model?.releases?.[Number(rest[1])] : undefined
-      if (model !== undefined && release !== undefined) {
-        return toEntryProblem('release', `${model.name}@${release.version}`, { ...problem, path: rest.slice(2) })
-      }
-      if (model !== undefined) return toEntryProblem('model', model.name, { ...problem, path: rest })
-      const id = pool === undefined ? String(list) : poolIdOf(pool)
-      return toEntryProblem('pool', id, { ...problem, path: rest })
-    },
-  )
+  const unstable = entries.flatMap((entry) => checkStable(entry, together))
+  const problems = crossCheck(
+    { ...together, pools: together.pools.map(withoutResolvedKey) },
+    { isServedLater: true },
+  ).map((problem): EntryProblem => {
+    const [list, index, ...rest] = problem.path
+    const model = list === 'models' ? together.models[Number(index)] : undefined
+    const pool = list === 'pools' ? together.pools[Number(index)] : undefined
+    const release = rest[0] === 'releases' ? model?.releases?.[Number(rest[1])] : undefined
+    if (model !== undefined && release !== undefined) {
+      return toEntryProblem('release', `${model.name}@${release.version}`, { ...problem, path: rest.slice(2) })
+    }
+    if (model !== undefined) return toEntryProblem('model', model.name, { ...problem, path: rest })
+    const id = pool === undefined ? String(list) : poolIdOf(pool)
+    return toEntryProblem('pool', id, { ...problem, path: rest })
+  })
+  return [...unstable, ...problems]
+}
+
+function checkStable({ kind, name, body }: RegistryEntry, { models }: Config): EntryProblem[] {
+  const stable = body['stable']
+  const model = models.find((known) => known.name === name)
+  if (kind !== 'model' || typeof stable !== 'string' || model === undefined) return []
+  const versions = versionsOf(model)
+  if (versions.includes(stable)) return []
+  const text = `is "${stable}", but there is no such release. Known: ${versions.join(', ')}`
+  return [{ kind, name, param: 'stable', text }]
 }
 
 /** A key that came from the environment is in its place already: that is not a second one. */

@@ -34,6 +34,8 @@ export interface Release {
   readonly version: string
   /** Where its weights come from, as its registry names them; nothing here reads it. */
   readonly artifact?: string
+  /** What else it is called there: aliases, stages. */
+  readonly labels?: readonly string[]
   readonly contextTokensMax: number
   readonly fallback: string | undefined
   /** Of a million tokens, in the operator's currency. */

@@ -22,6 +22,7 @@ export interface AdminRelease {
   readonly version: string
   readonly source: 'file' | 'registry'
   readonly artifact: string | undefined
+  readonly labels: readonly string[] | undefined
   readonly contextTokensMax: number
   readonly fallback: string | undefined
   readonly price: { readonly inputPerMillion: number; readonly outputPerMillion: number } | undefined

@@ -2,12 +2,13 @@ import type { TSchema } from 'typebox'
 import { EmbeddingBody } from '../wire/embeddings.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { TensorBody } from '../wire/tensors.ts'
+import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
 
 /**
  * Our API, described from the schemas that validate it, so that the description cannot say one thing and the server
  * do another.
  */
-export function openApiDocument(options: { version: string; basePath: string }): string {
+export function openApiDocument(options: { version: string; basePath: string; admin: AdminSchemas }): string {
   const document = {
     openapi: '3.1.0',
     info: {
@@ -38,13 +39,17 @@ export function openApiDocument(options: { version: string; basePath: string }):
       '/v1/models/{model}': {
         get: { ...plain('retrieveModel', 'Describes one model.'), ...AT_MODEL },
       },
+      ...adminPaths(),
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
       '/metrics': { get: open('metrics', 'Prometheus metrics.') },
     },
     components: {
-      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'A key from `spillway keys create`.' } },
-      schemas: { Error: ERROR, TensorError: TENSOR_ERROR },
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'A key from `spillway keys create`.' },
+        adminKey: { type: 'http', scheme: 'bearer', description: 'A key of `admin.keys`.' },
+      },
+      schemas: { Error: ERROR, TensorError: TENSOR_ERROR, ...adminComponents(options.admin) },
     },
   }
   return JSON.stringify(document)

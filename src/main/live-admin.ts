@@ -113,8 +113,9 @@ export class LiveAdmin implements FleetAdmin {
   #release(id: string): AdminRelease | undefined {
     const release = this.#platform.policies.releases.get(id)
     if (release === undefined) return undefined
-    const { version, artifact, contextTokensMax, fallback, price } = release
-    return { id, version, source: this.#sourceOf('release', id), artifact, contextTokensMax, fallback, price }
+    const { version, artifact, labels, contextTokensMax, fallback, price } = release
+    const source = this.#sourceOf('release', id)
+    return { id, version, source, artifact, labels, contextTokensMax, fallback, price }
   }
 
   #pool(pool: Pool): AdminPool {

@@ -2,6 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { type Clock, msToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
 import { toRollouts } from '../config/to-domain.ts'
+import { REGISTRY_SCHEMAS } from '../config/with-registry.ts'
 import { AdminDirectory } from '../gateway/admin-directory.ts'
 import type { KeyDirectory, PeerDirectory } from '../gateway/authenticate.ts'
 import type { Route } from '../gateway/http-server.ts'
@@ -77,7 +78,11 @@ export function liveRoutes(parts: RouteParts): Route[] {
     }),
     ...operateRoutes({
       readiness: () => readiness(platform, control),
-      openApi: openApiDocument({ version: packageJson.version, basePath: config.server.basePath }),
+      openApi: openApiDocument({
+        version: packageJson.version,
+        basePath: config.server.basePath,
+        admin: REGISTRY_SCHEMAS,
+      }),
     }),
   ]
 }

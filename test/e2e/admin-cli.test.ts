@@ -6,6 +6,7 @@ import { runCli } from '../../src/cli/run-cli.ts'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { eventually } from '../support/eventually.ts'
 import { FakeUpstream } from '../support/fake-upstream.ts'
+import { json, ScriptedServer } from '../support/scripted-server.ts'
 import { MODEL, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
 
 /** `spillway models …` and `spillway replicas …` as a person types them, against a server that runs. */
@@ -112,6 +113,78 @@ describe('models', () => {
     expect(platform.platform.policies.health.kindOf(id)).toBe('draining')
     expect(await spillway('replicas', 'undrain', id, '--because', 'done')).toMatchObject({ code: 0 })
     expect(platform.platform.policies.health.kindOf(id)).toBe('warming')
+  })
+})
+
+describe('MLflow', () => {
+  const version = (number: number, more: object = {}) => ({
+    name: 'ranker',
+    version: String(number),
+    creation_timestamp: 1_700_000_000_000 + number,
+    current_stage: 'None',
+    source: `s3://models/ranker/${number}`,
+    status: 'READY',
+    ...more,
+  })
+
+  it('versions become releases with aliases and stages, once, and later ones are added', {
+    timeout: 60_000,
+  }, async () => {
+    let versions = [
+      version(10),
+      version(2, { current_stage: 'Production' }),
+      version(3, { status: 'PENDING_REGISTRATION' }),
+    ]
+    const mlflow = await ScriptedServer.start({
+      'GET /api/2.0/mlflow/registered-models/search': json({
+        registered_models: [{ name: 'ranker', aliases: [{ alias: 'champion', version: '2' }] }],
+      }),
+      // One a page: pages are followed.
+      'GET /api/2.0/mlflow/model-versions/search': (asked, res) => {
+        const at = Number(asked.query.get('page_token') ?? 0)
+        const next = at + 1 < versions.length ? { next_page_token: String(at + 1) } : {}
+        return json({ model_versions: versions.slice(at, at + 1), ...next })(asked, res)
+      },
+    })
+    const run = () =>
+      spillway('models', 'import-mlflow', '--mlflow', mlflow.url, '--model', 'ranker', '--because', 'nightly')
+    try {
+      expect(await run()).toMatchObject({
+        code: 0,
+        out: 'Imported 2, 10 for ranker.\nLeft out: version 3 is PENDING_REGISTRATION.',
+      })
+      const show = async () =>
+        JSON.parse((await spillway('models', 'show', 'ranker', '--json')).out) as { releases: object[] }
+      expect((await show()).releases).toMatchObject([
+        { version: '2', artifact: 's3://models/ranker/2', labels: ['Production', 'champion'], source: 'registry' },
+        { version: '10' },
+      ])
+      expect((await run()).out).toMatch(/^Nothing new for ranker/)
+      versions = [version(11), ...versions.slice(0, 2)]
+      expect((await run()).out).toBe('Imported 11 for ranker.')
+      expect((await show()).releases).toHaveLength(3)
+      expect((await spillway('models', 'history', 'ranker')).out).toContain('nightly')
+    } finally {
+      await mlflow.close()
+    }
+  })
+
+  it.each([
+    ['nobody there', 'http://127.0.0.1:9', 'could not be asked'],
+    ['something else', undefined, 'the registry answered'],
+  ])('%s: one line', async (_what, url, message) => {
+    const answer = await spillway(
+      'models',
+      'import-mlflow',
+      '--mlflow',
+      url ?? engine.url,
+      '--model',
+      'm',
+      '--because',
+      'x',
+    )
+    expect(answer).toMatchObject({ code: 1, err: expect.stringContaining(message) })
+    expect(answer.err.split('\n')).toHaveLength(1)
   })
 })
 

@@ -1,0 +1,96 @@
+import type { TSchema } from 'typebox'
+import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody, RolloutBody } from '../wire/admin.ts'
+
+/** The admin API's part of the description; what models and pools hold comes from the configuration's own schema. */
+export interface AdminSchemas {
+  readonly model: TSchema
+  readonly release: TSchema
+  readonly pool: TSchema
+}
+
+const REFUSALS = {
+  400: 'The change makes no sense; `error.param` says where.',
+  401: 'No valid key.',
+  403: 'A tenant\u2019s key: the admin API has keys of its own.',
+  404: 'No such thing.',
+  409: 'Not now, or not here: the configuration file says it, or it is still used.',
+  503: 'The registry\u2019s database does not answer.',
+}
+
+export function adminPaths(): Record<string, object> {
+  return {
+    '/admin/v1/models': {
+      get: operation('adminListModels', 'Models with their releases, pools and replicas.'),
+      post: operation('adminPutModels', 'Adds or replaces a model, releases and pools, all or none.', PUT),
+    },
+    '/admin/v1/models/{name}': {
+      get: named('adminShowModel', 'One model.'),
+      delete: named('adminRemoveModel', 'Removes a model with its releases and pools.', ReasonBody),
+    },
+    '/admin/v1/releases/{name}': {
+      delete: named('adminRemoveRelease', 'Removes a release, as MODEL@VERSION.', ReasonBody),
+    },
+    '/admin/v1/pools': { get: operation('adminListPools', 'Pools with their replicas.') },
+    '/admin/v1/pools/{name}': {
+      get: named('adminShowPool', 'One pool.'),
+      delete: named('adminRemovePool', 'Closes a pool: what waits and runs there ends first.', ReasonBody),
+    },
+    '/admin/v1/replicas': {
+      post: operation('adminAddReplica', 'One address more in a pool of the registry.', ReplicaPutBody),
+    },
+    '/admin/v1/replicas/{name}': {
+      post: named('adminSetReplicaState', 'Drains a replica, or uses it again.', ReplicaStateBody),
+      delete: named('adminRemoveReplica', 'Takes an address out of a pool of the registry.', ReasonBody),
+    },
+    '/admin/v1/rollouts': { get: operation('adminListRollouts', 'How far each model\u2019s rollout has got.') },
+    '/admin/v1/rollouts/{name}': {
+      get: named('adminShowRollout', 'One model\u2019s rollout, with the judge\u2019s numbers.'),
+      post: named('adminChangeRollout', 'Starts, pauses, resumes, promotes, rolls back or undoes.', RolloutBody),
+    },
+    '/admin/v1/changes': {
+      get: {
+        ...operation('adminListChanges', 'Who changed what and why, newest first.'),
+        parameters: [
+          { name: 'name', in: 'query', schema: { type: 'string' } },
+          { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 1_000 } },
+        ],
+      },
+    },
+  }
+}
+
+export const adminComponents = ({ model, release, pool }: AdminSchemas): Record<string, object> => ({
+  AdminModel: model,
+  AdminRelease: release,
+  AdminPool: pool,
+})
+
+const listOf = (name: string): object => ({ type: 'array', items: { $ref: `#/components/schemas/${name}` } })
+
+/** The frame of the body, with what its parts hold. */
+const PUT = {
+  ...ModelPutBody,
+  properties: {
+    ...ModelPutBody.properties,
+    model: { $ref: '#/components/schemas/AdminModel' },
+    releases: listOf('AdminRelease'),
+    pools: listOf('AdminPool'),
+  },
+}
+
+function operation(operationId: string, summary: string, body?: object): object {
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
+  const refusals = Object.entries(REFUSALS).map(([status, description]) => [status, { description, content }])
+  return {
+    operationId,
+    summary,
+    security: [{ adminKey: [] }],
+    ...(body !== undefined && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    responses: { 200: { description: 'OK' }, ...Object.fromEntries(refusals) },
+  }
+}
+
+const named = (operationId: string, summary: string, body?: object): object => ({
+  ...operation(operationId, summary, body),
+  parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string' } }],
+})

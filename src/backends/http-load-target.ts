@@ -50,13 +50,20 @@ export class LoadTarget {
       const { data = [] } = JSON.parse(text) as { data?: ReadonlyArray<{ readonly id?: unknown }> }
       return { kind: 'listed', models: data.map(({ id }) => String(id)) }
     } catch (error) {
-      return { kind: 'unreachable', because: (error as { code?: string }).code ?? (error as Error).message }
+      return { kind: 'unreachable', because: becauseOf(error) }
     }
   }
 
   close(): Promise<void> {
     return this.#pool.destroy()
   }
+}
+
+/** A system's code says enough to whoever knows it; the number of a DOM exception says nothing to anybody. */
+function becauseOf(error: unknown): string {
+  const { code, name, message } = error as Error & { readonly code?: unknown }
+  if (name === 'TimeoutError') return 'it took the connection and said nothing'
+  return typeof code === 'string' ? code : message
 }
 
 export type ModelsAnswer =

@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts'
 import { DEMO_KEYS } from '../config/demo.ts'
 import { buildConfig } from '../config/load.ts'
 import type { Scenario } from '../sim/scenario.ts'
@@ -25,6 +26,8 @@ export interface DemoOptions {
   }) => void
   readonly onTick: (view: DemoView) => void
   readonly stop?: Promise<unknown>
+  /** Real time if absent. */
+  readonly clock?: Clock
 }
 
 export interface DemoPhase {
@@ -119,6 +122,7 @@ async function run(
         tenants: viewOf(recent.view(atS * 1_000_000)),
       }),
     ...(options.stop !== undefined && { stop: options.stop }),
+    ...(options.clock !== undefined && { clock: options.clock }),
   })
   return { url, noisy: NOISY, lagMs, phases: byPhase.map(({ phase, tally }) => ({ phase, tenants: viewOf(tally) })) }
 }

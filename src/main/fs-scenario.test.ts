@@ -93,6 +93,7 @@ it.each([
 
 it('says which scenario there is not', () => {
   expect(() => loadScenario('no-such')).toThrow(/no scenario is called/)
+  expect(() => loadScenario('no/such.yaml')).toThrow(/no\/such\.yaml: there is no such file/)
 })
 
 it('every shipped scenario is good and is called as its file is', () => {

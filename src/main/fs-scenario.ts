@@ -43,11 +43,16 @@ export function checkScenario(file: ConfigFile, tree: unknown): Scenario {
 }
 
 function pathOf(nameOrPath: string): string {
-  if (nameOrPath.endsWith('.yaml') || nameOrPath.endsWith('.yml')) return nameOrPath
+  if (nameOrPath.endsWith('.yaml') || nameOrPath.endsWith('.yml')) {
+    if (existsSync(nameOrPath)) return nameOrPath
+    throw new ConfigError([
+      `${nameOrPath}: there is no such file. Give the path of a scenario, or a shipped one's name.`,
+    ])
+  }
   const path = join(SHIPPED, `${nameOrPath}.yaml`)
   if (existsSync(path)) return path
   const names = shippedScenarios()
   const meant = nearest(nameOrPath, names)
-  const hint = meant === undefined ? `Known: ${names.join(', ')}` : `Did you mean ${meant}?`
-  throw new ConfigError([`no scenario is called "${nameOrPath}". ${hint}, or give a path that ends in .yaml.`])
+  const hint = meant === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${meant}?`
+  throw new ConfigError([`no scenario is called "${nameOrPath}". ${hint} Or give a path that ends in .yaml.`])
 }

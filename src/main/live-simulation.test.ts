@@ -80,6 +80,7 @@ describe('spillway simulate', () => {
       'Known: spillway, no-ladder, drr, vtc, round-robin, fifo, strict, in-turn, fewest, bounded, codel, gradient; or give PATH=VALUE',
     ],
     [['--set', 'durationS.x=1'], 'nothing can be set at durationS.x'],
+    [['--set', 'workload.9.band=offline'], 'nothing can be set at workload.9.band: it is a list of 3, counted from 0'],
     [['--trace', join(folder, 'not-there.csv')], 'not-there.csv'],
   ])('is one clear line for %j', async (flags, line) => {
     const { code, err } = await run('simulate', 'baseline', ...SHORT, ...flags)

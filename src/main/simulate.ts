@@ -118,7 +118,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   })
 }
 
-function replicasOf(config: Config) {
+export function replicasOf(config: Config) {
   return toPools(config).flatMap((setup) => {
     const optionsOf = new Map<string, EngineOptions>()
     return setup.pool.replicas.map((replica) => {

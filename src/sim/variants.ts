@@ -13,6 +13,10 @@ function setPath(node: unknown, steps: readonly string[], value: unknown, path: 
   if (typeof node !== 'object' || node === null || step === undefined) throw new PathError(path)
   const holder = node as Record<string, unknown>
   for (const name of step === '*' ? Object.keys(holder) : [step]) {
+    // One more may be appended; a hole in a list would be told as somebody else's mistake.
+    if (Array.isArray(node) && !(Number.isInteger(Number(name)) && Number(name) <= node.length)) {
+      throw new PathError(path, `: it is a list of ${node.length}, counted from 0, and has no ${name}`)
+    }
     if (rest.length > 0) {
       holder[name] ??= {}
       setPath(holder[name], rest, value, path)
@@ -23,7 +27,7 @@ function setPath(node: unknown, steps: readonly string[], value: unknown, path: 
 export class PathError extends Error {
   override readonly name = 'PathError'
 
-  constructor(path: string) {
-    super(`nothing can be set at ${path}`)
+  constructor(path: string, because = '') {
+    super(`nothing can be set at ${path}${because}`)
   }
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { renderPage } from '../../src/sim/page/render-page.ts'
 import type { ReportSeries, SeriesWindow } from '../../src/sim/report-series.ts'
 
@@ -14,6 +14,10 @@ const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
   existsSync(path),
 )
 const isRequired = process.env['CI'] !== undefined
+
+// A browser on a busy machine is slow to start and to paint; nothing here is about how fast it is.
+vi.setConfig({ testTimeout: 90_000 })
+afterAll(() => vi.resetConfig())
 
 const window = (i: number, overrides: Partial<SeriesWindow> = {}): SeriesWindow => ({
   atS: i * 5,
@@ -82,8 +86,8 @@ describe.skipIf(CHROMIUM === undefined)('the report page (needs chromium: apt-ge
   const folder = mkdtempSync(join(tmpdir(), 'spillway-page-'))
   let browser: Browser
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox'] })
-  })
+    browser = await chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox'], timeout: 120_000 })
+  }, 150_000)
   afterAll(async () => {
     await browser.close()
     rmSync(folder, { recursive: true, force: true })
@@ -155,6 +159,7 @@ describe.skipIf(CHROMIUM === undefined)('the report page (needs chromium: apt-ge
   it('says what is under the cursor, by mouse and by keyboard', async () => {
     const { page, complaints } = await show(seriesOf())
     await page.locator('#latency .canvas').hover({ position: { x: 5, y: 50 } })
+    await page.locator('#latency .tip').waitFor({ state: 'visible' })
     expect(await page.locator('#latency .tip').innerText()).toMatch(/^00:00[\s\S]*p95 [\d.]+ ms[\s\S]*p50 200 ms/)
     expect(await page.evaluate<string>(`document.querySelector('#queue .cursor').style.display`)).toBe('block')
     await page.locator('#rungs .canvas').focus()

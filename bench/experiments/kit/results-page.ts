@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { headline } from './headline.ts'
 import { renderMarkdown } from './render.ts'
 import { RESULTS_FOLDER, type Result } from './result.ts'
 
@@ -7,7 +8,7 @@ import { RESULTS_FOLDER, type Result } from './result.ts'
 export const PAGE_PATH = join(import.meta.dirname, '../../../docs/results.md')
 
 /** As a reader wants them: fairness, overload, then the parts. */
-const ORDER = ['vtc', 'overload', 'sheddable', 'prefix-routing', 'chunked-prefill', 'ladder']
+const ORDER = ['vtc', 'overload', 'sheddable', 'prefix-routing', 'chunked-prefill', 'ladder', 'live-virtual', 'cells']
 
 export function storedResults(): Result[] {
   const place = ({ name }: Result): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length)
@@ -19,13 +20,30 @@ export function storedResults(): Result[] {
 }
 
 export function resultsPage(): string {
-  const sections = storedResults().map((result) => `## ${result.title}\n\n${renderMarkdown(result)}`)
-  return `${INTRODUCTION}\n${sections.join('\n')}`
+  const results = storedResults()
+  const sections = results.map((result) => `## ${result.title}\n\n${renderMarkdown(result)}`)
+  return `${INTRODUCTION}\n## Numbers to beat\n\n${headline(results)}\n\n${OUTSIDE}\n\n${sections.join('\n')}`
+}
+
+/** The same table between two marks of the README; what stands around it is people's. */
+export const README_PATH = join(import.meta.dirname, '../../../README.md')
+const BLOCK = /(<!-- results: made by [^\n]*-->\n)[\s\S]*?(<!-- end of results -->)/
+
+export function readmeWithResults(): string {
+  const readme = readFileSync(README_PATH, 'utf8')
+  if (!BLOCK.test(readme)) throw new Error('README.md has lost the marks between which the results stand')
+  return readme.replace(BLOCK, (_, begin: string, end: string) => `${begin}\n${headline(storedResults())}\n\n${end}`)
 }
 
 export function writeResultsPage(): void {
   writeFileSync(PAGE_PATH, resultsPage())
+  writeFileSync(README_PATH, readmeWithResults())
 }
+
+/** What no simulator can show. */
+const OUTSIDE = `Requests per CPU-second, added latency and the time of a scheduling decision are measured on live processes:
+[bench/results/gateway-overhead.md](../bench/results/gateway-overhead.md), \`bench/load\` and \`bench/micro\`. How near the
+simulated engine is to a real GPU is in [architecture/engine.md](architecture/engine.md).`
 
 const INTRODUCTION = `# Results
 

@@ -25,7 +25,8 @@ export function feelPressure(platform: Platform, ticket: Ticket, verdict: Verdic
   asked.demand.observe(now, { tenantId: tenant.id, weight: tenant.weight, cost: offeredCost })
   if (pressure === undefined) return
   const demand = asked.demand.of(now, tenant.id)
-  const change = policies.ladder.observe(now, { tenant, poolId: asked.pool.id, pressure, demand })
+  const hasPassages = request.retrieval !== undefined
+  const change = policies.ladder.observe(now, { tenant, poolId: asked.pool.id, pressure, demand, hasPassages })
   if (change !== undefined) journalRungChange(platform, change)
   if (verdict.kind === 'rejected' && verdict.refusal.code === 'predicted-late' && verdict.nearest !== undefined) {
     watchRefusal(platform, verdict.nearest)

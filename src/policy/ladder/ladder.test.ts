@@ -22,13 +22,19 @@ interface Run {
 
 const start = (): Run => ({ ladder: new Ladder(DEFAULT_RUNGS), changes: [], now: 0 })
 
-/** Feeds a pressure (a number, or a function of time) every tick for so long. */
-function press(run: Run, seconds: number, pressure: number | ((now: number) => number), demand = 0): Run {
+/** Feeds a pressure (a number, or a function of time) every tick for so long, of requests that ask for passages. */
+function press(
+  run: Run,
+  seconds: number,
+  pressure: number | ((now: number) => number),
+  demand = 0,
+  hasPassages = true,
+): Run {
   const until = run.now + seconds * SECOND
   while (run.now < until) {
     run.now += TICK
     const value = typeof pressure === 'number' ? pressure : pressure(run.now)
-    const change = run.ladder.observe(run.now, { tenant: acme, poolId: 'p', pressure: value, demand })
+    const change = run.ladder.observe(run.now, { tenant: acme, poolId: 'p', pressure: value, demand, hasPassages })
     if (change !== undefined) run.changes.push(change)
     run.changes.push(...run.ladder.tick(run.now))
   }
@@ -47,6 +53,18 @@ describe('ladder', () => {
     press(run, 10, 0)
     expect(path(run)).toBe('smaller-model cap-output trim-context trim-retrieval full')
     expect(run.ladder.size).toBe(0)
+  })
+
+  it('goes past a rung that would give up nothing', () => {
+    const run = press(start(), 7, 2, 0, false)
+    expect(path(run)).toBe('trim-context cap-output smaller-model shed-offline')
+    run.changes.length = 0
+    press(run, 10, 0, 0, false)
+    expect(path(run)).toBe('smaller-model cap-output trim-context full')
+    // Passages that are asked for on the way count from then on.
+    const mixed = press(press(start(), 2.5, 2, 0, false), 1, 2)
+    press(mixed, 10, 0)
+    expect(path(mixed)).toMatch(/^trim-context .* trim-context trim-retrieval full$/)
   })
 
   it('stops at the rung that relieves the pressure', () => {

@@ -4,6 +4,7 @@ import { Ewma } from '../../base/ewma.ts'
 import type { Rung } from '../../domain/plan.ts'
 import type { RungTerms } from '../../domain/rung.ts'
 import type { Tenant } from '../../domain/tenant.ts'
+import { givesUpPassagesOnly } from './rungs.ts'
 
 /**
  * How much should we give up right now, and for whom?
@@ -19,6 +20,7 @@ import type { Tenant } from '../../domain/tenant.ts'
  * goes silent counts as without pressure. So an oscillation that is faster than the dwell, or smaller than the gap,
  * moves nothing.
  *
+ * A rung that would give up nothing is no step: who has asked for no passages goes past `trim-retrieval`, both ways.
  * A tenant whose contract says `reject` always dwells on `full`. Changes are returned as values, for the journal.
  * Memory: only those under some pressure are kept, up to a bound; everybody else is on `full` by not being here.
  * It does not decide on requests (admission does) and does not look at the platform (`offline-shedding.ts` does).
@@ -63,6 +65,8 @@ export interface PressureSample {
   readonly pressure: number
   /** Demand in full ÷ fair share; 0 when nobody measures it. */
   readonly demand: number
+  /** Whether the request asked for passages. */
+  readonly hasPassages?: boolean
 }
 
 interface Dwelling {
@@ -73,6 +77,8 @@ interface Dwelling {
   changedAt: Instant
   sampledAt: Instant
   demand: number
+  /** Whether it has asked for passages since it is remembered. */
+  hasPassages: boolean
 }
 
 export class Ladder {
@@ -105,6 +111,7 @@ export class Ladder {
     dwelling.pressure.observe(now, sample.pressure)
     dwelling.sampledAt = now
     dwelling.demand = sample.demand
+    if (sample.hasPassages === true) dwelling.hasPassages = true
     return this.#step(now, dwelling)
   }
 
@@ -132,17 +139,22 @@ export class Ladder {
     const { deepenDwellUs, relaxDwellUs, hysteresis } = this.#options
     const pressure = pressureIn(dwelling)
     const dwelledUs = now - dwelling.changedAt
-    const isDeepest = dwelling.depth === this.#rungs.length - 1
-    if (!isDeepest && pressure >= this.#entryOf(dwelling.depth + 1)) {
+    const deeper = this.#beside(dwelling, 1)
+    if (deeper < this.#rungs.length && pressure >= this.#entryOf(deeper)) {
       if (dwelledUs < deepenDwellUs) return undefined
-      return this.#move(now, dwelling, {
-        depth: dwelling.depth + 1,
-        because: 'pressure is above the next rung’s entry',
-      })
+      return this.#move(now, dwelling, { depth: deeper, because: 'pressure is above the next rung’s entry' })
     }
     if (dwelling.depth === 0 || pressure > this.#entryOf(dwelling.depth) - hysteresis) return undefined
     if (dwelledUs < relaxDwellUs || dwelling.demand > 1) return undefined
-    return this.#move(now, dwelling, { depth: dwelling.depth - 1, because: 'pressure is below this rung’s exit' })
+    const depth = this.#beside(dwelling, -1)
+    return this.#move(now, dwelling, { depth, because: 'pressure is below this rung’s exit' })
+  }
+
+  /** The next rung that way which gives something up, or `full`. */
+  #beside(dwelling: Dwelling, step: 1 | -1): number {
+    let depth = dwelling.depth + step
+    while (depth > 0 && !dwelling.hasPassages && givesUpPassagesOnly(this.#rungs, depth)) depth += step
+    return depth
   }
 
   #move(now: Instant, dwelling: Dwelling, to: { readonly depth: number; readonly because: string }): RungChange {
@@ -177,6 +189,7 @@ export class Ladder {
       changedAt: now,
       sampledAt: now,
       demand: 0,
+      hasPassages: false,
     }
     this.#dwellings.set(name, dwelling)
     return dwelling

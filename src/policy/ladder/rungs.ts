@@ -50,6 +50,19 @@ export const DEFAULT_RUNGS: readonly RungTerms[] = checkRungs([
   },
 ])
 
+/** Whether this rung is the one above it with fewer passages, and nothing else. */
+export function givesUpPassagesOnly(rungs: readonly RungTerms[], depth: number): boolean {
+  const rung = rungs[depth]
+  const above = rungs[depth - 1]
+  if (rung === undefined || above === undefined) return false
+  return (
+    rung.contextRatioMax === above.contextRatioMax &&
+    rung.outputTokensMax === above.outputTokensMax &&
+    rung.isFallbackUsed === above.isFallbackUsed &&
+    rung.shedBands.length === above.shedBands.length
+  )
+}
+
 /** Depths count up from `full`, and no rung gives back what a shallower one took. */
 export function checkRungs(rungs: readonly RungTerms[]): readonly RungTerms[] {
   assert(rungs[0]?.name === FULL_RUNG.name, 'the first rung gives up nothing')

@@ -1,0 +1,103 @@
+import { afterEach, expect, it } from 'vitest'
+import { InsideEngine } from '../support/engine-process.ts'
+import { eventually } from '../support/eventually.ts'
+import { MODEL, postJson, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
+
+/** A live server with two releases on simulated engines behind HTTP; the new one is made faulty. */
+
+const closing: Array<() => Promise<unknown>> = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+interface Settings {
+  readonly rollout: Record<string, unknown>
+  /** Flags of the canary's engine. */
+  readonly canary?: readonly string[]
+}
+
+async function start({ rollout, canary = [] }: Settings): Promise<TestPlatform> {
+  const engines = await Promise.all([
+    InsideEngine.start('--profile', 'h100-llama-8b', '--model', MODEL),
+    InsideEngine.start('--profile', 'h100-llama-8b', '--model', MODEL, ...canary),
+  ])
+  for (const engine of engines) closing.push(() => engine.stop())
+  const [stable, tried] = engines
+  const pool = (release: string, url: string) => ({
+    model: MODEL,
+    release,
+    backend: { kind: 'http-openai', upstreamModel: MODEL, timeoutMs: 20_000 },
+    replicas: [`${url}/v1`],
+    limit: { kind: 'fixed', concurrencyMax: 64 },
+  })
+  const platform = await startPlatform(
+    testTree({
+      models: [{ name: MODEL, releases: [{ version: '1' }, { version: '2' }], rollout: { stable: '1', ...rollout } }],
+      pools: [pool('1', stable.url), pool('2', tried.url)],
+    }),
+  )
+  closing.push(() => platform.close())
+  return platform
+}
+
+const QUESTION = 'What is a weir? A weir is a low dam that holds the water of a river.'
+
+const ask = (platform: TestPlatform, session: number, headers: Record<string, string> = {}) =>
+  postJson(
+    `${platform.baseURL}/chat/completions`,
+    { model: MODEL, messages: [{ role: 'user', content: QUESTION }], max_tokens: 8, temperature: 0 },
+    { 'x-session-id': `s${session}`, ...headers },
+  )
+
+it('rolls a canary back that only fails, and its clients see none of it', { timeout: 60_000 }, async () => {
+  const platform = await start({ rollout: { canary: '2', steps: [30] }, canary: ['--fail-rate', '1'] })
+  const seen = new Set<string>()
+  const isOver = () =>
+    platform.entries.some((entry) => entry.kind === 'rollout-changed' && entry.change === 'rolled-back')
+  for (let session = 0; session < 400 && !isOver(); session += 8) {
+    const responses = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(platform, session + i)))
+    for (const response of responses) {
+      seen.add(`${response.status} ${response.headers.get('x-spillway-release')}`)
+      await response.text()
+    }
+  }
+  expect(seen).toEqual(new Set([`200 ${MODEL}@1`]))
+  const changes = platform.entries.filter((entry) => entry.kind === 'rollout-changed')
+  expect(changes.map(({ change, by }) => `${change} ${by}`)).toEqual(['rolled-back judge'])
+  expect(changes[0]?.evidence?.find(({ metric }) => metric === 'errors')?.pairs).toBeGreaterThan(0)
+  const failed = platform.entries.filter((entry) => entry.kind === 'attempt-ended' && entry.releaseId === `${MODEL}@2`)
+  expect(failed.length).toBeGreaterThanOrEqual(10)
+  expect(failed.length).toBeLessThanOrEqual(50)
+  expect(await platform.metric('spillway_rollout_percent', { model: MODEL, release: `${MODEL}@2` })).toBe(0)
+  // From here on nobody is sent there any more.
+  for (let session = 0; session < 8; session++) await (await ask(platform, session)).text()
+  const later = platform.entries.filter((entry) => entry.kind === 'attempt-ended' && entry.releaseId === `${MODEL}@2`)
+  expect(later.length).toBe(failed.length)
+})
+
+it('pins by a header, shows copies to the other release, and asks a holdout set', { timeout: 60_000 }, async () => {
+  const platform = await start({
+    rollout: {
+      rules: [{ header: { name: 'x-beta', value: 'yes' }, release: '2' }],
+      shadow: { release: '2', percent: 100 },
+      holdout: { perMinute: 600, items: [{ id: 'weir', prompt: QUESTION, pattern: '\\w' }] },
+    },
+  })
+  const releaseOf = async (headers: Record<string, string>) => {
+    const response = await ask(platform, 1, headers)
+    await response.text()
+    return response.headers.get('x-spillway-release')
+  }
+  expect(await releaseOf({})).toBe(`${MODEL}@1`)
+  expect(await releaseOf({ 'x-beta': 'no' })).toBe(`${MODEL}@1`)
+  expect(await releaseOf({ 'x-beta': 'yes' })).toBe(`${MODEL}@2`)
+  const copy = await eventually('a copy is compared', () =>
+    platform.entries.find((entry) => entry.kind === 'shadow-ended' && entry.difference !== undefined),
+  )
+  expect(copy).toMatchObject({ releaseId: `${MODEL}@2`, outcome: 'completed' })
+  const scored = await eventually('an item is scored', () =>
+    platform.entries.find((entry) => entry.kind === 'holdout-evaluated'),
+  )
+  expect(scored).toMatchObject({ releaseId: `${MODEL}@1`, itemId: 'weir', score: 1 })
+  expect(JSON.stringify(platform.entries)).not.toContain('low dam')
+})

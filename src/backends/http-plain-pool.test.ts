@@ -127,6 +127,19 @@ describe('PlainPool', () => {
     expect(sockets.length).toBe(2)
   })
 
+  it('sends no header that could begin another', async () => {
+    const { sockets, port } = await serve((socket) => void socket.write(ok('x')))
+    const pool = makePool(port)
+    for (const value of ['a\r\nx-b: c', 'a\nb', 'snow ☃']) {
+      const error = await new Promise((resolve) => {
+        const handler = { onResponseError: (_: unknown, failed: Error) => resolve((failed as { code?: string }).code) }
+        pool.dispatch({ path: '/x', headers: ['x-a', value], body: '{}' }, handler)
+      })
+      expect(error).toBe('INVALID_HEADER')
+    }
+    expect(sockets.length).toBe(0)
+  })
+
   it('says with a code what went wrong', async () => {
     const { port } = await serve((socket, request) => {
       if (request.includes('garbage')) socket.write('garbage\r\n\r\n')

@@ -82,6 +82,7 @@ export class PlainPool {
     handler.onRequestStart?.(turn, null)
     if (turn.aborted) return
     if (this.#isClosed) turn.fail(new LineError('CLOSED'))
+    else if (!isSendable(ask)) turn.fail(new LineError('INVALID_HEADER'))
     else this.#place(turn)
   }
 
@@ -138,6 +139,16 @@ export class PlainPool {
     this.now++
     for (const line of this.#lines) line.tick()
   }
+}
+
+const TARGET = /^[\x21-\x7e]+$/
+/** What may stand in a header's name or value: nothing that could begin another header. */
+const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/
+
+function isSendable({ path, headers }: PlainAsk): boolean {
+  if (!TARGET.test(path)) return false
+  for (let i = 0; i < headers.length; i++) if (!HEADER_TEXT.test(headers[i] as string)) return false
+  return true
 }
 
 /** One request on its way; its handler's only handle on the line, and none once the answer is over. */

@@ -1,3 +1,4 @@
+import { Bag } from '../base/bag.ts'
 import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
@@ -33,7 +34,7 @@ export class Platform {
   readonly retrievalUsMax: number
   /** What the platform asks of itself. */
   readonly errands = new Errands()
-  readonly #live = new Map<string, Ticket>()
+  readonly #live = new Bag<Ticket>()
   readonly #fleetChanges: FleetChanges
   #isSteppingDown = false
   #isDraining = false
@@ -82,7 +83,7 @@ export class Platform {
   /** A ticket comes to life: from here it must end in `settle`. */
   arrive(ticket: Ticket): void {
     const { request } = ticket
-    this.#live.set(ticket.id, ticket)
+    this.#live.add(ticket)
     this.world.journal.record({
       kind: 'arrived',
       at: request.arrivedAt,
@@ -109,7 +110,7 @@ export class Platform {
       })
       this.turnstile.replicaChanged(replicaId, { isReady, allowance })
       const poolId = this.policies.fleet.replica(replicaId)?.poolId
-      if (poolId !== undefined) noticeLoss(this, poolId, this.#live.values())
+      if (poolId !== undefined) noticeLoss(this, poolId, this.#live)
     }
   }
 
@@ -138,14 +139,14 @@ export class Platform {
   }
 
   depart(ticket: Ticket): void {
-    this.#live.delete(ticket.id)
+    this.#live.remove(ticket)
     if (this.#fleetChanges.isAnythingLeaving) this.#fleetChanges.sweep()
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
   }
 
   /** Whether anybody alive was sent to this pool. Asked only while a pool closes. */
   #isNamed(poolId: string): boolean {
-    for (const ticket of this.#live.values()) if (ticket.poolId === poolId) return true
+    for (const ticket of this.#live) if (ticket.poolId === poolId) return true
     return false
   }
 
@@ -166,6 +167,6 @@ export class Platform {
 
   /** Calls off every live ticket. */
   cancelAll(because: string): void {
-    for (const ticket of this.#live.values()) ticket.cancellation.cancel(because)
+    for (const ticket of this.#live) ticket.cancellation.cancel(because)
   }
 }

@@ -24,6 +24,8 @@ export class Ticket {
   readonly request: Request
   /** Called off by the client, by a stalled reader, by a deadline, or by shutdown. */
   readonly cancellation: Cancellation
+  /** Among the platform's live tickets. */
+  bagIndex = -1
   phase: Phase = 'arrived'
   /** The release that was chosen of the model that was asked for; `plan.releaseId` may be a smaller model's. */
   releaseId: string | undefined

@@ -20,10 +20,10 @@ const READY_WITHIN_MS = 30_000
 const READY_EVERY_MS = 150
 /**
  * V8 optimises hot code step by step: a relay of a hundred lines is done after a few thousand calls, a platform after
- * some tens of thousands. Cold figures would compare start-ups, so everybody gets as much as the slowest to warm needs.
+ * a hundred thousand. Cold figures would compare start-ups, so everybody gets as much as the slowest to warm needs.
  */
 const WARM_UP: readonly (readonly string[])[] = [
-  ['-c', '64', '-n', '60000', '-t', '10'],
+  ['-c', '64', '-n', '150000', '-t', '25'],
   ['-c', '16', '-n', '4000', '-t', '3', '-s', '-k', '50', '-i', '0'],
 ]
 

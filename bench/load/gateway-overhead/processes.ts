@@ -5,7 +5,7 @@
  * Node processes run on the same machine.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -39,6 +39,21 @@ function isNiceAllowed(): boolean {
     return false
   }
 }
+
+/**
+ * Where the kernel groups processes by session (autogroup, on in Debian), niceness counts only inside a group, and all
+ * groups weigh alike: among a dozen busy sessions ours would get a twelfth whatever it is niced to. So the group is
+ * raised too. A write that is refused leaves it as it was.
+ */
+function raiseGroup(): void {
+  try {
+    writeFileSync('/proc/self/autogroup', String(NICENESS))
+  } catch {
+    // No such grouping here, or no right to change it.
+  }
+}
+
+if (isNiceAllowed()) raiseGroup()
 
 export const isPinned: boolean = availableParallelism() >= 2
 export const isNiced: boolean = isNiceAllowed()

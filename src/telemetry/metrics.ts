@@ -1,3 +1,4 @@
+import { ChurningMap } from '../base/churning-map.ts'
 import { US_PER_S } from '../base/clock.ts'
 import type { Arrived, Entry } from '../domain/entry.ts'
 import { declareFleetMetrics } from './fleet-metrics.ts'
@@ -44,7 +45,7 @@ export class Metrics implements Subscriber {
   readonly #registry = new Registry()
   readonly #handlers = new Map<string, Array<(entry: Entry) => void>>()
   /** Tickets that have arrived and not settled, oldest first. */
-  readonly #live = new Map<string, Arrived>()
+  readonly #live = new ChurningMap<string, Arrived>()
   #newestAt = 0
 
   constructor(options: MetricsOptions) {
@@ -105,7 +106,7 @@ export class Metrics implements Subscriber {
 
   /** Forgets the oldest while they are older than that; one at least when the age is negative. */
   #forgetLost(ageUsMax: number): void {
-    for (const [ticketId, arrived] of this.#live) {
+    for (const [ticketId, arrived] of this.#live.entries()) {
       if (ageUsMax >= 0 && this.#newestAt - arrived.at <= ageUsMax) return
       this.#live.delete(ticketId)
       if (ageUsMax < 0) return

@@ -1,3 +1,4 @@
+import { ChurningMap } from '../base/churning-map.ts'
 import { US_PER_S } from '../base/clock.ts'
 import type { Entry, Settled } from '../domain/entry.ts'
 import type { Subscriber } from './journal.ts'
@@ -28,8 +29,8 @@ export class RecentTickets implements Subscriber {
   readonly #ticketsMax: number
   readonly #entriesPerTicketMax: number
   /** Both in order of arrival here: a Map keeps the order of insertion. */
-  readonly #live = new Map<string, Entry[]>()
-  readonly #kept = new Map<string, Entry[]>()
+  readonly #live = new ChurningMap<string, Entry[]>()
+  readonly #kept = new ChurningMap<string, Entry[]>()
   readonly #ordinary: Allowance
   readonly #others: Allowance
 
@@ -78,7 +79,7 @@ function isOrdinary({ outcome, rung, attempts }: Settled): boolean {
   return outcome === 'completed' && rung === 'full' && attempts === 1
 }
 
-function insert(stories: Map<string, Entry[]>, ticketId: string, story: Entry[], sizeMax: number): void {
+function insert(stories: ChurningMap<string, Entry[]>, ticketId: string, story: Entry[], sizeMax: number): void {
   if (stories.size >= sizeMax) stories.delete(stories.keys().next().value as string)
   stories.set(ticketId, story)
 }

@@ -1,4 +1,5 @@
 import { assert } from '../../base/assert.ts'
+import { ChurningMap } from '../../base/churning-map.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
 import type { Lease } from '../../domain/fleet.ts'
 import type { Estimate } from '../../domain/plan.ts'
@@ -20,7 +21,7 @@ export class Book {
   readonly #options: DispatcherOptions
   readonly #onBacklogChange: BacklogObserver | undefined
   readonly #waiting = new Map<string, Candidate>()
-  readonly #held = new Map<number, Candidate>()
+  readonly #held = new ChurningMap<number, Candidate>()
   readonly #byExpiry = new IndexedHeap<Candidate>()
   #leaseId = 0
   #returnedCount = 0

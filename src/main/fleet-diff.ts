@@ -1,4 +1,3 @@
-import { poolIdOf } from '../config/cross-check.ts'
 import type { Config } from '../config/schema.ts'
 import { type PoolSetup, toModels, toPools, toReleases } from '../config/to-domain.ts'
 import type { Model, Release, Replica } from '../domain/fleet.ts'
@@ -24,7 +23,7 @@ export class FleetDiff {
     this.#platform = parts.platform
     this.#fleet = parts.fleet
     this.#onModels = parts.onModels
-    this.#filePools = new Set(parts.config.pools.map(poolIdOf))
+    this.#filePools = new Set(toPools(parts.config).map(({ pool }) => pool.id))
     this.#setups = this.#setupsOf(parts.config)
   }
 
@@ -56,7 +55,9 @@ export class FleetDiff {
     return undefined
   }
 
-  async apply(next: Config, reason: ChangeReason, isFounding = false): Promise<void> {
+  /** Says what could not be done: nothing, as a rule, because it was asked before. */
+  async apply(next: Config, reason: ChangeReason, isFounding = false): Promise<readonly string[]> {
+    const problems: string[] = []
     const before = this.#setups
     const after = this.#setupsOf(next)
     this.#setups = after
@@ -64,11 +65,19 @@ export class FleetDiff {
     this.#putModels(toModels(next), toReleases(next), reason)
     for (const [id, setup] of after) {
       const known = before.get(id)
-      if (known === undefined) await this.#fleet.addPool(setup, reason, isFounding)
+      if (known === undefined) problems.push(...(await this.#addPool(setup, reason, isFounding)))
       else this.#followReplicas(known, setup, reason)
     }
     this.#removeModels(toModels(next), reason)
     this.#onModels()
+    return problems
+  }
+
+  async #addPool(setup: PoolSetup, reason: ChangeReason, isFounding: boolean): Promise<string[]> {
+    const problem = await this.#fleet.problemOf(setup)
+    if (problem !== undefined) return [problem]
+    const answer = await this.#fleet.addPool(setup, reason, isFounding)
+    return answer.kind === 'refused' ? [answer.because] : []
   }
 
   #putModels(models: readonly Model[], releases: readonly Release[], reason: ChangeReason): void {

@@ -69,6 +69,11 @@ export class LiveFleet {
     try {
       await backends.prepare(setup)
       backends.add(setup, setup.pool.replicas)
+      const discover = 'discover' in setup.backend ? setup.backend.discover : undefined
+      if (discover !== undefined) {
+        const { clock } = this.#parts
+        await makeDiscovery(discover, { poolId: setup.pool.id, clock, onFailure: () => {} }).close()
+      }
       return undefined
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error

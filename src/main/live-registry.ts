@@ -128,7 +128,7 @@ export class LiveRegistry {
       if (revision === 'stale') continue
       this.#entries = edited.entries
       this.#revision = revision
-      await this.#parts.diff.apply(settings, reason)
+      await this.#apply(settings, reason)
       return { kind: 'changed', revision }
     }
     const because = 'somebody else is changing the registry at the same time. Try again'
@@ -148,8 +148,13 @@ export class LiveRegistry {
     const reason = isFirst
       ? { by: 'registry', because: `it was there at revision ${revision}` }
       : { by: newest?.by ?? 'registry', because: newest?.because ?? 'another gateway changed it' }
-    await this.#parts.diff.apply(settings, reason, isFirst)
+    await this.#apply(settings, reason, isFirst)
     this.#parts.onRead(entries)
+  }
+
+  async #apply(settings: Config, reason: AdminReason, isFounding = false): Promise<void> {
+    const problems = await this.#parts.diff.apply(settings, reason, isFounding)
+    for (const problem of problems) this.#parts.complain(`registry: ${problem}`)
   }
 
   #together(entries: readonly RegistryEntry[]): { settings: Config; problems: AdminRefusal[] } {

@@ -79,6 +79,12 @@ describe('a pool that is discovered', () => {
     await watch.first(3_000_000)
   })
 
+  it('takes as many as a pool may have', () => {
+    const { say, heard } = given()
+    say(...Array.from({ length: 5_000 }, (_, i) => endpoint(`e${i}`)))
+    expect(heard()).toHaveLength(1_000)
+  })
+
   it('hears nothing after it was stopped', () => {
     const { watch, say, heard, isWatched } = given()
     watch.stop()

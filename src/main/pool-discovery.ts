@@ -21,6 +21,9 @@ export interface ReplicaChanges {
   isAway(endpointId: string): boolean
 }
 
+/** As many replicas as a pool may list in the configuration. */
+const ENDPOINTS_MAX = 1_000
+
 /** How often those that an empty list left standing are looked at. */
 const SUSPICION_LOOK_US = 1_000_000
 
@@ -52,8 +55,9 @@ export class PoolDiscovery {
     this.#cancelLook?.()
   }
 
-  #take(list: readonly Endpoint[]): void {
+  #take(given: readonly Endpoint[]): void {
     if (this.#isStopped) return
+    const list = given.slice(0, ENDPOINTS_MAX)
     this.#cancelLook?.()
     this.#cancelLook = undefined
     if (list.length === 0 && this.#known.length > 0) this.#suspect()

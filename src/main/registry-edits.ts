@@ -23,6 +23,7 @@ export function editEntries(config: Config, entries: readonly RegistryEntry[], e
     else next.set(keyOf({ kind, name }), { kind, name, body })
   }
   const edited = [...next.values()]
+  if (edited.length > ENTRIES_MAX) return { kind: 'refused', refusal: FULL }
   const put = edited.filter((entry) => edits.some((edit) => keyOf(edit) === keyOf(entry)))
   const problems = put.flatMap(checkEntry)
   if (problems.length === 0) problems.push(...checkTogether(config, edited), ...orphans(config, edited))
@@ -30,6 +31,16 @@ export function editEntries(config: Config, entries: readonly RegistryEntry[], e
   return first === undefined
     ? { kind: 'edited', entries: edited }
     : { kind: 'refused', refusal: refusalOf(first, edits) }
+}
+
+/** More models, releases and pools than any platform serves; all of them are in memory. */
+const ENTRIES_MAX = 10_000
+
+const FULL: AdminRefusal = {
+  status: 409,
+  code: 'registry_full',
+  because: `the registry has ${ENTRIES_MAX} entries already. Remove what is not used`,
+  param: null,
 }
 
 /** A model goes with its releases and pools. */

@@ -1,4 +1,4 @@
-import { DEMO_KEYS } from '../config/demo.ts'
+import { DEMO_ADMIN_KEY, DEMO_KEYS } from '../config/demo.ts'
 import type { Config } from '../config/schema.ts'
 
 /** What a person sees when the platform is up: where it is, who may call it, and three commands to paste. */
@@ -21,6 +21,7 @@ export function welcome(config: Config, address: string): string {
       `  ${label}  ${tenant.id.padEnd(width)}  ${secret.padEnd(16)} weight ${tenant.weight}, SLO ${tenant.slo}`,
     )
   })
+  lines.push(`  admin     ${DEMO_ADMIN_KEY} (spillway models list, spillway rollout show)`)
   const key = DEMO_KEYS[0]?.secret ?? ''
   const model = models[0] ?? ''
   const body = (more: string): string =>

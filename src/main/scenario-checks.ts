@@ -1,6 +1,7 @@
 import type { Problem } from '../config/explain.ts'
 import { nearest } from '../config/nearest.ts'
 import { toPools } from '../config/to-domain.ts'
+import { RETRIEVAL_PARTS } from '../sim/retrieval-world.ts'
 import type { Expectation, Fault, Lengths, Scenario, StreamSpec } from '../sim/scenario.ts'
 import type { ScenarioConfig } from './scenario-config.ts'
 
@@ -57,18 +58,22 @@ function streamProblems(spec: StreamSpec, place: Place): Problem[] {
 
 const RATIO_KINDS: readonly string[] = ['replica-errors', 'replica-refusals', 'replica-wrong']
 
+const RETRIEVAL_FAULTS: readonly Fault['kind'][] = ['retrieval-slow', 'retrieval-dead', 'store-loss']
+
 interface Known {
   readonly targets: readonly string[]
   readonly regions: readonly string[]
 }
 
-function faultProblems(fault: Fault, { targets, regions }: Known, place: Place): Problem[] {
-  const at = [...place, 'target']
-  const problems =
-    fault.kind === 'region-loss'
-      ? named(fault.target, regions, at, 'region')
-      : named(fault.target, targets, at, 'replica, pool or release')
-  if (fault.factor !== undefined && fault.kind !== 'replica-slow') {
+function targetProblems({ kind, target }: Fault, { targets, regions }: Known, at: Place): Problem[] {
+  if (RETRIEVAL_FAULTS.includes(kind)) return named(target, RETRIEVAL_PARTS, at, 'part of retrieval')
+  if (kind === 'region-loss') return named(target, regions, at, 'region')
+  return named(target, targets, at, 'replica, pool or release')
+}
+
+function faultProblems(fault: Fault, known: Known, place: Place): Problem[] {
+  const problems = targetProblems(fault, known, [...place, 'target'])
+  if (fault.factor !== undefined && fault.kind !== 'replica-slow' && fault.kind !== 'retrieval-slow') {
     problems.push({ path: [...place, 'factor'], text: `has no effect on ${fault.kind}. Remove it` })
   }
   if (fault.ratio !== undefined && !RATIO_KINDS.includes(fault.kind)) {

@@ -13,6 +13,7 @@ import { SimulatedGateway } from '../sim/gateway.ts'
 import { LawChecker } from '../sim/laws.ts'
 import { SimulatedPeer } from '../sim/peer.ts'
 import { makeReport, type Report } from '../sim/report.ts'
+import { RetrievalWorld, type RetrievalWorldOptions } from '../sim/retrieval-world.ts'
 import { runScenario } from '../sim/run-scenario.ts'
 import type { Scenario } from '../sim/scenario.ts'
 import { ClientScripts } from '../sim/scripts.ts'
@@ -62,13 +63,15 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   }
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
+  const retrieval = await retrievalOf(scenario, config, { clock, journal, seed: options.seed })
+  const { retriever, answers } = retrieval
   for (const { rollout } of config.models)
     for (const { id, expected } of rollout?.holdout?.items ?? []) scripts.answers.set(id, expected ?? '')
   const roundTrips = roundTripsOf(scenario.regions)
   const gateways: SimulatedGateway[] = gatewaysOf(scenario, config).map(
     ({ region, config: own }) =>
       new SimulatedGateway(region, clock, () => {
-        const platform = assemble(own, { clock, journal, backends: backendsOf(region) })
+        const platform = assemble(own, { clock, journal, backends: backendsOf(region), retriever, answers })
         options.onAssembled?.(platform, fleet, clock)
         return platform
       }),
@@ -98,6 +101,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     roundTrips,
     journal,
     fleet,
+    retrieval,
     scripts,
     callers,
     collector,
@@ -116,6 +120,18 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     laws: laws.violations,
     wallSeconds: (wallMs() - startedMs) / 1_000,
   })
+}
+
+/** Whoever's streams ask for passages has a corpus. */
+function retrievalOf(
+  scenario: Scenario,
+  config: Config,
+  world: Pick<RetrievalWorldOptions, 'clock' | 'journal' | 'seed'>,
+): Promise<RetrievalWorld> {
+  const isUsed = scenario.workload.some((stream) => stream.retrieval !== undefined)
+  const tenantIds = isUsed ? config.tenants.map(({ id }) => id) : []
+  const { cacheTtlS } = config.retrieval
+  return RetrievalWorld.make({ ...world, spec: scenario.retrieval, cacheTtlS, tenantIds })
 }
 
 export function replicasOf(config: Config) {

@@ -7,6 +7,8 @@ import type { Request, Segment } from '../domain/request.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 import type { Sink } from '../lifecycle/ports.ts'
 import { drawExponential, drawTokens, drawUnitGap, factorAt } from './draw.ts'
+import { drawQuestion } from './questions.ts'
+import { CORPUS } from './retrieval-world.ts'
 import type { StreamSpec } from './scenario.ts'
 import type { ClientScripts } from './scripts.ts'
 
@@ -44,6 +46,7 @@ export class Client {
   readonly #arrivals: Rng
   readonly #lengths: Rng
   readonly #habits: Rng
+  readonly #questions: Rng
   readonly #talks: Rng
   readonly #prefixSalt: number
   #requestCount = 0
@@ -53,6 +56,7 @@ export class Client {
     this.#arrivals = Rng.stream(parts.seed, `arrivals/${parts.name}`)
     this.#lengths = Rng.stream(parts.seed, `lengths/${parts.name}`)
     this.#habits = Rng.stream(parts.seed, `habits/${parts.name}`)
+    this.#questions = Rng.stream(parts.seed, `questions/${parts.name}`)
     this.#talks = Rng.stream(parts.seed, `conversations/${parts.name}`)
     this.#prefixSalt = fnv1a32(parts.name)
   }
@@ -163,6 +167,19 @@ export class Client {
       deadlineAt: arrivedAt + (spec.deadlineMs === undefined ? slo.totalUs : msToUs(spec.deadlineMs)),
       text: undefined,
       ...this.#conversation(),
+      ...this.#question(),
+    }
+  }
+
+  /** What it wants to know: for retrieval and for the caches, where its stream or its tenant has them. */
+  #question(): Pick<Request, 'retrieval' | 'cacheable'> {
+    const { spec, caller, name } = this.#parts
+    const isCacheable = spec.questions !== undefined && caller.tenant.answerCache !== undefined
+    if (spec.retrieval === undefined && !isCacheable) return {}
+    const question = drawQuestion(spec.questions, this.#questions, this.#requestCount)
+    return {
+      ...(spec.retrieval && { retrieval: { corpus: CORPUS, query: question, passagesMax: spec.retrieval.passages } }),
+      ...(isCacheable && { cacheable: { promptVersion: name, question } }),
     }
   }
 

@@ -2,6 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { Entry, Settled } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import { weightedTokens } from '../policy/planning/cost.ts'
+import { RetrievalTally } from './retrieval-tally.ts'
 import { RolloutTally } from './rollout-tally.ts'
 import { StatsSheet } from './stats-sheet.ts'
 import { Windows } from './windows.ts'
@@ -26,6 +27,7 @@ export interface Part {
   readonly fromAt: Instant
   readonly toAt: Instant
   readonly sheet: StatsSheet
+  readonly retrieval: RetrievalTally
   rungChanges: number
 }
 
@@ -63,6 +65,7 @@ export class Collector {
   readonly parts: ReadonlyMap<string, Part>
   readonly windows: Windows
   readonly rollouts = new RolloutTally()
+  readonly retrieval = new RetrievalTally()
   readonly #waiting = new Map<string, string>()
   readonly #backlogged = new Map<string, Backlogged>()
   readonly #dwellings = new Map<string, Dwelling>()
@@ -79,12 +82,16 @@ export class Collector {
     this.options = options
     this.windows = new Windows(options.windowUs)
     this.parts = new Map(
-      [...options.parts].map(([name, bounds]) => [name, { ...bounds, sheet: new StatsSheet(), rungChanges: 0 }]),
+      [...options.parts].map(([name, bounds]) => [
+        name,
+        { ...bounds, sheet: new StatsSheet(), retrieval: new RetrievalTally(), rungChanges: 0 },
+      ]),
     )
   }
 
   take(entry: Entry): void {
     this.rollouts.take(entry)
+    if (entry.kind === 'retrieval-ended' || entry.kind === 'answer-looked-up') this.#retrieved(entry)
     switch (entry.kind) {
       case 'arrived':
         // The platform's own errands are not a part of the workload.
@@ -148,6 +155,13 @@ export class Collector {
     this.whole.observe(entry, tenant.slo, cost)
     if (isShed(entry) && !this.#degradedSince.has(entry.tenantId)) {
       this.#shedInFull.set(entry.tenantId, this.shedInFull(entry.tenantId) + 1)
+    }
+  }
+
+  #retrieved(entry: Entry): void {
+    if (entry.at >= this.options.warmUntil) this.retrieval.take(entry)
+    for (const part of this.parts.values()) {
+      if (entry.at >= part.fromAt && entry.at < part.toAt) part.retrieval.take(entry)
     }
   }
 

@@ -58,7 +58,7 @@ function drawGamma(shape: number, rng: Rng): number {
 }
 
 /** Box and Muller. */
-function drawNormal(rng: Rng): number {
+export function drawNormal(rng: Rng): number {
   return Math.sqrt(-2 * Math.log(1 - rng.next())) * Math.cos(2 * Math.PI * rng.next())
 }
 

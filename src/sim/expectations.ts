@@ -84,8 +84,8 @@ function boundsFor(
     const otherPath = times.path?.split('.') ?? path
     const other = Number(valuesAt(variant, otherPath, new Set())[0]?.value ?? Number.NaN)
     if (Number.isNaN(other)) return `${otherPath.join('.')} has no value in the variant ${times.variant}`
-    if (expectation.atMostTimes !== undefined) max = Math.min(max, other * times.factor)
-    else min = Math.max(min, other * times.factor)
+    if (expectation.atMostTimes !== undefined) max = Math.min(max, other * times.factor + (times.plus ?? 0))
+    else min = Math.max(min, other * times.factor + (times.plus ?? 0))
   }
   return { min, max }
 }
@@ -114,7 +114,8 @@ function summary(expectation: Asked, found: readonly Found[]): string {
   if (expectation.atLeast !== undefined) wanted.push(`≥ ${show(expectation.atLeast)}`)
   if (expectation.atMost !== undefined) wanted.push(`≤ ${show(expectation.atMost)}`)
   if (expectation.atMostTimes !== undefined) {
-    wanted.push(`≤ ${expectation.atMostTimes.factor} × ${expectation.atMostTimes.variant}`)
+    const { factor, variant, plus } = expectation.atMostTimes
+    wanted.push(`≤ ${factor} × ${variant}${plus === undefined ? '' : ` + ${plus}`}`)
   }
   if (expectation.atLeastTimes !== undefined) {
     wanted.push(`≥ ${expectation.atLeastTimes.factor} × ${expectation.atLeastTimes.variant}`)

@@ -1,18 +1,26 @@
 import { type Clock, secondsToUs } from '../base/clock.ts'
 import type { SimulatedGateway } from './gateway.ts'
+import type { RetrievalWorld } from './retrieval-world.ts'
 import { restartInTurn } from './rolling-restart.ts'
 import type { Fault } from './scenario.ts'
 import type { SimulatedFleet, SimulatedReplica } from './world.ts'
 
-/** Breaks replicas when the scenario says so, and mends them again. */
-export function scheduleFaults(
-  clock: Clock,
-  gateways: readonly SimulatedGateway[],
-  fleet: SimulatedFleet,
-  faults: readonly Fault[],
-): void {
+/** What can break. */
+interface World {
+  readonly gateways: readonly SimulatedGateway[]
+  readonly fleet: SimulatedFleet
+  readonly retrieval: RetrievalWorld
+}
+
+/** Breaks it when the scenario says so, and mends it again. */
+export function scheduleFaults(clock: Clock, { gateways, fleet, retrieval }: World, faults: readonly Fault[]): void {
   const startAt = clock.now()
   for (const fault of faults) {
+    if (isOfRetrieval(fault)) {
+      clock.at(startAt + secondsToUs(fault.atS), () => strikeRetrieval(fault, retrieval))
+      clock.at(startAt + secondsToUs(fault.atS + fault.forS), () => retrieval.recover(fault.target))
+      continue
+    }
     const targets = [...fleet.all()].filter(
       ({ replica }) =>
         [replica.id, replica.poolId, replica.releaseId].includes(fault.target) || isLostWith(fault, replica.region),
@@ -45,9 +53,20 @@ function gatewayOf(gateways: readonly SimulatedGateway[], [first]: readonly Simu
   return gateways.find(({ region }) => region === first?.replica.region) ?? (gateways[0] as SimulatedGateway)
 }
 
+const isOfRetrieval = ({ kind }: Fault): boolean =>
+  kind === 'retrieval-slow' || kind === 'retrieval-dead' || kind === 'store-loss'
+
+function strikeRetrieval({ kind, target, factor }: Fault, retrieval: RetrievalWorld): void {
+  if (kind === 'store-loss') retrieval.lose(target)
+  else retrieval.slowDown(target, kind === 'retrieval-dead' ? Number.POSITIVE_INFINITY : (factor ?? 10))
+}
+
 function strike(fault: Fault, target: SimulatedReplica): void {
   switch (fault.kind) {
     case 'rolling-restart':
+    case 'retrieval-slow':
+    case 'retrieval-dead':
+    case 'store-loss':
       return
     case 'replica-crash':
     case 'pool-loss':

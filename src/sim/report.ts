@@ -2,6 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { Collector } from './collector.ts'
 import type { Violation } from './laws.ts'
+import type { AnswersView, RetrievalView } from './retrieval-tally.ts'
 import type { RolloutReport } from './rollout-tally.ts'
 import type { StatsView } from './stats.ts'
 import type { SheetView } from './stats-sheet.ts'
@@ -36,6 +37,9 @@ export interface Report extends SheetView {
   }
   /** By model; empty where no release was tried. */
   readonly rollouts: Readonly<Record<string, RolloutReport>>
+  /** How requests got their passages; and the answer cache, where tenants have it. */
+  readonly retrieval: RetrievalView
+  readonly answers: AnswersView
   readonly queuedMax: number
   readonly faults: number
   readonly windows: readonly WindowView[]
@@ -57,6 +61,8 @@ export interface PartView extends SheetView {
   readonly engine: EngineUse
   readonly pools: Readonly<Record<string, EngineUse>>
   readonly rungChanges: number
+  readonly retrieval: RetrievalView
+  readonly answers: AnswersView
 }
 
 export interface FairnessView {
@@ -154,6 +160,8 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
       ),
     },
     rollouts: collector.rollouts.view(startAt),
+    retrieval: collector.retrieval.retrieval,
+    answers: collector.retrieval.answers,
     queuedMax: collector.queuedMax,
     faults: collector.faults,
     windows: collector.windows.view(),
@@ -174,10 +182,17 @@ function prefixUse({ engines, prefixBestRatio }: ReportFacts): PrefixUse {
 
 function partsOf(collector: Collector, { engineParts, endAt }: ReportFacts): Record<string, PartView> {
   const views: Record<string, PartView> = {}
-  for (const [name, { fromAt, toAt, sheet, rungChanges }] of collector.parts) {
+  for (const [name, { fromAt, toAt, sheet, retrieval: tally, rungChanges }] of collector.parts) {
     const engines = engineParts.get(name) ?? { engine: NO_USE, pools: {} }
     const ranRatio = Math.max(0, Math.min(endAt, toAt) - fromAt) / Math.max(1, toAt - fromAt)
-    views[name] = { ranRatio, ...sheet.view((toAt - fromAt) / 1_000_000), ...engines, rungChanges }
+    views[name] = {
+      ranRatio,
+      ...sheet.view((toAt - fromAt) / 1_000_000),
+      ...engines,
+      rungChanges,
+      retrieval: tally.retrieval,
+      answers: tally.answers,
+    }
   }
   return views
 }

@@ -9,6 +9,7 @@ import { scheduleFaults } from './faults.ts'
 import { type RoundTrips, type SimulatedGateway, serveFrom } from './gateway.ts'
 import type { LawChecker } from './laws.ts'
 import { type EngineLook, type EnginesUse, enginesUse } from './report.ts'
+import type { RetrievalWorld } from './retrieval-world.ts'
 import type { Scenario, StreamSpec } from './scenario.ts'
 import type { ClientScripts } from './scripts.ts'
 import type { TraceRequest } from './trace.ts'
@@ -28,6 +29,7 @@ export interface Run {
   readonly roundTrips: RoundTrips
   readonly journal: Journal
   readonly fleet: SimulatedFleet
+  readonly retrieval: RetrievalWorld
   readonly scripts: ClientScripts
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
   readonly collector: Collector
@@ -50,14 +52,14 @@ export interface RunEnd {
 }
 
 export async function runScenario(run: Run): Promise<RunEnd> {
-  const { scenario, clock, gateways, fleet, collector, laws } = run
+  const { scenario, clock, gateways, collector, laws } = run
   const endAt = secondsToUs(scenario.durationS)
   // The first probes need virtual time to pass through their promises.
   for (const gateway of gateways) gateway.start()
   await clock.run(clock.now() + 1)
   if (run.trace === undefined) startClients(run, endAt)
   else startTrace(run, run.trace, endAt)
-  scheduleFaults(clock, gateways, fleet, scenario.faults ?? [])
+  scheduleFaults(clock, run, scenario.faults ?? [])
   const { warmUntil, windowUs } = collector.options
   watchWindows(run, windowUs, endAt)
   const parts = [...collector.parts].map(([name, part]) => ({ name, use: watchEngines(run, part.fromAt, part.toAt) }))

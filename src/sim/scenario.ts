@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { QuestionsSchema, RetrievalWorldSchema, StreamRetrievalSchema } from './scenario-retrieval.ts'
 
 /**
  * A workload, described: who sends what, how it comes, what goes wrong, and what should hold. The `platform` part is a
@@ -125,6 +126,8 @@ export const StreamSchema = Type.Object(
         { additionalProperties: false, description: 'Prompts that begin alike.' },
       ),
     ),
+    retrieval: Type.Optional(StreamRetrievalSchema),
+    questions: Type.Optional(QuestionsSchema),
     retry: Type.Optional(
       Type.Object(
         {
@@ -161,19 +164,27 @@ export const FaultSchema = Type.Object(
         'pool-loss',
         'region-loss',
         'rolling-restart',
+        'retrieval-slow',
+        'retrieval-dead',
+        'store-loss',
       ],
       {
         description:
-          'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other; `region-loss` takes a region\u2019s replicas, and its gateway where there are several.',
+          'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other; ' +
+          '`region-loss` takes a region\u2019s replicas, and its gateway where there are several; ' +
+          '`retrieval-dead` never answers, `store-loss` refuses at once.',
       },
     ),
     target: Type.String({
       description:
-        'A replica, or all replicas of a pool or a release (`MODEL@VERSION`), by id; a region for region-loss.',
+        'A replica, or all replicas of a pool or a release (`MODEL@VERSION`), by id; a region for region-loss; ' +
+        'for retrieval `store`, `embedder` or `retrieval`.',
     }),
     atS: seconds('When it happens.'),
     forS: seconds('How long it lasts; for rolling-restart, how long each replica is down.'),
-    factor: Type.Optional(Type.Number({ minimum: 1, description: 'For replica-slow: how many times slower.' })),
+    factor: Type.Optional(
+      Type.Number({ minimum: 1, description: 'For replica-slow and retrieval-slow: how many times slower.' }),
+    ),
     ratio: Type.Optional(
       Type.Number({
         minimum: 0,
@@ -198,6 +209,7 @@ const TimesSchema = Type.Object(
   {
     variant: Type.String({ description: 'One of `variants`.' }),
     factor: Type.Number({ description: 'So many times what is found there.' }),
+    plus: Type.Optional(Type.Number({ description: 'And so much on top.' })),
     path: Type.Optional(Type.String({ description: 'Where in the variant\u2019s report; the same path if absent.' })),
   },
   { additionalProperties: false },
@@ -275,6 +287,7 @@ export const ScenarioSchema = Type.Object(
     ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     regions: Type.Optional(RegionsSchema),
+    retrieval: Type.Optional(RetrievalWorldSchema),
     groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Many tenants that are alike.' })),
     workload: Type.Array(StreamSchema, { minItems: 1, description: 'Who sends what, when.' }),
     faults: Type.Optional(Type.Array(FaultSchema, { description: 'What goes wrong, in simulation.' })),

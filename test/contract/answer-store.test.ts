@@ -64,7 +64,8 @@ describe.each(KINDS)('an answer store in $name', ({ needsRedis, open }) => {
     store.add(shelf, entry('blue', 0.6, 0.8))
     await lying(shelf, 1)
     const [found] = await candidatesOf(shelf)
-    expect([...found!.vector].map((part) => part.toFixed(4))).toEqual(['0.6000', '0.8000'])
+    expect(found!.vector[0]).toBeCloseTo(0.6, 2)
+    expect(found!.vector[1]).toBeCloseTo(0.8, 2)
     expect(found!.expiresAt).toBeGreaterThan(clock.now())
     expect(await store.read(shelf, found!.id)).toEqual(answer('blue'))
     expect(await store.read(shelf, 'made-up')).toBeUndefined()
@@ -83,14 +84,18 @@ describe.each(KINDS)('an answer store in $name', ({ needsRedis, open }) => {
 
   it('keeps so many on a shelf: the oldest go', async () => {
     const shelf = newShelf()
-    for (let i = 0; i < SHELF_MAX + 5; i++) store.add(shelf, entry(`a${i}`, i, 1))
-    await eventually(
-      'the newest is there',
-      async () => (await candidatesOf(shelf)).some(({ vector }) => vector[0] === SHELF_MAX + 4) || undefined,
-    )
-    const firsts = (await candidatesOf(shelf)).map(({ vector }) => vector[0])
-    expect(firsts).toHaveLength(SHELF_MAX)
-    expect(Math.min(...(firsts as number[]))).toBe(5)
+    for (let i = 0; i < SHELF_MAX + 5; i++) {
+      store.add(shelf, entry(`a${i}`, i, 1))
+      // A server takes a thousand commands at a time; what does not fit is not kept.
+      if (i % 100 === 99) await store.candidates(shelf)
+    }
+    const contents = await eventually('the newest is there', async () => {
+      const all = await Promise.all((await candidatesOf(shelf)).map(({ id }) => store.read(shelf, id)))
+      return all.some((one) => one?.content === `a${SHELF_MAX + 4}`) ? all.map((one) => one?.content) : undefined
+    })
+    expect(contents).toHaveLength(SHELF_MAX)
+    for (let i = 0; i < 5; i++) expect(contents).not.toContain(`a${i}`)
+    expect(contents).toContain('a5')
   })
 
   it('forgets all of one tenant and nothing of another', async () => {

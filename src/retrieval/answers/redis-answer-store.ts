@@ -5,6 +5,7 @@ import { usToMs } from '../../base/clock.ts'
 import type { KeptAnswer } from '../../lifecycle/ports.ts'
 import type { RedisConnection } from '../caches/redis-connection.ts'
 import { forgetKeys, tenantName } from '../caches/redis-names.ts'
+import { toUnit } from '../embedders/to-unit.ts'
 import {
   type AnswerStore,
   type Candidate,
@@ -17,7 +18,8 @@ import {
 /**
  * Answers that all gateways share. A shelf is a list of vectors, newest first, cut to its bound with each one added;
  * each answer is a key of its own, so that looking costs one read of vectors and, on a hit, one of an answer. Both expire,
- * and the server's `maxmemory` policy bounds them all. Vectors travel as bytes: an eighth of what text would be.
+ * and the server's `maxmemory` policy bounds them all. Vectors travel as one byte for each part, which moves a cosine by
+ * a thousandth and makes a full shelf 270 kB instead of a megabyte.
  */
 export interface RedisAnswerOptions {
   readonly clock: Clock
@@ -89,15 +91,20 @@ export class RedisAnswerStore implements AnswerStore {
 }
 
 function encode(id: string, { vector, expiresAt }: NewAnswer): Buffer {
-  const buffer = Buffer.alloc(HEAD_BYTES + 4 * vector.length)
+  const buffer = Buffer.alloc(HEAD_BYTES + vector.length)
+  const largest = vector.reduce((max, part) => Math.max(max, Math.abs(part)), 0) || 1
   buffer.write(id, 0, ID_BYTES, 'latin1')
   buffer.writeDoubleLE(expiresAt, ID_BYTES)
-  for (const [i, part] of vector.entries()) buffer.writeFloatLE(part, HEAD_BYTES + 4 * i)
+  for (const [i, part] of vector.entries()) buffer.writeInt8(Math.round((part / largest) * 127), HEAD_BYTES + i)
   return buffer
 }
 
 function decode(buffer: Buffer): Candidate {
-  const vector = new Float32Array(Math.max(0, Math.floor((buffer.length - HEAD_BYTES) / 4)))
-  for (let i = 0; i < vector.length; i++) vector[i] = buffer.readFloatLE(HEAD_BYTES + 4 * i)
-  return { id: buffer.toString('latin1', 0, ID_BYTES), vector, expiresAt: buffer.readDoubleLE(ID_BYTES) }
+  const vector = new Float32Array(Math.max(0, buffer.length - HEAD_BYTES))
+  for (let i = 0; i < vector.length; i++) vector[i] = buffer.readInt8(HEAD_BYTES + i)
+  return {
+    id: buffer.toString('latin1', 0, ID_BYTES),
+    vector: toUnit(vector),
+    expiresAt: buffer.readDoubleLE(ID_BYTES),
+  }
 }

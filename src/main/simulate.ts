@@ -92,7 +92,6 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   }
   const wallMs = options.wallMs ?? (() => 0)
   const startedMs = wallMs()
-  const callers = callersOf(config, groupOf)
   const end = await runScenario({
     scenario,
     seed: options.seed,
@@ -103,7 +102,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     fleet,
     retrieval,
     scripts,
-    callers,
+    callers: callersOf(config, groupOf),
     collector,
     laws,
     ...(options.trace === undefined ? {} : { trace: options.trace }),

@@ -19,8 +19,9 @@ function questionOf(topic: number, wording: number, similarity: number): string 
 export const topicWord = (topic: number): string => `topic${letters(topic)}`
 
 const LETTERS = 'abcdefghij'
-const letters = (number: number): string => [...String(number)].map((digit) => LETTERS[Number(digit)]).join('')
-const numberIn = (text: string): number => Number([...text].map((letter) => LETTERS.indexOf(letter)).join('') || 0)
+const letters = (number: number): string => String(number).replace(/\d/g, (digit) => LETTERS[Number(digit)] ?? '')
+const numberIn = (text: string): number =>
+  Number(text.replace(/[a-j]/g, (letter) => String(LETTERS.indexOf(letter))) || 0)
 
 const DIMENSIONS = 64
 

@@ -90,7 +90,7 @@ describe.each(KINDS)('an answer store in $name', ({ needsRedis, open }) => {
       if (i % 100 === 99) await store.candidates(shelf)
     }
     const contents = await eventually('the newest is there', async () => {
-      const all = await Promise.all((await candidatesOf(shelf)).map(({ id }) => store.read(shelf, id)))
+      const all = await Promise.all((await candidatesOf(shelf)).map(async ({ id }) => await store.read(shelf, id)))
       return all.some((one) => one?.content === `a${SHELF_MAX + 4}`) ? all.map((one) => one?.content) : undefined
     })
     expect(contents).toHaveLength(SHELF_MAX)

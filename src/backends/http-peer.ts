@@ -2,7 +2,9 @@ import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import type { Outlook } from '../domain/outlook.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
+import { inferBody, readInfer } from '../wire/oip.ts'
 import { forwardHeaders, REGION_PATH, readRegionAnswer } from '../wire/region.ts'
+import { runAttempt } from './http-attempt.ts'
 import { get, isOk } from './http-get.ts'
 import { HttpOpenAiBackend } from './http-openai.ts'
 import { notReady } from './http-probe.ts'
@@ -30,23 +32,40 @@ export class HttpPeerBackend implements Backend {
   readonly #engine: HttpOpenAiBackend
   /** A connection of its own: probes must not queue behind answers. */
   readonly #probes: HttpUpstream
+  readonly #tensors: HttpUpstream
   readonly #path: string
+  readonly #forward: (call: Call) => string[]
   #asking: Promise<Said> | undefined
 
   constructor(options: HttpPeerOptions) {
     const { region, clock } = options
     this.#clock = clock
+    this.#forward = ({ request }) => forwardHeaders(request, clock.now(), region)
     this.#engine = new HttpOpenAiBackend({
       ...options,
       upstreamModel: undefined,
-      moreHeaders: ({ request }) => forwardHeaders(request, clock.now(), region),
+      moreHeaders: (call) => this.#forward(call),
     })
+    this.#tensors = new HttpUpstream({ ...options, url: options.url.replace(/\/v1\/*$/, '') })
     this.#probes = new HttpUpstream({ ...options, connectionsMax: 2 })
     this.#path = `${new URL(options.url).pathname.replace(/(\/v1)?\/*$/, '')}${REGION_PATH}`
   }
 
   generate(call: Call): Promise<Ending> {
-    return this.#engine.generate(call)
+    return call.request.kind === 'tensors' ? this.#infer(call) : this.#engine.generate(call)
+  }
+
+  /** Tensors have an address of their own, beside OpenAI's. */
+  #infer(call: Call): Promise<Ending> {
+    const { request, plan, lease } = call
+    const upstream = this.#tensors
+    const format = { read: readInfer, redact: (text: string) => upstream.redact(text) }
+    const ask = {
+      path: upstream.path(`/v2/models/${encodeURIComponent(plan.model)}/infer`),
+      headers: upstream.headers('x-request-id', lease.ticketId, ...this.#forward(call)),
+      body: inferBody(request),
+    }
+    return runAttempt({ call, format, clock: this.#clock, dispatch: (reader) => upstream.post(ask, reader) })
   }
 
   async probe({ model }: Replica): Promise<ReplicaReport> {
@@ -56,7 +75,7 @@ export class HttpPeerBackend implements Backend {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#engine.close(), this.#probes.close()])
+    await Promise.all([this.#engine.close(), this.#probes.close(), this.#tensors.close()])
   }
 
   /** All models of one tick share an answer. */

@@ -1,9 +1,10 @@
 import { msToUs, secondsToUs } from '../base/clock.ts'
-import { type Model, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
+import { type Model, type ModelKind, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import type { ShadowRule } from '../policy/rollout/shadow.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
+import { CONTEXT_TOKENS_MAX } from './defaults.ts'
 import type { BackendConfig, Config, ModelConfig, PeerConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
 
 /** Settings speak milliseconds and names; the domain speaks microseconds and things. */
@@ -78,6 +79,9 @@ type ReleaseConfig = NonNullable<ModelConfig['releases']>[number]
 /** A pool with what is needed to reach it. */
 export interface PoolSetup {
   readonly pool: Pool
+  /** What its model does, and how long one request or one input of it may be. */
+  readonly kind: ModelKind
+  readonly contextTokensMax: number
   readonly backend: BackendConfig | PeerBackend
   readonly limit: PoolConfig['limit']
   readonly isLocal: boolean
@@ -102,12 +106,14 @@ export function toPools(config: Config): PoolSetup[] {
  */
 function peerPools({ models, regions }: Config): PoolSetup[] {
   return regions.peers.flatMap((peer) =>
-    models.map(({ name: model }): PoolSetup => {
+    models.map(({ name: model, kind, contextTokensMax }): PoolSetup => {
       const { region, concurrencyMax } = peer
       const id = `${region}:${model}`
       const releaseId = releaseIdOf(model, `in-${region}`)
       return {
         pool: { id, model, releaseId, region, replicas: [{ id, poolId: id, model, releaseId, region }], isPeer: true },
+        kind,
+        contextTokensMax,
         backend: { kind: 'peer', peer },
         limit: { kind: 'fixed', concurrencyMax },
         isLocal: false,
@@ -124,6 +130,7 @@ function enginePools(config: Config): PoolSetup[] {
     const id = poolIdOf(setup)
     const addresses = addressesOf(setup)
     const { model, region } = setup
+    const known = config.models.find(({ name }) => name === model)
     const releaseId = releaseIdOf(model, versionOf(setup, config.models))
     const replicas = addresses.map((_, i): Replica => ({ id: `${id}-${i}`, poolId: id, model, releaseId, region }))
     const urls = new Map(
@@ -131,6 +138,8 @@ function enginePools(config: Config): PoolSetup[] {
     )
     return {
       pool: { id, model, releaseId, region, replicas, dedicatedTo: setup.dedicatedTo },
+      kind: known?.kind ?? 'chat',
+      contextTokensMax: known?.contextTokensMax ?? CONTEXT_TOKENS_MAX,
       backend: setup.backend,
       limit: setup.limit,
       isLocal: local === undefined || region === local,

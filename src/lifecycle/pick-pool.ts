@@ -60,9 +60,12 @@ function poolsOf(policies: Policies, request: Request, releaseId: string): reado
 
 const NO_POOLS: readonly PoolPolicies[] = []
 
-/** Text is sent on; tensors and vectors are not, nor the platform's own errands, which are about a release of ours. */
-function peersFor({ fleet }: Policies, { kind, errand }: Request, model: string): readonly PoolPolicies[] {
-  const isSentOn = errand === undefined && (kind === 'chat' || kind === 'completion')
+/**
+ * Not sent on are vectors, which cannot be compared with those of the release that another region may run, and the
+ * platform's own errands, which are about a release of ours.
+ */
+function peersFor({ fleet, models }: Policies, { errand }: Request, model: string): readonly PoolPolicies[] {
+  const isSentOn = errand === undefined && models.get(model)?.kind !== 'embedding'
   return isSentOn ? (fleet.peersByModel.get(model) ?? NO_POOLS) : NO_POOLS
 }
 

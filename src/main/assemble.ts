@@ -34,7 +34,7 @@ import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
 import { Presence } from '../policy/routing/presence.ts'
-import { batchOptionsOf, kindOf } from './batch-options.ts'
+import { batchOptionsOf } from './batch-options.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { type PoolSpeed, speedOfBatches, speedOfEngine, speedUnknown } from './pool-speed.ts'
 
@@ -192,10 +192,10 @@ function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
   })
 }
 
-function speedOf(config: Config, { backend, pool }: PoolSetup, outputWeight: number, given?: string): PoolSpeed {
+function speedOf(config: Config, { backend, kind }: PoolSetup, outputWeight: number, given?: string): PoolSpeed {
   if (backend.kind !== 'simulated') return speedUnknown(outputWeight)
   const profile = given ?? backend.profile
-  return kindOf(config, pool.model) === 'chat'
+  return kind === 'chat'
     ? speedOfEngine(engineOptionsOf(config, profile), outputWeight)
     : speedOfBatches(batchOptionsOf(config, profile))
 }

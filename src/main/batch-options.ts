@@ -1,6 +1,5 @@
 import { msToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
-import type { ModelKind } from '../domain/fleet.ts'
 import { encoderCost } from '../engine/batch-cost.ts'
 import type { BatchOptions } from '../engine/batch-engine.ts'
 import { type EngineChanges, engineOptionsOf } from './engine-options.ts'
@@ -19,7 +18,3 @@ export function batchOptionsOf(config: Config, profileName: string, changes: Eng
 }
 
 const BATCH_STEPS_MAX = 8
-
-export function kindOf(config: Config, model: string): ModelKind {
-  return config.models.find(({ name }) => name === model)?.kind ?? 'chat'
-}

@@ -11,13 +11,13 @@ import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
 import type { BackendConfig, Config, PeerConfig } from '../config/schema.ts'
 import { type PoolSetup, profileOf, toPools } from '../config/to-domain.ts'
-import type { Replica } from '../domain/fleet.ts'
+import type { ModelKind, Replica } from '../domain/fleet.ts'
 import { BatchEngine } from '../engine/batch-engine.ts'
 import { Engine } from '../engine/engine.ts'
 import type { ModelFeatures } from '../gateway/model-directory.ts'
 import type { Backend, Backends } from '../lifecycle/ports.ts'
 import type { OipMetadata } from '../wire/oip.ts'
-import { batchOptionsOf, kindOf } from './batch-options.ts'
+import { batchOptionsOf } from './batch-options.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { makeHttpBackend } from './http-backends.ts'
 
@@ -46,7 +46,7 @@ const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema:
 const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true, vectors: true }
 
 const FEATURES: Readonly<Record<PoolSetup['backend']['kind'], ModelFeatures>> = {
-  peer: UPSTREAM_FEATURES,
+  peer: { ...UPSTREAM_FEATURES, tensors: true },
   simulated: SIMULATED_FEATURES,
   'http-openai': UPSTREAM_FEATURES,
   'http-oip': OIP_FEATURES,
@@ -68,7 +68,7 @@ class BackendsByReplica implements LiveBackends {
   readonly #kinds = new Map<string, PoolSetup['backend']['kind']>()
   readonly #peerOf: (peer: PeerConfig) => HttpPeerBackend
   /** By model: one of its replicas, to ask what its tensors are. */
-  readonly #spokesmen = new Map<string, string>()
+  readonly #spokesmen = new Map<string, { readonly replicaId: string; readonly kind: ModelKind }>()
   #reader: PromptReader | undefined
 
   constructor(config: Config, clock: Clock) {
@@ -94,7 +94,7 @@ class BackendsByReplica implements LiveBackends {
     for (const replica of replicas) {
       if (this.#byReplica.has(replica.id)) continue
       this.#byReplica.set(replica.id, makeBackend(this.#config, setup, backend, replica, this.#clock, this.#reader))
-      this.#spokesmen.set(pool.model, replica.id)
+      this.#spokesmen.set(pool.model, { replicaId: replica.id, kind: setup.kind })
     }
   }
 
@@ -113,8 +113,8 @@ class BackendsByReplica implements LiveBackends {
   }
 
   async metadataOf(model: string): Promise<OipMetadata | undefined> {
-    const kind = kindOf(this.#config, model)
-    const backend = this.#byReplica.get(this.#spokesmen.get(model) ?? '')
+    const { replicaId = '', kind = 'chat' } = this.#spokesmen.get(model) ?? {}
+    const backend = this.#byReplica.get(replicaId)
     if (backend instanceof HttpOipBackend) return backend.metadata()
     return backend instanceof SimulatedBatchBackend && kind !== 'chat' ? simulatedMetadata(model, kind) : undefined
   }
@@ -150,9 +150,7 @@ function makeBackend(
 ): Backend {
   if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, clock)
   const profile = profileOf(setup, replica) ?? backend.profile
-  const kind = kindOf(config, setup.pool.model)
-  const contextTokensMax =
-    config.models.find(({ name }) => name === setup.pool.model)?.contextTokensMax ?? longestContext(config)
+  const { kind, contextTokensMax } = setup
   if (kind !== 'chat') {
     const driver: BatchDriver = new EngineDriver(new BatchEngine(batchOptionsOf(config, profile)), clock)
     return new SimulatedBatchBackend(

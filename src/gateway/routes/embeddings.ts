@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { embeddingAnswer, readEmbedding } from '../../wire/embeddings.ts'
-import { authenticate, NO_VALID_KEY } from '../authenticate.ts'
+import { identify } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -13,9 +13,9 @@ export function embeddingsRoute(deps: WholeDeps): Route {
 }
 
 async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
-  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
-  if (caller === undefined) {
-    exchange.sendRefusal(NO_VALID_KEY)
+  const caller = identify(deps.keys, exchange.req.headers)
+  if ('code' in caller) {
+    exchange.sendRefusal(caller)
     return
   }
   const collected = await collectBody(exchange, deps.bodyBytesMax)

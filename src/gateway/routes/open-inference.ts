@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { OipMetadata } from '../../wire/oip.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readTensors } from '../../wire/tensors.ts'
-import { authenticate, type Caller, NO_VALID_KEY } from '../authenticate.ts'
+import { type Caller, identify } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -111,9 +111,10 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
 }
 
 function callerOf(deps: OpenInferenceDeps, exchange: Exchange): Caller | undefined {
-  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
-  if (caller === undefined) exchange.sendRefusal(NO_VALID_KEY)
-  return caller
+  const caller = identify(deps.keys, exchange.req.headers)
+  if (!('code' in caller)) return caller
+  exchange.sendRefusal(caller)
+  return undefined
 }
 
 /** The model that is meant; else it has been told that there is none. */

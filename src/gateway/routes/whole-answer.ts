@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Request } from '../../domain/request.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
-import type { KeyDirectory } from '../authenticate.ts'
+import type { KeyDirectory, PeerDirectory } from '../authenticate.ts'
 import type { Exchange } from '../exchange.ts'
 import { WholeSink, type WholeSinkOptions } from '../http-whole-sink.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
@@ -13,7 +13,7 @@ import type { RequestRules } from '../to-request.ts'
 export interface WholeDeps {
   readonly platform: Platform
   readonly clock: Clock
-  readonly keys: KeyDirectory
+  readonly keys: KeyDirectory & PeerDirectory
   readonly rules: RequestRules
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number

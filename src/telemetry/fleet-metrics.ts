@@ -17,12 +17,31 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
   })
   on('replica-reported', (entry) => ready.with(entry.replicaId).set(entry.isReady ? 1 : 0))
 
+  const health = registry.counter({
+    name: 'spillway_replica_health_changes_total',
+    help: 'Replicas that are used more, less or not at all from there on, by what they became.',
+    labels: ['replica', 'health'],
+  })
+  on('replica-health', (entry) => health.with(entry.replicaId, entry.health).inc())
+
+  const sentOn = registry.counter({
+    name: 'spillway_requests_from_regions_total',
+    help: 'Requests that another region\u2019s gateway sent on to this one.',
+    labels: ['origin'],
+  })
+  on('arrived', (entry) => {
+    if (entry.origin !== undefined) sentOn.with(entry.origin).inc()
+  })
+
   const changes = registry.counter({
     name: 'spillway_fleet_changes_total',
     help: 'Models, pools and replicas that came, went or were drained.',
     labels: ['what'],
   })
-  const lingering = new Lingering((replicaId) => attempts.forget(replicaId))
+  const lingering = new Lingering((replicaId) => {
+    attempts.forget(replicaId)
+    health.forget(replicaId)
+  })
   on('fleet-changed', ({ what, name, at }) => {
     changes.with(what).inc()
     if (what === 'replica-added') lingering.back(name)

@@ -124,7 +124,7 @@ function idOf(user: string): { uid: number; gid: number } {
   return { uid: read('-u'), gid: read('-g') }
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const server = createServer()
     server.listen(0, '127.0.0.1', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { journalOf } from '../../test/support/simulated.ts'
 import type { Entry } from '../domain/entry.ts'
+import { WEIGHT_DEFAULTS } from '../policy/routing/scorers/scorers.ts'
 import type { Scenario, StreamSpec } from '../sim/scenario.ts'
 
 const stream = (tenant: string, over: Partial<StreamSpec> = {}): StreamSpec => ({
@@ -74,7 +75,7 @@ describe('a placement', () => {
     for (const { because, placement } of held) {
       expect(because).toBe('soonest first token: it holds the beginning of the prompt')
       expect(placement).toMatchObject({ roomCount: 3, scoredCount: 3 })
-      expect(Object.keys(placement!.partsUs)).toEqual(['queue', 'prefill', 'distance', 'load', 'session'])
+      expect(Object.keys(placement!.partsUs)).toEqual(Object.keys(WEIGHT_DEFAULTS))
     }
   })
 

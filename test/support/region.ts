@@ -7,13 +7,15 @@ export interface RegionOptions {
   readonly folder: TestFolder
   readonly name: string
   readonly port: number
+  /** The other region’s gateway, as this one reaches it. */
   readonly peer: { readonly name: string; readonly url: string }
   readonly engines: number
   /** Answers at once on one engine: what does not fit goes to the other region, or waits. */
   readonly concurrencyMax: number
   /** Words to put before every command: how a process is started in a network of its own. */
   readonly prefix?: readonly string[]
-  readonly host?: string
+  /** Where the test reaches its processes; they then listen everywhere. */
+  readonly testHost?: string
 }
 
 const CLI = join(ROOT, 'src', 'cli', 'cli.ts')
@@ -36,24 +38,25 @@ export class Region {
   }
 
   static async start(options: RegionOptions): Promise<Region> {
-    const { folder, name, port, host = '127.0.0.1' } = options
+    const { folder, name, port, testHost } = options
+    const host = testHost === undefined ? '127.0.0.1' : '0.0.0.0'
+    const seen = (url: string): string => url.replace('0.0.0.0', testHost ?? '127.0.0.1')
     const engines = await Promise.all(
       Array.from({ length: options.engines }, async () => {
-        const child = run(options, ['engine', '--profile', 'h100-llama-8b', '--model', MODEL, '--port', '0'], {
-          SPILLWAY_ENGINE_LISTEN_HOST: host,
-        })
+        const words = ['engine', '--profile', 'h100-llama-8b', '--model', MODEL, '--port', '0']
+        const child = run(options, words, { SPILLWAY_ENGINE_LISTEN_HOST: host })
         return { child, url: await child.address(60_000) }
       }),
     )
-    const file = folder.write(
-      `${name}-${port}.yaml`,
-      configOf(
-        options,
-        engines.map(({ url }) => url),
-      ),
-    )
+    const inside = engines.map(({ url }) => url.replace('0.0.0.0', '127.0.0.1'))
+    const file = folder.write(`${name}-${port}.yaml`, configOf(options, inside))
     const gateway = run(options, ['serve', '--config', file], { PORT: String(port), HOST: host })
-    return new Region(await gateway.address(60_000), engines, gateway)
+    const url = await gateway.address(60_000)
+    return new Region(
+      seen(url),
+      engines.map((engine) => ({ ...engine, url: seen(engine.url) })),
+      gateway,
+    )
   }
 
   /** Gateway and engines, in one moment, by their own process ids. */

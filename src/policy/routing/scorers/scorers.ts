@@ -30,3 +30,12 @@ export const WEIGHT_DEFAULTS: ScorerWeights = {
   /** Microseconds that a session's home is worth: as much as reading 400 tokens. */
   session: 20_000,
 }
+
+/** What a weight is of, for the settings page. */
+export const WEIGHT_MEANINGS: Readonly<Record<ScorerName, string>> = {
+  queue: 'Of the time until the prompts that were placed at a replica before have been read.',
+  prefill: 'Of the time to read what the replica does not hold of the prompt.',
+  distance: 'Of the round trip to the replica\u2019s region.',
+  load: 'Of the predicted time of everything in flight at the replica: keeps equals equal.',
+  session: 'In microseconds: how much later a first token may be to stay where the session was.',
+}

@@ -6,7 +6,12 @@ import { section } from './schema-fields.ts'
 /** Which replica: the rule, and what each scorer counts for. */
 
 const weightOf = (name: ScorerName) =>
-  Type.Number({ default: WEIGHT_DEFAULTS[name], minimum: 0, maximum: 1_000_000_000, description: WEIGHT_MEANINGS[name] })
+  Type.Number({
+    default: WEIGHT_DEFAULTS[name],
+    minimum: 0,
+    maximum: 1_000_000_000,
+    description: WEIGHT_MEANINGS[name],
+  })
 
 const names = Object.keys(WEIGHT_DEFAULTS) as ScorerName[]
 const weights = Object.fromEntries(names.map((name) => [name, weightOf(name)])) as Record<

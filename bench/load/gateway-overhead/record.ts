@@ -1,5 +1,5 @@
 /** Everything about a run that a reader needs to judge or repeat it. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
 import type { Sample } from './measure.ts'
@@ -10,6 +10,8 @@ import type { Fault, Row } from './summary.ts'
 import { outputOf } from './tools.ts'
 
 const RESULTS = join(import.meta.dirname, '../../results')
+/** Written by hand; revise them when a run says something else. */
+const NOTES = join(import.meta.dirname, 'notes.md')
 
 export interface Machine {
   readonly cpu: string
@@ -86,7 +88,7 @@ export function writeRecord(run: Run): readonly string[] {
   mkdirSync(RESULTS, { recursive: true })
   const files = [
     { path: join(RESULTS, 'gateway-overhead.json'), text: `${toJson(run)}\n` },
-    { path: join(RESULTS, 'gateway-overhead.md'), text: renderMarkdown(run) },
+    { path: join(RESULTS, 'gateway-overhead.md'), text: renderMarkdown(run, readFileSync(NOTES, 'utf8')) },
   ]
   for (const { path, text } of files) writeFileSync(path, text)
   return files.map(({ path }) => path)

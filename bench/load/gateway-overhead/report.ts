@@ -113,7 +113,8 @@ export function renderText(run: Run): string {
   return parts.join('\n')
 }
 
-export function renderMarkdown(run: Run): string {
+/** `notes`: what a person found out about these figures, in Markdown; kept in `notes.md`. */
+export function renderMarkdown(run: Run, notes = ''): string {
   const parts = [
     '# Gateway overhead',
     '',
@@ -141,5 +142,6 @@ export function renderMarkdown(run: Run): string {
   ]
   const end = closing(run)
   if (end.length > 0) parts.push('', '## Aims and faults', '', '```text', ...end, '```')
+  if (notes !== '') parts.push('', notes.trimEnd())
   return `${parts.join('\n')}\n`
 }

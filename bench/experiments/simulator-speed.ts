@@ -1,13 +1,12 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { loadScenario } from '../../src/main/fs-scenario.ts'
 import { simulate } from '../../src/main/simulate.ts'
 import type { Scenario } from '../../src/sim/scenario.ts'
 import { azureShape } from './kit/azure-shape.ts'
 import { type ExperimentOptions, type Findings, runExperiment } from './kit/experiment.ts'
 import type { Cell } from './kit/result.ts'
 
-/** How fast is the simulator, how much memory does a million requests take, and does a large fleet run? */
+/** How fast is the simulator, and how much memory does a million requests take? */
 /** A full collection on demand, without a flag on the command line. */
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -30,24 +29,13 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
   await simulate(azureShape(60, RATE_PER_S), { seed })
   progress('a million requests')
   const million = await lookAt(azureShape(Math.ceil((REQUESTS * 1.002) / RATE_PER_S), RATE_PER_S), seed)
-  progress('a large fleet')
-  const large = await lookAt(loadScenario('large-fleet').scenario, seed)
   const last = million.at(-1)!
   const second = million[1]!
-  const largeLast = large.at(-1)!
   return {
-    tables: [
-      { title: 'A million requests, on four replicas', columns: COLUMNS, rows: million.map(rowOf) },
-      {
-        title: '`large-fleet`: a thousand replicas, ten thousand tenants',
-        columns: COLUMNS,
-        rows: [rowOf(largeLast)],
-      },
-    ],
+    tables: [{ title: 'A million requests, on four replicas', columns: COLUMNS, rows: million.map(rowOf) }],
     verdict: [
       `${Math.round(last.requests / last.cpuS).toLocaleString('en-US')} requests in a second of one core over the whole run (target 20,000: ${last.requests / last.cpuS >= 20_000 ? 'met' : 'missed'}); a million take ${Math.round((1e6 * last.cpuS) / last.requests)} s of it.`,
       `Memory after a collection: ${second.heapMb.toFixed(1)} MB after ${second.requests.toLocaleString('en-US')} requests, ${last.heapMb.toFixed(1)} MB after ${last.requests.toLocaleString('en-US')}.`,
-      `The large fleet takes ${Math.round((1e6 * largeLast.cpuS) / largeLast.requests)} µs a request, start included.`,
     ],
   }
 }

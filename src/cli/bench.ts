@@ -1,6 +1,15 @@
 import type { Benched } from '../main/bench.ts'
 import { reportTable } from '../main/report-table.ts'
-import { type Command, type FlagValues, JSON_FLAG, numberFlag, REPORT_FLAG, textFlag, UsageError } from './command.ts'
+import {
+  type Command,
+  type FlagValues,
+  JSON_FLAG,
+  numberFlag,
+  REPORT_FLAG,
+  textFlag,
+  UsageError,
+  wholeJson,
+} from './command.ts'
 import { ProgressLine } from './live-progress-line.ts'
 import { untilSignal } from './until-signal.ts'
 
@@ -100,7 +109,7 @@ function keysOf(flags: FlagValues): readonly string[] {
 }
 
 function asJson({ report, expectations, lagMs }: Benched): string {
-  return JSON.stringify({ ...report, expectations, sender: { lagMs } })
+  return wholeJson({ ...report, expectations, sender: { lagMs } })
 }
 
 /** Later than this for one in a hundred, and the figures are partly about this machine. */

@@ -108,3 +108,8 @@ export interface NumberBounds {
   readonly max?: number
   readonly isWhole?: boolean
 }
+
+/** One object on one line. What has no value is null and not left out: who reads it finds every name. */
+export function wholeJson(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) => (each === undefined ? null : each))
+}

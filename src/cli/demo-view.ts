@@ -45,7 +45,7 @@ export function demoLine(view: DemoView): string {
 }
 
 export function demoSummary(end: DemoEnd): string {
-  const head = ['', 'tenant', 'asked', 'done', 'lesser', 'shed', 'failed', 'first token p95', 'promise', '']
+  const head = ['', 'tenant', 'asked', 'done', 'lesser', 'shed', 'failed', 'cut off', 'first token p95', 'promise', '']
   const rows = end.phases.flatMap(({ phase, tenants }) =>
     tenants.map((tenant, i) => [
       i === 0 ? paint('bold', phase.name) : '',
@@ -55,6 +55,7 @@ export function demoSummary(end: DemoEnd): string {
       String(tenant.degraded),
       String(tenant.shed),
       String(tenant.failed),
+      String(tenant.cancelled),
       ms(tenant.ttftP95),
       ms(tenant.sloTtftMs),
       isKept(tenant) ? paint('green', 'kept') : paint('red', 'missed'),

@@ -1,7 +1,16 @@
 import { styleText } from 'node:util'
 import type { Simulation } from '../main/live-simulation.ts'
 import { reportTable } from '../main/report-table.ts'
-import { type Command, type FlagValues, JSON_FLAG, numberFlag, REPORT_FLAG, textFlag, UsageError } from './command.ts'
+import {
+  type Command,
+  type FlagValues,
+  JSON_FLAG,
+  numberFlag,
+  REPORT_FLAG,
+  textFlag,
+  UsageError,
+  wholeJson,
+} from './command.ts'
 import { ProgressLine } from './live-progress-line.ts'
 
 export const simulate: Command = {
@@ -22,7 +31,7 @@ export const simulate: Command = {
     compare: {
       type: 'string',
       value: 'A,B',
-      meaning: 'run it under other policies too: fifo, bounded, codel, gradient, vtc, drr, no-ladder … or PATH=VALUE',
+      meaning: 'under other policies too: fifo, bounded, codel, gradient, vtc, drr … or PATH=VALUE',
     },
     trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the described one' },
     speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
@@ -86,7 +95,7 @@ function settingsOf(flags: FlagValues, parse: (text: string) => unknown): Record
 }
 
 function asJson({ report, variants, expectations }: Simulation): string {
-  return JSON.stringify({ ...report, variants, expectations })
+  return wholeJson({ ...report, variants, expectations })
 }
 
 function asText({ report, variants, expectations }: Simulation): string {

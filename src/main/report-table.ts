@@ -13,7 +13,7 @@ export function reportTable(report: Report): string {
     `engines   busy ${percent(engine.utilisation)}, step ${number(engine.stepMs)} ms, ${engine.preemptions} preemptions, prefix hits ${percent(engine.prefixHitRatio)}`,
     `promises  ${percent(prediction.coverage)} of the admitted in time, ${prediction.falseReject} refused wrongly of ${prediction.falseReject + prediction.rightReject}`,
     `ladder    ${ladder.changes} rung changes; ${
-      Object.entries(ladder.timeOnRungS)
+      Object.entries(ladder.timeOnRung)
         .map(([rung, s]) => `${rung} ${Math.round(s)} s`)
         .join(', ') || 'nobody was degraded'
     }`,

@@ -134,7 +134,7 @@ export class Collector {
   }
 
   /** Seconds that tenants spent on each rung below full, summed over tenants and pools. */
-  timeOnRungS(until: Instant): Record<string, number> {
+  timeOnRung(until: Instant): Record<string, number> {
     const total = new Map(this.#rungUs)
     for (const { rung, sinceAt } of this.#dwellings.values()) total.set(rung, (total.get(rung) ?? 0) + until - sinceAt)
     total.delete('full')

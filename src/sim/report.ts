@@ -29,7 +29,8 @@ export interface Report extends SheetView {
     readonly falseReject: number
     readonly rightReject: number
   }
-  readonly ladder: { readonly timeOnRungS: Readonly<Record<string, number>>; readonly changes: number }
+  /** Seconds below the full rung, summed over tenants. */
+  readonly ladder: { readonly timeOnRung: Readonly<Record<string, number>>; readonly changes: number }
   readonly cost: {
     readonly perHour: number
     readonly perMillionTokens: number | undefined
@@ -148,7 +149,7 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
       falseReject: falseRejects,
       rightReject: rightRejects,
     },
-    ladder: { timeOnRungS: collector.timeOnRungS(facts.endAt), changes: collector.rungChanges },
+    ladder: { timeOnRung: collector.timeOnRung(facts.endAt), changes: collector.rungChanges },
     cost: {
       perHour: facts.usdPerHour,
       perMillionTokens: tokens === 0 ? undefined : (usd / tokens) * 1_000_000,

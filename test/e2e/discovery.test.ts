@@ -130,7 +130,7 @@ describe('Kubernetes', () => {
     closers.push(() => rmSync(folder, { recursive: true, force: true }))
     const first = await started(FakeUpstream.start())
     const port = Number(new URL(first.url).port)
-    await started(FakeUpstream.start(answers(), { host: '127.0.0.2', port }))
+    const second = await started(FakeUpstream.start(answers(), { host: '127.0.0.2', port }))
     let watcher: ServerResponse | undefined
     const reply: Reply = (asked, res) => {
       if (asked.query.get('watch') !== '1') {
@@ -160,8 +160,12 @@ describe('Kubernetes', () => {
     await eventually('the second is used', () => ready(platform) === 2, 15_000)
 
     first.behaviour = answers({ everyMs: 60 })
+    const seenCount = (): number => first.seen.length + second.seen.length
+    const before = seenCount()
     const running = Array.from({ length: 6 }, () => postJson(`${platform.baseURL}/chat/completions`, chat))
-    await eventually('the first is answering', () => first.openAnswers > 0)
+    // Whatever was granted before the news has arrived, so that nothing more may.
+    await eventually('all have arrived', () => seenCount() === before + 6, 15_000)
+    expect(first.openAnswers).toBeGreaterThan(0)
     send('MODIFIED', slice(port, '3', [['127.0.0.1', TERMINATING], both[1]]))
     await eventually('it drains', () => platform.platform.policies.health.kindOf(id('127.0.0.1')) === 'draining')
     const seen = first.seen.length

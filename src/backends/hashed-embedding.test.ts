@@ -33,3 +33,9 @@ it('keeps its meaning when it is cut, as the API’s dimensions do', () => {
   expect(cosine(cut(WEIR), cut('The weir holds water.'))).toBeGreaterThan(0.3)
   expect(cosine(cut(WEIR), cut('Invoices are paid quarterly.'))).toBeLessThan(0.3)
 })
+
+it('has something to say in its first few parts, however short the text', () => {
+  for (const text of ['a weir', 'a dam', 'x', 'Fluß']) {
+    expect(cosine(shortened(embed(text), 8), shortened(embed(text), 8))).toBeCloseTo(1, 5)
+  }
+})

@@ -5,14 +5,24 @@ import type { LongWork } from './long-work.ts'
  * A vector for a text, without a model: hashed features (Weinberger et al., "Feature Hashing for Large Scale Multitask
  * Learning", ICML 2009). Words, neighbouring words and pieces of words each add their sign at a few places that follow
  * from their hash; so texts that share words, or stems of words, have similar vectors, and the rest are nearly at right
- * angles. It knows no synonyms. Every feature is spread over the whole vector, so that its first part is a vector too.
+ * angles. It knows no synonyms. Of each feature's places some are among the first few, coarse and worth less, so that the
+ * beginning of a vector is a vector too.
  *
  * Deterministic, and of length 1. A text without any feature (blanks, say) gets the vector of its own hash.
  */
 export const HASHED_DIMENSIONS = 768
 
-/** Places that one feature adds to. */
-const PLACES = 8
+/** Where one feature adds its sign: somewhere in the first so many parts of the vector, with this weight. */
+const PLACES: ReadonlyArray<readonly [parts: number, weight: number]> = [
+  [768, 1],
+  [768, 1],
+  [384, 1],
+  [192, 1],
+  [96, 0.7],
+  [48, 0.5],
+  [16, 0.4],
+  [4, 0.3],
+]
 const WEIGHTS = { word: 1, pair: 0.5, piece: 0.35, frequent: 0.15 }
 const PIECE_LETTERS = 4
 
@@ -23,7 +33,7 @@ const FREQUENT = new Set(
   ),
 )
 
-export function* hashedEmbedding(text: string, dimensions = HASHED_DIMENSIONS): LongWork<Float32Array> {
+export function* hashedEmbedding(text: string): LongWork<Float32Array> {
   const counts = new Map<string, number>()
   let before = ''
   let done = 0
@@ -44,7 +54,7 @@ export function* hashedEmbedding(text: string, dimensions = HASHED_DIMENSIONS): 
     done = 0
   }
   if (counts.size === 0) counts.set(`t:${text}`, 1)
-  return unitVector(counts, dimensions)
+  return unitVector(counts)
 }
 
 const YIELD_CHARACTERS = 256
@@ -53,18 +63,18 @@ function add(counts: Map<string, number>, feature: string, weight: number): void
   counts.set(feature, (counts.get(feature) ?? 0) + weight)
 }
 
-function unitVector(counts: ReadonlyMap<string, number>, dimensions: number): Float32Array {
-  const sums = new Float64Array(dimensions)
+function unitVector(counts: ReadonlyMap<string, number>): Float32Array {
+  const sums = new Float64Array(HASHED_DIMENSIONS)
   for (const [feature, count] of counts) {
     // The tenth mention of a word says less than the first.
     const weight = count <= 1 ? count : 1 + Math.log(count)
     let state = fnv1a32(feature) | 1
-    for (let i = 0; i < PLACES; i++) {
+    for (const [parts, share] of PLACES) {
       state ^= state << 13
       state ^= state >>> 17
       state ^= state << 5
-      const place = (state >>> 1) % dimensions
-      sums[place] = (sums[place] as number) + ((state & 1) === 0 ? weight : -weight)
+      const place = (state >>> 1) % parts
+      sums[place] = (sums[place] as number) + ((state & 1) === 0 ? weight : -weight) * share
     }
   }
   let squares = 0

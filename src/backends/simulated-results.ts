@@ -57,7 +57,7 @@ export class SimulatedResults {
       const tooLong = this.#tooLong(tokens, 'input')
       if (tooLong !== undefined) return tooLong
       itemTokens.push(Math.max(1, tokens))
-      vectors.push(shortened(yield* hashedEmbedding(text), body.dimensions ?? undefined))
+      vectors.push(unlessZero(shortened(yield* hashedEmbedding(text), body.dimensions ?? undefined)))
     }
     return { kind: 'made', itemTokens, result: { kind: 'vectors', vectors } }
   }
@@ -99,6 +99,12 @@ export class SimulatedResults {
     if (tokens <= contextTokensMax) return undefined
     return refused(`One input has ${tokens} tokens; there is room for ${contextTokensMax}.`, param)
   }
+}
+
+/** Of very few dimensions all may be zero; a vector of length 1 was promised. */
+function unlessZero(vector: Float32Array): Float32Array {
+  if (vector.every((part) => part === 0)) vector[0] = 1
+  return vector
 }
 
 /** About how many characters there are to look at. */

@@ -80,9 +80,11 @@ describe('npm start', () => {
         messages: [{ role: 'user', content: 'Hello there.' }],
         max_tokens: 4,
       })
-    const keys = [...child.out.matchAll(/sk-demo-\w+/g)].map(([key]) => key)
+    const keys = [...child.out.matchAll(/sk-demo-(?!admin)\w+/g)].map(([key]) => key)
     expect(new Set(keys).size).toBe(3)
     for (const key of new Set(keys)) expect((await ask(key)).choices).toHaveLength(1)
+    // The admin's key changes the fleet, and asks nothing of it.
+    await expect(ask('sk-demo-admin')).rejects.toMatchObject({ status: 401 })
     await expect(ask('sk-demo-nobody')).rejects.toMatchObject({ status: 401 })
   })
 

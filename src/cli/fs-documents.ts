@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, extname, join, relative } from 'node:path'
 import { UsageError } from './command.ts'
@@ -26,7 +27,10 @@ export function* documentsIn(path: string): Generator<FoundDocument> {
 }
 
 function* documentsOf(path: string, name: string): Generator<FoundDocument> {
-  const text = readFileSync(path, 'utf8')
+  const bytes = readFileSync(path)
+  // What was meant to be text and is not would only fill the index with rubbish.
+  if (!isUtf8(bytes)) throw new UsageError(`${name} is not text in UTF-8. Convert it, or leave it out.`)
+  const text = bytes.toString('utf8')
   if (extname(path).toLowerCase() !== '.jsonl') {
     if (text.trim() !== '') yield { name, text }
     return
@@ -38,18 +42,21 @@ function* documentsOf(path: string, name: string): Generator<FoundDocument> {
 
 /** `{"text": …}`, or `content` or `body`; `name`, `title` or `id` names it, and `attributes` may come along. */
 function lineDocument(line: string, name: string): FoundDocument {
-  let row: Record<string, unknown>
+  let row: Record<string, unknown> | null
   try {
-    row = JSON.parse(line) as Record<string, unknown>
+    row = JSON.parse(line) as Record<string, unknown> | null
   } catch {
     throw new UsageError(`${name} is not JSON.`)
   }
+  if (typeof row !== 'object' || row === null || Array.isArray(row))
+    throw new UsageError(`${name} is not a JSON object.`)
+  const fields = row
   const first = (...keys: string[]): string | undefined => {
-    const found = keys.map((key) => row[key]).find((value) => typeof value === 'string' && value !== '')
+    const found = keys.map((key) => fields[key]).find((value) => typeof value === 'string' && value !== '')
     return found as string | undefined
   }
   const text = first('text', 'content', 'body')
   if (text === undefined) throw new UsageError(`${name} has no "text".`)
-  const attributes = row['attributes'] as FoundDocument['attributes']
+  const attributes = fields['attributes'] as FoundDocument['attributes']
   return { name: first('name', 'title', 'id') ?? name, text, ...(attributes && { attributes }) }
 }

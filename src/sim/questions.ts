@@ -12,11 +12,15 @@ export function drawQuestion(spec: Questions | undefined, rng: Rng, count: numbe
 }
 
 function questionOf(topic: number, wording: number, similarity: number): string {
-  return `topic${letters(topic)} wording${letters(wording)} near${letters(Math.round(similarity * 1_000))}`
+  return `topic${letters(topic)} near${letters(Math.round(similarity * 1_000))} ${signs(wording)}`
 }
 
 /** What passages are about: the word that a question about it has, too. */
 export const topicWord = (topic: number): string => `topic${letters(topic)}`
+
+/** Another wording has the same words: only what stands between them differs. */
+const SIGNS = '.,;:!?-+*/'
+const signs = (number: number): string => String(number).replace(/\d/g, (digit) => SIGNS[Number(digit)] ?? '')
 
 const LETTERS = 'abcdefghij'
 const letters = (number: number): string => String(number).replace(/\d/g, (digit) => LETTERS[Number(digit)] ?? '')
@@ -27,7 +31,7 @@ const DIMENSIONS = 64
 
 /** Vectors as the questions say they lie; the same for the same text, in every run. */
 export function vectorOf(text: string): Float32Array {
-  const [, topic = text, wording = '', near = ''] = /^topic([a-j]+)(?: wording([a-j]+) near([a-j]+))?/.exec(text) ?? []
+  const [, topic = text, near = '', wording = ''] = /^topic([a-j]+)(?: near([a-j]+) (\S+))?/.exec(text) ?? []
   const centre = randomUnit(`topic/${topic}`)
   if (wording === '') return centre
   // cos(√s·t + √(1−s)·a, √s·t + √(1−s)·b) = s where t, a and b have nothing in common.

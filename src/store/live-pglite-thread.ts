@@ -5,6 +5,7 @@ import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import { dataDir as readyMade } from '@electric-sql/pglite-prepopulatedfs'
 import type { Parameter } from './database.ts'
+import { lockFolder } from './fs-store-lock.ts'
 import { PreparedStatements } from './live-prepared-statements.ts'
 
 /**
@@ -31,9 +32,12 @@ export interface ThreadData {
 
 const { path, session } = workerData as ThreadData
 
+let unlock = (): void => {}
+
 async function open(): Promise<PGlite> {
   const isEmpty = path === undefined || !existsSync(path) || readdirSync(path).length === 0
   if (path !== undefined && isEmpty) mkdirSync(path, { recursive: true, mode: 0o700 })
+  if (path !== undefined) unlock = lockFolder(path, process.pid)
   return PGlite.create({
     ...(path === undefined ? {} : { dataDir: path }),
     // A ready-made empty database opens in a second; making one takes five.
@@ -53,7 +57,11 @@ if (port !== null) {
   await database.exec(session)
   const statements = new PreparedStatements(database)
   port.on('message', (ask: ThreadAsk | 'close') => {
-    if (ask === 'close') void database.close().finally(() => port.close())
+    if (ask === 'close')
+      void database.close().finally(() => {
+        unlock()
+        port.close()
+      })
     else void answer(ask).then((message) => port.postMessage(message))
   })
   port.postMessage('open')

@@ -35,6 +35,7 @@ const answer = (content: string): KeptAnswer => ({
 })
 const entry = (content: string, ...parts: number[]): NewAnswer => ({
   vector: Float32Array.from(parts),
+  words: `wörds of ${content}`,
   answer: answer(content),
   expiresAt: clock.now() + 60_000_000,
 })
@@ -66,6 +67,7 @@ describe.each(KINDS)('an answer store in $name', ({ needsRedis, open }) => {
     const [found] = await candidatesOf(shelf)
     expect(found!.vector[0]).toBeCloseTo(0.6, 2)
     expect(found!.vector[1]).toBeCloseTo(0.8, 2)
+    expect(found!.words).toBe('wörds of blue')
     expect(found!.expiresAt).toBeGreaterThan(clock.now())
     expect(await store.read(shelf, found!.id)).toEqual(answer('blue'))
     expect(await store.read(shelf, 'made-up')).toBeUndefined()

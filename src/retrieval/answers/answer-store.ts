@@ -27,6 +27,8 @@ export interface Shelf {
 export interface Candidate {
   readonly id: string
   readonly vector: Float32Array
+  /** What the question speaks of (`same-words.ts`). */
+  readonly words: string
   readonly expiresAt: Instant
 }
 
@@ -34,6 +36,7 @@ export type Candidates = readonly Candidate[]
 
 export interface NewAnswer {
   readonly vector: Float32Array
+  readonly words: string
   readonly answer: KeptAnswer
   readonly expiresAt: Instant
 }

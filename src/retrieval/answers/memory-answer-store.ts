@@ -66,12 +66,12 @@ export class MemoryAnswerStore implements AnswerStore {
     return entry.answer
   }
 
-  add({ tenantId, name }: Shelf, { vector, answer, expiresAt }: NewAnswer): void {
-    const bytes = ENTRY_BYTES + vector.byteLength + 2 * (answer.content?.length ?? 0)
+  add({ tenantId, name }: Shelf, { vector, words, answer, expiresAt }: NewAnswer): void {
+    const bytes = ENTRY_BYTES + vector.byteLength + 2 * (words.length + (answer.content?.length ?? 0))
     if (bytes > this.#options.bytesMax) return
     const tenant = this.#tenants.get(tenantId) ?? { bytes: 0, entries: new Map(), shelves: new Map() }
     this.#tenants.set(tenantId, tenant)
-    const entry: Entry = { id: String(++this.#lastId), vector, answer, expiresAt, bytes, shelf: name }
+    const entry: Entry = { id: String(++this.#lastId), vector, words, answer, expiresAt, bytes, shelf: name }
     const shelf = [...(tenant.shelves.get(name) ?? []), entry]
     tenant.shelves.set(name, shelf)
     tenant.entries.set(entry.id, entry)

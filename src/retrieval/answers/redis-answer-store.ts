@@ -27,9 +27,9 @@ export interface RedisAnswerOptions {
   readonly prefix?: string
 }
 
-/** Bytes before the vector: the id (12), then when it expires (8). */
+/** Bytes before the vector: the id (12), when it expires (8), how long the vector is (2); after it come the words. */
 const ID_BYTES = 12
-const HEAD_BYTES = ID_BYTES + 8
+const HEAD_BYTES = ID_BYTES + 8 + 2
 
 export class RedisAnswerStore implements AnswerStore {
   readonly #options: RedisAnswerOptions
@@ -90,21 +90,23 @@ export class RedisAnswerStore implements AnswerStore {
   }
 }
 
-function encode(id: string, { vector, expiresAt }: NewAnswer): Buffer {
-  const buffer = Buffer.alloc(HEAD_BYTES + vector.length)
+function encode(id: string, { vector, words, expiresAt }: NewAnswer): Buffer {
+  const head = Buffer.alloc(HEAD_BYTES + vector.length)
+  head.write(id, 0, ID_BYTES, 'latin1')
+  head.writeDoubleLE(expiresAt, ID_BYTES)
+  head.writeUInt16LE(vector.length, ID_BYTES + 8)
   const largest = vector.reduce((max, part) => Math.max(max, Math.abs(part)), 0) || 1
-  buffer.write(id, 0, ID_BYTES, 'latin1')
-  buffer.writeDoubleLE(expiresAt, ID_BYTES)
-  for (const [i, part] of vector.entries()) buffer.writeInt8(Math.round((part / largest) * 127), HEAD_BYTES + i)
-  return buffer
+  for (const [i, part] of vector.entries()) head.writeInt8(Math.round((part / largest) * 127), HEAD_BYTES + i)
+  return Buffer.concat([head, Buffer.from(words)])
 }
 
 function decode(buffer: Buffer): Candidate {
-  const vector = new Float32Array(Math.max(0, buffer.length - HEAD_BYTES))
+  const vector = new Float32Array(buffer.readUInt16LE(ID_BYTES + 8))
   for (let i = 0; i < vector.length; i++) vector[i] = buffer.readInt8(HEAD_BYTES + i)
   return {
     id: buffer.toString('latin1', 0, ID_BYTES),
     vector: toUnit(vector),
+    words: buffer.toString('utf8', HEAD_BYTES + vector.length),
     expiresAt: buffer.readDoubleLE(ID_BYTES),
   }
 }

@@ -5,11 +5,13 @@ import type { Embedder } from '../../lifecycle/retrieval-ports.ts'
 import type { Breaker } from '../breaker.ts'
 import { guarded } from '../indexes/hybrid-search.ts'
 import type { AnswerStore, Candidate } from './answer-store.ts'
+import { hasSameWords, wordsOf } from './same-words.ts'
 import { shelfOf } from './shelf.ts'
 
 /**
  * The semantic cache: whole answers, found again by the meaning of their question (the idea of GPTCache, Bang, 2023). The
- * shelf says what must be equal; on it the nearest question decides, and only from the tenant's threshold on. Where no
+ * shelf says what must be equal; on it the nearest question of the same words decides, and only from the tenant's
+ * threshold on. Where no
  * answer lies on the shelf nothing is embedded, so a question that nobody asked like this costs one look.
  *
  * The threshold belongs to the embedder: `bench/retrieval/calibrate-answers.ts` measures it on a set of paraphrases and
@@ -50,8 +52,9 @@ export class SemanticAnswerCache implements AnswerCache {
     if (candidates.length === 0) return { kind: 'miss', because: 'nothing like it was asked' }
     const vector = await this.#embed(ask.question, deadlineAt, ask)
     if (vector === undefined) return { kind: 'skipped', because: 'the question could not be embedded in time' }
-    const nearest = nearestOf(vector, candidates, clock.now())
-    if (nearest === undefined) return { kind: 'miss', because: 'what was asked has expired' }
+    const alike = candidates.filter(({ words }) => hasSameWords(words, wordsOf(ask.question)))
+    const nearest = nearestOf(vector, alike, clock.now())
+    if (nearest === undefined) return { kind: 'miss', because: 'nothing of the same words was asked' }
     const { similarity, candidate } = nearest
     const { similarityMin } = ask.terms
     const seen = similarity.toFixed(3)
@@ -77,7 +80,13 @@ export class SemanticAnswerCache implements AnswerCache {
   async #keep(ask: AnswerAsk, answer: KeptAnswer): Promise<void> {
     const { clock, store, findUsMax = FIND_US_MAX } = this.#options
     const vector = await this.#embed(ask.question, clock.now() + KEEP_RATIO * findUsMax)
-    if (vector !== undefined) store.add(shelfOf(ask), { vector, answer, expiresAt: clock.now() + ask.terms.ttlUs })
+    if (vector !== undefined)
+      store.add(shelfOf(ask), {
+        vector,
+        words: wordsOf(ask.question),
+        answer,
+        expiresAt: clock.now() + ask.terms.ttlUs,
+      })
   }
 
   async #embed(

@@ -13,6 +13,9 @@ import { toUnit } from './to-unit.ts'
 /** The longest passage takes half a second. */
 const HANG_US = secondsToUs(15)
 
+/** Half a second on a quiet machine; a thread that gives way to others on a busy one takes as long as they let it. */
+const START_US = secondsToUs(90)
+
 /** Documents come in bursts; starting again costs half a second. */
 const IDLE_US = secondsToUs(60)
 
@@ -78,7 +81,7 @@ export class EmbedThread {
     const data: EmbedThreadData = { niceness: this.#options.niceness }
     const thread = new Worker(new URL('./live-use-lite-thread.ts', import.meta.url), { workerData: data })
     thread.unref()
-    this.#timer(HANG_US, () => this.#lose('it does not start'))
+    this.#timer(START_US, () => this.#lose('it does not start'))
     thread.on('message', (message: EmbedAnswer | 'ready') => {
       if (this.#thread !== thread) return
       this.#forget()

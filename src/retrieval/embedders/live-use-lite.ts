@@ -24,7 +24,7 @@ const PASSAGE_THREADS_MAX = 4
 /** A question computes for 20 ms while streams wait to be written: those go first. */
 const QUESTION_NICENESS = 2
 /** The last to run: indexing is in no hurry. */
-const PASSAGE_NICENESS = 10
+const PASSAGE_NICENESS = 5
 
 export class UseLiteEmbedder implements Embedder {
   readonly name = NAME

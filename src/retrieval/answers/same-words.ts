@@ -28,7 +28,8 @@ const MISTYPED_LENGTH_MIN = 5
 
 function isMistyped(a: string, b: string): boolean {
   if (a.length !== b.length || a.length < MISTYPED_LENGTH_MIN) return false
-  const at = [...a].findIndex((letter, i) => letter !== b[i])
+  let at = 0
+  while (a[at] === b[at]) at++
   return a.slice(at + 2) === b.slice(at + 2) && a[at] === b[at + 1] && a[at + 1] === b[at]
 }
 

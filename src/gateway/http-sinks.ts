@@ -186,7 +186,7 @@ export class JsonSink implements Sink {
 
   /** What we add to a lesser or an enriched answer; most answers are neither. */
   #ours(head: AnswerHead): Readonly<Record<string, unknown>> | undefined {
-    if (head.rung === 'full' && head.retrieved === undefined) return undefined
+    if (head.rung === 'full' && head.retrieved === undefined && head.cached === undefined) return undefined
     return {
       ...(head.rung !== 'full' && { rung: head.rung, served_model: head.model }),
       ...(head.cached !== undefined && { cache: wireCached(head.cached) }),

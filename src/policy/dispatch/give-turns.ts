@@ -184,12 +184,15 @@ export class TurnGiver {
     if (pool.grantedCount - first.skippedSince >= this.#options.skipsMax) this.#keepOneFor(pool, first)
   }
 
-  /** How many replicas are to be kept for a lane by what it is owed: one, and one more for each turn like its next. */
+  /**
+   * How many replicas are to be kept for a lane by what it is owed: one, and one more for each turn like its next, as
+   * long as there is somebody to take it.
+   */
   #replicasDue(pool: PoolState, lane: PoolLane): number {
     const { fairness } = pool.foreground
     const head = lane.head()
     if (head === undefined || fairness.roundsOwedTo(lane) <= this.#options.roundsOwedMax) return 0
-    return 1 + Math.floor(fairness.turnsOwedTo(lane, head.estimate.cost))
+    return Math.min(lane.readyCount, 1 + Math.floor(fairness.turnsOwedTo(lane, head.estimate.cost)))
   }
 
   #keepOneFor(pool: PoolState, lane: PoolLane): boolean {

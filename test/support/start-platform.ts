@@ -60,7 +60,9 @@ export interface TestPlatform extends Served {
   engine(): Promise<ReplicaReport>
 }
 
-export async function startPlatform(tree: Tree = testTree()): Promise<TestPlatform> {
+export async function startPlatform(asked: Tree = testTree()): Promise<TestPlatform> {
+  // What one test keeps must not be there when the next one starts.
+  const tree = { ...asked, retrieval: { dataPath: 'memory:', ...(asked['retrieval'] as Tree | undefined) } }
   const config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
   const printed: string[] = []
   const served = await serve(config, { out: (text) => printed.push(text), err: (text) => printed.push(text) })

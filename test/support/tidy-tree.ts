@@ -23,8 +23,10 @@ const NOT_TEXT = /\.(png|jpg|gif|ico|woff2?|gz|zip|wasm|bin|parquet|csv)$|^packa
 
 /** What git knows or would take; in a copy without git, what is not plainly installed or made. */
 export function readTree(root: string): Tree {
-  const paths = listPaths(root).filter((path) => existsSync(join(root, path)) && !NOT_TEXT.test(path))
-  return makeTree(Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')])))
+  const paths = listPaths(root).filter((path) => existsSync(join(root, path)))
+  // Pictures are there to be linked to, and have nothing to read.
+  const textOf = (path: string): string => (NOT_TEXT.test(path) ? '' : readFileSync(join(root, path), 'utf8'))
+  return makeTree(Object.fromEntries(paths.map((path) => [path, textOf(path)])))
 }
 
 function listPaths(root: string): string[] {

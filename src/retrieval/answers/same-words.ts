@@ -3,7 +3,7 @@ import { termsOf } from '../indexes/analyse-text.ts'
 /**
  * Do two questions speak of the same things? An embedding of a sentence hardly moves when one rare word of it is another
  * one: of questions with "asthma" put for "glaucoma" the built-in embedder takes four in five for the same at 0.9
- * (docs/adr/0015). So the words that carry meaning must be the same, however they are bent, ordered and wrapped; what
+ * (docs/adr/0016). So the words that carry meaning must be the same, however they are bent, ordered and wrapped; what
  * similarity then decides is whether they are said of each other in the same way. A synonym is another word here: that
  * costs hits and never an answer.
  */

@@ -15,7 +15,7 @@ import { shelfOf } from './shelf.ts'
  * answer lies on the shelf nothing is embedded, so a question that nobody asked like this costs one look.
  *
  * The threshold belongs to the embedder: `bench/retrieval/calibrate-answers.ts` measures it on a set of paraphrases and
- * of questions that only look alike (docs/adr/0015).
+ * of questions that only look alike (docs/adr/0016).
  */
 export interface SemanticAnswerOptions {
   readonly clock: Clock

@@ -6,7 +6,7 @@ import type { Shelf } from './answer-store.ts'
  * What must be equal before two questions are even compared. First everything that shapes an answer beside the question:
  * tenant, release, prompt version, corpus version. Then what an embedding is blind to: "at 5 mg" and "at 50 mg", "does"
  * and "does not", "increase" and "decrease" lie as near to each other as two wordings of one question do (measured:
- * docs/adr/0015). So the question's numbers, its negations and its words of direction are part of the name, and a
+ * docs/adr/0016). So the question's numbers, its negations and its words of direction are part of the name, and a
  * question that differs in one of them finds an empty shelf, however alike the rest is.
  *
  * The lengths make the name unambiguous: no choice of question can name another prompt's shelf, or another tenant's.

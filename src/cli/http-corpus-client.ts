@@ -1,8 +1,9 @@
 import { DEMO_KEYS } from '../config/demo.ts'
 import { loadConfig } from '../config/load.ts'
 import { CONFIG_FLAG, type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { askServer, type ServerAsk, serverUrlOf } from './http-server-client.ts'
 
-/** Corpora of a running server, over its own API: one process owns a store, and the command line is only a client. */
+/** Corpora of a running server. */
 export const CORPUS_FLAGS: Readonly<Record<string, Flag>> = {
   url: { type: 'string', value: 'URL', meaning: 'the server (default: where the configuration says it listens)' },
   key: { type: 'string', short: 'k', value: 'KEY', meaning: 'a key of the tenant (default with the demo: its first)' },
@@ -25,10 +26,6 @@ export interface WireHit {
   readonly content: ReadonlyArray<{ readonly text: string }>
 }
 
-type Method = 'GET' | 'POST' | 'DELETE'
-
-/** A server that does not answer for this long does not answer. */
-const TIMEOUT_MS = 60_000
 const LOOK_EVERY_MS = 300
 
 export class CorpusClient {
@@ -37,28 +34,22 @@ export class CorpusClient {
 
   constructor(flags: FlagValues) {
     const config = loadConfig({ path: textFlag(flags, 'config') })
-    const { host, port, basePath } = config.server
-    this.#url = (textFlag(flags, 'url') ?? `http://${host}:${port}${basePath}`).replace(/\/+$/, '')
+    this.#url = serverUrlOf(flags, config)
     const key = textFlag(flags, 'key') ?? (config.file === undefined ? DEMO_KEYS[0]?.secret : undefined)
     if (key === undefined) throw new UsageError('--key is missing: whose corpora? Give a key of the tenant.')
     this.#key = key
   }
 
-  async call<T>(method: Method, path: string, body?: unknown): Promise<T> {
-    let response: Response
-    try {
-      response = await fetch(`${this.#url}/v1/vector_stores${path}`, {
-        method,
-        headers: { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-      })
-    } catch {
-      throw new UsageError(`no server answers at ${this.#url}. Start one with "spillway serve", or give --url.`)
-    }
-    const answer = (await response.json()) as T & { readonly error?: { readonly message: string } }
-    if (!response.ok) throw new UsageError(answer.error?.message ?? `the server answered ${response.status}`)
-    return answer
+  async call<T>(method: ServerAsk['method'], path: string, body?: unknown): Promise<T> {
+    const answer = await askServer<T>({
+      url: this.#url,
+      key: this.#key,
+      method,
+      path: `/v1/vector_stores${path}`,
+      body,
+    })
+    if (!answer.isOk) throw new UsageError(answer.body.error?.message ?? `the server answered ${answer.status}`)
+    return answer.body
   }
 
   /** Between two looks at something that takes its time. */

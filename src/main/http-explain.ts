@@ -26,8 +26,19 @@ export async function fetchStory(url: string, key: string, id: string): Promise<
     )
   })
   const text = await response.body.text()
-  if (response.statusCode === 200) return JSON.parse(text) as Story
+  const story = response.statusCode === 200 ? storyIn(text) : undefined
+  if (story !== undefined) return story
   throw new ExplainError(`the server answered ${response.statusCode}: ${messageIn(text)}`)
+}
+
+/** Undefined when it is none: whatever listens there is not Spillway. */
+function storyIn(text: string): Story | undefined {
+  try {
+    const story = JSON.parse(text) as Partial<Story>
+    return Array.isArray(story.entries) ? (story as Story) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function messageIn(text: string): string {

@@ -30,10 +30,14 @@ export class ProgressLine {
       this.#startedMs = nowMs
     }
     const tookS = (nowMs - this.#startedMs) / 1_000
-    return tookS < 0.1 ? '' : `, ${Math.round(atS / tookS)} times real time`
+    return tookS < 0.1 ? '' : `, ${timesRealTime(atS / tookS)}`
   }
 
   clear(): void {
     if (this.#stream.isTTY) this.#stream.write('\r\u001b[2K')
   }
 }
+
+/** A fleet of a thousand is slower than the real one: that must not read as nothing. */
+export const timesRealTime = (speedup: number): string =>
+  `${speedup < 10 ? speedup.toFixed(1) : Math.round(speedup)} times real time`

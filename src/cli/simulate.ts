@@ -11,7 +11,7 @@ import {
   UsageError,
   wholeJson,
 } from './command.ts'
-import { ProgressLine } from './live-progress-line.ts'
+import { ProgressLine, timesRealTime } from './live-progress-line.ts'
 
 export const simulate: Command = {
   name: 'simulate',
@@ -109,9 +109,6 @@ function asText({ report, variants, expectations }: Simulation): string {
   }
   for (const { law, ticketId, what } of report.laws) lines.push(`  ${bad('BROKEN')} ${law} ${ticketId}: ${what}`)
   const { seconds, speedup, requestsPerS } = report.wall
-  lines.push(
-    '',
-    `${seconds.toFixed(1)} s, ${Math.round(speedup)} times real time, ${Math.round(requestsPerS)} requests a second`,
-  )
+  lines.push('', `${seconds.toFixed(1)} s, ${timesRealTime(speedup)}, ${Math.round(requestsPerS)} requests a second`)
   return lines.join('\n')
 }

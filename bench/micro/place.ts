@@ -44,24 +44,19 @@ const askOf = (i: number, hashes: readonly number[]): PlacementAsk => ({
 })
 
 /**
- * Wall time, and the thread's own processor time, in which other processes of a busy machine do not count; garbage
- * collection on this thread does. The processor's clock is read around batches of ten, because reading it takes a while.
+ * Wall time, and the mean of the thread's own processor time, in which other processes of a busy machine do not count;
+ * garbage collection on this thread does. The processor's clock moves in milliseconds, so of that only a mean is told.
  */
-const BATCH = 10
-
 function time(count: number, work: (i: number) => void): string {
   const wallUs = new Float64Array(count)
-  const ownUs = new Float64Array(Math.floor(count / BATCH))
-  for (let batch = 0; batch < ownUs.length; batch++) {
-    const ownFrom = ownTimeUs()
-    for (let i = batch * BATCH; i < (batch + 1) * BATCH; i++) {
-      const from = performance.now()
-      work(i)
-      wallUs[i] = (performance.now() - from) * 1_000
-    }
-    ownUs[batch] = (ownTimeUs() - ownFrom) / BATCH
+  const ownFrom = ownTimeUs()
+  for (let i = 0; i < count; i++) {
+    const from = performance.now()
+    work(i)
+    wallUs[i] = (performance.now() - from) * 1_000
   }
-  return `wall ${spread(wallUs)}   own ${spread(ownUs)}`
+  const ownMeanUs = (ownTimeUs() - ownFrom) / count
+  return `wall ${spread(wallUs)}   own mean ${ownMeanUs.toFixed(1).padStart(6)}`
 }
 
 function ownTimeUs(): number {

@@ -3,7 +3,7 @@
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ScenarioSchema } from '../src/sim/scenario.ts'
+import { ScenarioSchema } from '../src/sim/scenario/scenario.ts'
 
 export const PAGE_PATH = 'docs/operations/simulate-and-bench.md'
 const BEGIN = '<!-- made by npm run scenario-format: begin -->'

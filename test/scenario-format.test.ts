@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 // @ts-expect-error -- a script without types
 import { PAGE_PATH, scenarioFormat, withFormat } from '../scripts/scenario-format.mjs'
 import { parseConfigFile } from '../src/config/fs-config-file.ts'
-import { checkScenario } from '../src/main/fs-scenario.ts'
+import { checkScenario } from '../src/sim/scenario/fs-scenario.ts'
 
 const page = readFileSync(PAGE_PATH as string, 'utf8')
 

@@ -48,10 +48,14 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   dashboard: 'base domain ports',
   gateway: 'base domain policy lifecycle wire',
   jobs: 'base domain policy lifecycle wire',
-  sim: 'base domain policy lifecycle engine backends retrieval safety store telemetry',
   config: 'base domain policy engine',
-  main: 'base domain policy lifecycle engine wire backends retrieval safety store telemetry dashboard gateway jobs sim config',
-  cli: 'base domain config main',
+  assembly: 'base domain policy lifecycle engine wire backends store config',
+  sim: 'base domain policy lifecycle engine backends retrieval safety store telemetry config assembly',
+  control: 'base domain policy lifecycle wire backends store telemetry gateway config assembly',
+  'engine-server': 'base domain ports engine wire backends telemetry gateway config assembly',
+  load: 'base domain policy ports wire sim config',
+  main: 'base domain policy lifecycle wire backends retrieval safety store telemetry dashboard gateway jobs config assembly control',
+  cli: 'base domain engine config assembly sim control engine-server load main',
 }
 /** The simulator must be able to run anywhere, at any speed: no adapter to the outside world reaches it. */
 const NEVER_IN_SIM = /(^|\/)(pg|redis|http)-[^/]*$/
@@ -82,7 +86,6 @@ const OUTSIDE_EXCEPTIONS: readonly (readonly [string, string, string])[] = [
   ['src/cli/', 'process', 'a command line is a process: its words, streams and exit code'],
   ['src/cli/keys-create.ts', 'randomness', 'a secret that a seed could repeat would be none'],
   ['src/main/', 'process', 'the running server answers signals and unhandled errors'],
-  ['src/main/serve.ts', 'timers', 'the journal is handed on between two events'],
 ]
 
 // ── Names and sizes ────────────────────────────────────────────────────────────────────────────────────────────────

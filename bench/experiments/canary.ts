@@ -1,4 +1,4 @@
-import type { RolloutReport } from '../../src/sim/rollout-tally.ts'
+import type { RolloutReport } from '../../src/sim/report/rollout-tally.ts'
 import { NO_DIFFERENCE, runCanary } from '../../test/support/canary-world.ts'
 import { type ExperimentOptions, type Findings, runExperiment } from './kit/experiment.ts'
 import { play } from './kit/play.ts'

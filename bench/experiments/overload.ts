@@ -1,4 +1,4 @@
-import { COMPARISONS } from '../../src/sim/comparisons.ts'
+import { COMPARISONS } from '../../src/sim/scenario/comparisons.ts'
 import { type ExperimentOptions, type Findings, runExperiment } from './kit/experiment.ts'
 import { playAll } from './kit/play.ts'
 import type { Cell } from './kit/result.ts'

@@ -1,5 +1,5 @@
-import { loadScenario } from '../../src/main/fs-scenario.ts'
-import { runSimulation } from '../../src/main/live-simulation.ts'
+import { compareVariants } from '../../src/sim/compare-variants.ts'
+import { loadScenario } from '../../src/sim/scenario/fs-scenario.ts'
 import { type ExperimentOptions, type Findings, runExperiment } from './kit/experiment.ts'
 import type { Cell } from './kit/result.ts'
 
@@ -48,7 +48,7 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
 async function checkedRun(name: string, seed: number) {
   const { file } = loadScenario(name)
   const options = { seed, set: {}, compare: [], trace: undefined, onProgress: () => {} }
-  const { expectations, report, variants } = await runSimulation(file, options)
+  const { expectations, report, variants } = await compareVariants(file, options)
   const broken = [report, ...Object.values(variants)].flatMap(({ laws }) => laws).length
   return [...expectations, { what: 'no law is broken', holds: broken === 0, because: `${broken} broken` }]
 }

@@ -1,9 +1,9 @@
 import { Rng } from '../../src/base/rng.ts'
+import type { StepModel } from '../../src/domain/engine-speed.ts'
 import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
 import type { Effect } from '../../src/policy/dispatch/offer.ts'
 import type { Limit } from '../../src/policy/limits/limit.ts'
 import { makeLimit } from '../../src/policy/limits/make-limit.ts'
-import type { StepModel } from '../../src/policy/limits/reported.ts'
 import { makeEstimate, makeKey, makeTenant } from '../../test/support/demand.ts'
 import { type Finding, quantile, tell } from './tell.ts'
 

@@ -9,12 +9,13 @@
  *
  *   node bench/micro/prompt-reading.ts [--json]
  */
+
+import { breathe, makePromptReader } from '../../src/assembly/live-backends.ts'
 import { SimulatedText } from '../../src/backends/simulated-text.ts'
 import { Cancellation } from '../../src/base/cancellation.ts'
 import { Rng } from '../../src/base/rng.ts'
 import type { Plan } from '../../src/domain/plan.ts'
 import type { Request } from '../../src/domain/request.ts'
-import { breathe, makePromptReader } from '../../src/main/live-backends.ts'
 import { type Finding, tell } from './tell.ts'
 
 const BYTES = 100_000

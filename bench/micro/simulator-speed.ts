@@ -1,5 +1,5 @@
 import { memoryUsage } from 'node:process'
-import { simulate } from '../../src/main/simulate.ts'
+import { simulate } from '../../src/sim/simulate.ts'
 import { azureShape } from '../experiments/kit/azure-shape.ts'
 import { type Finding, tell } from './tell.ts'
 

@@ -1,12 +1,12 @@
 /** What the retrieval benches share: the platform's own retrieval on an embedded store, and the question set. */
 import { readFileSync } from 'node:fs'
+import { makeLiveStore } from '../../src/assembly/live-store.ts'
 import { LiveClock } from '../../src/base/live-clock.ts'
 import { Rng } from '../../src/base/rng.ts'
 import { buildConfig } from '../../src/config/load.ts'
 import type { Corpus } from '../../src/domain/corpus.ts'
 import type { DocumentDraft } from '../../src/lifecycle/retrieval-ports.ts'
 import { type LiveRetrieval, makeLiveRetrieval } from '../../src/main/live-retrieval.ts'
-import { makeLiveStore } from '../../src/main/live-store.ts'
 
 export const TENANT = 'bench'
 

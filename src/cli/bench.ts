@@ -1,5 +1,5 @@
-import type { Benched } from '../main/bench.ts'
-import { reportTable } from '../main/report-table.ts'
+import type { Benched } from '../load/bench.ts'
+import { reportTable } from '../sim/report/report-table.ts'
 import {
   type Command,
   type FlagValues,
@@ -49,7 +49,7 @@ export const bench: Command = {
   ],
   async run(flags, io) {
     // Loaded when the command runs: help and version need none of the platform.
-    const { bench: runBench } = await import('../main/bench.ts')
+    const { bench: runBench } = await import('../load/bench.ts')
     const name = textFlag(flags, 'argument')
     if (name === undefined) throw new UsageError(`which scenario? Try: ${bench.examples[0]}`)
     const { scenario, trace } = await withTrace(name, flags)
@@ -85,7 +85,7 @@ export const bench: Command = {
       io.out(flags['json'] === true ? asJson(benched) : asText(benched))
       const folder = textFlag(flags, 'report')
       if (folder !== undefined) {
-        const { writeReport } = await import('../main/fs-report.ts')
+        const { writeReport } = await import('../sim/report/fs-report.ts')
         io.err(`The page: ${writeReport(folder, { ...benched, scenario, variants: {}, isLive: true })}`)
       }
       return flags['check'] === true && benched.expectations.some(({ holds }) => !holds) ? 1 : 0
@@ -96,7 +96,7 @@ export const bench: Command = {
 }
 
 async function withTrace(name: string, flags: FlagValues) {
-  const { openBenchScenario } = await import('../main/bench-scenario.ts')
+  const { openBenchScenario } = await import('../load/bench-scenario.ts')
   const path = textFlag(flags, 'trace')
   const factor = numberFlag(flags, 'speed', { above: 0 }) ?? 1
   const seed = numberFlag(flags, 'seed', { min: 0, isWhole: true }) ?? 1

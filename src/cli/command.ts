@@ -1,5 +1,5 @@
 import type { ParseArgsConfig } from 'node:util'
-import type { Io } from '../main/running.ts'
+import type { Io } from '../base/running.ts'
 
 export type FlagValues = Readonly<Record<string, string | boolean | readonly string[] | undefined>>
 

@@ -1,4 +1,4 @@
-import type { Io } from '../main/running.ts'
+import type { Io } from '../base/running.ts'
 import { type Command, type FlagValues, UsageError } from './command.ts'
 import { documentsIn, type FoundDocument } from './fs-documents.ts'
 import { CORPUS_FLAGS, CorpusClient, corpusArgument, pathOf, type WireCorpus } from './http-corpus-client.ts'

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters, styleText } from 'node:util'
-import type { DemoEnd, DemoPhase, DemoTenant, DemoView } from '../main/demo.ts'
+import type { DemoEnd, DemoPhase, DemoTenant, DemoView } from '../load/demo.ts'
 
 /** What the demo shows while it runs, and what it says afterwards. Text only: who calls it knows where it goes. */
 

@@ -1,3 +1,4 @@
+import type { Running } from '../base/running.ts'
 import { type Command, numberFlag, textFlag } from './command.ts'
 import { demoLine, demoScreen, demoSummary } from './demo-view.ts'
 import { untilSignal } from './until-signal.ts'
@@ -18,7 +19,7 @@ export const demo: Command = {
   examples: ['spillway demo', 'spillway demo --seconds 60'],
   async run(flags, io) {
     // Loaded when the command runs: help and version need none of the platform.
-    const { DEMO_SECONDS, demo: runDemo } = await import('../main/demo.ts')
+    const { DEMO_SECONDS, demo: runDemo } = await import('../load/demo.ts')
     const seconds = numberFlag(flags, 'seconds', { min: 10, max: 3_600 }) ?? DEMO_SECONDS
     const isTerminal = process.stdout.isTTY
     const { stop, forget } = untilSignal()
@@ -28,6 +29,7 @@ export const demo: Command = {
     try {
       const end = await runDemo({
         url: textFlag(flags, 'url'),
+        startOwn: startDemoPlatform,
         seconds,
         onStart: ({ url, isOwn, phases: planned }) => {
           phases = planned
@@ -55,4 +57,12 @@ export const demo: Command = {
       forget()
     }
   },
+}
+
+/** A platform on its defaults and on any free port, which says nothing. */
+async function startDemoPlatform(): Promise<Running> {
+  const { buildConfig } = await import('../config/load.ts')
+  const { serve } = await import('../main/serve.ts')
+  const config = buildConfig(undefined, {}, { 'server.port': '0', 'logging.level': 'error' })
+  return serve(config, { out: () => {}, err: () => {} })
 }

@@ -19,7 +19,7 @@ export const engineFit: Command = {
   async run(flags, io) {
     const steps = textFlag(flags, 'steps')
     if (steps === undefined) throw new UsageError('--steps is missing. Give the file with the measured steps.')
-    const { fitFile } = await import('../main/fs-calibrate.ts')
+    const { fitFile } = await import('./fs-calibrate.ts')
     const told = fitFile(steps, textFlag(flags, 'like') ?? 'h200-llama-8b')
     io.out(flags['json'] === true ? JSON.stringify(told.json) : told.text)
     return 0

@@ -29,7 +29,7 @@ export const engineValidate: Command = {
     const stepsPath = textFlag(flags, 'steps')
     if (profile === undefined) throw new UsageError('--profile is missing. Give its name, as h200-llama-8b.')
     if (stepsPath === undefined) throw new UsageError('--steps is missing. Give the file with the measured steps.')
-    const { validateFiles } = await import('../main/fs-calibrate.ts')
+    const { validateFiles } = await import('./fs-calibrate.ts')
     const told = validateFiles({
       profile,
       stepsPath,

@@ -1,5 +1,5 @@
 import { loadConfig } from '../config/load.ts'
-import type { EngineServerOptions } from '../main/engine-server.ts'
+import type { EngineServerOptions } from '../engine-server/engine-server.ts'
 import { CONFIG_FLAG, type Command, choiceFlag, type FlagValues, numberFlag, textFlag } from './command.ts'
 import { runUntilSignal } from './run-until-signal.ts'
 
@@ -58,7 +58,7 @@ export const engine: Command = {
     })
     const options = engineServerOptions(flags)
     // Loaded only now: help, version and a broken configuration need none of the platform.
-    const { serveEngine } = await import('../main/engine-server.ts')
+    const { serveEngine } = await import('../engine-server/engine-server.ts')
     return runUntilSignal(() => serveEngine(config, io, options))
   },
 }

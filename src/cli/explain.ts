@@ -16,7 +16,7 @@ export const explain: Command = {
   async run(flags, io) {
     const id = textFlag(flags, 'argument')
     if (id === undefined) throw new UsageError('which request? Give the x-request-id of its answer.')
-    const { ExplainError, fetchStory, tellStory } = await import('../main/http-explain.ts')
+    const { ExplainError, fetchStory, tellStory } = await import('./http-explain.ts')
     const url = textFlag(flags, 'url') ?? 'http://127.0.0.1:8080'
     try {
       const story = await fetchStory(url, textFlag(flags, 'key') ?? 'sk-demo-acme', id)

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import { fetchStory } from '../main/http-explain.ts'
 import { UsageError } from './command.ts'
+import { fetchStory } from './http-explain.ts'
 import { askServer } from './http-server-client.ts'
 
 const server = createServer((_, response) => {

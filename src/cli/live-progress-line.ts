@@ -41,3 +41,6 @@ export class ProgressLine {
 /** A fleet of a thousand is slower than the real one: that must not read as nothing. */
 export const timesRealTime = (speedup: number): string =>
   `${speedup < 10 ? speedup.toFixed(1) : Math.round(speedup)} times real time`
+
+/** Real time, for what a command tells of its own speed. */
+export const wallMs = (): number => performance.now()

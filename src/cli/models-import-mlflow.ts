@@ -39,7 +39,7 @@ export const modelsImportMlflow: Command = {
     }
     const because = becauseOf(flags)
     const client = new AdminClient(flags)
-    const { readMlflow } = await import('../main/http-mlflow-import.ts')
+    const { readMlflow } = await import('../control/http-mlflow-import.ts')
     const { releases, stable, skipped } = await readMlflow({ url, model, token: textFlag(flags, 'mlflow-token') })
     const { data } = await client.call<{ data: Array<{ name: string; releases: KnownRelease[] }> }>('GET', '/models')
     const known = data.find((one) => one.name === name)

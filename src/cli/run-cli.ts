@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import packageJson from '../../package.json' with { type: 'json' }
+import type { Io } from '../base/running.ts'
 import { nearest } from '../config/nearest.ts'
-import type { Io } from '../main/running.ts'
 import { type Command, type FlagValues, parseArgsOptions, UsageError } from './command.ts'
 import { commands } from './commands.ts'
 import { explainFailure } from './explain-failure.ts'

@@ -1,6 +1,6 @@
 import { type Clock, type Instant, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
-import type { Running } from '../main/running.ts'
+import type { Running } from '../base/running.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 

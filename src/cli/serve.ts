@@ -1,6 +1,6 @@
+import type { Io } from '../base/running.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { demoBindProblem, loadConfig } from '../config/load.ts'
-import type { Io } from '../main/running.ts'
 import { CONFIG_FLAG, type Command, textFlag } from './command.ts'
 import { explainFailure } from './explain-failure.ts'
 import { runUntilSignal } from './run-until-signal.ts'

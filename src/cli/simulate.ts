@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
-import type { Simulation } from '../main/live-simulation.ts'
-import { reportTable } from '../main/report-table.ts'
+import type { Simulation } from '../sim/compare-variants.ts'
+import { reportTable } from '../sim/report/report-table.ts'
 import {
   type Command,
   type FlagValues,
@@ -11,7 +11,7 @@ import {
   UsageError,
   wholeJson,
 } from './command.ts'
-import { ProgressLine, timesRealTime } from './live-progress-line.ts'
+import { ProgressLine, timesRealTime, wallMs } from './live-progress-line.ts'
 
 export const simulate: Command = {
   name: 'simulate',
@@ -46,20 +46,21 @@ export const simulate: Command = {
   ],
   async run(flags, io) {
     // Loaded when the command runs: help and version need none of the platform.
-    const { loadScenario, shippedScenarios } = await import('../main/fs-scenario.ts')
-    const { parseValue, runSimulation } = await import('../main/live-simulation.ts')
+    const { loadScenario, shippedScenarios } = await import('../sim/scenario/fs-scenario.ts')
+    const { parseValue, compareVariants } = await import('../sim/compare-variants.ts')
     const name = textFlag(flags, 'argument')
     if (name === undefined) throw new UsageError(`which scenario? One of: ${shippedScenarios().join(', ')}.`)
     const { file } = loadScenario(name)
     const trace = textFlag(flags, 'trace')
     const progress = new ProgressLine(process.stderr)
-    const simulation = await runSimulation(file, {
+    const simulation = await compareVariants(file, {
       seed: seedOf(flags),
       set: settingsOf(flags, parseValue),
       compare: textFlag(flags, 'compare')?.split(',') ?? [],
       trace: trace === undefined ? undefined : { path: trace, factor: numberFlag(flags, 'speed', { above: 0 }) ?? 1 },
       onProgress: (what, atS, durationS) =>
         progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s${progress.speedOf(what, atS)}`),
+      wallMs,
     })
     progress.clear()
     const reports = [simulation.report, ...Object.values(simulation.variants)]
@@ -68,7 +69,7 @@ export const simulate: Command = {
     io.out(flags['json'] === true ? asJson(simulation) : asText(simulation))
     const folder = textFlag(flags, 'report')
     if (folder !== undefined) {
-      const { writeReport } = await import('../main/fs-report.ts')
+      const { writeReport } = await import('../sim/report/fs-report.ts')
       io.err(`The page: ${writeReport(folder, { ...simulation, isLive: false })}`)
     }
     return isFine ? 0 : 1

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { checked } from '../../test/support/openai-shapes.ts'
 import { sendRaw } from '../../test/support/raw-http.ts'
-import { closeServer, listen } from '../main/listen.ts'
+import { closeServer, listen } from './http-listen.ts'
 import { type HttpServer, makeHttpServer, type Route } from './http-server.ts'
 
 const servers: HttpServer[] = []

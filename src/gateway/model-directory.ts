@@ -1,16 +1,7 @@
 import type { Model } from '../domain/fleet.ts'
+import type { ModelFeatures } from '../domain/model-features.ts'
 
 /** Which model does this name mean? Aliases resolve to their model; what backends cannot do is known beforehand. */
-export interface ModelFeatures {
-  readonly logprobs: boolean
-  readonly tools: boolean
-  readonly jsonSchema: boolean
-  /** Takes texts and gives vectors (`/v1/embeddings`); no if absent. */
-  readonly vectors?: boolean
-  /** Takes tensors and gives tensors (`/v2/…/infer`); no if absent. */
-  readonly tensors?: boolean
-}
-
 export interface KnownModel {
   readonly model: Model
   readonly features: ModelFeatures

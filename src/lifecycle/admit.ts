@@ -1,21 +1,21 @@
 import { unreachable } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
+import type { EngineSpeed } from '../domain/engine-speed.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
-import type { EngineSpeed } from '../policy/planning/cost.ts'
 import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import type { PeerOutlook } from '../policy/routing/peer-outlook.ts'
-import { feelPressure } from './feel-pressure.ts'
-import { hasUsablePeer, pickOtherRegion, pickPool } from './pick-pool.ts'
-import { chooseRelease, isHealthy, type ReleaseOf } from './pick-release.ts'
+import { hasUsablePeer, pickOtherRegion, pickPool } from './fleet/pick-pool.ts'
+import type { PoolPolicies } from './fleet/pool-policies.ts'
+import { observePressure } from './learning/observe-pressure.ts'
 import { planningFacts, smallest } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import { currentWaitUs, type Policies, scopesOf, shareOf, waitQuestion } from './policies.ts'
-import type { PoolPolicies } from './pool-policies.ts'
+import { chooseRelease, isHealthy, type ReleaseOf } from './rollout/pick-release.ts'
 import type { Ticket } from './ticket.ts'
 import type { NoPlace } from './turnstile.ts'
 
@@ -42,7 +42,7 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   const facts = gatherFacts(policies, now, ticket, releaseOf, asked)
   const here = decideAdmission(now, request, facts)
   const verdict = spilled(policies, now, ticket, releaseOf, here) ?? here
-  feelPressure(platform, ticket, verdict)
+  observePressure(platform, ticket, verdict)
   const carriedOut = policies.mode === 'observe' ? wavedThrough(now, request, facts, verdict) : verdict
   return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
 }

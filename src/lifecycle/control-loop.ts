@@ -1,12 +1,12 @@
 import type { CancelTimer, Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { pressureOf } from '../policy/ladder/pressure.ts'
-import { beginRollouts, tickRollouts } from './change-rollout.ts'
-import { journalRungChange } from './feel-pressure.ts'
+import type { PoolPolicies } from './fleet/pool-policies.ts'
+import { journalRungChange } from './learning/observe-pressure.ts'
 import type { Platform } from './platform.ts'
-import type { PoolPolicies } from './pool-policies.ts'
 import type { ReplicaReport } from './ports.ts'
-import { runHoldouts } from './run-holdout.ts'
+import { beginRollouts, tickRollouts } from './rollout/change-rollout.ts'
+import { runHoldouts } from './rollout/run-holdout.ts'
 import { serveRequest } from './serve-request.ts'
 
 /**

@@ -5,9 +5,9 @@ import { promptTokensOf, type Request } from '../domain/request.ts'
 import { makeConstantSpeed } from '../policy/planning/cost.ts'
 import { isSameWork, makePlan, type PlanningFacts } from '../policy/planning/make-plan.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
-import { chooseRelease, type ReleaseOf } from './pick-release.ts'
 import type { Platform } from './platform.ts'
 import type { Policies } from './policies.ts'
+import { chooseRelease, type ReleaseOf } from './rollout/pick-release.ts'
 
 /**
  * What planning must know, gathered from the meters; and plans that are made again for a request that was admitted:

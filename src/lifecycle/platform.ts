@@ -3,18 +3,18 @@ import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
-import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './change-fleet.ts'
-import { Errands } from './errands.ts'
-import { learnFirstToken } from './learn-first-token.ts'
-import { noticeLoss } from './lost-pool.ts'
+import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
+import { noticeLoss } from './fleet/lost-pool.ts'
+import { learnFirstToken } from './learning/learn-first-token.ts'
 import { type Policies, scopesOf } from './policies.ts'
 import type { World } from './ports.ts'
+import { Errands } from './rollout/errands.ts'
 import type { Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
 
 /**
  * Everything that serving a request needs, in one place: the world, the policies' machines, and the tickets that are
- * alive. `main/assemble.ts` makes one from a configuration, live or simulated.
+ * alive. `assembly/assemble.ts` makes one from a configuration, live or simulated.
  */
 export interface PlatformOptions {
   readonly world: World

@@ -19,8 +19,8 @@ import type { ModelRollout } from '../policy/rollout/model-rollout.ts'
 import type { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import type { Health } from '../policy/routing/health.ts'
 import type { RoutingPlacer } from '../policy/routing/placer.ts'
-import type { Fleet } from './fleet.ts'
-import type { PoolPolicies } from './pool-policies.ts'
+import type { Fleet } from './fleet/fleet.ts'
+import type { PoolPolicies } from './fleet/pool-policies.ts'
 
 /**
  * The meters and machines that the stories ask. They live here, side by side, because none of them may know another:

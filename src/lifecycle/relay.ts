@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import type { AnswerText } from './answer-text.ts'
+import type { AnswerText } from './answers/answer-text.ts'
 import type { DeltaSink, Sink } from './ports.ts'
 import type { Ticket } from './ticket.ts'
 

@@ -9,7 +9,7 @@ import type { Request } from '../domain/request.ts'
 import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
-import type { AnswerRecording } from './answer-recording.ts'
+import type { AnswerRecording } from './answers/answer-recording.ts'
 import type { FoundAnswer } from './ports.ts'
 import type { Retrieved } from './retrieval-ports.ts'
 

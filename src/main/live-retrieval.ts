@@ -1,4 +1,6 @@
+import type { LiveStore } from '../assembly/live-store.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
+import { makeIds } from '../base/live-ids.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -24,8 +26,6 @@ import { Indexer } from '../retrieval/indexer.ts'
 import type { SearchParts } from '../retrieval/indexes/hybrid-search.ts'
 import { PassageRetriever } from '../retrieval/retriever.ts'
 import { SqlCorpusStore } from '../store/sql-corpus-store.ts'
-import { makeIds } from './live-ids.ts'
-import type { LiveStore } from './live-store.ts'
 import { makePlatformVectors } from './platform-vectors.ts'
 
 /**

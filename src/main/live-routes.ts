@@ -1,8 +1,11 @@
 import packageJson from '../../package.json' with { type: 'json' }
+import type { LiveBackends } from '../assembly/live-backends.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
+import { makeIds } from '../base/live-ids.ts'
 import type { Config } from '../config/schema.ts'
 import { toRollouts } from '../config/to-domain.ts'
 import { REGISTRY_SCHEMAS } from '../config/with-registry.ts'
+import type { LiveControl } from '../control/live-control.ts'
 import { AdminDirectory } from '../gateway/admin-directory.ts'
 import type { KeyDirectory, PeerDirectory } from '../gateway/authenticate.ts'
 import type { Route } from '../gateway/http-server.ts'
@@ -20,9 +23,6 @@ import { regionRoute } from '../gateway/routes/region.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
-import type { LiveBackends } from './live-backends.ts'
-import type { LiveControl } from './live-control.ts'
-import { makeIds } from './live-ids.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
 
 /** Everything that the front door answers, except `/metrics`, which may have a listener of its own. */

@@ -1,5 +1,6 @@
 import { Cancellation } from '../base/cancellation.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
+import { makeRequestIds } from '../base/live-ids.ts'
 import type { Delta } from '../domain/delta.ts'
 import type { Request } from '../domain/request.ts'
 import { PLATFORM_TENANT_ID, type Tenant } from '../domain/tenant.ts'
@@ -8,7 +9,6 @@ import type { Sink } from '../lifecycle/ports.ts'
 import type { EmbedOptions } from '../lifecycle/retrieval-ports.ts'
 import { serveRequest } from '../lifecycle/serve-request.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
-import { makeRequestIds } from './live-ids.ts'
 
 /**
  * Texts become a request of the platform itself, which is served like any other. A question is interactive: somebody

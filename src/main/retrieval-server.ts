@@ -1,17 +1,17 @@
 import packageJson from '../../package.json' with { type: 'json' }
+import { makeLiveStore } from '../assembly/live-store.ts'
 import { LiveClock } from '../base/live-clock.ts'
+import { makeRequestIds } from '../base/live-ids.ts'
+import type { Io, Running } from '../base/running.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
+import { listen } from '../gateway/http-listen.ts'
 import { makeHttpServer } from '../gateway/http-server.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
 import { retrievalRoutes } from '../gateway/routes/retrieval.ts'
 import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
-import { listen } from './listen.ts'
-import { makeRequestIds } from './live-ids.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
-import { makeLiveStore } from './live-store.ts'
 import { logFormat, logLevel } from './log-options.ts'
-import type { Io, Running } from './running.ts'
 
 /** `spillway retrieval`: corpora and searches in a process of their own, for gateways with `retrieval.url`. */
 export async function serveRetrieval(config: Config, io: Io): Promise<Running> {

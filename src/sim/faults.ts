@@ -2,7 +2,7 @@ import { type Clock, secondsToUs } from '../base/clock.ts'
 import type { SimulatedGateway } from './gateway.ts'
 import type { RetrievalWorld } from './retrieval-world.ts'
 import { restartInTurn } from './rolling-restart.ts'
-import type { Fault } from './scenario.ts'
+import type { Fault } from './scenario/scenario.ts'
 import type { SimulatedFleet, SimulatedReplica } from './world.ts'
 
 /** What can break. */

@@ -6,7 +6,7 @@ import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import type { Journal } from '../lifecycle/ports.ts'
 import { serveRequest } from '../lifecycle/serve-request.ts'
-import type { Serve } from './client.ts'
+import type { Serve } from './clients/client.ts'
 
 /**
  * One region's gateway: the platform that would run there, with its own control loop, and a switch. A gateway that is

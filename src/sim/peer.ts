@@ -7,11 +7,11 @@ import type { Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Request } from '../domain/request.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
+import { tellOutlooks } from '../lifecycle/fleet/tell-outlook.ts'
 import type { Backend, Call, Ending, ReplicaReport, Sink } from '../lifecycle/ports.ts'
 import { serveRequest } from '../lifecycle/serve-request.ts'
-import { tellOutlooks } from '../lifecycle/tell-outlook.ts'
+import type { ClientScripts } from './clients/scripts.ts'
 import type { SimulatedGateway } from './gateway.ts'
-import type { ClientScripts } from './scripts.ts'
 
 /**
  * The gateway of another region, seen from this one: the same story is told over there, half a round trip away. What goes

@@ -12,9 +12,9 @@ import { countTerms } from '../retrieval/indexes/analyse-text.ts'
 import { termWeights } from '../retrieval/indexes/bm25.ts'
 import { PassageRetriever } from '../retrieval/retriever.ts'
 import { MemoryCorpusStore } from '../store/memory-corpus-store.ts'
-import { drawNormal } from './draw.ts'
-import { QUESTION_EMBEDDER, topicWord, vectorOf } from './questions.ts'
-import type { Latency, RetrievalWorldSpec } from './scenario-retrieval.ts'
+import { drawNormal } from './clients/draw.ts'
+import { QUESTION_EMBEDDER, topicWord, vectorOf } from './clients/questions.ts'
+import type { Latency, RetrievalWorldSpec } from './scenario/scenario-retrieval.ts'
 
 /**
  * Retrieval and the answer cache in a simulated world: the same retriever, breakers and caches that run live, over a

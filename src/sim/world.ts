@@ -7,8 +7,8 @@ import { Engine, type EngineOptions } from '../engine/engine.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { BestHits } from './best-hits.ts'
-import type { ClientScripts } from './scripts.ts'
-import { BROKEN, FATE_SEED, GOOD, TraitScripts, type Traits } from './traits.ts'
+import type { ClientScripts } from './clients/scripts.ts'
+import { BROKEN, FATE_SEED, GOOD, TraitScripts, type Traits } from './clients/traits.ts'
 
 /**
  * The simulated fleet: the same backend and the same engine that run live, on virtual time, and with a switch for

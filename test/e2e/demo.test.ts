@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { LiveClock } from '../../src/base/live-clock.ts'
 import { demoLine, demoScreen, demoSummary } from '../../src/cli/demo-view.ts'
 import { buildConfig } from '../../src/config/load.ts'
-import { type DemoEnd, type DemoPhase, type DemoView, demo } from '../../src/main/demo.ts'
+import { type DemoEnd, type DemoPhase, type DemoView, demo } from '../../src/load/demo.ts'
 import { type Served, serve } from '../../src/main/serve.ts'
 
 /**
@@ -23,6 +23,7 @@ it('shows the three phases, and sums them up', { timeout: 90_000 }, async () => 
   let phases: readonly DemoPhase[] = []
   const end: DemoEnd = await demo({
     url: platform.address,
+    startOwn: () => Promise.reject(new Error('one runs already')),
     seconds: 4,
     onStart: (start) => {
       phases = start.phases

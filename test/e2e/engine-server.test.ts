@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { engineOptionsOf } from '../../src/assembly/engine-options.ts'
 import { buildConfig } from '../../src/config/load.ts'
 import { Engine } from '../../src/engine/engine.ts'
-import { engineOptionsOf } from '../../src/main/engine-options.ts'
 import { framesOf, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
 import { parseExposition } from '../support/parse-exposition.ts'
 

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { Faults, NO_FAULTS } from '../../src/main/engine-faults.ts'
+import { Faults, NO_FAULTS } from '../../src/engine-server/engine-faults.ts'
 import { framesOf, InsideEngine, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
 
 /** `spillway engine` told to misbehave, overloaded, stopped: what a router or a client then sees. */

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { renderPage } from '../../src/sim/page/render-page.ts'
-import type { ReportSeries, SeriesWindow } from '../../src/sim/report-series.ts'
+import { renderPage } from '../../src/sim/report/page/render-page.ts'
+import type { ReportSeries, SeriesWindow } from '../../src/sim/report/report-series.ts'
 
 /**
  * The report's page in a real browser. Debian: `apt-get install chromium`. Where there is none the suite is skipped,

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Running } from '../../src/base/running.ts'
 import { runCli } from '../../src/cli/run-cli.ts'
 import { buildConfig } from '../../src/config/load.ts'
 import { serveRetrieval } from '../../src/main/retrieval-server.ts'
-import type { Running } from '../../src/main/running.ts'
 import { startEmbedder } from '../support/servers.ts'
 import {
   ACME_KEY,

@@ -1,4 +1,4 @@
-import type { Fault, Scenario } from '../../src/sim/scenario.ts'
+import type { Fault, Scenario } from '../../src/sim/scenario/scenario.ts'
 import { Draw } from './draw-scenario.ts'
 
 /**

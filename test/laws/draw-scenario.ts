@@ -1,5 +1,5 @@
 import { Rng } from '../../src/base/rng.ts'
-import type { Arrivals, Fault, Lengths, Scenario, StreamSpec } from '../../src/sim/scenario.ts'
+import type { Arrivals, Fault, Lengths, Scenario, StreamSpec } from '../../src/sim/scenario/scenario.ts'
 
 /** A scenario of some seconds, drawn from a seed: fleet, limits, tenants, budgets, habits and faults. */
 export function drawScenario(seed: number): Scenario {

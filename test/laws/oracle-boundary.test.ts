@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../src/domain/entry.ts'
-import type { Scenario } from '../../src/sim/scenario.ts'
+import type { Scenario } from '../../src/sim/scenario/scenario.ts'
 import { journalOf } from '../support/simulated.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Rng } from '../../src/base/rng.ts'
-import type { Scenario } from '../../src/sim/scenario.ts'
+import type { Scenario } from '../../src/sim/scenario/scenario.ts'
 import { journalOf } from '../support/simulated.ts'
 import { spreadOut } from './draw-regions.ts'
 import { drawScenario } from './draw-scenario.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Scenario } from '../../src/sim/scenario.ts'
+import type { Scenario } from '../../src/sim/scenario/scenario.ts'
 import { journalOf } from '../support/simulated.ts'
 
 /**

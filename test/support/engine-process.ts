@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { parseArgsOptions } from '../../src/cli/command.ts'
 import { engine, engineServerOptions } from '../../src/cli/engine.ts'
 import { buildConfig } from '../../src/config/load.ts'
-import { serveEngine } from '../../src/main/engine-server.ts'
+import { serveEngine } from '../../src/engine-server/engine-server.ts'
 import { sampleValue } from './parse-exposition.ts'
 
 const BIN = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'bin', 'spillway.mjs')

@@ -1,8 +1,8 @@
 import type { Entry, Settled } from '../../src/domain/entry.ts'
 import type { Platform } from '../../src/lifecycle/platform.ts'
-import { simulate } from '../../src/main/simulate.ts'
 import type { OutputPrediction } from '../../src/policy/planning/output-length.ts'
-import type { Scenario } from '../../src/sim/scenario.ts'
+import type { Scenario } from '../../src/sim/scenario/scenario.ts'
+import { simulate } from '../../src/sim/simulate.ts'
 
 /**
  * How far apart is the service that overloading tenants have had, at worst? Through the whole platform: admission,

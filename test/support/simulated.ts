@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 import type { Entry } from '../../src/domain/entry.ts'
-import { checkScenario, loadScenario } from '../../src/main/fs-scenario.ts'
-import { runSimulation, type Simulation } from '../../src/main/live-simulation.ts'
-import { type SimulateOptions, simulate } from '../../src/main/simulate.ts'
-import type { Report } from '../../src/sim/report.ts'
-import type { Scenario } from '../../src/sim/scenario.ts'
-import { withPaths } from '../../src/sim/variants.ts'
+import { compareVariants, type Simulation } from '../../src/sim/compare-variants.ts'
+import type { Report } from '../../src/sim/report/report.ts'
+import { checkScenario, loadScenario } from '../../src/sim/scenario/fs-scenario.ts'
+import type { Scenario } from '../../src/sim/scenario/scenario.ts'
+import { withPaths } from '../../src/sim/scenario/variants.ts'
+import { type SimulateOptions, simulate } from '../../src/sim/simulate.ts'
 
 /** Scenarios in virtual time, for tests: by name with some paths set otherwise, or made up on the spot. */
 export function runNamed(name: string, seed: number, set: Readonly<Record<string, unknown>> = {}): Promise<Simulation> {
   const { file } = loadScenario(name)
-  return runSimulation(file, { seed, set, compare: [], trace: undefined, onProgress: () => {} })
+  return compareVariants(file, { seed, set, compare: [], trace: undefined, onProgress: () => {} })
 }
 
 /** What did not hold, as sentences; broken laws of any of its runs included. */

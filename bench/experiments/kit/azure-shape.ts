@@ -1,4 +1,4 @@
-import type { Scenario } from '../../../src/sim/scenario.ts'
+import type { Scenario } from '../../../src/sim/scenario/scenario.ts'
 
 /** Chats with the lengths and the burstiness of Azure's conversations, from eight tenants, on four replicas. */
 export const azureShape = (durationS: number, ratePerS: number): Scenario => ({

@@ -1,8 +1,8 @@
-import { checkScenario, loadScenario } from '../../../src/main/fs-scenario.ts'
-import { type SimulateOptions, simulate } from '../../../src/main/simulate.ts'
-import { openTrace } from '../../../src/sim/fs-trace.ts'
-import type { Report } from '../../../src/sim/report.ts'
-import { withPaths } from '../../../src/sim/variants.ts'
+import type { Report } from '../../../src/sim/report/report.ts'
+import { checkScenario, loadScenario } from '../../../src/sim/scenario/fs-scenario.ts'
+import { withPaths } from '../../../src/sim/scenario/variants.ts'
+import { type SimulateOptions, simulate } from '../../../src/sim/simulate.ts'
+import { openTrace } from '../../../src/sim/traces/fs-trace.ts'
 import { mean } from './experiment.ts'
 
 /** One shipped scenario, with some paths set otherwise, through the whole platform in virtual time. */

@@ -1,6 +1,6 @@
 import type { StepCoefficients } from '../../../src/engine/gpu-profile.ts'
 import { type StepLoad, stepUs } from '../../../src/engine/step-time.ts'
-import type { TraceRequest } from '../../../src/sim/trace.ts'
+import type { TraceRequest } from '../../../src/sim/traces/trace.ts'
 
 /**
  * An engine in a page, on our step-time model, that can do what ours does not: prefill first. *Chunked*: every decode in

@@ -1,8 +1,8 @@
 import { Rng } from '../../../src/base/rng.ts'
-import { loadScenario } from '../../../src/main/fs-scenario.ts'
-import { configOf, streamsOf } from '../../../src/main/scenario-config.ts'
-import { drawExponential, drawTokens, drawUnitGap } from '../../../src/sim/draw.ts'
-import { openTrace } from '../../../src/sim/fs-trace.ts'
+import { drawExponential, drawTokens, drawUnitGap } from '../../../src/sim/clients/draw.ts'
+import { loadScenario } from '../../../src/sim/scenario/fs-scenario.ts'
+import { configOf, streamsOf } from '../../../src/sim/scenario/scenario-config.ts'
+import { openTrace } from '../../../src/sim/traces/fs-trace.ts'
 import type { VtcRequest } from './a10g-engine.ts'
 
 /**

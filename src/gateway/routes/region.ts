@@ -1,5 +1,5 @@
+import { tellOutlooks } from '../../lifecycle/fleet/tell-outlook.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
-import { tellOutlooks } from '../../lifecycle/tell-outlook.ts'
 import { REGION_PATH, regionAnswer } from '../../wire/region.ts'
 import { digestOf, NO_VALID_KEY, type PeerDirectory, tokenOf } from '../authenticate.ts'
 import type { Route } from '../http-server.ts'

@@ -1,7 +1,7 @@
+import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Plan } from '../../domain/plan.ts'
 import type { RungTerms } from '../../domain/rung.ts'
-import type { EngineSpeed } from '../planning/cost.ts'
 import type { PlanningFacts } from '../planning/make-plan.ts'
 import type { Calibrated, Lateness, Patience, Prediction } from './feasibility.ts'
 

@@ -1,7 +1,7 @@
 import type { Instant } from '../../base/clock.ts'
+import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import type { Plan } from '../../domain/plan.ts'
 import type { Request } from '../../domain/request.ts'
-import type { EngineSpeed } from '../planning/cost.ts'
 
 /**
  * When would this plan be done, and is that soon enough?

@@ -1,12 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { makeEstimate } from '../../../test/support/demand.ts'
+import type { StepModel } from '../../domain/engine-speed.ts'
 import { AIMD_LIMIT_DEFAULTS, AimdLimit } from './aimd.ts'
 import { FixedLimit } from './fixed.ts'
 import { GRADIENT_LIMIT_DEFAULTS, GradientLimit } from './gradient.ts'
 import { Ledger } from './ledger.ts'
 import type { Limit } from './limit.ts'
-import { ReportedLimit, type StepModel } from './reported.ts'
+import { ReportedLimit } from './reported.ts'
 
 const MODEL: StepModel = {
   meanTokenUs: (sequences, context, prefill) => 6_000 + 100 * sequences + 0.02 * context + 5 * prefill,

@@ -1,4 +1,5 @@
 import { Ewma } from '../../base/ewma.ts'
+import type { StepModel } from '../../domain/engine-speed.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { contextTokensOf, type Load, prefillMilliOf } from './ledger.ts'
 import type { Limit, LimitSample, LimitView } from './limit.ts'
@@ -45,17 +46,6 @@ export const REPORTED_LIMIT_DEFAULTS = {
   correctionMin: 0.5,
   correctionMax: 4,
 } as const
-
-/** What a replica's profile must be able to say. Non-decreasing in every argument. */
-export interface StepModel {
-  /**
-   * Mean microseconds of a step that decodes `sequences` over `contextTokens` in sum and takes `prefillTokens` of
-   * prompts along (bounded by the engine's own token budget a step).
-   */
-  meanTokenUs(sequences: number, contextTokens: number, prefillTokens: number): number
-  /** Tokens that one step takes at most, decodes and prompts together; unlimited when not said. */
-  readonly tokensPerStepMax?: number
-}
 
 export interface ReportedLimitOptions {
   readonly aimRatio: number

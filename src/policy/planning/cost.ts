@@ -1,3 +1,5 @@
+import type { EngineSpeed } from '../../domain/engine-speed.ts'
+
 /**
  * How much work is it?
  *
@@ -29,16 +31,6 @@ export interface Work {
 export function weightedTokens(work: Work, outputWeight = COST_DEFAULTS.outputWeight): number {
   const uncachedTokens = Math.max(0, work.promptTokens - work.cachedTokens)
   return Math.max(1, Math.round(uncachedTokens + outputWeight * work.outputTokens))
-}
-
-/** What planning and admission need to know of an engine: a narrow view of its step-time model. */
-export interface EngineSpeed {
-  /** From its turn to the first token, with so many tokens to compute and so many already cached before them. */
-  prefillUs(uncachedTokens: number, cachedTokens: number): number
-  /** From one token to the next at this context length. */
-  tokenUs(contextTokens: number): number
-  /** What an answer takes of the time of an engine that is full; absent where the engine tells nothing of its steps. */
-  readonly shareUs?: (uncachedTokens: number, outputTokens: number) => number
 }
 
 /** From its turn to the last token; choices of one request decode side by side, so only one of them counts. */

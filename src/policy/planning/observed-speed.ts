@@ -1,4 +1,4 @@
-import type { EngineSpeed } from './cost.ts'
+import type { EngineSpeed } from '../../domain/engine-speed.ts'
 
 /**
  * How fast are this pool's engines just now?

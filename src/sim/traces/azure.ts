@@ -8,7 +8,7 @@ import {
   type TraceRequest,
   TraceTimes,
   tokensOf,
-} from '../trace.ts'
+} from './trace.ts'
 
 /**
  * Azure's public LLM traces (AzurePublicDataset): one request a line, no tenants. Read both as published, with dates,

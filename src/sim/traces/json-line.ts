@@ -1,4 +1,4 @@
-import { LineFault, shown, type TraceLine } from '../trace.ts'
+import { LineFault, shown, type TraceLine } from './trace.ts'
 
 /** A line of JSON Lines, as an object. */
 export function parseJsonLine(line: TraceLine): Readonly<Record<string, unknown>> {

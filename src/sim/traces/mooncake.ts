@@ -1,6 +1,6 @@
 import { US_PER_MS } from '../../base/clock.ts'
-import { LineFault, shown, type TraceFormat, type TraceLine, TraceTimes, tokensOf } from '../trace.ts'
 import { hasFields, parseJsonLine } from './json-line.ts'
+import { LineFault, shown, type TraceFormat, type TraceLine, TraceTimes, tokensOf } from './trace.ts'
 
 /** Mooncake's traces (FAST'25): requests with the names of their 512-token blocks, so that shared prefixes show. */
 const HASH_UNIT_TOKENS = 512

@@ -1,10 +1,10 @@
 import { US_PER_S } from '../../base/clock.ts'
 import { Heap } from '../../base/heap.ts'
 import { Rng } from '../../base/rng.ts'
-import { drawTokens, drawUnitGap } from '../draw.ts'
-import type { Lengths } from '../scenario.ts'
-import { LineFault, shown, type TraceFormat, type TraceLine, type TraceOptions, type TraceRequest } from '../trace.ts'
+import { drawTokens, drawUnitGap } from '../clients/draw.ts'
+import type { Lengths } from '../scenario/scenario.ts'
 import { hasFields, parseJsonLine } from './json-line.ts'
+import { LineFault, shown, type TraceFormat, type TraceLine, type TraceOptions, type TraceRequest } from './trace.ts'
 
 /**
  * ServeGen's clients (Alibaba): one client a line, with quantiles of its lengths and, for windows of time, its rate

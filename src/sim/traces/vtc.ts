@@ -1,6 +1,6 @@
 import { US_PER_S } from '../../base/clock.ts'
-import { LineFault, shown, type TraceFormat, TraceTimes, tokensOf } from '../trace.ts'
 import { hasFields, parseJsonLine } from './json-line.ts'
+import { LineFault, shown, type TraceFormat, TraceTimes, tokensOf } from './trace.ts'
 
 /** The trace of the VTC paper (OSDI'24): requests with tenants. */
 export const vtc: TraceFormat = {

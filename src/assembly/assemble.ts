@@ -1,0 +1,225 @@
+import type { Clock, Instant } from '../base/clock.ts'
+import { msToUs } from '../base/clock.ts'
+import { Rng } from '../base/rng.ts'
+import type { Config } from '../config/schema.ts'
+import { type PoolSetup, profileOf, toModels, toPools, toReleases, toRollouts, toTenants } from '../config/to-domain.ts'
+import type { PoolSpeed } from '../domain/engine-speed.ts'
+import type { Replica } from '../domain/fleet.ts'
+import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
+import { Fleet } from '../lifecycle/fleet/fleet.ts'
+import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
+import { Platform } from '../lifecycle/platform.ts'
+import type { Policies } from '../lifecycle/policies.ts'
+import type { AnswerCache, Backends, Capacity, Journal } from '../lifecycle/ports.ts'
+import type { Retriever } from '../lifecycle/retrieval-ports.ts'
+import { Turnstile } from '../lifecycle/turnstile.ts'
+import { Calibration } from '../policy/admission/calibration.ts'
+import { LengthReport } from '../policy/admission/length-report.ts'
+import { PredictedWait } from '../policy/admission/predicted-wait.ts'
+import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
+import { Budgets } from '../policy/budgets/budgets.ts'
+import { CODEL_DEFAULTS } from '../policy/dispatch/codel.ts'
+import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import { Demand } from '../policy/ladder/demand.ts'
+import { Ladder } from '../policy/ladder/ladder.ts'
+import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
+import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
+import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
+import { COST_DEFAULTS } from '../policy/planning/cost.ts'
+import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
+import { OutputLengths } from '../policy/planning/output-length.ts'
+import { speedUnknown } from '../policy/planning/unknown-speed.ts'
+import { Holdout } from '../policy/rollout/holdout.ts'
+import { ModelRollout } from '../policy/rollout/model-rollout.ts'
+import { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
+import { Health } from '../policy/routing/health.ts'
+import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
+import { RoutingPlacer } from '../policy/routing/placer.ts'
+import { PrefixIndex } from '../policy/routing/prefix-index.ts'
+import { Presence } from '../policy/routing/presence.ts'
+import { batchOptionsOf } from './batch-options.ts'
+import { engineOptionsOf } from './engine-options.ts'
+
+/**
+ * Configuration → platform. The live server and the simulator both call this: they differ in the clock, the journal
+ * and the backends that they bring, and in nothing else.
+ */
+export interface Parts {
+  readonly clock: Clock
+  readonly journal: Journal
+  readonly backends: Backends
+  /** Nothing is ever found if absent. */
+  readonly retriever?: Retriever
+  /** Nothing is kept if absent. */
+  readonly answers?: AnswerCache
+  /** A secret of the process for its index of prefixes; simulations have none, so that they repeat. */
+  readonly prefixSalt?: number
+}
+
+export function assemble(config: Config, parts: Parts): Platform {
+  const now = parts.clock.now()
+  const policies = makePolicies(config, parts.prefixSalt ?? 0)
+  const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
+  const platform = new Platform({
+    world: {
+      ...parts,
+      capacity: soleHolder,
+      retriever: parts.retriever ?? noRetriever,
+      answers: parts.answers ?? noAnswers,
+    },
+    turnstile,
+    policies,
+    queueUsMax: msToUs(config.queue.waitMsMax),
+    retrievalUsMax: msToUs(config.retrieval.budgetMs),
+  })
+  const pools = toPools(config).map((setup) => makePoolPolicies(config, setup, now))
+  platform.fleetChanges.found(toModels(config), toReleases(config), pools)
+  return platform
+}
+
+/** One gateway alone holds all the room there is; limits bound it. */
+const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
+
+const noRetriever: Retriever = {
+  retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
+  lookUp: () => ({ kind: 'unknown' }),
+}
+
+const noAnswers: AnswerCache = {
+  find: () => Promise.resolve({ kind: 'skipped', because: 'there is no answer cache here' }),
+  keep: () => {},
+  likeness: () => Promise.resolve(undefined),
+}
+
+function makePolicies(config: Config, prefixSalt: number): Policies {
+  const { outputWeight } = COST_DEFAULTS
+  const fleet = new Fleet()
+  const rng = Rng.stream(config.seed, 'retry-jitter')
+  const checks = Rng.stream(config.seed, 'answer-checks')
+  const placer = new RoutingPlacer({
+    rng: Rng.stream(config.seed, 'routing'),
+    options: config.routing,
+    index: new PrefixIndex({ salt: prefixSalt }),
+  })
+  const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
+  return {
+    mode: config.admission.mode,
+    rungs,
+    ladder: new Ladder(rungs),
+    calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
+    lengths: new LengthReport(),
+    tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
+    dispatcher: new Dispatcher({
+      options: {
+        queueDepthMax: config.queue.requestsMax,
+        outputTokenCost: outputWeight,
+        fairness: config.fairness.order,
+        codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,
+      },
+      placer,
+    }),
+    budgets: new Budgets(),
+    outputs: new OutputLengths(),
+    fleet,
+    models: fleet.models,
+    releases: fleet.releases,
+    ratios: fleet.ratios,
+    poolsByRelease: fleet.poolsByRelease,
+    poolsById: fleet.poolsById,
+    holdouts: makeHoldouts(config),
+    rollouts: new Map(toRollouts(config).map((settings) => [settings.model, new ModelRollout(settings)])),
+    placer,
+    health: new Health(),
+    poolChoice: {
+      ...POOL_CHOICE_DEFAULTS,
+      spillMarginUs: msToUs(config.regions.spillMarginMs),
+      returnUs: msToUs(config.regions.returnMs),
+    },
+    outputWeight,
+    jitter: () => rng.next(),
+    answerChecks: () => checks.next(),
+  }
+}
+
+function makeHoldouts(config: Config): ReadonlyMap<string, Holdout> {
+  return new Map(
+    config.models.flatMap(({ name, rollout }): [string, Holdout][] => {
+      const holdout = rollout?.holdout
+      return holdout === undefined ? [] : [[name, new Holdout(holdout.items, holdout)]]
+    }),
+  )
+}
+
+/** What a pool brings with it, at the start or while everything runs. */
+export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant): PoolPolicies {
+  const { pool } = setup
+  const speed = speedOf(config, setup, COST_DEFAULTS.outputWeight)
+  const ownSpeed = speedOfReplica(config, setup, speed)
+  // Any tenant may come to any pool, so the tightest promise holds.
+  const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
+  return {
+    pool,
+    wait: waitOf(speed),
+    speed: new ObservedSpeed(speed.alone),
+    speedAlone: speed.alone,
+    engineOf: ownSpeed,
+    kvTokensMax: speed.kvTokensMax,
+    kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
+    makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), interTokenUsMax)),
+    isLocal: setup.isLocal,
+    roundTripUs: setup.roundTripUs,
+    outlook: outlookOf(setup),
+    presence: new Presence(),
+    demand: new Demand(),
+    shedding: new OfflineShedding(now, pool.id),
+    audit: new RefusalAudit(),
+  }
+}
+
+function outlookOf({ backend }: PoolSetup): PeerOutlook | undefined {
+  if (backend.kind !== 'peer') return undefined
+  const { roundTripMs } = backend.peer
+  return new PeerOutlook(roundTripMs === undefined ? undefined : msToUs(roundTripMs))
+}
+
+/** A full engine's work in a microsecond, in microseconds: some is lost where steps do not fill up. */
+const FULL_ENGINE_RATE = 0.95
+
+/** Where steps are known, work is counted in engines' time; else in cost, and its rate is learned from a guess. */
+function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
+  if (alone.shareUs === undefined) return new PredictedWait(drainPerReplicaUs)
+  return new PredictedWait(FULL_ENGINE_RATE, {
+    costPerShareUs: drainPerReplicaUs,
+    perReplicaUsMax: FULL_ENGINE_RATE,
+  })
+}
+
+function speedOf(config: Config, { backend, kind }: PoolSetup, outputWeight: number, given?: string): PoolSpeed {
+  if (backend.kind !== 'simulated') return speedUnknown(outputWeight)
+  const profile = given ?? backend.profile
+  return kind === 'chat'
+    ? speedOfEngine(engineOptionsOf(config, profile), outputWeight)
+    : speedOfBatches(batchOptionsOf(config, profile))
+}
+
+/** Where the GPUs of a pool differ, each has a limit and a memory of its own. */
+function speedOfReplica(config: Config, setup: PoolSetup, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
+  if (setup.backend.kind !== 'simulated' || setup.backend.profiles === undefined) return () => speed
+  const known = new Map<string | undefined, PoolSpeed>()
+  return (replica) => {
+    const profile = profileOf(setup, replica)
+    const own = known.get(profile) ?? speedOf(config, setup, COST_DEFAULTS.outputWeight, profile)
+    known.set(profile, own)
+    return own
+  }
+}
+
+function limitSpecOf({ limit }: PoolSetup, { steps, itemsMax }: PoolSpeed, interTokenUsMax: number): LimitSpec {
+  const { concurrencyMax: sequencesMax } = limit
+  if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
+  // One batch runs while the next gathers; whoever comes later waits here, where order is fair.
+  if (itemsMax !== undefined) return { kind: 'fixed', sequencesMax: Math.min(sequencesMax, 2 * itemsMax) }
+  if (steps === undefined) return { kind: 'gradient', sequencesMax }
+  const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }
+  return { kind: 'reported', model: steps, interTokenUsMax, options }
+}

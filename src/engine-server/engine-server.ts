@@ -1,0 +1,218 @@
+import { timingSafeEqual } from 'node:crypto'
+import { batchOptionsOf } from '../assembly/batch-options.ts'
+import { type EngineChanges, engineOptionsOf } from '../assembly/engine-options.ts'
+import { makePromptReader } from '../assembly/live-backends.ts'
+import { type BatchDriver, EngineDriver } from '../backends/engine-driver.ts'
+import { SimulatedBackend } from '../backends/simulated.ts'
+import { SimulatedBatchBackend } from '../backends/simulated-batch.ts'
+import { SimulatedResults } from '../backends/simulated-results.ts'
+import { SimulatedText } from '../backends/simulated-text.ts'
+import { msToUs, secondsToUs, usToSeconds } from '../base/clock.ts'
+import { LiveClock } from '../base/live-clock.ts'
+import { makeRequestIds } from '../base/live-ids.ts'
+import type { Io, Running } from '../base/running.ts'
+import { ConfigError } from '../config/config-error.ts'
+import * as defaults from '../config/defaults.ts'
+import type { Config } from '../config/schema.ts'
+import { BatchEngine } from '../engine/batch-engine.ts'
+import { Engine, type EngineOptions } from '../engine/engine.ts'
+import { digestOf } from '../gateway/authenticate.ts'
+import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
+import { makeHttpServer, type Route } from '../gateway/http-server.ts'
+import { BatchWatch, engineViewOf } from './batch-watch.ts'
+import { engineEmbeddingRoutes, noEmbeddings } from './engine-embeddings.ts'
+import { VLLM_ERRORS } from './engine-errors.ts'
+import { describeFaults, type FaultOptions, Faults, NO_FAULTS } from './engine-faults.ts'
+import { engineGenerateRoutes } from './engine-generate.ts'
+import { EngineMetrics } from './engine-metrics.ts'
+import { engineRoutes } from './engine-routes.ts'
+import type { EngineFacts } from './engine-served.ts'
+import { InFlight } from './in-flight.ts'
+
+/**
+ * One simulated engine alone over HTTP: vLLM's API, vLLM's metrics, a GPU's timing, and no GPU. To a router, a
+ * dashboard or an autoscaler it looks like vLLM; and it can be told to misbehave.
+ *
+ * Everything waits in the engine, as in vLLM. There the queue has no end; here it ends at `waitingMax`, with a 503.
+ */
+export interface EngineServerOptions {
+  /** The name that it serves under: any, or that of a configured model, whose context and profile are then taken. */
+  readonly model?: string | undefined
+  readonly profile?: string | undefined
+  /** The configured model's if absent. */
+  readonly kind?: EngineKind | undefined
+  readonly contextTokensMax?: number | undefined
+  readonly changes?: EngineChanges
+  readonly seed?: number | undefined
+  /** Asked of whoever calls `/v1`; nobody is asked if absent. */
+  readonly apiKey?: string | undefined
+  readonly faults?: FaultOptions
+  /** Until then it says that it is not ready, as one that loads its weights. */
+  readonly loadSeconds?: number | undefined
+  /** How a crash ends the process. */
+  readonly exit: (code: number) => void
+}
+
+export type EngineKind = 'chat' | 'embedding'
+
+/** Minutes of work for any profile: whoever waits behind so many has long given up. */
+const WAITING_MAX = 16_384
+
+const CRASH_EXIT_CODE = 70
+
+export async function serveEngine(config: Config, io: Io, options: EngineServerOptions): Promise<Running> {
+  const clock = new LiveClock()
+  const seed = options.seed ?? config.seed
+  const resolved = resolve(config, options)
+  const { model, contextTokensMax, engineOptions } = resolved
+  const metrics = new EngineMetrics({ model, contextTokensMax, limits: engineOptions.limits })
+  const reader = await makePromptReader(contextTokensMax)
+  const inFlight = new InFlight()
+  const faults = options.faults ?? NO_FAULTS
+  const facts: EngineFacts = {
+    model,
+    createdAtS: Math.floor(usToSeconds(clock.now())),
+    contextTokensMax,
+    clock,
+    reader,
+    metrics,
+    faults: new Faults(faults, seed),
+    bodyBytesMax: config.server.bodyBytesMax,
+    stalledReaderUs: msToUs(config.server.stalledReaderMs),
+    inFlight,
+    crash() {
+      io.err(`spillway engine: crashing, as it was told to after ${faults.crashAfter} requests`)
+      options.exit(CRASH_EXIT_CODE)
+    },
+  }
+  const readyAt = clock.now() + secondsToUs(options.loadSeconds ?? 0)
+  let isClosing = false
+  const routes = [...modelRoutes(config, resolved, facts, seed), ...engineRoutes(facts)]
+    .map((route) => withKey(route, options.apiKey))
+    .map((route) => withReadiness(route, () => !isClosing && clock.now() >= readyAt))
+  const server = makeHttpServer(routes, {
+    ...config.server,
+    basePath: '',
+    makeRequestId: makeRequestIds(),
+    errors: VLLM_ERRORS,
+    onFault: (where, error) => io.err(`spillway engine: ${where}: ${String((error as Error)?.stack ?? error)}`),
+  })
+  const address = await listen(server, { host: config.engine.listenHost, port: config.engine.listenPort })
+  io.out(hello({ address, ...resolved, options }))
+
+  return {
+    address,
+    async close() {
+      isClosing = true
+      const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
+      void graceOver.then(() => inFlight.cancelAll('shutting-down'))
+      const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
+      await closeServer(server, { answersEnded: inFlight.ended(), patienceEnded })
+    },
+  }
+}
+
+/** What the model itself answers. */
+function modelRoutes(config: Config, resolved: Resolved, facts: EngineFacts, seed: number): Route[] {
+  const { kind, profile, contextTokensMax, engineOptions, changes } = resolved
+  const { clock, metrics, reader } = facts
+  if (kind === 'embedding') {
+    const engine = new BatchEngine(batchOptionsOf(config, profile, changes))
+    const driver: BatchDriver = new EngineDriver(engine, clock, new BatchWatch(metrics))
+    metrics.watch(() => engineViewOf(driver.view()))
+    const results = new SimulatedResults({ kind, reader, contextTokensMax })
+    return engineEmbeddingRoutes({ ...facts, backend: new SimulatedBatchBackend(driver, results) })
+  }
+  const driver = new EngineDriver(new Engine(engineOptions), clock, metrics)
+  metrics.watch(() => driver.view())
+  const { blockTokens } = engineOptions.limits
+  const text = new SimulatedText({ reader, seed, blockTokens, contextTokensMax })
+  return [...engineGenerateRoutes({ ...facts, backend: new SimulatedBackend(driver, text) }), noEmbeddings()]
+}
+
+interface Resolved {
+  readonly model: string
+  readonly kind: EngineKind
+  /** What is to be different from the profile. */
+  readonly changes: EngineChanges
+  readonly profile: string
+  readonly contextTokensMax: number
+  readonly engineOptions: EngineOptions
+}
+
+/** What was said, else what the configuration says of a model of that name, else our defaults. */
+function resolve(config: Config, options: EngineServerOptions): Resolved {
+  const model = options.model ?? config.models[0]?.name ?? 'simulated'
+  const configured = config.models.find(({ name }) => name === model)
+  const backend = config.pools.find((pool) => pool.model === model)?.backend
+  const profile = options.profile ?? (backend?.kind === 'simulated' ? backend.profile : defaults.PROFILE_SMALL)
+  const changes = { waitingMax: WAITING_MAX, seed: options.seed, ...definedOf(options.changes) }
+  const engineOptions = engineOptionsOf(config, profile, changes)
+  const kind = options.kind ?? configured?.kind ?? 'chat'
+  if (kind !== 'chat' && kind !== 'embedding') {
+    throw new ConfigError([
+      `${model} is for ${kind}, which no server of vLLM's kind has. Name a chat or embedding model.`,
+    ])
+  }
+  const { blockCount, blockTokens } = engineOptions.limits
+  const wanted = options.contextTokensMax ?? configured?.contextTokensMax ?? defaults.CONTEXT_TOKENS_MAX
+  // As vLLM sees to it: one sequence of full length always fits.
+  return { model, kind, changes, profile, contextTokensMax: Math.min(wanted, blockCount * blockTokens), engineOptions }
+}
+
+const definedOf = (changes: EngineChanges = {}): EngineChanges =>
+  Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+
+function withReadiness(route: Route, isReady: () => boolean): Route {
+  return {
+    ...route,
+    handle(exchange, rest) {
+      if (isReady()) return route.handle(exchange, rest)
+      exchange.sendRefusal({
+        code: 'no-replica',
+        because: 'The engine is not ready.',
+        blame: 'platform',
+        retryAfterUs: 1_000_000,
+      })
+    },
+  }
+}
+
+/** As in vLLM, only what is under `/v1` asks for the key. */
+function withKey(route: Route, apiKey: string | undefined): Route {
+  if (apiKey === undefined || !route.path.startsWith('/v1/')) return route
+  const wanted = Buffer.from(digestOf(apiKey))
+  return {
+    ...route,
+    handle(exchange, rest) {
+      const token = /^bearer +(.+)$/i.exec(exchange.req.headers.authorization ?? '')?.[1] ?? ''
+      if (timingSafeEqual(Buffer.from(digestOf(token)), wanted)) return route.handle(exchange, rest)
+      exchange.sendJson(401, '{"error":"Unauthorized"}')
+    },
+  }
+}
+
+interface Hello extends Resolved {
+  readonly address: string
+  readonly options: EngineServerOptions
+}
+
+function hello({ address, model, kind, profile, contextTokensMax, engineOptions, options }: Hello): string {
+  const { sequencesMax, tokenBudget, blockCount, blockTokens } = engineOptions.limits
+  const { faults = NO_FAULTS, loadSeconds = 0, changes } = options
+  const trouble = [
+    ...(loadSeconds > 0 ? [`loads its weights for ${loadSeconds} s`] : []),
+    ...(changes?.slowdown === undefined ? [] : [`steps take ${changes.slowdown} times as long`]),
+    ...describeFaults(faults),
+  ]
+  return [
+    '',
+    `  Spillway engine is listening on ${address}`,
+    '',
+    `  model     ${model}, ${kind === 'chat' ? '' : 'for embeddings, '}${contextTokensMax} tokens of context`,
+    `  profile   ${profile}: ${sequencesMax} sequences, ${tokenBudget} tokens a step, ${blockCount} blocks of ${blockTokens}`,
+    ...(trouble.length > 0 ? [`  trouble   ${trouble.join('; ')}`] : []),
+    `  metrics   ${address}/metrics`,
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,33 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { HttpServer } from './http-server.ts'
+
+/** Starts listening; a port in use or a missing permission rejects with the system's own error. */
+export function listen(server: Server, where: { readonly host: string; readonly port: number }): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host: where.host, port: where.port }, () => {
+      server.off('error', reject)
+      const { address, port, family } = server.address() as AddressInfo
+      resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
+    })
+  })
+}
+
+/** After the grace, error frames have this long to reach their readers. */
+export const LAST_WORDS_US = 500_000
+
+export interface Closing {
+  /** No answer is being made any more; what is written may still be on its way. */
+  readonly answersEnded: Promise<void>
+  /** From here nobody is waited for. */
+  readonly patienceEnded: Promise<void>
+}
+
+/** Stops accepting at once; resolves when the last connection has closed. */
+export function closeServer({ open }: HttpServer, closing: Closing): Promise<void> {
+  const closed = open.close()
+  void closing.answersEnded.then(() => open.closeWaiting())
+  void closing.patienceEnded.then(() => open.closeAll())
+  return closed
+}

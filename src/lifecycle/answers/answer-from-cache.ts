@@ -1,0 +1,111 @@
+import { type Delta, NO_USAGE } from '../../domain/delta.ts'
+import type { AnswerLookup } from '../../domain/entry.ts'
+import type { Cacheable } from '../../domain/request.ts'
+import type { AnswerCacheTerms } from '../../domain/tenant.ts'
+import type { Platform } from '../platform.ts'
+import { scopesOf } from '../policies.ts'
+import type { AnswerAsk, FoundAnswer, KeptAnswer } from '../ports.ts'
+import type { Relay } from '../relay.ts'
+import { chooseRelease } from '../rollout/pick-release.ts'
+import type { Ended } from '../settle.ts'
+import type { Ticket } from '../ticket.ts'
+import { AnswerRecording } from './answer-recording.ts'
+
+/**
+ * Has this tenant been answered this before? Asked before admission, because an answer that is known takes no turn, no
+ * engine and no tokens; its request is counted all the same. What is known belongs to one tenant, one release and one
+ * prompt version, with passages of one version of one corpus; only the question itself may be in other words.
+ *
+ * Some of those that are known are answered anew, and both answers are compared: the only way to learn of false hits
+ * while the cache is in use. What was not known is recorded, and kept if it ends as a whole, undegraded answer.
+ *
+ * However the cache fails, the request goes on as if there were none.
+ */
+export async function answerFromCache(
+  platform: Platform,
+  ticket: Ticket,
+  relay: Relay,
+  cacheable: Cacheable,
+): Promise<Ended | undefined> {
+  const { clock, journal } = platform.world
+  const { request } = ticket
+  const terms = request.tenant.answerCache
+  const ask = terms && askOf(platform, ticket, cacheable, terms)
+  if (terms === undefined || ask === undefined || !isAllowed(platform, ticket)) return undefined
+
+  const startedAt = clock.now()
+  const found = await find(platform, ticket, ask)
+  const outcome = outcomeOf(platform, found, terms)
+  journal.record({
+    kind: 'answer-looked-up',
+    at: clock.now(),
+    ticketId: ticket.id,
+    tenantId: request.tenant.id,
+    outcome,
+    similarity: found.similarity,
+    tookUs: clock.now() - startedAt,
+    saved: outcome === 'hit' && found.kind === 'hit' ? found.answer.usage : NO_USAGE,
+    because: found.kind === 'hit' ? 'asked before' : found.because,
+  })
+  if (found.kind !== 'hit' || outcome !== 'hit') {
+    const known = found.kind === 'hit' ? found : undefined
+    if (outcome !== 'skipped') ticket.recording = new AnswerRecording(ask, known)
+    return undefined
+  }
+  // Budgets and clients may have changed while it was looked for; then admission has the word.
+  if (ticket.cancellation.isCancelled || !isAllowed(platform, ticket)) return undefined
+  ticket.cached = found
+  ticket.reservation = platform.policies.budgets.reserve(clock.now(), scopesOf(request), 0)
+  await relay.write(deltaOf(found.answer))
+  return { outcome: 'completed', because: 'answered from the cache', refusal: undefined, usage: NO_USAGE }
+}
+
+/** The port promises not to throw; if it does that is our fault, and not the request's. */
+async function find({ world }: Platform, ticket: Ticket, ask: AnswerAsk): Promise<FoundAnswer> {
+  const { answers, clock, journal } = world
+  try {
+    return await answers.find(ask)
+  } catch (error) {
+    const because = String(error)
+    journal.record({ kind: 'fault-seen', at: clock.now(), where: 'answer-cache', because, ticketId: ticket.id })
+    return { kind: 'skipped', because: 'the answer cache broke' }
+  }
+}
+
+/** What the answer depends on; undefined when that cannot be told, and then nothing is looked for or kept. */
+function askOf(
+  platform: Platform,
+  { request, corpus, cancellation }: Ticket,
+  { promptVersion, question }: Cacheable,
+  terms: AnswerCacheTerms,
+): AnswerAsk | undefined {
+  const releaseId = chooseRelease(platform.policies, request, request.model)?.release.id
+  if (releaseId === undefined) return undefined
+  const { retrieval } = request
+  if (retrieval !== undefined && corpus === undefined) return undefined
+  const corpusVersion =
+    retrieval === undefined || corpus === undefined ? '' : `${corpus.id}@${corpus.version}/${retrieval.passagesMax}`
+  return { tenantId: request.tenant.id, releaseId, promptVersion, corpusVersion, question, terms, cancellation }
+}
+
+/**
+ * A tenant over its budget and a server that is going away refuse known answers too: admission says how. An errand is to
+ * find out what a release answers, not what one answered before.
+ */
+function isAllowed({ isDraining, policies, world }: Platform, { request }: Ticket): boolean {
+  return (
+    !isDraining &&
+    request.errand === undefined &&
+    policies.budgets.refusalFor(world.clock.now(), scopesOf(request), 0) === undefined
+  )
+}
+
+function outcomeOf(platform: Platform, found: FoundAnswer, { checkRatio }: AnswerCacheTerms): AnswerLookup {
+  if (found.kind !== 'hit') return found.kind
+  return platform.policies.answerChecks() < checkRatio ? 'checked' : 'hit'
+}
+
+function deltaOf({ content, usage }: KeptAnswer): Delta {
+  const tokens = usage.outputTokens
+  return content === undefined ? { tokens } : { tokens, choices: [{ index: 0, content, finishReason: 'stop' }] }
+}

@@ -1,0 +1,40 @@
+import type { EngineSpeed, StepModel } from '../../domain/engine-speed.ts'
+import type { Pool, Replica } from '../../domain/fleet.ts'
+import type { PredictedWait } from '../../policy/admission/predicted-wait.ts'
+import type { RefusalAudit } from '../../policy/admission/refusal-audit.ts'
+import type { Demand } from '../../policy/ladder/demand.ts'
+import type { OfflineShedding } from '../../policy/ladder/offline-shedding.ts'
+import type { Limit } from '../../policy/limits/limit.ts'
+import type { ObservedSpeed } from '../../policy/planning/observed-speed.ts'
+import type { PeerOutlook } from '../../policy/routing/peer-outlook.ts'
+import type { Presence } from '../../policy/routing/presence.ts'
+
+/**
+ * The meters of one pool. They come and go with it.
+ */
+export interface PoolPolicies {
+  /** With its replicas of the moment: read it, and keep no copy. Only `fleet.ts` sets it. */
+  pool: Pool
+  readonly wait: PredictedWait
+  /** As busy as usual, learned; and as the engine's own model says it is alone. */
+  readonly speed: ObservedSpeed
+  readonly speedAlone: EngineSpeed
+  /** What is known of one replica's engine: GPUs of a pool may differ. `steps` is absent where it tells nothing of them. */
+  readonly engineOf: (replica: Replica) => { readonly alone: EngineSpeed; readonly steps: StepModel | undefined }
+  /** The most that one replica's memory holds. */
+  readonly kvTokensMax: number
+  /** The same of one replica, and a limit for it: GPUs of a pool may differ. */
+  readonly kvTokensMaxOf: (replica: Replica) => number
+  readonly makeLimit: (replica: Replica) => Limit
+  /** What everybody asks for in full, against what fair sharing would give. */
+  readonly demand: Demand
+  readonly shedding: OfflineShedding
+  /** In the gateway’s own region; else so far away. */
+  readonly isLocal: boolean
+  readonly roundTripUs: number
+  /** What another region’s gateway says of itself; undefined for a pool of engines. */
+  readonly outlook: PeerOutlook | undefined
+  readonly presence: Presence
+  /** Were refusals for lateness right? */
+  readonly audit: RefusalAudit
+}

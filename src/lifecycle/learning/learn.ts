@@ -1,0 +1,171 @@
+import type { Usage } from '../../domain/delta.ts'
+import type { Settled } from '../../domain/entry.ts'
+import type { Lease } from '../../domain/fleet.ts'
+import { isGenerative, promptTokensOf } from '../../domain/request.ts'
+import type { Measured } from '../../policy/dispatch/offer.ts'
+import { weightedTokens } from '../../policy/planning/cost.ts'
+import { habitOf } from '../../policy/planning/output-length.ts'
+import { passageTokens } from '../../policy/planning/passage-room.ts'
+import { keepAnswer } from '../answers/keep-answer.ts'
+import type { Platform } from '../platform.ts'
+import type { Ending } from '../ports.ts'
+import { type AttemptSeen, judgeAttempt } from '../rollout/judge-attempt.ts'
+import type { Ticket } from '../ticket.ts'
+
+/**
+ * What did it cost, and what does that teach? Every meter hears of an ending here and nowhere else: budgets are trued
+ * up, predictions are held against what happened. Nothing that goes wrong in learning changes how a ticket ends: it is
+ * counted, and the story goes on.
+ */
+
+/** What an attempt turned out to be, for the dispatcher's true-up. */
+export function measure(platform: Platform, ticket: Ticket, ending: Ending): Measured {
+  const { grantedAt, firstTokenAt, plan } = ticket
+  const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
+  // An attempt that served nobody is not charged; one that broke off is charged for what it did.
+  const hasServed = ending.kind === 'finished' || firstTokenAt !== undefined
+  const usage = ending.kind === 'finished' ? ending.usage : undefined
+  const work = usage ?? {
+    promptTokens: plan?.estimate.promptTokens ?? 0,
+    cachedTokens: 0,
+    outputTokens: ticket.outputTokens,
+  }
+  const cost = hasServed ? weightedTokens(work, platform.policies.outputWeight) : 0
+  return { cost, ending: ending.kind, firstTokenUs, meanTokenUs: meanTokenUsOf(ticket) }
+}
+
+/** Mean time between the tokens of one choice; undefined when there were fewer than two. */
+function meanTokenUsOf(ticket: Ticket): number | undefined {
+  const { firstTokenAt, lastTokenAt } = ticket
+  const tokensPerChoice = ticket.outputTokens / ticket.request.choiceCount
+  if (firstTokenAt === undefined || lastTokenAt === undefined || tokensPerChoice <= 1) return undefined
+  return lastTokenAt > firstTokenAt ? (lastTokenAt - firstTokenAt) / (tokensPerChoice - 1) : undefined
+}
+
+/** An attempt is over: how fast was the engine, and how good is the release? */
+export function learnFromAttempt(platform: Platform, ticket: Ticket, seen: Omit<AttemptSeen, 'meanTokenUs'>): void {
+  guarded(platform, ticket, () => learnSpeed(platform, ticket, seen.lease, seen.ending))
+  guarded(platform, ticket, () => judgeAttempt(platform, ticket, { ...seen, meanTokenUs: meanTokenUsOf(ticket) }))
+}
+
+function guarded(platform: Platform, ticket: Ticket, learn: () => void): void {
+  try {
+    learn()
+  } catch (error) {
+    const { clock, journal } = platform.world
+    journal.record({ kind: 'fault-seen', at: clock.now(), where: 'learn', because: String(error), ticketId: ticket.id })
+  }
+}
+
+function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  tellReplica(platform, ticket, lease, ending)
+  const pool = platform.policies.poolsById.get(lease.replica.poolId)
+  const { plan, grantedAt, firstTokenAt } = ticket
+  if (pool === undefined || plan === undefined || grantedAt === undefined || firstTokenAt === undefined) return
+  const usage = ending.kind === 'finished' ? ending.usage : undefined
+  const promptTokens = usage?.promptTokens ?? plan.estimate.promptTokens
+  const cachedTokens = usage?.cachedTokens ?? 0
+  // A whole answer in one piece says nothing about when its first token came; another region's own queue is in its own.
+  const isWholeAnswer = !isGenerative(ticket.request.kind)
+  const isTelling = ticket.request.isStreamed || ticket.gaps !== undefined || isWholeAnswer
+  if (pool.outlook === undefined && isTelling) {
+    pool.speed.observePrefill({
+      uncachedTokens: promptTokens - cachedTokens,
+      cachedTokens,
+      tookUs: firstTokenAt - grantedAt,
+    })
+  }
+  const gapUs = meanTokenUsOf(ticket)
+  if (gapUs === undefined) return
+  const outputPerChoice = Math.round(ticket.outputTokens / ticket.request.choiceCount)
+  pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
+}
+
+/** Routing learns how slow the replica is, and whether it fails. What the request or its client did is not its fault. */
+function tellReplica(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+  const { placer, health, poolsById } = platform.policies
+  const { grantedAt, firstTokenAt } = ticket
+  const replicaId = lease.replica.id
+  const now = platform.world.clock.now()
+  const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
+  const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
+  placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs, isFailed })
+  const retryAfterUs = ending.kind === 'refused' ? ending.refusal.retryAfterUs : undefined
+  if (isFailed) poolsById.get(lease.replica.poolId)?.outlook?.failed(now, retryAfterUs)
+  const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
+  if (grantedAt !== undefined && !saysNothing)
+    platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
+}
+
+/** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */
+export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Settled): void {
+  guarded(platform, ticket, () => trueUp(platform, ticket, settled))
+  guarded(platform, ticket, () => calibrate(platform, ticket, settled))
+  guarded(platform, ticket, () => learnLengths(platform, ticket, settled))
+  guarded(platform, ticket, () => keepAnswer(platform, ticket, settled))
+}
+
+function trueUp({ policies }: Platform, ticket: Ticket, { usage, at: now }: Settled): void {
+  const { reservation } = ticket
+  if (reservation === undefined) return
+  ticket.reservation = undefined
+  // An answer from the cache is a request that was served, though nothing ran.
+  if (ticket.attempts === 0 && ticket.cached === undefined) policies.budgets.refund(now, reservation)
+  else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
+}
+
+function learnLengths({ policies }: Platform, ticket: Ticket, settled: Settled): void {
+  const { request, plan } = ticket
+  const { usage, at: now } = settled
+  if (plan === undefined || ticket.firstTokenAt === undefined) return
+  const tokens = Math.round(usage.outputTokens / request.choiceCount)
+  if (usage.outputTokens > 0) {
+    policies.outputs.observe(habitOf(request), {
+      tokens,
+      isCut: isCut(settled, tokens, plan.outputTokensMax, request.outputTokensMax),
+    })
+  }
+  const hasCounts = usage.outputTokens > 0 || !isGenerative(request.kind)
+  if (settled.outcome === 'completed' && hasCounts) {
+    const ownTokens =
+      plan.keptSegments.length === request.segments.length ? promptTokensOf(request) : keptTokens(ticket)
+    const estimatedTokens = ownTokens + passageTokens(undefined, plan.passages)
+    policies.ratios.get(plan.model)?.observe(now, { estimatedTokens, reportedTokens: usage.promptTokens })
+  }
+}
+
+/** What was predicted at admission against what came. Whoever left or was failed by us says nothing about it. */
+function calibrate(platform: Platform, ticket: Ticket, settled: Settled): void {
+  const { calibration, lengths } = platform.policies
+  const { predicted, patience, plan, poolId, admittedAt, firstTokenAt, request } = ticket
+  if (predicted === undefined || patience === undefined || plan === undefined) return
+  if (poolId === undefined || admittedAt === undefined) return
+  const { promptTokens } = plan.estimate
+  lengths.count('admitted', promptTokens)
+  const isShed = settled.outcome === 'expired' || settled.outcome === 'evicted'
+  if (settled.outcome !== 'completed' && !isShed) return
+  const actual = {
+    ttftUs: firstTokenAt === undefined ? Number.POSITIVE_INFINITY : firstTokenAt - admittedAt,
+    finishUs: isShed ? Number.POSITIVE_INFINITY : settled.at - admittedAt,
+  }
+  if (actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs) lengths.count('late', promptTokens)
+  calibration.ended(settled.at, { poolId, sloName: request.slo.name, promptTokens, predicted, patience, actual })
+}
+
+/** It would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */
+function isCut(settled: Settled, tokens: number, plannedMax: number, askedMax: number | undefined): boolean {
+  if (settled.outcome !== 'completed') return true
+  return tokens >= plannedMax && plannedMax < (askedMax ?? Number.POSITIVE_INFINITY)
+}
+
+function keptTokens(ticket: Ticket): number {
+  let tokens = 0
+  for (const segment of ticket.plan?.segments ?? []) tokens += segment.tokens
+  return tokens
+}
+
+/** When the engine did not tell: the prompt as we estimated it, and the tokens that went through our hands. */
+export function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
+  const outputTokens = ticket.outputTokens + unreportedTokens
+  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }
+}

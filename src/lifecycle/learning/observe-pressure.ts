@@ -1,0 +1,60 @@
+import { promptTokensOf } from '../../domain/request.ts'
+import type { Verdict } from '../../policy/admission/admission.ts'
+import type { Try } from '../../policy/admission/facts.ts'
+import type { RungChange } from '../../policy/ladder/ladder.ts'
+import type { Platform } from '../platform.ts'
+import type { Ticket } from '../ticket.ts'
+
+/**
+ * Every decision on a request also says how hard pressed its tenant is: the ladder hears of it, and so does the audit,
+ * if the request was refused for lateness. The tick hears of those who are silent.
+ */
+export function observePressure(platform: Platform, ticket: Ticket, verdict: Verdict): void {
+  const { request, releaseId } = ticket
+  const { policies, world } = platform
+  const now = world.clock.now()
+  const poolId = verdict.kind === 'admitted' ? verdict.poolId : verdict.nearest?.pool.poolId
+  const pools = releaseId === undefined ? undefined : policies.poolsByRelease.get(releaseId)
+  // A verdict on the fallback's pool says how hard pressed the tenant is where it asked to be.
+  const asked = pools?.find((known) => known.pool.id === poolId) ?? pools?.[0]
+  if (asked === undefined) return
+  const { tenant } = request
+  policies.lengths.count('offered', promptTokensOf(request))
+  const { offeredCost, pressure } = verdict
+  if (offeredCost === undefined) return
+  asked.demand.observe(now, { tenantId: tenant.id, weight: tenant.weight, cost: offeredCost })
+  if (pressure === undefined) return
+  const demand = asked.demand.of(now, tenant.id)
+  const hasPassages = request.retrieval !== undefined
+  const change = policies.ladder.observe(now, { tenant, poolId: asked.pool.id, pressure, demand, hasPassages })
+  if (change !== undefined) journalRungChange(platform, change)
+  if (verdict.kind === 'rejected' && verdict.refusal.code === 'predicted-late' && verdict.nearest !== undefined) {
+    watchRefusal(platform, verdict.nearest)
+  }
+}
+
+export function journalRungChange(platform: Platform, change: RungChange): void {
+  const { at, tenantId, poolId, from, to, pressure, because } = change
+  platform.world.journal.record({
+    kind: 'rung-changed',
+    at,
+    tenantId,
+    poolId,
+    from: from.name,
+    to: to.name,
+    depth: to.depth,
+    pressure,
+    because,
+  })
+}
+
+function watchRefusal(platform: Platform, nearest: Try): void {
+  const now = platform.world.clock.now()
+  const { plan, predicted, patience } = nearest
+  const prefillUs = predicted.ttftUs - predicted.waitUs
+  const { promptTokens, cost, engineUs } = plan.estimate
+  const startBy = now + Math.min(patience.ttftUs - prefillUs, patience.finishUs - engineUs)
+  platform.policies.lengths.count('refused-late', promptTokens)
+  const pool = platform.policies.poolsById.get(nearest.pool.poolId)
+  if (startBy > now) pool?.audit.refused(now, { cost, startBy, heldUs: engineUs, promptTokens })
+}

@@ -1,0 +1,74 @@
+import { ConfigError } from '../config/config-error.ts'
+import { DEMO_KEYS, isLoopback } from '../config/demo.ts'
+import { nearest } from '../config/nearest.ts'
+import { LoadTarget } from './http-load-target.ts'
+
+/** Who is asked, and as whom: keys and models as given on the command line, checked before anything is sent. */
+
+export function parseUrl(text: string): string {
+  try {
+    const url = new URL(text)
+    if (url.protocol === 'http:' || url.protocol === 'https:') return text
+  } catch {
+    // Told below.
+  }
+  throw new ConfigError([`--url is "${text}". Give an address such as http://127.0.0.1:8080.`])
+}
+
+/**
+ * `tenant=secret` for one tenant (or every tenant of a group), a bare secret for all others. Without any, the demo
+ * tenants have their published keys, on loopback only; everybody else sends none, as engines without keys expect.
+ */
+export function keyRing(
+  given: readonly string[],
+  names: readonly string[],
+  url: string,
+): (tenantId: string, group: string | undefined) => string | undefined {
+  const keys = new Map<string, string>()
+  let forAll: string | undefined
+  for (const text of given) {
+    const [, name, secret] = /^([^=]+)=(.+)$/.exec(text) ?? []
+    if (name === undefined || secret === undefined) forAll = text
+    else if (names.includes(name)) keys.set(name, secret)
+    else {
+      const guess = nearest(name, [...names])
+      const hint = guess === undefined ? `Known: ${names.slice(0, 10).join(', ')}` : `Did you mean "${guess}"?`
+      throw new ConfigError([`--key names "${name}", which the scenario does not have. ${hint}`])
+    }
+  }
+  const hasDemoKeys = given.length === 0 && isLoopback(new URL(url).hostname)
+  const demo = new Map(hasDemoKeys ? DEMO_KEYS.map(({ tenantId, secret }) => [tenantId, secret]) : [])
+  return (tenantId, group) => keys.get(tenantId) ?? keys.get(group ?? '') ?? forAll ?? demo.get(tenantId)
+}
+
+/** Is anybody there, do the keys open, are the models known? One clear line for each that is not so. */
+export async function checkTarget(
+  url: string,
+  keys: ReadonlyMap<string | undefined, string>,
+  models: readonly string[],
+): Promise<void> {
+  const target = new LoadTarget({ url, connectionsMax: 4, silenceMsMax: 5_000 })
+  const problems: string[] = []
+  try {
+    for (const [key, tenantId] of keys) {
+      const answer = await target.models(key)
+      if (answer.kind === 'unreachable') {
+        problems.push(`nobody answers at ${url} (${answer.because}). Start the server, or give another --url.`)
+        break
+      }
+      if (answer.kind === 'refused' && (answer.status === 401 || answer.status === 403)) {
+        const which = key === undefined ? `no key was given for` : `its key was refused for`
+        problems.push(`${url} answers ${answer.status}: ${which} ${tenantId}. Give --key ${tenantId}=SECRET.`)
+      }
+      // Servers without a list of models are taken at their word.
+      if (answer.kind !== 'listed' || answer.models.length === 0) continue
+      for (const model of models.filter((name) => !answer.models.includes(name))) {
+        problems.push(`${url} has no model "${model}". It has ${answer.models.join(', ')}: choose one with --model.`)
+      }
+      break
+    }
+  } finally {
+    await target.close()
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+}

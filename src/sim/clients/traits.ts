@@ -1,0 +1,58 @@
+import type { Script, Scripts } from '../../backends/simulated.ts'
+import type { Refusal } from '../../domain/outcome.ts'
+
+/** How a release can be worse than another, besides being slower: what a scenario's faults switch on. */
+
+/** What is wrong with a release, as its clients see it. */
+export interface Traits {
+  /** Share of its attempts that end in an error at once. */
+  readonly errorRatio: number
+  /** Share of its answers in which the model says that it will not answer. */
+  readonly refusalRatio: number
+  /** Share of the items of a holdout set that it answers wrongly. */
+  readonly wrongRatio: number
+}
+
+export const GOOD: Traits = { errorRatio: 0, refusalRatio: 0, wrongRatio: 0 }
+
+/** A fault falls on the same attempts whatever the workload's seed is: it is the release that is broken. */
+export const FATE_SEED = 7
+
+export const BROKEN: Refusal = {
+  code: 'replica-refused',
+  because: 'The engine answered 500.',
+  blame: 'platform',
+  retryAfterUs: 1_000_000,
+}
+
+/** "I cannot help with that." */
+const REFUSAL_TOKENS = 8
+
+/** The clients' scripts, except that some answers are refusals, or wrong. */
+export class TraitScripts implements Scripts {
+  readonly #scripts: Scripts
+  readonly #refuses: () => boolean
+  readonly #errs: () => boolean
+
+  constructor(scripts: Scripts, refuses: () => boolean, errs: () => boolean) {
+    this.#errs = errs
+    this.#scripts = scripts
+    this.#refuses = refuses
+  }
+
+  scriptsFor(...asked: Parameters<Scripts['scriptsFor']>): ReturnType<Scripts['scriptsFor']> {
+    const made = this.#scripts.scriptsFor(...asked)
+    if (made instanceof Promise || made.kind !== 'made') return made
+    if (asked[0].errand?.kind === 'holdout') return this.#errs() ? { ...made, scripts: made.scripts.map(wrong) } : made
+    if (!this.#refuses()) return made
+    const scripts = made.scripts.map((script) => ({
+      ...script,
+      outputTokens: Math.min(script.outputTokens, REFUSAL_TOKENS),
+      finishReason: 'content_filter' as const,
+      textBetween: () => '',
+    }))
+    return { kind: 'made', scripts }
+  }
+}
+
+const wrong = (script: Script): Script => ({ ...script, textBetween: () => '' })

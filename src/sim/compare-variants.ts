@@ -1,0 +1,89 @@
+import { ConfigError } from '../config/config-error.ts'
+import type { ConfigFile } from '../config/fs-config-file.ts'
+import { nearest } from '../config/nearest.ts'
+import type { Report } from './report/report.ts'
+import { COMPARISONS } from './scenario/comparisons.ts'
+import { type Checked, checkExpectations } from './scenario/expectations.ts'
+import { checkScenario } from './scenario/fs-scenario.ts'
+import type { Scenario } from './scenario/scenario.ts'
+import { withTraceTenants } from './scenario/scenario-trace.ts'
+import { PathError, withPaths } from './scenario/variants.ts'
+import { simulate } from './simulate.ts'
+import { openTrace } from './traces/fs-trace.ts'
+import { TraceError } from './traces/trace.ts'
+
+/** A scenario with everything that it compares itself with: the run, its variants, and whether it is as expected. */
+export interface Simulation {
+  readonly scenario: Scenario
+  readonly report: Report
+  readonly variants: Readonly<Record<string, Report>>
+  readonly expectations: readonly Checked[]
+}
+
+export interface SimulationOptions {
+  readonly seed: number
+  /** Paths set otherwise than in the file, variants included. */
+  readonly set: Readonly<Record<string, unknown>>
+  /** Names of `COMPARISONS`, or PATH=VALUE: each is run beside the scenario. */
+  readonly compare?: readonly string[]
+  readonly trace?: { readonly path: string; readonly factor: number } | undefined
+  readonly onProgress: (what: string, atS: number, durationS: number) => void
+  /** Real time, for the report's own speed. */
+  readonly wallMs?: () => number
+}
+
+export async function compareVariants(file: ConfigFile, options: SimulationOptions): Promise<Simulation> {
+  try {
+    return await runAll(file, options)
+  } catch (error) {
+    // A broken trace or a path that leads nowhere is the person's to mend: one line, no stack.
+    if (error instanceof TraceError || error instanceof PathError) throw new ConfigError([error.message])
+    throw error
+  }
+}
+
+async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Simulation> {
+  const { seed, set, onProgress } = options
+  const trace = options.trace && openTrace(options.trace.path, { factor: options.trace.factor, seed })
+  const tree = trace === undefined ? file.tree : withTraceTenants(file.tree, trace)
+  const checked = (paths: Readonly<Record<string, unknown>>): Scenario => checkScenario(file, withPaths(tree, paths))
+  const scenario = checked(set)
+  // Everything is checked before anything is run: a mistake in the last variant is told now and not in an hour.
+  const others = new Map<string, Scenario>()
+  for (const [name, paths] of Object.entries(scenario.variants ?? {})) others.set(name, checked({ ...set, ...paths }))
+  for (const name of options.compare ?? []) others.set(name, checked({ ...set, ...comparisonOf(name) }))
+
+  const run = (which: Scenario, name: string): Promise<Report> =>
+    simulate(which, {
+      seed,
+      trace: trace?.requests(),
+      onProgress: (atS) => onProgress(name, atS, which.durationS),
+      ...(options.wallMs !== undefined && { wallMs: options.wallMs }),
+    })
+  const report = await run(scenario, scenario.name)
+  const variants: Record<string, Report> = {}
+  for (const [name, other] of others) variants[name] = await run(other, name)
+  return { scenario, report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
+}
+
+function comparisonOf(name: string): Readonly<Record<string, unknown>> {
+  const known = COMPARISONS[name]
+  if (known !== undefined) return known
+  const at = name.indexOf('=')
+  if (at > 0) return { [name.slice(0, at)]: parseValue(name.slice(at + 1)) }
+  const names = Object.keys(COMPARISONS)
+  const meant = nearest(name, names)
+  const hint = meant === undefined ? '' : ` Did you mean ${meant}?`
+  throw new ConfigError([
+    `nothing to compare with is called "${name}".${hint} Known: ${names.join(', ')}; or give PATH=VALUE.`,
+  ])
+}
+
+/** A value that reads as JSON is that, anything else is text. */
+export function parseValue(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

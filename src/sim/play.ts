@@ -1,0 +1,187 @@
+import { secondsToUs, US_PER_S } from '../base/clock.ts'
+import type { VirtualClock } from '../base/virtual-clock.ts'
+import type { Key, Tenant } from '../domain/tenant.ts'
+import type { EngineView } from '../engine/engine-view.ts'
+import type { Journal } from '../lifecycle/ports.ts'
+import { Client, type Serve } from './clients/client.ts'
+import type { ClientScripts } from './clients/scripts.ts'
+import { TraceClient } from './clients/trace-client.ts'
+import { scheduleFaults } from './faults.ts'
+import { type RoundTrips, type SimulatedGateway, serveFrom } from './gateway.ts'
+import type { LawChecker } from './laws.ts'
+import type { Collector } from './report/collector.ts'
+import { type EngineLook, type EnginesUse, enginesUse } from './report/report.ts'
+import type { RetrievalWorld } from './retrieval-world.ts'
+import type { Scenario, StreamSpec } from './scenario/scenario.ts'
+import type { TraceRequest } from './traces/trace.ts'
+import type { SimulatedFleet } from './world.ts'
+
+/**
+ * The story of a simulated run: clients begin, faults strike, the clock runs until the scenario is over and everybody
+ * has been served or refused, and nothing is left behind.
+ */
+export interface Run {
+  readonly scenario: Scenario
+  readonly seed: number
+  readonly clock: VirtualClock
+  /** One for each region; the first is where clients go whose streams name none. */
+  readonly gateways: readonly SimulatedGateway[]
+  readonly roundTrips: RoundTrips
+  readonly journal: Journal
+  readonly fleet: SimulatedFleet
+  readonly retrieval: RetrievalWorld
+  readonly scripts: ClientScripts
+  readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
+  readonly collector: Collector
+  readonly laws: LawChecker
+  /** A recorded workload in place of the described one. */
+  readonly trace?: Iterable<TraceRequest>
+  /** Called now and then with the simulated time. */
+  readonly onProgress: (atS: number) => void
+}
+
+/** After the last arrival everybody may finish; what still lives then has leaked. */
+const AFTERMATH_S = 600
+
+export interface RunEnd {
+  readonly endAt: number
+  readonly engines: EnginesUse
+  /** What one endless cache for everybody would have found, as a share of the prompts' tokens. */
+  readonly prefixBestRatio: number | undefined
+  readonly engineParts: ReadonlyMap<string, EnginesUse>
+}
+
+export async function play(run: Run): Promise<RunEnd> {
+  const { scenario, clock, gateways, collector, laws } = run
+  const endAt = secondsToUs(scenario.durationS)
+  // The first probes need virtual time to pass through their promises.
+  for (const gateway of gateways) gateway.start()
+  await clock.run(clock.now() + 1)
+  if (run.trace === undefined) startClients(run, endAt)
+  else startTrace(run, run.trace, endAt)
+  scheduleFaults(clock, run, scenario.faults ?? [])
+  const { warmUntil, windowUs } = collector.options
+  watchWindows(run, windowUs, endAt)
+  const parts = [...collector.parts].map(([name, part]) => ({ name, use: watchEngines(run, part.fromAt, part.toAt) }))
+  const counted = watchEngines(run, warmUntil, endAt)
+  const bestHits = watchBestHits(run, warmUntil)
+
+  await clock.run(endAt)
+  const engines = counted()
+  const prefixBestRatio = bestHits()
+  for (const gateway of gateways) gateway.stop()
+  assertInvariants(run)
+  await clock.run(endAt + secondsToUs(AFTERMATH_S))
+  laws.finish()
+  for (const what of leftBehind(run)) laws.broken('L2', what)
+  run.onProgress(scenario.durationS)
+  return { endAt, engines, prefixBestRatio, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }
+}
+
+/** Nobody is left, so nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
+function leftBehind(run: Run): string[] {
+  const { gateways, scripts, fleet } = run
+  const left: string[] = []
+  for (const { platform } of gateways) {
+    const { waiting, inFlight } = platform.turnstile.view()
+    if (platform.liveCount > 0) left.push(`${platform.liveCount} tickets are still alive`)
+    if (waiting > 0 || inFlight > 0) left.push(`${waiting} still wait, ${inFlight} leases are still held`)
+  }
+  if (scripts.size > 0) left.push(`${scripts.size} clients' scripts are left`)
+  for (const { replica, engine } of fleet.all()) {
+    const { running, waiting: queued, kvUsageRatio } = engine
+    if (running + queued > 0 || kvUsageRatio > 0)
+      left.push(`${replica.id} still runs ${running} and holds ${kvUsageRatio}`)
+  }
+  assertInvariants(run)
+  return left
+}
+
+function assertInvariants({ gateways }: Run): void {
+  for (const { platform } of gateways) platform.policies.dispatcher.assertInvariants()
+}
+
+/** Where a stream's clients go. */
+function serveOf({ gateways, roundTrips, journal }: Run, { region }: StreamSpec): Serve {
+  const home = region ?? (gateways[0] as SimulatedGateway).region
+  if (gateways.length > 1 && !gateways.some((gateway) => gateway.region === home))
+    throw new Error(`the workload names the region ${home}, but no pool is there`)
+  return serveFrom(home, gateways, roundTrips, journal)
+}
+
+function startClients(run: Run, endAt: number): void {
+  const { scenario, clock, scripts, callers, seed } = run
+  const sessions = new Map<string, number>()
+  for (const spec of scenario.workload) {
+    const senders = callers.filter(({ tenant, group }) => tenant.id === spec.tenant || group === spec.tenant)
+    if (senders.length === 0) throw new Error(`the workload names the tenant ${spec.tenant}, but there is none`)
+    for (const caller of senders) {
+      const count = (sessions.get(caller.tenant.id) ?? 0) + 1
+      sessions.set(caller.tenant.id, count)
+      const name = count === 1 ? caller.tenant.id : `${caller.tenant.id}.${count}`
+      const serve = serveOf(run, spec)
+      new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scenario.load ?? 1 }).start()
+    }
+  }
+}
+
+function startTrace(run: Run, requests: Iterable<TraceRequest>, endAt: number): void {
+  const { scenario, clock, scripts, callers } = run
+  const spec = scenario.workload[0]
+  if (spec === undefined) throw new Error('a scenario has at least one stream')
+  const serve = serveOf(run, spec)
+  new TraceClient({ clock, scripts, serve, requests, callers, spec, endAt }).start()
+}
+
+/** Looks at the engines at both ends of a stretch; who calls what it returns learns what they did in it. */
+function watchEngines({ clock, fleet }: Run, fromAt: number, toAt: number): () => EnginesUse {
+  let before = lookAt(fleet)
+  let after: EngineLook | undefined
+  clock.at(fromAt, () => {
+    before = lookAt(fleet)
+  })
+  clock.at(toAt, () => {
+    after = lookAt(fleet)
+  })
+  return () => enginesUse(before, after ?? lookAt(fleet), toAt - fromAt)
+}
+
+/** Counts from `fromAt` to when it is asked. */
+function watchBestHits({ clock, fleet }: Run, fromAt: number): () => number | undefined {
+  let before = fleet.bestHits.count
+  clock.at(fromAt, () => {
+    before = fleet.bestHits.count
+  })
+  return () => {
+    const after = fleet.bestHits.count
+    if (before === undefined || after === undefined || after.queries === before.queries) return undefined
+    return (after.hits - before.hits) / (after.queries - before.queries)
+  }
+}
+
+/** Looks at the engines at every window's end, and at the dispatcher's books. */
+function watchWindows(run: Run, windowUs: number, endAt: number): void {
+  const { clock, fleet, collector } = run
+  let last = lookAt(fleet)
+  const look = (at: number): void => {
+    const now = lookAt(fleet)
+    collector.windows.engines(at - windowUs, enginesUse(last, now, windowUs).engine)
+    last = now
+    run.onProgress(at / US_PER_S)
+    assertInvariants(run)
+    if (at + windowUs <= endAt) clock.at(at + windowUs, () => look(at + windowUs))
+  }
+  clock.at(windowUs, () => look(windowUs))
+}
+
+function lookAt(fleet: SimulatedFleet): EngineLook {
+  const look = new Map<string, { replicaCount: number; views: EngineView[] }>()
+  for (const replica of fleet.all()) {
+    const { poolId } = replica.replica
+    const pool = look.get(poolId) ?? { replicaCount: 0, views: [] }
+    pool.replicaCount++
+    pool.views.push(...replica.views())
+    look.set(poolId, pool)
+  }
+  return look
+}

@@ -1,0 +1,79 @@
+import type { Report } from './report.ts'
+import type { Latency, StatsView } from './stats.ts'
+
+/** A report for a person: who asked, who was served, how fast, and how the engines fared. */
+export function reportTable(report: Report): string {
+  const { engine, prediction, ladder, fairness, cost } = report
+  const rows = [HEAD, rowOf('everybody', report), ...tenantRows(report)]
+  const percent = (ratio: number | undefined): string => (ratio === undefined ? '–' : `${(100 * ratio).toFixed(1)} %`)
+  const lines = [`${report.scenario}, seed ${report.seed}: ${number(report.durationS)} s`, '', ...align(rows), '']
+  // A live server tells a client nothing of its engines and its predictions.
+  if (engine.steps === 0) return [...lines, ...refusalLine(report)].join('\n')
+  lines.push(
+    `engines   busy ${percent(engine.utilisation)}, step ${number(engine.stepMs)} ms, ${engine.preemptions} preemptions, prefix hits ${percent(engine.prefixHitRatio)}`,
+    `promises  ${percent(prediction.coverage)} of the admitted in time, ${prediction.falseReject} refused wrongly of ${prediction.falseReject + prediction.rightReject}`,
+    `ladder    ${ladder.changes} rung changes; ${
+      Object.entries(ladder.timeOnRung)
+        .map(([rung, s]) => `${rung} ${Math.round(s)} s`)
+        .join(', ') || 'nobody was degraded'
+    }`,
+    `cost      $${cost.perHour.toFixed(2)} an hour, $${number(cost.perMillionTokens)} a million tokens`,
+  )
+  if (fairness.jain !== undefined) {
+    lines.push(
+      `fairness  Jain ${fairness.jain.toFixed(4)} over ${fairness.backloggedTenants} backlogged tenants, shares within ${percent(fairness.shareErrorMax)}`,
+    )
+  }
+  return [...lines, ...refusalLine(report)].join('\n')
+}
+
+function refusalLine({ refusals }: Report): string[] {
+  const codes = Object.entries(refusals)
+  return codes.length === 0 ? [] : [`refused   ${codes.map(([code, count]) => `${code} ${count}`).join(', ')}`]
+}
+
+/** Enough for a screen; --json has all of them. */
+const TENANTS_MAX = 12
+
+const HEAD = ['', 'asked', 'done', 'shed', 'late', 'lesser', 'ttft p50', 'p95', 'itl p50', 'p95', 'e2e p95', 'good/s']
+
+function tenantRows(report: Report): string[][] {
+  const tenants = Object.entries(report.tenants).sort(([a], [b]) => (a < b ? -1 : 1))
+  const rows = tenants.slice(0, TENANTS_MAX).map(([id, stats]) => rowOf(id, stats))
+  if (tenants.length > TENANTS_MAX) rows.push([`… ${tenants.length - TENANTS_MAX} more`])
+  return rows
+}
+
+function rowOf(name: string, stats: StatsView): string[] {
+  const { requests, latency, goodput } = stats
+  const ms = (view: Latency, of: keyof Latency): string => number(view[of])
+  return [
+    name,
+    String(requests.arrived),
+    String(requests.completed),
+    String(requests.shed),
+    String(stats.late),
+    String(stats.degraded),
+    ms(latency.ttft, 'p50'),
+    ms(latency.ttft, 'p95'),
+    ms(latency.itl, 'p50'),
+    ms(latency.itl, 'p95'),
+    ms(latency.e2e, 'p95'),
+    goodput.requestsPerS.toFixed(1),
+  ]
+}
+
+function number(value: number | undefined): string {
+  if (value === undefined) return '–'
+  if (!Number.isFinite(value)) return '∞'
+  return value >= 100 ? String(Math.round(value)) : value.toFixed(value >= 10 ? 1 : 2)
+}
+
+function align(rows: readonly string[][]): string[] {
+  const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  '),
+  )
+}

@@ -1,0 +1,131 @@
+import type { Report } from '../report/report.ts'
+import type { Expectation } from './scenario.ts'
+
+/**
+ * Does the report show what the scenario says that it should? Paths walk the report; `*` stands for every name at its
+ * place, and then each must hold. A value that is not there fails: an expectation that looks at nothing is no check. So
+ * does one about a part of the scenario that was not run to its end.
+ */
+export interface Checked {
+  readonly what: string
+  readonly holds: boolean
+  /** The worst value found, where it was, and what it should have been. */
+  readonly because: string
+}
+
+export function checkExpectations(
+  expectations: readonly Expectation[],
+  report: Report,
+  variants: Readonly<Record<string, Report>>,
+): Checked[] {
+  return expectations.map((expectation) => {
+    if (expectation.of !== '*') return check(expectation, report, variants)
+    const all = [undefined, ...Object.keys(variants)].map((of) => ({
+      of,
+      checked: check({ ...expectation, of }, report, variants),
+    }))
+    const worst = all.find(({ checked }) => !checked.holds) ?? all[0]!
+    const because = all.map(({ of, checked }) => `${of === undefined ? '' : `${of}: `}${checked.because}`)
+    return worst.checked.holds
+      ? { ...worst.checked, because: because.join('; ') }
+      : { ...worst.checked, because: `${worst.of === undefined ? '' : `${worst.of}: `}${worst.checked.because}` }
+  })
+}
+
+interface Found {
+  readonly path: readonly string[]
+  readonly value: unknown
+}
+
+/** `of` may be absent or undefined. */
+type Asked = Omit<Expectation, 'of'> & { readonly of?: string | undefined }
+
+function check(expectation: Asked, report: Report, variants: Readonly<Record<string, Report>>): Checked {
+  const { what } = expectation
+  const looked = expectation.of === undefined ? report : variants[expectation.of]
+  if (looked === undefined) return { what, holds: false, because: `there is no variant called ${expectation.of}` }
+  const found = valuesAt(looked, expectation.path.split('.'), new Set(expectation.except ?? []))
+  if (found.length === 0) return { what, holds: false, because: `nothing is at ${expectation.path}` }
+  for (const { path, value } of found) {
+    const cutShort = partCutShort(looked, path)
+    if (cutShort !== undefined) return { what, holds: false, because: cutShort }
+    const where = path.join('.')
+    const number = value === undefined || value === null ? Number.NaN : Number(value)
+    const bounds = boundsFor(expectation, path, variants)
+    if (typeof bounds === 'string') return { what, holds: false, because: bounds }
+    if (Number.isNaN(number)) return { what, holds: false, because: `${where} has no value` }
+    if (number < bounds.min)
+      return { what, holds: false, because: `${where} is ${show(number)}, below ${show(bounds.min)}` }
+    if (number > bounds.max)
+      return { what, holds: false, because: `${where} is ${show(number)}, above ${show(bounds.max)}` }
+  }
+  return { what, holds: true, because: summary(expectation, found) }
+}
+
+function partCutShort(report: Report, path: readonly string[]): string | undefined {
+  const name = path[0] === 'parts' ? path[1] : undefined
+  const ranRatio = name === undefined ? 1 : (report.parts[name]?.ranRatio ?? 1)
+  if (ranRatio >= 1) return undefined
+  const ran = ranRatio > 0 ? `only ${Math.round(100 * ranRatio)} % of the part ${name} was` : `the part ${name} was not`
+  return `${ran} run: it ends after the run does, so this says nothing. Run longer, or move the part`
+}
+
+function boundsFor(
+  expectation: Asked,
+  path: readonly string[],
+  variants: Readonly<Record<string, Report>>,
+): { min: number; max: number } | string {
+  let min = expectation.atLeast ?? Number.NEGATIVE_INFINITY
+  let max = expectation.atMost ?? Number.POSITIVE_INFINITY
+  const times = expectation.atMostTimes ?? expectation.atLeastTimes
+  if (times !== undefined) {
+    const variant = variants[times.variant]
+    if (variant === undefined) return `there is no variant called ${times.variant}`
+    const otherPath = times.path?.split('.') ?? path
+    const other = Number(valuesAt(variant, otherPath, new Set())[0]?.value ?? Number.NaN)
+    if (Number.isNaN(other)) return `${otherPath.join('.')} has no value in the variant ${times.variant}`
+    if (expectation.atMostTimes !== undefined) max = Math.min(max, other * times.factor + (times.plus ?? 0))
+    else min = Math.max(min, other * times.factor + (times.plus ?? 0))
+  }
+  return { min, max }
+}
+
+function valuesAt(node: unknown, path: readonly string[], except: ReadonlySet<string>): Found[] {
+  let found: Found[] = [{ path: [], value: node }]
+  for (const step of path) {
+    found = found.flatMap(({ path: walked, value }) => {
+      if (typeof value !== 'object' || value === null) return []
+      const names = step === '*' ? Object.keys(value).filter((name) => !except.has(name)) : [step]
+      return names
+        .filter((name) => name in value)
+        .map((name) => ({ path: [...walked, name], value: (value as Record<string, unknown>)[name] }))
+    })
+  }
+  // A window in which nothing happened has no percentile; it breaks no promise either.
+  return path.includes('*') ? found.filter(({ value }) => value !== undefined) : found
+}
+
+function summary(expectation: Asked, found: readonly Found[]): string {
+  const numbers = found.map(({ value }) => Number(value))
+  const least = Math.min(...numbers)
+  const most = Math.max(...numbers)
+  const seen = least === most ? show(least) : `${show(least)} … ${show(most)}`
+  const wanted: string[] = []
+  if (expectation.atLeast !== undefined) wanted.push(`≥ ${show(expectation.atLeast)}`)
+  if (expectation.atMost !== undefined) wanted.push(`≤ ${show(expectation.atMost)}`)
+  if (expectation.atMostTimes !== undefined) {
+    const { factor, variant, plus } = expectation.atMostTimes
+    wanted.push(`≤ ${factor} × ${variant}${plus === undefined ? '' : ` + ${plus}`}`)
+  }
+  if (expectation.atLeastTimes !== undefined) {
+    wanted.push(`≥ ${expectation.atLeastTimes.factor} × ${expectation.atLeastTimes.variant}`)
+  }
+  return `${seen} (${wanted.join(', ')})`
+}
+
+function show(number: number): string {
+  if (!Number.isFinite(number)) return number > 0 ? '∞' : '−∞'
+  const size = Math.abs(number)
+  if (size >= 100 || Number.isInteger(number)) return String(Math.round(number))
+  return size >= 1 ? number.toFixed(2) : number.toPrecision(3)
+}

@@ -1,0 +1,58 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Value } from 'typebox/value'
+import { ConfigError } from '../../config/config-error.ts'
+import { asNode, explain, type Problem } from '../../config/explain.ts'
+import { type ConfigFile, readConfigFile } from '../../config/fs-config-file.ts'
+import { nearest } from '../../config/nearest.ts'
+import { type Scenario, ScenarioSchema } from './scenario.ts'
+import { crossCheck } from './scenario-checks.ts'
+import { configOf } from './scenario-config.ts'
+
+/** A scenario by the name of a shipped one or by path, checked; every mistake is told with its line. */
+export interface LoadedScenario {
+  readonly scenario: Scenario
+  readonly file: ConfigFile
+}
+
+const SHIPPED = join(import.meta.dirname, '..', '..', '..', 'scenarios')
+
+export function shippedScenarios(): string[] {
+  return readdirSync(SHIPPED)
+    .filter((name) => name.endsWith('.yaml'))
+    .map((name) => name.slice(0, -'.yaml'.length))
+    .sort()
+}
+
+export function loadScenario(nameOrPath: string): LoadedScenario {
+  const file = readConfigFile(pathOf(nameOrPath))
+  return { scenario: checkScenario(file, file.tree), file }
+}
+
+export function checkScenario(file: ConfigFile, tree: unknown): Scenario {
+  const lineFor = (problem: Problem): string => {
+    const name = problem.path.join('.').replace(/\.(\d+)/g, '[$1]')
+    const line = name === '' ? undefined : file.lineOf(problem)
+    const stop = /[.?]$/.test(problem.text) ? '' : '.'
+    return `${file.path}${line === undefined ? '' : `:${line}`}: ${name || 'the scenario'} ${problem.text}${stop}`
+  }
+  if (!Value.Check(ScenarioSchema, tree)) throw new ConfigError(explain(asNode(ScenarioSchema), tree).map(lineFor))
+  const problems = crossCheck(tree, configOf(tree, 1, file))
+  if (problems.length > 0) throw new ConfigError(problems.map(lineFor))
+  return tree
+}
+
+function pathOf(nameOrPath: string): string {
+  if (nameOrPath.endsWith('.yaml') || nameOrPath.endsWith('.yml')) {
+    if (existsSync(nameOrPath)) return nameOrPath
+    throw new ConfigError([
+      `${nameOrPath}: there is no such file. Give the path of a scenario, or a shipped one's name.`,
+    ])
+  }
+  const path = join(SHIPPED, `${nameOrPath}.yaml`)
+  if (existsSync(path)) return path
+  const names = shippedScenarios()
+  const meant = nearest(nameOrPath, names)
+  const hint = meant === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${meant}?`
+  throw new ConfigError([`no scenario is called "${nameOrPath}". ${hint} Or give a path that ends in .yaml.`])
+}

@@ -1,0 +1,153 @@
+import { assemble } from '../assembly/assemble.ts'
+import { engineOptionsOf } from '../assembly/engine-options.ts'
+import { secondsToUs } from '../base/clock.ts'
+import { VirtualClock } from '../base/virtual-clock.ts'
+import type { Config } from '../config/schema.ts'
+import { profileOf, toPools, toTenants } from '../config/to-domain.ts'
+import type { Entry } from '../domain/entry.ts'
+import type { EngineOptions } from '../engine/engine.ts'
+import { findGpuProfile } from '../engine/gpu-profiles.ts'
+import type { Platform } from '../lifecycle/platform.ts'
+import type { Backends } from '../lifecycle/ports.ts'
+import { COST_DEFAULTS } from '../policy/planning/cost.ts'
+import { ClientScripts } from './clients/scripts.ts'
+import { SimulatedGateway } from './gateway.ts'
+import { LawChecker } from './laws.ts'
+import { SimulatedPeer } from './peer.ts'
+import { play } from './play.ts'
+import { Collector } from './report/collector.ts'
+import { makeReport, type Report } from './report/report.ts'
+import { SentOn } from './report/sent-on.ts'
+import { RetrievalWorld, type RetrievalWorldOptions } from './retrieval-world.ts'
+import type { Scenario } from './scenario/scenario.ts'
+import { callersOf, configOf, gatewaysOf, partsOf, roundTripsOf } from './scenario/scenario-config.ts'
+import type { TraceRequest } from './traces/trace.ts'
+import { SimulatedFleet } from './world.ts'
+
+/** One scenario, one seed, one report: the platform of the configuration in a simulated world. */
+export interface SimulateOptions {
+  readonly seed: number
+  readonly onProgress?: (atS: number) => void
+  /** A recorded workload in place of the scenario's own. */
+  readonly trace?: Iterable<TraceRequest> | undefined
+  /** Hears every journal entry, in order. */
+  readonly onEntry?: (entry: Entry) => void
+  /** Sees the platform before anything happens: how experiments put policies of their own in the place of ours. */
+  readonly onAssembled?: (platform: Platform, fleet: SimulatedFleet, clock: VirtualClock) => void
+  /** Measures real time; only the report's `wall` depends on it. */
+  readonly wallMs?: () => number
+}
+
+const WINDOW_S = 5
+
+export async function simulate(scenario: Scenario, options: SimulateOptions): Promise<Report> {
+  const { config, groupOf } = configOf(scenario, options.seed)
+  const clock = new VirtualClock()
+  const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
+  const collector = new Collector({
+    tenants,
+    startAt: 0,
+    warmUntil: secondsToUs(scenario.warmupS ?? 0),
+    windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
+    outputWeight: COST_DEFAULTS.outputWeight,
+    parts: partsOf(scenario),
+  })
+  const laws = new LawChecker()
+  const sentOn = new SentOn()
+  const journal = {
+    record(entry: Entry): void {
+      laws.take(entry)
+      if (!sentOn.has(entry)) collector.take(entry)
+      options.onEntry?.(entry)
+    },
+  }
+  const scripts = new ClientScripts()
+  const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
+  const retrieval = await retrievalOf(scenario, config, { clock, journal, seed: options.seed })
+  const { retriever, answers } = retrieval
+  for (const { rollout } of config.models)
+    for (const { id, expected } of rollout?.holdout?.items ?? []) scripts.answers.set(id, expected ?? '')
+  const roundTrips = roundTripsOf(scenario.regions)
+  const gateways: SimulatedGateway[] = gatewaysOf(scenario, config).map(
+    ({ region, config: own }) =>
+      new SimulatedGateway(region, clock, () => {
+        const platform = assemble(own, { clock, journal, backends: backendsOf(region), retriever, answers })
+        options.onAssembled?.(platform, fleet, clock)
+        return platform
+      }),
+  )
+  /** Its own engines, and the gateways of the other regions. */
+  function backendsOf(fromRegion: string): Backends {
+    const peers = new Map<string, SimulatedPeer>()
+    return {
+      of(replica) {
+        if (fleet.has(replica)) return fleet.of(replica)
+        const roundTripUs = roundTrips(fromRegion, replica.region)
+        const there = () => gateways.find(({ region }) => region === replica.region) as SimulatedGateway
+        const peer = peers.get(replica.region) ?? new SimulatedPeer({ clock, there, fromRegion, roundTripUs, scripts })
+        peers.set(replica.region, peer)
+        return peer
+      },
+    }
+  }
+  const wallMs = options.wallMs ?? (() => 0)
+  const startedMs = wallMs()
+  const end = await play({
+    scenario,
+    seed: options.seed,
+    clock,
+    gateways,
+    roundTrips,
+    journal,
+    fleet,
+    retrieval,
+    scripts,
+    callers: callersOf(config, groupOf),
+    collector,
+    laws,
+    ...(options.trace === undefined ? {} : { trace: options.trace }),
+    onProgress: options.onProgress ?? (() => {}),
+  })
+  return makeReport(collector, {
+    scenario: scenario.name,
+    seed: options.seed,
+    endAt: end.endAt,
+    engines: end.engines,
+    prefixBestRatio: end.prefixBestRatio,
+    engineParts: end.engineParts,
+    usdPerHour: usdPerHour(config),
+    laws: laws.violations,
+    wallSeconds: (wallMs() - startedMs) / 1_000,
+  })
+}
+
+/** Whoever's streams ask for passages has a corpus. */
+function retrievalOf(
+  scenario: Scenario,
+  config: Config,
+  world: Pick<RetrievalWorldOptions, 'clock' | 'journal' | 'seed'>,
+): Promise<RetrievalWorld> {
+  const isUsed = scenario.workload.some((stream) => stream.retrieval !== undefined)
+  const tenantIds = isUsed ? config.tenants.map(({ id }) => id) : []
+  const { cacheTtlS } = config.retrieval
+  return RetrievalWorld.make({ ...world, spec: scenario.retrieval, cacheTtlS, tenantIds })
+}
+
+export function replicasOf(config: Config) {
+  return toPools(config).flatMap((setup) => {
+    const optionsOf = new Map<string, EngineOptions>()
+    return setup.pool.replicas.map((replica) => {
+      const profile = profileOf(setup, replica) ?? 'h100-llama-8b'
+      const options = optionsOf.get(profile) ?? engineOptionsOf(config, profile)
+      optionsOf.set(profile, options)
+      return { replica, options }
+    })
+  })
+}
+
+function usdPerHour(config: Config): number {
+  return toPools(config).reduce((sum, setup) => {
+    const profiles = setup.pool.replicas.map((replica) => profileOf(setup, replica))
+    return sum + profiles.reduce((usd, name) => usd + ((name && findGpuProfile(name)?.usdPerHour) || 0), 0)
+  }, 0)
+}

@@ -1,0 +1,114 @@
+import type { Instant } from '../../base/clock.ts'
+
+/**
+ * A recorded workload: who sent how much, when. Four formats are read (`traces/`), told apart by their first line;
+ * whatever the format, what comes out is one stream of these, in order of time.
+ *
+ * A line that cannot be understood ends the reading with its place and the reason: a trace with a hole in it would
+ * give a report about another workload than the one that was asked for.
+ */
+export interface TraceRequest {
+  readonly atUs: Instant
+  /** Who sent it, where the trace knows. */
+  readonly tenant?: string
+  readonly promptTokens: number
+  readonly outputTokens: number
+  /** Names of the prompt's leading blocks: equal names in equal places are equal text. */
+  readonly prefixHashes?: readonly number[]
+  /** How many tokens one of those names stands for. */
+  readonly hashUnitTokens?: number
+}
+
+/** One line of a trace, without its end. Numbered from 1, as editors do. */
+export interface TraceLine {
+  readonly text: string
+  readonly number: number
+}
+
+export interface TraceFormat {
+  readonly name: string
+  /** What a first line of this format looks like, for the message that names the formats. */
+  readonly example: string
+  claims(firstLine: string): boolean
+  /** Throws `LineFault` at a line that it cannot read. Holds no more than it must: for recorded requests, one line. */
+  read(lines: Iterable<TraceLine>, options: TraceOptions): Iterable<TraceRequest>
+}
+
+export interface TraceOptions {
+  /** Time runs this many times faster: 2 halves every gap. */
+  readonly factor: number
+  /** For what a trace leaves open: ServeGen records rates and quantiles, not single requests. */
+  readonly seed: number
+}
+
+export const TRACE_DEFAULTS: TraceOptions = { factor: 1, seed: 1 }
+
+/** One line is wrong. The reader adds the file's name. */
+export class LineFault extends Error {
+  override readonly name = 'LineFault'
+  readonly line: number
+
+  constructor(line: number, reason: string) {
+    super(reason)
+    this.line = line
+  }
+}
+
+/** A trace cannot be read: `FILE:LINE: reason`, ready to be shown. */
+export class TraceError extends Error {
+  override readonly name = 'TraceError'
+}
+
+/** Longest prompt or answer that is believed: a hundred million tokens in one request are a broken line. */
+const TOKENS_MAX = 100_000_000
+
+/** A whole number of tokens, or the reason why not. Traces have answers of no tokens at all; those count as one. */
+export function tokensOf(line: TraceLine, field: string, value: unknown): number {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  if (typeof number !== 'number' || !Number.isInteger(number) || number < 0 || number > TOKENS_MAX) {
+    throw new LineFault(line.number, `${field} is ${shown(value)}, not a number of tokens.`)
+  }
+  return Math.max(1, number)
+}
+
+/** A time that is not before the line above it: a trace is played forwards, in one pass. */
+export class TraceTimes {
+  readonly #factor: number
+  #lastUs = 0
+
+  constructor(factor: number) {
+    this.#factor = factor
+  }
+
+  next(line: TraceLine, field: string, value: unknown, unitUs: number): Instant {
+    const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+    if (typeof number !== 'number' || !Number.isFinite(number) || number < 0) {
+      throw new LineFault(line.number, `${field} is ${shown(value)}, not a time.`)
+    }
+    const atUs = Math.round((number * unitUs) / this.#factor)
+    if (atUs < this.#lastUs) {
+      throw new LineFault(line.number, `${field} is ${shown(value)}, before the line above. Sort the file by time.`)
+    }
+    this.#lastUs = atUs
+    return atUs
+  }
+}
+
+export function shown(value: unknown): string {
+  if (value === undefined) return 'missing'
+  const text = JSON.stringify(value)
+  return text.length > 40 ? `${text.slice(0, 37)}…` : text
+}
+
+/** The prompt's leading blocks in the engine's size: a name for 512 tokens becomes 32 names for 16. */
+export function blockHashes(request: TraceRequest, blockTokens: number): number[] {
+  const { prefixHashes = [], hashUnitTokens = blockTokens, promptTokens } = request
+  const perUnit = Math.max(1, Math.floor(hashUnitTokens / blockTokens))
+  // The last unit may be cut short by the end of the prompt, and only whole blocks have names.
+  const blocksMax = Math.floor(promptTokens / blockTokens)
+  const hashes: number[] = []
+  for (const unit of prefixHashes) {
+    for (let i = 0; i < perUnit && hashes.length < blocksMax; i++) hashes.push(unit * perUnit + i)
+  }
+  return hashes
+}

@@ -1,32 +1,32 @@
 import { Lingering } from './lingering.ts'
 import type { MetricFeed } from './metric-feed.ts'
 
-/** What do replicas do with what they are given, and what breaks? */
+/** Metrics of replicas and faults: how attempts end, which replicas are used, what changes, what breaks. */
 export function declareFleetMetrics({ registry, on }: MetricFeed): void {
   const attempts = registry.counter({
     name: 'spillway_attempts_total',
-    help: 'Tries at a replica, by how they ended.',
+    help: 'Attempts at a replica, by how they ended.',
     labels: ['replica', 'ending'],
   })
   on('attempt-ended', (entry) => attempts.with(entry.replicaId, entry.ending).inc())
 
   const ready = registry.gauge({
     name: 'spillway_replica_ready',
-    help: 'Whether the replica last said that it is ready.',
+    help: "Whether the replica's last report said ready.",
     labels: ['replica'],
   })
   on('replica-reported', (entry) => ready.with(entry.replicaId).set(entry.isReady ? 1 : 0))
 
   const health = registry.counter({
     name: 'spillway_replica_health_changes_total',
-    help: 'Replicas that are used more, less or not at all from there on, by what they became.',
+    help: 'Changes of a replica\u2019s health, by the new health.',
     labels: ['replica', 'health'],
   })
   on('replica-health', (entry) => health.with(entry.replicaId, entry.health).inc())
 
   const sentOn = registry.counter({
     name: 'spillway_requests_from_regions_total',
-    help: 'Requests that another region\u2019s gateway sent on to this one.',
+    help: 'Requests that another region\u2019s gateway sent to this one.',
     labels: ['origin'],
   })
   on('arrived', (entry) => {
@@ -35,7 +35,7 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
 
   const changes = registry.counter({
     name: 'spillway_fleet_changes_total',
-    help: 'Models, pools and replicas that came, went or were drained.',
+    help: 'Models, pools and replicas that were added, removed or drained.',
     labels: ['what'],
   })
   const lingering = new Lingering((replicaId) => {
@@ -46,14 +46,14 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
     changes.with(what).inc()
     if (what === 'replica-added') lingering.back(name)
     if (what !== 'replica-removed') return
-    // A gauge of something that is not there would alert for ever.
+    // The gauge of a removed replica would alert for ever.
     ready.forget(name)
     lingering.gone(name, at)
   })
 
   const faults = registry.counter({
     name: 'spillway_faults_total',
-    help: 'Errors that nobody expected, by where they were caught.',
+    help: 'Unexpected errors, by the place that caught them.',
     labels: ['where'],
   })
   on('fault-seen', (entry) => faults.with(entry.where).inc())

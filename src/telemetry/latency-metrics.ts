@@ -3,11 +3,11 @@ import type { Settled } from '../domain/entry.ts'
 import { GAP_BUCKETS_US } from '../domain/gaps.ts'
 import type { MetricFeed } from './metric-feed.ts'
 
-/** From 5 ms, what a short cached answer takes, to 5 minutes, what a job's line may. */
+/** From 5 ms, the time of a short cached answer, to 5 minutes, the time of a long offline one. */
 const DURATION_BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300]
-/** Finer between 100 ms and 5 s, where promises for the first token are made. */
+/** Finer between 100 ms and 5 s, the range of first-token promises. */
 const TTFT_BOUNDS_S = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30]
-/** A free turn takes microseconds; a queue worth waking somebody for takes seconds. */
+/** A turn without a queue takes microseconds; a queue that deserves an alert takes seconds. */
 const WAIT_BOUNDS_S = [0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60]
 
 /** Where did the time go? In microseconds inside, shown in seconds. */
@@ -15,7 +15,7 @@ export function declareLatencyMetrics(feed: MetricFeed): void {
   const { registry, on } = feed
   const duration = registry.histogram({
     name: 'spillway_request_duration_seconds',
-    help: 'From arrival to settling, whatever the outcome.',
+    help: 'Time from arrival to settling, for every outcome.',
     labels: ['model', 'band', 'outcome'],
     perUnit: US_PER_S,
     bounds: DURATION_BOUNDS_S.map(secondsToUs),
@@ -30,25 +30,25 @@ function declareTokenLatencies({ registry, on }: MetricFeed): void {
   const timeToFirst = registry.histogram({
     ...seconds,
     name: 'spillway_time_to_first_token_seconds',
-    help: 'From arrival to the first output token.',
+    help: 'Time from arrival to the first output token.',
     bounds: TTFT_BOUNDS_S.map(secondsToUs),
   })
   const prefill = registry.histogram({
     ...seconds,
     name: 'spillway_prefill_seconds',
-    help: 'From the granted turn to the first output token.',
+    help: 'Time from the granted turn to the first output token.',
     bounds: TTFT_BOUNDS_S.map(secondsToUs),
   })
   const decode = registry.histogram({
     ...seconds,
     name: 'spillway_decode_seconds',
-    help: 'From the first output token to the last.',
+    help: 'Time from the first output token to the last.',
     bounds: DURATION_BOUNDS_S.map(secondsToUs),
   })
   const interToken = registry.histogram({
     ...seconds,
     name: 'spillway_inter_token_seconds',
-    help: 'Between two output tokens of one answer.',
+    help: 'Time between two output tokens of one answer.',
     bounds: GAP_BUCKETS_US,
   })
   on('settled', ({ model, servedModel, band, arrivedAt, grantedAt, firstTokenAt, lastTokenAt, gaps }) => {
@@ -60,11 +60,11 @@ function declareTokenLatencies({ registry, on }: MetricFeed): void {
   })
 }
 
-/** Those who waited in vain count too: a histogram of the lucky ones looks best when the queue is worst. */
+/** Tickets that never got a turn count too: without them the histogram would look best when the queue is worst. */
 function declareQueueWait({ registry, on, ticketOf }: MetricFeed): void {
   const wait = registry.histogram({
     name: 'spillway_queue_wait_seconds',
-    help: 'Waiting for a turn, per turn taken, and the whole wait of those who never got one.',
+    help: 'Time waiting for a turn, per granted turn; for tickets without any turn, their whole wait.',
     labels: ['model', 'band'],
     perUnit: US_PER_S,
     bounds: WAIT_BOUNDS_S.map(secondsToUs),

@@ -2,8 +2,8 @@ import type { Arrived, Entry } from '../domain/entry.ts'
 import type { Registry } from './registry.ts'
 
 /**
- * What a file that declares metrics may use: a place to declare them, entries to feed them with, and the memory of
- * tickets still on their way, for entries that name a ticket but not its model.
+ * What a file that declares metrics may use: the registry, entries, and the arrivals of live tickets, for entries that
+ * name a ticket but not its model.
  *
  * A metric is two statements and a row in docs/operations/metrics.md (a test compares the two):
  *
@@ -13,7 +13,7 @@ import type { Registry } from './registry.ts'
 export interface MetricFeed {
   readonly registry: Registry
   readonly on: <K extends Entry['kind']>(kind: K, feed: (entry: EntryOf<K>) => void) => void
-  /** Undefined when it has settled, or when the journal lost its arrival. */
+  /** Undefined when the ticket has settled, or when the journal dropped its arrival. */
   readonly ticketOf: (ticketId: string) => Arrived | undefined
 }
 

@@ -14,9 +14,8 @@ import { declareRolloutMetrics } from './rollout-metrics.ts'
 import type { TopLabelsOptions } from './top-labels.ts'
 
 /**
- * How is the platform doing, in numbers? Turns journal entries into metrics, and nothing else does: a request that
- * is not in the journal is not in the metrics. The `…-metrics.ts` files declare them by topic; `metric-feed.ts` says
- * how to add one.
+ * Metrics are made here from journal entries, and nowhere else: a request that is not in the journal is not in the
+ * metrics. The `…-metrics.ts` files declare metrics by topic; `metric-feed.ts` says how to add one.
  *
  * Labels are bounded: tenants by `TopLabels`, everything by the registry's `seriesMax`.
  */
@@ -25,18 +24,18 @@ export interface MetricsOptions {
   readonly nodeVersion: string
   /** The journal's own losses. */
   readonly journal?: { view(): readonly SubscriberView[] }
-  /** What the process says of itself, asked at every scrape (`live-process.ts`). Simulated runs have none. */
+  /** Samples the process at every scrape (`live-process.ts`). Absent in simulated runs. */
   readonly sampleProcess?: () => ProcessSample
   readonly tenants?: Omit<TopLabelsOptions, 'onForget'>
 }
 
 /**
- * A ticket not heard of for this long has been lost by the journal, not by us: no deadline is that far. It keeps the
- * in-flight gauge true in the long run.
+ * A ticket that has not settled after this long was dropped by the journal: no deadline is that far. Forgetting such
+ * tickets keeps the in-flight gauge true in the long run.
  */
 const TICKET_LIFE_US_MAX = 3_600 * US_PER_S
 
-/** The memory of live tickets is bounded even if nobody scrapes: ten times the streams that one process can hold. */
+/** Live tickets remembered, bounded also without scrapes: ten times the streams that one process can hold. */
 const LIVE_TICKETS_MAX = 65_536
 
 export class Metrics implements Subscriber {
@@ -68,7 +67,7 @@ export class Metrics implements Subscriber {
     if (entry.at > this.#newestAt) this.#newestAt = entry.at
     const handlers = this.#handlers.get(entry.kind)
     if (handlers !== undefined) for (let i = 0; i < handlers.length; i++) handlers[i]?.(entry)
-    // Last, because a handler may ask whose ticket it was.
+    // The ticket is forgotten last, because a handler may ask for its arrival.
     if (entry.kind === 'arrived') this.#remember(entry)
     else if (entry.kind === 'settled') this.#live.delete(entry.ticketId)
   }
@@ -104,7 +103,7 @@ export class Metrics implements Subscriber {
     this.#live.set(arrived.ticketId, arrived)
   }
 
-  /** Forgets the oldest while they are older than that; one at least when the age is negative. */
+  /** Forgets every ticket older than `ageUsMax`; exactly the oldest one when `ageUsMax` is negative. */
   #forgetLost(ageUsMax: number): void {
     for (const [ticketId, arrived] of this.#live.entries()) {
       if (ageUsMax >= 0 && this.#newestAt - arrived.at <= ageUsMax) return

@@ -1,22 +1,28 @@
 import { Lingering } from './lingering.ts'
 import type { MetricFeed } from './metric-feed.ts'
 
-/** What do the policies see and decide: queues, pressure, rungs, and how well admission predicts? */
+/** Metrics of the policies: queues, pressure, rungs, and how well admission predicts. */
 export function declarePolicyMetrics({ registry, on }: MetricFeed): void {
   const gauge = (name: string, help: string) => registry.gauge({ name, help, labels: ['pool'] })
   const queued = gauge('spillway_queue_depth', 'Tickets waiting for a turn.')
-  const queuedCost = gauge('spillway_queue_cost', 'Predicted work waiting for a turn, in weighted tokens.')
+  const queuedCost = gauge('spillway_queue_cost', 'Predicted work of the waiting tickets, in weighted tokens.')
   const held = gauge('spillway_pool_in_flight', 'Leases held at the replicas of the pool.')
-  const pressure = gauge('spillway_pool_pressure', 'Backlog against the tightest promise: 1 is full.')
-  const falseRejects = gauge('spillway_admission_false_rejects', 'Refused for lateness although room came in time.')
-  const rightRejects = gauge('spillway_admission_right_rejects', 'Refused for lateness, and no room came in time.')
+  const pressure = gauge('spillway_pool_pressure', 'Backlog ÷ tightest first-token promise: 1 is full.')
+  const falseRejects = gauge(
+    'spillway_admission_false_rejects',
+    'Requests refused as too late although room came in time.',
+  )
+  const rightRejects = gauge(
+    'spillway_admission_right_rejects',
+    'Requests refused as too late, and no room came in time.',
+  )
   const observed = registry.gauge({
     name: 'spillway_admission_observed',
-    help: 'Admitted tickets that were held against their prediction, since the start.',
+    help: 'Admitted tickets whose prediction was compared with what happened, since the start.',
   })
   const falseAdmits = registry.gauge({
     name: 'spillway_admission_false_admits',
-    help: 'Of those, the ones that were late, expired or evicted.',
+    help: 'Observed admitted tickets that were late, expired or evicted.',
   })
   on('pool-reported', (entry) => {
     queued.with(entry.poolId).set(entry.queuedCount)
@@ -31,7 +37,7 @@ export function declarePolicyMetrics({ registry, on }: MetricFeed): void {
 
   const changes = registry.counter({
     name: 'spillway_rung_changes_total',
-    help: 'Changes of a dwelling rung, by the rung that was entered.',
+    help: 'Tenants moved to another rung for some time, by the new rung.',
     labels: ['pool', 'rung'],
   })
   on('rung-changed', (entry) => changes.with(entry.poolId, entry.to).inc())
@@ -47,7 +53,7 @@ export function declarePolicyMetrics({ registry, on }: MetricFeed): void {
 
   const shedding = registry.gauge({
     name: 'spillway_offline_shedding',
-    help: "Whether the pool refuses everybody's offline work.",
+    help: 'Whether the pool refuses offline requests of all tenants.',
     labels: ['pool'],
   })
   on('offline-shedding-changed', (entry) => shedding.with(entry.poolId).set(entry.isShed ? 1 : 0))

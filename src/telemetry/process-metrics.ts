@@ -2,7 +2,7 @@ import type { SubscriberView } from './journal.ts'
 import type { MetricFeed } from './metric-feed.ts'
 import type { Registry } from './registry.ts'
 
-/** What one process says of itself at a scrape. */
+/** Figures of this process, sampled at a scrape. */
 export interface ProcessSample {
   readonly cpuSeconds: number
   readonly residentBytes: number
@@ -19,7 +19,7 @@ interface ProcessSources {
   readonly sampleProcess?: () => ProcessSample
 }
 
-/** Is this process itself well, and what is it? Sampled at the scrape, not fed by entries. */
+/** Metrics of the process itself: sampled at the scrape, not counted from entries. */
 export function declareProcessMetrics({ registry }: MetricFeed, sources: ProcessSources): void {
   const build = registry.gauge({
     name: 'spillway_build_info',
@@ -29,7 +29,7 @@ export function declareProcessMetrics({ registry }: MetricFeed, sources: Process
   build.with(sources.version, sources.nodeVersion).set(1)
   const dropped = registry.counter({
     name: 'spillway_journal_dropped_total',
-    help: 'Journal entries that a subscriber was too slow for, or failed on.',
+    help: 'Journal entries that a subscriber missed, because it was too slow or failed.',
     labels: ['subscriber'],
   })
   registry.beforeScrape(() => {
@@ -41,7 +41,10 @@ export function declareProcessMetrics({ registry }: MetricFeed, sources: Process
 function declareProcess(registry: Registry, sampleProcess: () => ProcessSample): void {
   const cpu = registry.counter({ name: 'process_cpu_seconds_total', help: 'CPU time used, user and system.' })
   const resident = registry.gauge({ name: 'process_resident_memory_bytes', help: 'Memory held in RAM.' })
-  const started = registry.gauge({ name: 'process_start_time_seconds', help: 'Start, since the Unix epoch.' })
+  const started = registry.gauge({
+    name: 'process_start_time_seconds',
+    help: 'Start of the process, since the Unix epoch.',
+  })
   const heap = registry.gauge({ name: 'spillway_heap_used_bytes', help: 'JavaScript heap in use.' })
   const busy = registry.gauge({
     name: 'spillway_event_loop_utilization_ratio',
@@ -49,7 +52,7 @@ function declareProcess(registry: Registry, sampleProcess: () => ProcessSample):
   })
   const delay = registry.gauge({
     name: 'spillway_event_loop_delay_seconds',
-    help: 'How late the event loop ran its timers since the last scrape.',
+    help: 'Delay of timers in the event loop since the last scrape.',
     labels: ['at'],
   })
   registry.beforeScrape(() => {

@@ -1,23 +1,23 @@
 import type { MetricFeed } from './metric-feed.ts'
 import { TopLabels, type TopLabelsOptions } from './top-labels.ts'
 
-/** A request counts as this many tokens of volume, so that a tenant that is refused all day still shows up. */
+/** Tokens of volume that a request counts for, so that a tenant whose requests are all refused still gets a label. */
 const REQUEST_VOLUME = 100
 
-/** Tenants by models by outcomes by codes: the one family that is wide on purpose. A counter's line is 100 bytes. */
+/** Series of tenants × models × outcomes × codes. Only this family is that wide; a counter's line is 100 bytes. */
 const REQUEST_SERIES_MAX = 5_000
 
 /** How much was asked and answered, for whom? The only metrics with a tenant in them. */
 export function declareRequestMetrics({ registry, on }: MetricFeed, tenantOptions: TopLabelsOptions = {}): void {
   const requests = registry.counter({
     name: 'spillway_requests_total',
-    help: 'Requests settled, by how they ended; code is the refusal, or none.',
+    help: "Settled requests, by outcome; code is the refusal's code, or none.",
     labels: ['tenant', 'model', 'outcome', 'code'],
     seriesMax: REQUEST_SERIES_MAX,
   })
   const tokens = registry.counter({
     name: 'spillway_tokens_total',
-    help: 'Tokens as the engine counted them; cached ones are part of the prompt.',
+    help: 'Tokens as counted by the engine; cached tokens are part of the prompt tokens.',
     labels: ['tenant', 'model', 'kind'],
   })
   const tenants = new TopLabels({

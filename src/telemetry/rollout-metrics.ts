@@ -1,17 +1,17 @@
 import type { MetricFeed } from './metric-feed.ts'
 
-/** Which releases answer, how well, and how far has each rollout got? */
+/** Metrics of releases: attempts, shadows, holdout scores, and the step of each rollout. */
 export function declareRolloutMetrics({ registry, on }: MetricFeed): void {
   const attempts = registry.counter({
     name: 'spillway_release_attempts_total',
-    help: 'Attempts, by the release that was tried and how they ended.',
+    help: 'Attempts, by release and by how they ended.',
     labels: ['release', 'ending'],
   })
   on('attempt-ended', (entry) => attempts.with(entry.releaseId, entry.ending).inc())
 
   const shadows = registry.counter({
     name: 'spillway_shadow_answers_total',
-    help: 'Copies of requests that a release was shown, by how they ended and whether the answer was the same.',
+    help: 'Copies of requests sent to a release, by outcome and by whether the answer was the same.',
     labels: ['release', 'outcome', 'same'],
   })
   on('shadow-ended', ({ releaseId, outcome, difference }) => {
@@ -26,7 +26,7 @@ export function declareRolloutMetrics({ registry, on }: MetricFeed): void {
   })
   const scores = registry.counter({
     name: 'spillway_holdout_score_total',
-    help: 'Sum of their scores, each from 0 to 1.',
+    help: 'Sum of the scores of holdout items, each from 0 to 1.',
     labels: ['release'],
   })
   on('holdout-evaluated', ({ releaseId, score }) => {
@@ -36,12 +36,12 @@ export function declareRolloutMetrics({ registry, on }: MetricFeed): void {
 
   const percent = registry.gauge({
     name: 'spillway_rollout_percent',
-    help: 'Share of its model’s requests that a release which is tried gets, in percent.',
+    help: 'Share of the model’s requests that the release on trial gets, in percent.',
     labels: ['model', 'release'],
   })
   const changes = registry.counter({
     name: 'spillway_rollout_changes_total',
-    help: 'Changes of a rollout, by kind and by who decided.',
+    help: 'Changes of a rollout, by kind and by what decided.',
     labels: ['model', 'change', 'by'],
   })
   on('rollout-changed', (entry) => {

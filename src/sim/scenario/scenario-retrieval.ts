@@ -1,13 +1,13 @@
 import Type, { type Static } from 'typebox'
 
-/** The parts of a scenario that are about documents and about questions that come again. */
+/** The parts of a scenario about documents and about repeated questions. */
 
 const LatencySchema = Type.Object(
   {
-    p50Ms: Type.Number({ exclusiveMinimum: 0, description: 'Half of the answers come within this time.' }),
-    p95Ms: Type.Number({ exclusiveMinimum: 0, description: 'And 95 in a hundred within this.' }),
+    p50Ms: Type.Number({ exclusiveMinimum: 0, description: 'Time within which half of the answers come.' }),
+    p95Ms: Type.Number({ exclusiveMinimum: 0, description: 'Time within which 95 % of the answers come.' }),
   },
-  { additionalProperties: false, description: 'How long one answer takes: log-normal.' },
+  { additionalProperties: false, description: 'Latency of one answer, log-normal.' },
 )
 
 /** Each stream that retrieves has a corpus of its own; searching it runs the same code as live. */
@@ -20,19 +20,22 @@ export const RetrievalWorldSchema = Type.Object(
   {
     additionalProperties: false,
     description:
-      'The store and the embedder behind retrieval, for each statement and each question; as measured if absent.',
+      'Latency of the store for each statement and of the embedder for each question; as measured if absent.',
   },
 )
 
 export const StreamRetrievalSchema = Type.Object(
-  { passages: Type.Integer({ minimum: 1, maximum: 100, description: 'How many passages it asks for.' }) },
-  { additionalProperties: false, description: 'Asks for passages of its tenant\u2019s corpus; in simulation only.' },
+  { passages: Type.Integer({ minimum: 1, maximum: 100, description: 'Number of passages asked for.' }) },
+  {
+    additionalProperties: false,
+    description: 'Requests ask for passages of the tenant\u2019s corpus; in simulation only.',
+  },
 )
 
 export const QuestionsSchema = Type.Object(
   {
-    count: Type.Integer({ minimum: 1, description: 'How many different questions are asked.' }),
-    wordings: Type.Integer({ minimum: 1, description: 'In how many ways each of them is put.' }),
+    count: Type.Integer({ minimum: 1, description: 'Number of different questions.' }),
+    wordings: Type.Integer({ minimum: 1, description: 'Number of wordings of each question.' }),
     similarity: Type.Number({
       minimum: 0,
       maximum: 1,
@@ -41,7 +44,7 @@ export const QuestionsSchema = Type.Object(
   },
   {
     additionalProperties: false,
-    description: 'Questions that come again: for caches of passages and of answers. Without it every question is new.',
+    description: 'Repeated questions, for caches of passages and of answers. Absent: every question is new.',
   },
 )
 

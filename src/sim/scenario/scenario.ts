@@ -2,8 +2,9 @@ import Type, { type Static } from 'typebox'
 import { QuestionsSchema, RetrievalWorldSchema, StreamRetrievalSchema } from './scenario-retrieval.ts'
 
 /**
- * A workload, described: who sends what, how it comes, what goes wrong, and what should hold. The `platform` part is a
- * configuration as `spillway serve` takes it, so what is simulated is what would run; pools become simulated ones.
+ * A scenario describes a workload: which tenant sends what, when requests arrive, what goes wrong, and what should hold.
+ * The `platform` part is a configuration for `spillway serve`, so the simulation runs what production would run; only
+ * its pools become simulated ones.
  */
 const seconds = (description: string) => Type.Number({ minimum: 0, description })
 
@@ -16,8 +17,8 @@ export const LengthsSchema = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('uniform'),
-      min: Type.Integer({ minimum: 1, description: 'At least so many.' }),
-      max: Type.Integer({ minimum: 1, description: 'At most so many.' }),
+      min: Type.Integer({ minimum: 1, description: 'Lower bound.' }),
+      max: Type.Integer({ minimum: 1, description: 'Upper bound.' }),
     },
     { additionalProperties: false },
   ),
@@ -26,14 +27,14 @@ export const LengthsSchema = Type.Union([
       kind: Type.Literal('quantiles'),
       points: Type.Array(Type.Array(Type.Number({ minimum: 0 }), { minItems: 2, maxItems: 2 }), {
         minItems: 2,
-        description: 'Pairs of quantile and tokens, ascending; between them lengths are interpolated.',
+        description: 'Pairs of quantile and tokens, ascending; lengths between two pairs are interpolated.',
       }),
     },
     { additionalProperties: false },
   ),
 ])
 
-/** When requests come. `closed` keeps so many sessions busy: each sends its next request a while after the answer. */
+/** When requests arrive. A `closed` stream is a number of sessions; a session sends its next request after the answer. */
 export const ArrivalsSchema = Type.Union([
   Type.Object(
     {
@@ -61,7 +62,7 @@ export const ArrivalsSchema = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('closed'),
-      sessions: Type.Integer({ minimum: 1, description: 'How many clients, each with one request at a time.' }),
+      sessions: Type.Integer({ minimum: 1, description: 'Number of clients, each with one request at a time.' }),
       thinkS: Type.Number({ minimum: 0, description: 'Mean time between an answer and the next request.' }),
     },
     { additionalProperties: false },
@@ -71,8 +72,8 @@ export const ArrivalsSchema = Type.Union([
 export const PhaseSchema = Type.Object(
   {
     fromS: seconds('Start of the phase.'),
-    toS: seconds('End of it.'),
-    factor: Type.Number({ minimum: 0, description: 'The rate is multiplied by this.' }),
+    toS: seconds('End of the phase.'),
+    factor: Type.Number({ minimum: 0, description: 'Multiplies the rate.' }),
     toFactor: Type.Optional(Type.Number({ minimum: 0, description: 'A ramp: the factor at the end of the phase.' })),
   },
   { additionalProperties: false },
@@ -80,11 +81,11 @@ export const PhaseSchema = Type.Object(
 
 export const StreamSchema = Type.Object(
   {
-    tenant: Type.String({ description: 'A tenant, or a group: then each of its tenants sends a stream like this.' }),
+    tenant: Type.String({ description: 'A tenant, or a group: then each tenant of the group sends such a stream.' }),
     model: Type.String({ description: 'A model of the platform, or one of its aliases.' }),
     region: Type.Optional(
       Type.String({
-        description: 'Where its clients are: they come to this region\u2019s gateway. The first if absent.',
+        description: 'Region of the clients, whose gateway they use; the first region if absent.',
       }),
     ),
     band: Type.Optional(
@@ -92,36 +93,36 @@ export const StreamSchema = Type.Object(
     ),
     bids: Type.Optional(Type.Array(Type.Number(), { minItems: 1, description: 'Each request draws one of these.' })),
     arrivals: ArrivalsSchema,
-    fromS: Type.Optional(seconds('The stream starts here.')),
-    toS: Type.Optional(seconds('And ends here.')),
+    fromS: Type.Optional(seconds('Start of the stream.')),
+    toS: Type.Optional(seconds('End of the stream.')),
     phases: Type.Optional(Type.Array(PhaseSchema, { description: 'Spikes and ramps.' })),
     prompt: LengthsSchema,
     output: LengthsSchema,
     maxTokens: Type.Optional(
       Type.Union([Type.Integer({ minimum: 1 }), Type.Literal('unset'), Type.Literal('exact')], {
         description:
-          'What the client says it wants at most; `unset` by default. Answers are cut there. `exact`: it asks for as much as it will get, as `bench` does.',
+          'The `max_tokens` of the request, where answers are cut; `unset` by default. `exact`: the true length of the answer, as `bench` sends it.',
       }),
     ),
     deadlineMs: Type.Optional(
       Type.Number({
         exclusiveMinimum: 0,
-        description: 'The whole answer within this time; the tenant\u2019s promise if absent.',
+        description: 'Deadline of the whole answer; the tenant\u2019s promise if absent.',
       }),
     ),
     conversations: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 1_000_000,
-        description: 'Requests belong to so many conversations, each to one by chance; to none if absent.',
+        description: 'Number of conversations; each request belongs to one at random. Absent: requests belong to none.',
       }),
     ),
     prefix: Type.Optional(
       Type.Object(
         {
           tokens: Type.Integer({ minimum: 1, description: 'Length of the shared beginning of the prompt.' }),
-          groups: Type.Integer({ minimum: 1, description: 'How many different ones there are.' }),
-          ratio: Type.Number({ minimum: 0, maximum: 1, description: 'Share of the requests that have one.' }),
+          groups: Type.Integer({ minimum: 1, description: 'Number of different beginnings.' }),
+          ratio: Type.Number({ minimum: 0, maximum: 1, description: 'Share of the requests with a shared beginning.' }),
         },
         { additionalProperties: false, description: 'Prompts that begin alike.' },
       ),
@@ -131,20 +132,27 @@ export const StreamSchema = Type.Object(
     retry: Type.Optional(
       Type.Object(
         {
-          kind: Type.Enum(['honour', 'at-once'], { description: 'Comes back when told, or at once.' }),
-          triesMax: Type.Integer({ minimum: 1, maximum: 100, description: 'Gives up after so many tries.' }),
+          kind: Type.Enum(['honour', 'at-once'], { description: 'Comes back after Retry-After, or at once.' }),
+          triesMax: Type.Integer({ minimum: 1, maximum: 100, description: 'Gives up after this many tries.' }),
         },
-        { additionalProperties: false, description: 'What a refused client does: waits as told, or does not listen.' },
+        {
+          additionalProperties: false,
+          description: 'What a client does after a refusal; without it the client gives up.',
+        },
       ),
     ),
     leaveAfterMs: Type.Optional(
       Type.Object(
         {
-          min: Type.Number({ minimum: 0, description: 'At the soonest.' }),
-          max: Type.Number({ minimum: 0, description: 'At the latest.' }),
-          ratio: Type.Number({ minimum: 0, maximum: 1, description: 'Share of the requests.' }),
+          min: Type.Number({ minimum: 0, description: 'Earliest disconnect.' }),
+          max: Type.Number({ minimum: 0, description: 'Latest disconnect.' }),
+          ratio: Type.Number({
+            minimum: 0,
+            maximum: 1,
+            description: 'Share of the requests whose client disconnects.',
+          }),
         },
-        { additionalProperties: false, description: 'Clients that disconnect: how many, and when.' },
+        { additionalProperties: false, description: 'Clients that disconnect before the answer ends.' },
       ),
     ),
   },
@@ -170,18 +178,18 @@ export const FaultSchema = Type.Object(
       ],
       {
         description:
-          'What goes wrong, or is done on purpose: `rolling-restart` drains and restarts one replica after the other; ' +
-          '`region-loss` takes a region\u2019s replicas, and its gateway where there are several; ' +
+          'The fault, or a planned change: `rolling-restart` drains and restarts one replica after the other; ' +
+          '`region-loss` removes a region\u2019s replicas, and its gateway where there are several gateways; ' +
           '`retrieval-dead` never answers, `store-loss` refuses at once.',
       },
     ),
     target: Type.String({
       description:
-        'A replica, or all replicas of a pool or a release (`MODEL@VERSION`), by id; a region for region-loss; ' +
-        'for retrieval `store`, `embedder` or `retrieval`.',
+        'Id of a replica, or of a pool or release (`MODEL@VERSION`) for all its replicas; a region for region-loss; ' +
+        '`store`, `embedder` or `retrieval` for faults of retrieval.',
     }),
-    atS: seconds('When it happens.'),
-    forS: seconds('How long it lasts; for rolling-restart, how long each replica is down.'),
+    atS: seconds('Start of the fault.'),
+    forS: seconds('Duration of the fault; for rolling-restart, the time that each replica is down.'),
     factor: Type.Optional(
       Type.Number({ minimum: 1, description: 'For replica-slow and retrieval-slow: how many times slower.' }),
     ),
@@ -190,7 +198,7 @@ export const FaultSchema = Type.Object(
         minimum: 0,
         maximum: 1,
         description:
-          'For replica-errors, replica-refusals and replica-wrong (on the holdout set): the share of its attempts; all of them if absent.',
+          'For replica-errors, replica-refusals and replica-wrong (on the holdout set): share of the attempts affected; all if absent.',
       }),
     ),
   },
@@ -199,8 +207,8 @@ export const FaultSchema = Type.Object(
 
 export const PartSchema = Type.Object(
   {
-    fromS: seconds('Start of the part: who arrives from here on belongs to it.'),
-    toS: seconds('And its end.'),
+    fromS: seconds('Start of the part: requests that arrive from here on belong to it.'),
+    toS: seconds('End of the part.'),
   },
   { additionalProperties: false },
 )
@@ -208,27 +216,27 @@ export const PartSchema = Type.Object(
 const TimesSchema = Type.Object(
   {
     variant: Type.String({ description: 'One of `variants`.' }),
-    factor: Type.Number({ description: 'So many times what is found there.' }),
-    plus: Type.Optional(Type.Number({ description: 'And so much on top.' })),
-    path: Type.Optional(Type.String({ description: 'Where in the variant\u2019s report; the same path if absent.' })),
+    factor: Type.Number({ description: 'Multiplies the variant\u2019s value.' }),
+    plus: Type.Optional(Type.Number({ description: 'Added to that product.' })),
+    path: Type.Optional(Type.String({ description: 'Path in the variant\u2019s report; the same path if absent.' })),
   },
   { additionalProperties: false },
 )
 
 export const ExpectationSchema = Type.Object(
   {
-    what: Type.String({ description: 'A sentence: what should hold.' }),
+    what: Type.String({ description: 'What should hold, as a sentence.' }),
     path: Type.String({
-      description: 'Where in the report: `tenants.light.latency.ttft.p95`; `*` stands for every name.',
+      description: 'Path in the report, as `tenants.light.latency.ttft.p95`; `*` stands for every name.',
     }),
-    atLeast: Type.Optional(Type.Number({ description: 'The value is not below this.' })),
-    atMost: Type.Optional(Type.Number({ description: 'The value is not above this.' })),
+    atLeast: Type.Optional(Type.Number({ description: 'Lower bound of the value.' })),
+    atMost: Type.Optional(Type.Number({ description: 'Upper bound of the value.' })),
     /** Compare with a path in a variant: value ≤ factor × that. */
     atMostTimes: Type.Optional(TimesSchema),
     atLeastTimes: Type.Optional(TimesSchema),
     of: Type.Optional(
       Type.String({
-        description: 'Look at the report of this variant, instead of the scenario\u2019s own; `*`: at all of them.',
+        description: 'Check the report of this variant instead of the scenario\u2019s own; `*` checks all variants.',
       }),
     ),
     except: Type.Optional(Type.Array(Type.String(), { description: 'Names that `*` leaves out.' })),
@@ -238,8 +246,8 @@ export const ExpectationSchema = Type.Object(
 
 export const TenantGroupSchema = Type.Object(
   {
-    name: Type.String({ description: 'Its tenants are called NAME-1, NAME-2 …' }),
-    count: Type.Integer({ minimum: 1, maximum: 100_000, description: 'How many tenants.' }),
+    name: Type.String({ description: 'Name of the group; its tenants are NAME-1, NAME-2 …' }),
+    count: Type.Integer({ minimum: 1, maximum: 100_000, description: 'Number of tenants.' }),
     like: Type.Object(
       {},
       { additionalProperties: true, description: 'A tenant as in the configuration, without an id.' },
@@ -254,52 +262,57 @@ const RegionsSchema = Type.Object(
       Type.Object(
         {
           between: Type.Array(Type.String(), { minItems: 2, maxItems: 2, description: 'Two regions of pools.' }),
-          ms: Type.Number({ minimum: 0, maximum: 60_000, description: 'There and back.' }),
+          ms: Type.Number({ minimum: 0, maximum: 60_000, description: 'Round trip between the two.' }),
         },
         { additionalProperties: false },
       ),
-      { description: 'How far regions are from each other; 100 ms for those that are not named.' },
+      { description: 'Round trips between regions; 100 ms between regions that are not listed.' },
     ),
   },
   {
     additionalProperties: false,
-    description: 'A gateway for every region that pools name, which know each other. Without it there is one gateway.',
+    description: 'Simulates one gateway for each region of the pools, as peers. Absent: one gateway for all pools.',
   },
 )
 
 export const ScenarioSchema = Type.Object(
   {
-    name: Type.String({ minLength: 1, description: 'Its name in reports.' }),
-    about: Type.String({ description: 'What it is about, in a sentence or two.' }),
-    durationS: Type.Number({ exclusiveMinimum: 0, description: 'Requests arrive for so long.' }),
-    warmupS: Type.Optional(seconds('Left out of the report.')),
+    name: Type.String({ minLength: 1, description: 'Name in reports.' }),
+    about: Type.String({ description: 'One or two sentences about the scenario.' }),
+    durationS: Type.Number({ exclusiveMinimum: 0, description: 'Time in which requests arrive.' }),
+    warmupS: Type.Optional(seconds('Time at the start that the report leaves out.')),
     windowS: Type.Optional(
       Type.Number({
         exclusiveMinimum: 0,
-        description: 'Width of the windows in the report; 5 s. Doubled where a run would have more than 1,024.',
+        description: 'Width of the windows in the report; 5 s. Doubled until a run has at most 1,024 windows.',
       }),
     ),
     load: Type.Optional(
       Type.Number({
         exclusiveMinimum: 0,
-        description: 'All arrival rates are multiplied by this, and the number of closed sessions; 1.',
+        description: 'Multiplies all arrival rates and the number of closed sessions; 1.',
       }),
     ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     regions: Type.Optional(RegionsSchema),
     retrieval: Type.Optional(RetrievalWorldSchema),
-    groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Many tenants that are alike.' })),
-    workload: Type.Array(StreamSchema, { minItems: 1, description: 'Who sends what, when.' }),
-    faults: Type.Optional(Type.Array(FaultSchema, { description: 'What goes wrong, in simulation.' })),
+    groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Groups of tenants with equal settings.' })),
+    workload: Type.Array(StreamSchema, {
+      minItems: 1,
+      description: 'Streams of requests: which tenant sends what, and when.',
+    }),
+    faults: Type.Optional(Type.Array(FaultSchema, { description: 'Faults, in simulation only.' })),
     variants: Type.Optional(
       Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
-        description: 'The same scenario with some paths set otherwise, to compare with.',
+        description: 'The same scenario with other values at some paths, for comparison.',
       }),
     ),
     parts: Type.Optional(
-      Type.Record(Type.String(), PartSchema, { description: 'Stretches of time that the report tells of apart.' }),
+      Type.Record(Type.String(), PartSchema, { description: 'Stretches of time with a report of their own.' }),
     ),
-    expect: Type.Optional(Type.Array(ExpectationSchema, { description: 'What should hold; the exit code says.' })),
+    expect: Type.Optional(
+      Type.Array(ExpectationSchema, { description: 'What should hold; the exit code is 1 if one does not.' }),
+    ),
   },
   { additionalProperties: false },
 )

@@ -10,7 +10,7 @@ const TRACE_PER_S = 5.5
 interface Row {
   readonly label: string
   readonly set: Readonly<Record<string, unknown>>
-  /** DESIGN.md §10, at 1.3 and 2.2 times. */
+  /** Goodput of the prototype in ADR 0001, at 1.3 and 2.2 times the capacity. */
   readonly yardstick: readonly [number, number] | readonly [null, null]
 }
 

@@ -20,7 +20,7 @@ const ROWS: ReadonlyArray<readonly [string, How]> = [
 
 const COLUMNS = ['order of turns', 'difference max', 'mean', 'variance', 'gap', 'tokens/s']
 
-/** DESIGN.md §10: VTC on the real trace; VTC with ± 50 % prediction on two and eight tenants, and with an oracle. */
+/** Figures of the VTC paper: VTC on the real trace; with ± 50 % prediction on two and eight tenants; with an oracle. */
 const TARGETS = {
   max: 368,
   mean: 252,

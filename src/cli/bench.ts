@@ -18,27 +18,27 @@ export const bench: Command = {
   summary: 'send a scenario to a live server: Spillway, vLLM, llama.cpp, LiteLLM …',
   about:
     'SCENARIO is the name of a shipped scenario or the path of a YAML file, as for "simulate"; the report is the same.\n' +
-    'Open loop: arrivals do not wait for answers, and latency counts from when a request was meant to be sent.\n' +
-    '429 and 503 count as shed. Answers are asked for with max_tokens, so that they have the scenario\u2019s lengths.\n' +
-    'Ctrl-C ends the run early and reports what was seen.',
+    'Open loop: arrivals do not wait for answers, and latency counts from the time at which the scenario sends a request.\n' +
+    '429 and 503 count as shed. Requests set max_tokens, so that answers have the scenario\u2019s lengths.\n' +
+    'Ctrl-C ends the run early and prints the report so far.',
   argument: 'SCENARIO',
   flags: {
     url: { type: 'string', value: 'URL', meaning: 'the server (default http://127.0.0.1:8080)' },
     key: {
       type: 'string',
       value: 'KEY',
-      meaning: 'tenant=SECRET for one tenant, SECRET alone for all others; may be given again',
+      meaning: 'tenant=SECRET for one tenant, SECRET alone for all others; may be repeated',
       multiple: true,
     },
     model: { type: 'string', value: 'NAME', meaning: 'ask for this model, whatever the scenario calls it' },
-    duration: { type: 'string', value: 'SECONDS', meaning: 'stop sending after so long (default: as the scenario)' },
-    requests: { type: 'string', value: 'N', meaning: 'stop sending after so many (default 1,000,000)' },
-    trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the described one' },
+    duration: { type: 'string', value: 'SECONDS', meaning: 'stop sending after this time (default: as the scenario)' },
+    requests: { type: 'string', value: 'N', meaning: 'stop sending after this many requests (default 1,000,000)' },
+    trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the scenario\u2019s own' },
     speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
     scale: { type: 'string', value: 'FACTOR', meaning: 'multiply every rate (default 1)' },
-    'in-flight': { type: 'string', value: 'N', meaning: 'open streams at once, at most (default 10,000)' },
+    'in-flight': { type: 'string', value: 'N', meaning: 'at most this many open streams (default 10,000)' },
     seed: { type: 'string', value: 'N', meaning: 'same seed, same requests at the same times (default 1)' },
-    'ignore-eos': { type: 'boolean', meaning: 'send ignore_eos, as vLLM and llama.cpp know it: exact answer lengths' },
+    'ignore-eos': { type: 'boolean', meaning: 'send ignore_eos to vLLM or llama.cpp, for exact answer lengths' },
     check: { type: 'boolean', meaning: 'exit code 1 when an expectation of the scenario does not hold' },
     report: REPORT_FLAG,
     json: JSON_FLAG,
@@ -112,7 +112,7 @@ function asJson({ report, expectations, lagMs }: Benched): string {
   return wholeJson({ ...report, expectations, sender: { lagMs } })
 }
 
-/** Later than this for one in a hundred, and the figures are partly about this machine. */
+/** Share of requests sent over 20 ms late, above which the latencies are partly those of this machine. */
 const LATE_RATIO_MAX = 0.01
 
 function asText({ report, expectations, lagMs }: Benched): string {
@@ -123,7 +123,7 @@ function asText({ report, expectations, lagMs }: Benched): string {
   if (lagMs.over20MsRatio > LATE_RATIO_MAX) {
     const share = (100 * lagMs.over20MsRatio).toFixed(1)
     lines.push(
-      `          ${share} % were sent over 20 ms late: this machine is too busy, and it shows in the latencies.`,
+      `          ${share} % of the requests were sent over 20 ms late: this machine is too busy, which raises the latencies.`,
     )
   }
   return lines.join('\n')

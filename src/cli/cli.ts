@@ -1,9 +1,9 @@
 import { runCli } from './run-cli.ts'
 
-/** The program: `spillway COMMAND …`. `bin/spillway.mjs` brings us here under the pinned Node. */
+/** The program `spillway COMMAND …`, started by `bin/spillway.mjs` under the pinned Node. */
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // `spillway --help | head -1`: the reader has seen enough.
+  // The reader of a pipe has closed it, as in `spillway --help | head -1`.
   if (error.code === 'EPIPE') process.exit(0)
 })
 

@@ -1,4 +1,4 @@
-/** A table that lines up: the first row is the heading. */
+/** A table with aligned columns; the first row is the heading. */
 export function columnsOf(rows: ReadonlyArray<readonly string[]>): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows

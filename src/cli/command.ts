@@ -9,11 +9,11 @@ export interface Flag {
   /** The word that stands for the value in the help, as in `--port NUMBER`. */
   readonly value?: string
   readonly meaning: string
-  /** May be given again; the value is then a list. */
+  /** The flag may be repeated; its value is then a list. */
   readonly multiple?: boolean
 }
 
-/** One command: one file that exports one of these, and one row in `commands.ts`. */
+/** A command is one file that exports a `Command`, and one row in `commands.ts`. */
 export interface Command {
   /** As typed, words separated by one space. */
   readonly name: string
@@ -21,20 +21,20 @@ export interface Command {
   readonly summary: string
   /** A paragraph for the command's own help. */
   readonly about: string
-  /** The word that stands for its one argument, as SCENARIO; it comes with the flags, as `argument`. */
+  /** The word that stands for the command's one argument, as SCENARIO; its value is the flag `argument`. */
   readonly argument?: string
   readonly flags: Readonly<Record<string, Flag>>
   readonly examples: readonly string[]
-  /** Returns the exit code. Throws `UsageError` and `ConfigError` freely: they become one clear line each. */
+  /** Returns the exit code. May throw `UsageError` and `ConfigError`, which become one clear line each. */
   run(flags: FlagValues, io: Io): number | Promise<number>
 }
 
-/** The person typed something that cannot be meant: one line, exit code 2. */
+/** A mistake in the typed command: one line, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The server said no, and why: one line, exit code 1. */
+/** A refusal by the server, with its reason: one line, exit code 1. */
 export class AdminRefused extends Error {
   override readonly name = 'AdminRefused'
 }
@@ -71,7 +71,7 @@ export const textFlag = (flags: FlagValues, name: string): string | undefined =>
   return typeof value === 'string' ? value : undefined
 }
 
-/** One of a few words given as a flag. */
+/** The value of a flag that takes one of a few words. */
 export function choiceFlag<const T extends string>(
   flags: FlagValues,
   name: string,
@@ -84,7 +84,7 @@ export function choiceFlag<const T extends string>(
   throw new UsageError(`--${name} is "${text}". Give one of: ${choices.join(', ')}.`)
 }
 
-/** A number given as a flag, within its bounds; what is none is said in one line. */
+/** The value of a flag that takes a number within bounds; anything else is a `UsageError`. */
 export function numberFlag(flags: FlagValues, name: string, bounds: NumberBounds = {}): number | undefined {
   const text = textFlag(flags, name)
   if (text === undefined) return undefined
@@ -109,7 +109,7 @@ export interface NumberBounds {
   readonly isWhole?: boolean
 }
 
-/** One object on one line. What has no value is null and not left out: who reads it finds every name. */
+/** One object on one line. A field without a value is null, not left out, so that every name is there. */
 export function wholeJson(value: unknown): string {
   return JSON.stringify(value, (_, each: unknown) => (each === undefined ? null : each))
 }

@@ -5,7 +5,7 @@ import { CONFIG_FLAG, type Command, JSON_FLAG, textFlag } from './command.ts'
 
 export const configCheck: Command = {
   name: 'config check',
-  summary: 'say whether the settings are good, and if not, where and what to do',
+  summary: 'check the settings; name each problem, its place and what to do',
   about: 'Reads the file and the environment as "serve" would, and starts nothing. Exit code 1 if something is wrong.',
   flags: { config: CONFIG_FLAG, json: JSON_FLAG },
   examples: ['spillway config check --config spillway.yaml', 'spillway config check --json'],

@@ -6,7 +6,7 @@ import { CONFIG_FLAG, type Command, JSON_FLAG, textFlag } from './command.ts'
 export const configPrint: Command = {
   name: 'config print',
   summary: 'print the settings in force, defaults included, secrets hidden',
-  about: 'What "serve" would run with: flags, environment, file and defaults put together.',
+  about: 'Prints what "serve" would run with: flags, environment, file and defaults merged.',
   flags: { config: CONFIG_FLAG, json: JSON_FLAG },
   examples: ['spillway config print', 'MAX_QUEUE_SIZE=50 spillway config print --json'],
   run(flags, io) {

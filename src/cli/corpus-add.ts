@@ -4,24 +4,24 @@ import { documentsIn, type FoundDocument } from './fs-documents.ts'
 import { CORPUS_FLAGS, CorpusClient, corpusArgument, pathOf, type WireCorpus } from './http-corpus-client.ts'
 import { ProgressLine } from './live-progress-line.ts'
 
-/** So that one call stays far below the server's limit on bodies. */
+/** Bounds of one call, far below the server's limit on bodies. */
 const CALL_CHARACTERS_MAX = 1_000_000
 const CALL_DOCUMENTS_MAX = 100
 
 export const corpusAdd: Command = {
   name: 'corpus add',
-  summary: 'put files or folders into a corpus (made if it is new), and watch them being indexed',
+  summary: 'add files or folders to a corpus, which is made if new, and show the indexing',
   about:
-    'Text and Markdown files are one document each, JSON Lines one per line ({"text": …, "name": …, "attributes": …}).\n' +
-    'What is there already is not stored twice, so a run that was interrupted is simply repeated. Indexing goes on in\n' +
-    'the server if this command is stopped.',
+    'A text or Markdown file is one document; a JSON Lines file has one document per line\n' +
+    '({"text": …, "name": …, "attributes": …}). A document that is there already is not stored twice, so an interrupted\n' +
+    'run can be repeated. If this command is stopped, the server goes on indexing.',
   argument: 'CORPUS',
   flags: {
     from: {
       type: 'string',
       short: 'f',
       value: 'PATH',
-      meaning: 'a file or a folder; may be given again',
+      meaning: 'a file or a folder; may be repeated',
       multiple: true,
     },
     ...CORPUS_FLAGS,

@@ -11,7 +11,7 @@ import {
 export const corpusList: Command = {
   name: 'corpus list',
   summary: 'show the corpora of a tenant',
-  about: 'One line for each: its name, its id, its documents and passages.',
+  about: 'Prints one line per corpus: name, id, documents and passages.',
   flags: CORPUS_FLAGS,
   examples: ['spillway corpus list', 'spillway corpus list --key sk-demo-globex'],
   async run(flags, io) {
@@ -30,19 +30,19 @@ function describe({ name, id, file_counts: counts, spillway }: WireCorpus): stri
 
 export const corpusSearch: Command = {
   name: 'corpus search',
-  summary: 'ask a corpus, and see what it finds',
-  about: 'The same search that a chat request gets: by words and by meaning.',
+  summary: 'search a corpus and print the passages found',
+  about: 'Runs the same search as a chat request: by words and by meaning.',
   argument: 'CORPUS',
   flags: {
     query: { type: 'string', short: 'q', value: 'TEXT', meaning: 'the question (required)' },
-    top: { type: 'string', short: 'n', value: 'N', meaning: 'how many passages (default 5)' },
+    top: { type: 'string', short: 'n', value: 'N', meaning: 'number of passages (default 5)' },
     ...CORPUS_FLAGS,
   },
   examples: ['spillway corpus search handbook --query "how do refunds work?"'],
   async run(flags, io) {
     const corpus = corpusArgument(flags, 'corpus search')
     const query = textFlag(flags, 'query')
-    if (query === undefined) throw new UsageError('--query is missing: what are you looking for?')
+    if (query === undefined) throw new UsageError('--query is missing. Give the text to search for.')
     const count = Number(textFlag(flags, 'top') ?? 5)
     const { data } = await new CorpusClient(flags).call<{ data: readonly WireHit[] }>(
       'POST',
@@ -62,8 +62,8 @@ export const corpusSearch: Command = {
 
 export const corpusDelete: Command = {
   name: 'corpus delete',
-  summary: 'remove a corpus, or one document of it',
-  about: 'What is removed is gone from searches and caches at once.',
+  summary: 'delete a corpus, or one document of it',
+  about: 'Searches and caches no longer return it from then on.',
   argument: 'CORPUS',
   flags: { document: { type: 'string', value: 'ID', meaning: 'only this document' }, ...CORPUS_FLAGS },
   examples: ['spillway corpus delete handbook', 'spillway corpus delete handbook --document file-12ab'],
@@ -72,7 +72,7 @@ export const corpusDelete: Command = {
     const document = textFlag(flags, 'document')
     const path = document === undefined ? '' : `/files/${encodeURIComponent(document)}`
     await new CorpusClient(flags).call('DELETE', pathOf(corpus) + path)
-    io.out(`${document ?? corpus} is gone`)
+    io.out(`Deleted ${document ?? corpus}.`)
     return 0
   },
 }

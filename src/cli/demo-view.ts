@@ -1,23 +1,23 @@
 import { stripVTControlCharacters, styleText } from 'node:util'
 import type { DemoEnd, DemoPhase, DemoTenant, DemoView } from '../load/demo.ts'
 
-/** What the demo shows while it runs, and what it says afterwards. Text only: who calls it knows where it goes. */
+/** The demo's view while it runs, and its summary afterwards, as text; the caller prints it. */
 
 type Color = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan'
 const paint = (color: Color, text: string): string => styleText(color, text, { stream: process.stdout })
 
 const BAR = 20
-/** So many late ones are not chance. */
+/** Share of requests sent late above which the summary warns of a busy machine. */
 const BUSY_RATIO = 0.02
 
-/** Several lines that replace each other, on a terminal. */
+/** The view for a terminal: several lines, repainted in place. */
 export function demoScreen(view: DemoView, phases: readonly DemoPhase[]): string {
   const now = phases.map((phase) => {
     const label = phase.name === 'spike' ? 'spike: globex × 20' : phase.name
     return phase === view.phase ? paint('bold', `▶ ${label}`) : paint('dim', label)
   })
   const left = Math.max(0, Math.ceil((phases.at(-1)?.toS ?? 0) - view.atS))
-  const head = ['tenant', 'asked/s', 'done/s', 'shed/s', 'rung', 'first token p95, of what was promised']
+  const head = ['tenant', 'arrived/s', 'done/s', 'shed/s', 'rung', 'first token p95, of the promise']
   const rows = view.tenants.map((tenant) => [
     tenant.id,
     rate(tenant.arrived, view),
@@ -34,7 +34,7 @@ export function demoScreen(view: DemoView, phases: readonly DemoPhase[]): string
   ].join('\n')
 }
 
-/** One line, where lines stay. */
+/** The view where lines cannot be repainted: one line. */
 export function demoLine(view: DemoView): string {
   const tenants = view.tenants.map((tenant) => {
     const shed = tenant.shed > 0 ? `, shed ${rate(tenant.shed, view)}/s` : ''
@@ -45,7 +45,19 @@ export function demoLine(view: DemoView): string {
 }
 
 export function demoSummary(end: DemoEnd): string {
-  const head = ['', 'tenant', 'asked', 'done', 'lesser', 'shed', 'failed', 'cut off', 'first token p95', 'promise', '']
+  const head = [
+    '',
+    'tenant',
+    'arrived',
+    'done',
+    'degraded',
+    'shed',
+    'failed',
+    'cancelled',
+    'first token p95',
+    'promise',
+    '',
+  ]
   const rows = end.phases.flatMap(({ phase, tenants }) =>
     tenants.map((tenant, i) => [
       i === 0 ? paint('bold', phase.name) : '',
@@ -64,7 +76,7 @@ export function demoSummary(end: DemoEnd): string {
   return [...table(head, rows), '', ...sentences(end)].join('\n')
 }
 
-/** Only what was seen: when a promise was missed, it is said. */
+/** The summary in sentences; a missed promise is reported too. */
 function sentences({ phases, noisy, url, lagMs }: DemoEnd): string[] {
   const tenantsIn = (name: DemoPhase['name']): readonly DemoTenant[] =>
     phases.find(({ phase }) => phase.name === name)?.tenants ?? []
@@ -72,29 +84,31 @@ function sentences({ phases, noisy, url, lagMs }: DemoEnd): string[] {
   const others = tenantsIn('spike').filter(({ id }) => id !== noisy)
   const lines = [paint('bold', 'What was seen')]
   if (loud !== undefined && loud.arrived > 0) {
-    const lesser = percent(loud.degraded, loud.arrived)
+    const degraded = percent(loud.degraded, loud.arrived)
     const shed = percent(loud.shed, loud.arrived)
     lines.push(
-      `  ${noisy} sent twenty times as much. It got lesser answers first (${lesser}; mostly ${loud.rung ?? 'none'}), then was`,
-      `  told to come back (${shed}), each time with a Retry-After. Of those let in, the first token's p95 was ${ms(loud.ttftP95)}.`,
+      `  ${noisy} sent twenty times as much. ${degraded} of its requests got degraded answers (mostly ${loud.rung ?? 'none'}), ${shed} were`,
+      `  refused with a Retry-After. The p95 of the first token of the admitted requests was ${ms(loud.ttftP95)}.`,
     )
   }
   for (const tenant of others) {
-    const refused = tenant.shed === 0 ? 'nobody refused' : `${tenant.shed} refused`
+    const refused = tenant.shed === 0 ? 'none refused' : `${tenant.shed} refused`
     const kept = isKept(tenant) ? 'kept its promise' : 'did NOT keep its promise'
     lines.push(
-      `  ${tenant.id} ${kept}: p95 ${ms(tenant.ttftP95)} of ${ms(tenant.sloTtftMs)}, ${refused}, ${tenant.degraded} lesser.`,
+      `  ${tenant.id} ${kept}: p95 ${ms(tenant.ttftP95)} of ${ms(tenant.sloTtftMs)}, ${refused}, ${tenant.degraded} degraded.`,
     )
   }
   const after = tenantsIn('recovery').filter((tenant) => tenant.arrived > 0)
   if (after.length > 0) {
     const good = after.every((tenant) => isKept(tenant))
-    lines.push(`  Afterwards ${good ? 'everybody was served in time again' : 'not everybody was served in time yet'}.`)
+    lines.push(
+      `  Afterwards ${good ? 'every tenant was' : 'not every tenant was'} served in time${good ? ' again' : ''}.`,
+    )
   }
   if (lagMs.over20MsRatio > BUSY_RATIO) {
     const share = percent(lagMs.over20MsRatio, 1)
     lines.push(
-      `  This machine was busy: ${share} of the requests left over 20 ms late, ${Math.round(lagMs.max)} ms at worst. It shows above.`,
+      `  This machine was busy: ${share} of the requests were sent over 20 ms late, ${Math.round(lagMs.max)} ms at worst, which raises the times above.`,
     )
   }
   return [
@@ -102,9 +116,9 @@ function sentences({ phases, noisy, url, lagMs }: DemoEnd): string[] {
     '',
     paint('bold', 'Look deeper'),
     '  spillway simulate demo --report demo-report     the same in virtual time, with plots',
-    '  spillway simulate noisy-neighbour               a fuller platform, with what should hold',
+    '  spillway simulate noisy-neighbour               a larger platform, with expectations that are checked',
     '  spillway bench demo --duration 60               this load again, as a benchmark',
-    `  ${`curl ${url}/metrics`.padEnd(46)}  what the platform says of itself, while it runs`,
+    `  ${`curl ${url}/metrics`.padEnd(46)}  the metrics, while the platform runs`,
   ]
 }
 
@@ -134,7 +148,7 @@ function ms(value: number | undefined): string {
   return value >= 1_000 ? `${(value / 1_000).toFixed(1).replace(/\.0$/, '')} s` : `${Math.round(value)} ms`
 }
 
-/** Columns as wide as what is seen in them: colours have no width. */
+/** Columns as wide as their visible text: colour codes have no width. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widthOf = (text: string): number => stripVTControlCharacters(text).length
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => widthOf(row[i] ?? ''))))

@@ -3,18 +3,18 @@ import { type Command, numberFlag, textFlag } from './command.ts'
 import { demoLine, demoScreen, demoSummary } from './demo-view.ts'
 import { untilSignal } from './until-signal.ts'
 
-/** Where lines stay, about this many are enough to follow the story. */
+/** Lines printed where the view cannot be repainted: enough to follow the demo. */
 const LINES = 30
 
 export const demo: Command = {
   name: 'demo',
-  summary: 'five minutes to see it work: calm, a 20\u00d7 spike by one tenant, recovery',
+  summary: 'see the platform work in five minutes: calm, a 20\u00d7 spike by one tenant, recovery',
   about:
-    'Drives the platform at --url with the demo tenants (start it with "spillway serve"), or starts one for as long as\n' +
-    'the demo lasts if none runs. Shows what each tenant gets, then says what was seen and where to look next.',
+    'Sends the requests of the demo tenants to the platform at --url ("spillway serve" starts one). If none runs, the\n' +
+    'demo starts its own and stops it at the end. Shows what each tenant gets, then a summary and where to look next.',
   flags: {
-    url: { type: 'string', value: 'URL', meaning: 'the platform (default http://127.0.0.1:8080, or one of its own)' },
-    seconds: { type: 'string', value: 'N', meaning: 'how long it takes (default 300; 40 are enough to see it)' },
+    url: { type: 'string', value: 'URL', meaning: 'the platform (default http://127.0.0.1:8080, else its own)' },
+    seconds: { type: 'string', value: 'N', meaning: 'length of the demo (default 300; 40 are enough)' },
   },
   examples: ['spillway demo', 'spillway demo --seconds 60'],
   async run(flags, io) {
@@ -34,9 +34,9 @@ export const demo: Command = {
         onStart: ({ url, isOwn, phases: planned }) => {
           phases = planned
           const where = isOwn
-            ? `No platform runs: started one at ${url} for the demo.`
-            : `Driving the platform at ${url}.`
-          io.out(`\n${where} ${seconds} s; Ctrl-C ends it.\n`)
+            ? `No platform was running: started one at ${url} for the demo.`
+            : `Sending requests to the platform at ${url}.`
+          io.out(`\n${where} The demo takes ${seconds} s; Ctrl-C ends it.\n`)
         },
         onTick: (view) => {
           if (isTerminal) {
@@ -59,7 +59,7 @@ export const demo: Command = {
   },
 }
 
-/** A platform on its defaults and on any free port, which says nothing. */
+/** A platform with the default settings on any free port, which prints nothing. */
 async function startDemoPlatform(): Promise<Running> {
   const { buildConfig } = await import('../config/load.ts')
   const { serve } = await import('../main/serve.ts')

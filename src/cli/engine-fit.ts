@@ -5,11 +5,15 @@ export const engineFit: Command = {
   summary: 'fit a GPU profile to step times that you measured',
   about:
     'The file has a row per measured step: model, prefill_tokens, prefill_context, decode_batch, decode_context (per\n' +
-    'sequence), step_ms. The fit is checked on rows that were left out of it. With --json it also prints the profile,\n' +
-    'which "spillway engine --profile FILE.json" takes when saved.',
+    'sequence), step_ms. The fit is checked on rows that were left out of it. --json also prints the profile; save it\n' +
+    'for "spillway engine --profile FILE.json".',
   flags: {
     steps: { type: 'string', value: 'FILE.csv', meaning: 'measured steps' },
-    like: { type: 'string', value: 'PROFILE', meaning: 'memory and price as of this one (default h200-llama-8b)' },
+    like: {
+      type: 'string',
+      value: 'PROFILE',
+      meaning: 'take memory and price from this profile (default h200-llama-8b)',
+    },
     json: JSON_FLAG,
   },
   examples: [

@@ -2,7 +2,7 @@ import { type Command, type FlagValues, JSON_FLAG, numberFlag, textFlag, UsageEr
 
 export const engineValidate: Command = {
   name: 'engine validate',
-  summary: 'hold a GPU profile against measured steps and requests',
+  summary: 'compare a GPU profile with measured steps and requests',
   about:
     'Prints the error of step times and, with --requests, replays the arrivals through the engine and compares time to\n' +
     'first token, whole time and time per output token with what was measured. Errors are simulated ÷ measured − 1.',
@@ -27,7 +27,8 @@ export const engineValidate: Command = {
   async run(flags, io) {
     const profile = textFlag(flags, 'profile')
     const stepsPath = textFlag(flags, 'steps')
-    if (profile === undefined) throw new UsageError('--profile is missing. Give its name, as h200-llama-8b.')
+    if (profile === undefined)
+      throw new UsageError('--profile is missing. Give the name of a profile, as h200-llama-8b.')
     if (stepsPath === undefined) throw new UsageError('--steps is missing. Give the file with the measured steps.')
     const { validateFiles } = await import('./fs-calibrate.ts')
     const told = validateFiles({

@@ -5,10 +5,10 @@ import { runUntilSignal } from './run-until-signal.ts'
 
 export const engine: Command = {
   name: 'engine',
-  summary: 'run one simulated engine alone; it speaks vLLM\u2019s API and metrics',
+  summary: 'run one simulated engine with vLLM\u2019s API and metrics',
   about:
-    'For trying a router, a dashboard or an autoscaler without a GPU: to them it looks like vLLM. Step times follow the\n' +
-    'GPU of the profile. Requests wait inside the engine, as in vLLM. Faults are drawn from the seed.',
+    'For trying a router, a dashboard or an autoscaler without a GPU: the engine looks like vLLM to them. Step times are\n' +
+    'those of the profile\u2019s GPU. Requests wait inside the engine, as in vLLM. Faults are drawn from the seed.',
   flags: {
     config: CONFIG_FLAG,
     host: { type: 'string', value: 'ADDRESS', meaning: 'address to listen on' },
@@ -21,7 +21,7 @@ export const engine: Command = {
     },
     kind: { type: 'string', value: 'KIND', meaning: 'chat or embedding (default: what the configured model is)' },
     profile: { type: 'string', value: 'NAME', meaning: 'GPU and model size to time steps by, as h100-llama-8b' },
-    'api-key': { type: 'string', value: 'TEXT', meaning: 'ask callers of /v1 for this key (default: ask nobody)' },
+    'api-key': { type: 'string', value: 'TEXT', meaning: 'require this key for /v1 (default: no key)' },
     seed: { type: 'string', value: 'NUMBER', meaning: 'same seed, same answers and faults' },
     speculation: { type: 'string', value: 'NAME', meaning: 'speculate with this drafter: eagle, eagle3 or ngram' },
     'max-model-len': { type: 'string', value: 'TOKENS', meaning: 'prompt and answer together' },
@@ -42,8 +42,8 @@ export const engine: Command = {
     'load-seconds': { type: 'string', value: 'SECONDS', meaning: 'cold start: 503 until the weights are loaded' },
     'fail-rate': { type: 'string', value: 'RATIO', meaning: 'share of requests that get 500, from 0 to 1' },
     'hang-rate': { type: 'string', value: 'RATIO', meaning: 'share of requests that are taken and never answered' },
-    'hang-after': { type: 'string', value: 'NUMBER', meaning: 'answer so many requests, then none, though healthy' },
-    'crash-after': { type: 'string', value: 'NUMBER', meaning: 'answer so many requests; the next ends the process' },
+    'hang-after': { type: 'string', value: 'NUMBER', meaning: 'answer this many requests, then none, while healthy' },
+    'crash-after': { type: 'string', value: 'NUMBER', meaning: 'answer this many requests, then crash' },
   },
   examples: [
     'spillway engine',
@@ -66,7 +66,7 @@ export const engine: Command = {
 const COUNT = { min: 1, max: 1_000_000_000, isWhole: true }
 const RATIO = { min: 0, max: 1 }
 
-/** What the words say, checked. */
+/** The flags, checked, as options of the engine server. */
 export function engineServerOptions(flags: FlagValues): EngineServerOptions {
   const count = (name: string): number | undefined => numberFlag(flags, name, COUNT)
   const afterMany = (name: string): number | undefined => numberFlag(flags, name, { ...COUNT, min: 0 })

@@ -1,7 +1,7 @@
 import { ConfigError } from '../config/config-error.ts'
 import { AdminRefused, UsageError } from './command.ts'
 
-/** What a person is told when a command fails, and the exit code: 2 for what was typed, 1 for everything else. */
+/** What a failed command prints, and its exit code: 2 for a mistake in the typed command, 1 for everything else. */
 export interface Failure {
   readonly lines: readonly string[]
   readonly exitCode: number
@@ -14,7 +14,7 @@ export function explainFailure(error: unknown): Failure {
   const system = error as NodeJS.ErrnoException & { port?: number; address?: string }
   const explained = SYSTEM_ERRORS[system?.code ?? '']?.(system)
   if (explained !== undefined) return { lines: [explained], exitCode: 1 }
-  // Whatever is left is our mistake: here the stack helps whoever reports it.
+  // Any other error is a bug in Spillway: print the stack for the report.
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { lines: ['this should not have happened. Please report it with the lines below.', stack], exitCode: 1 }
 }

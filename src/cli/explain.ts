@@ -2,10 +2,10 @@ import { type Command, JSON_FLAG, textFlag, UsageError } from './command.ts'
 
 export const explain: Command = {
   name: 'explain',
-  summary: 'tell the story of one request, with the reason of every decision',
+  summary: 'print what happened to one request, with the reason for every decision',
   about:
-    'REQUEST_ID is the x-request-id of an answer or a refusal. The running server remembers the last thousand, each\n' +
-    'for its own tenant: all of them up to 50 a second; beyond that 50 a second that went well, and 50 that did not.',
+    'REQUEST_ID is the x-request-id of an answer or a refusal. The running server remembers the last thousand requests:\n' +
+    'all up to 50 a second; above that, 50 completed and 50 other requests a second. A tenant sees its own requests only.',
   argument: 'REQUEST_ID',
   flags: {
     url: { type: 'string', value: 'URL', meaning: 'where the server is (default http://127.0.0.1:8080)' },
@@ -15,7 +15,7 @@ export const explain: Command = {
   examples: ['spillway explain req_8f0c1d2e3a4b5c6d7e8f9a0b', 'spillway explain req_… --key sk-demo-globex --json'],
   async run(flags, io) {
     const id = textFlag(flags, 'argument')
-    if (id === undefined) throw new UsageError('which request? Give the x-request-id of its answer.')
+    if (id === undefined) throw new UsageError('REQUEST_ID is missing. Give the x-request-id of the answer.')
     const { ExplainError, fetchStory, tellStory } = await import('./http-explain.ts')
     const url = textFlag(flags, 'url') ?? 'http://127.0.0.1:8080'
     try {

@@ -7,7 +7,7 @@ import { validateProfile } from '../engine/calibration/validate-profile.ts'
 import type { EngineLimits } from '../engine/engine-state.ts'
 import { limitsOf } from '../engine/gpu-profile.ts'
 
-/** Measured files in, tables or JSON out: what `spillway engine fit` and `spillway engine validate` do. */
+/** The output of `spillway engine fit` and `spillway engine validate`, made from files of measurements. */
 export interface Told {
   readonly text: string
   readonly json: object

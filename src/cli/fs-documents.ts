@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, extname, join, relative } from 'node:path'
 import { UsageError } from './command.ts'
 
-/** Documents on disk: a file, or all of a folder; text and Markdown are one document each, JSON Lines one per line. */
+/** Documents of a file or a folder: a text or Markdown file is one document, a JSON Lines file has one per line. */
 export interface FoundDocument {
   readonly name: string
   readonly text: string
@@ -28,7 +28,7 @@ export function* documentsIn(path: string): Generator<FoundDocument> {
 
 function* documentsOf(path: string, name: string): Generator<FoundDocument> {
   const bytes = readFileSync(path)
-  // What was meant to be text and is not would only fill the index with rubbish.
+  // Binary data would fill the index with useless terms.
   if (!isUtf8(bytes)) throw new UsageError(`${name} is not text in UTF-8. Convert it, or leave it out.`)
   const text = bytes.toString('utf8')
   if (extname(path).toLowerCase() !== '.jsonl') {
@@ -40,7 +40,7 @@ function* documentsOf(path: string, name: string): Generator<FoundDocument> {
   }
 }
 
-/** `{"text": …}`, or `content` or `body`; `name`, `title` or `id` names it, and `attributes` may come along. */
+/** The text is in `text`, `content` or `body`, the name in `name`, `title` or `id`; `attributes` are optional. */
 function lineDocument(line: string, name: string): FoundDocument {
   let row: Record<string, unknown> | null
   try {

@@ -1,13 +1,13 @@
 import { styleText } from 'node:util'
 import { type Command, type Flag, HELP_FLAG } from './command.ts'
 
-/** `styleText` looks at the stream and at NO_COLOR itself: colours appear on a terminal only. */
+/** Colours appear on a terminal only: `styleText` checks the stream and NO_COLOR. */
 const heading = (text: string) => styleText('bold', text, { stream: process.stdout })
 const quiet = (text: string) => styleText('dim', text, { stream: process.stdout })
 
 export function helpFor(commands: readonly Command[]): string {
   return [
-    `${heading('spillway')}: an LLM inference platform that keeps its latency promise when traffic breaks its own`,
+    `${heading('spillway')}: a multi-tenant LLM inference platform that keeps its latency promises under overload`,
     '',
     heading('Usage'),
     '  spillway COMMAND [flags]',
@@ -17,8 +17,8 @@ export function helpFor(commands: readonly Command[]): string {
     '',
     heading('Flags'),
     ...columns([
-      ['-h, --help', 'show this help; after a command, the command\u2019s'],
-      ['-v, --version', 'show the version (with --json: for machines)'],
+      ['-h, --help', 'show this help; after a command, the help of the command'],
+      ['-v, --version', 'show the version (--json: as JSON)'],
     ]),
     '',
     quiet('Start with: spillway serve. Every setting: docs/operations/settings.md'),

@@ -5,14 +5,19 @@ import { askServer, type ServerAsk, serverUrlOf } from './http-server-client.ts'
 
 /** The admin API of a running server. */
 export const ADMIN_FLAGS: Readonly<Record<string, Flag>> = {
-  url: { type: 'string', value: 'URL', meaning: 'the server (default: where the configuration says it listens)' },
+  url: { type: 'string', value: 'URL', meaning: 'the server (default: the address in the configuration)' },
   key: { type: 'string', short: 'k', value: 'KEY', meaning: 'an admin key (or set SPILLWAY_ADMIN_KEY)' },
   config: CONFIG_FLAG,
   json: JSON_FLAG,
 }
 
 export const BECAUSE_FLAG: Readonly<Record<string, Flag>> = {
-  because: { type: 'string', short: 'b', value: 'TEXT', meaning: 'why: kept in the history (required)' },
+  because: {
+    type: 'string',
+    short: 'b',
+    value: 'TEXT',
+    meaning: 'reason for the change, kept in the history (required)',
+  },
 }
 
 export class AdminClient {
@@ -43,7 +48,7 @@ export class AdminClient {
 export function becauseOf(flags: FlagValues): string {
   const because = textFlag(flags, 'because')?.trim()
   if (because) return because
-  throw new UsageError('--because is missing: why? It is kept in the history. Try: --because "cheaper by half"')
+  throw new UsageError('--because is missing. Give the reason; the history keeps it. Try: --because "cheaper by half"')
 }
 
 export function argumentOf(flags: FlagValues, what: string, example: string): string {

@@ -3,10 +3,15 @@ import { loadConfig } from '../config/load.ts'
 import { CONFIG_FLAG, type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
 import { askServer, type ServerAsk, serverUrlOf } from './http-server-client.ts'
 
-/** Corpora of a running server. */
+/** Flags of the commands about corpora of a running server. */
 export const CORPUS_FLAGS: Readonly<Record<string, Flag>> = {
-  url: { type: 'string', value: 'URL', meaning: 'the server (default: where the configuration says it listens)' },
-  key: { type: 'string', short: 'k', value: 'KEY', meaning: 'a key of the tenant (default with the demo: its first)' },
+  url: { type: 'string', value: 'URL', meaning: 'the server (default: the address in the configuration)' },
+  key: {
+    type: 'string',
+    short: 'k',
+    value: 'KEY',
+    meaning: 'a key of the tenant (default in the demo: the first demo key)',
+  },
   config: CONFIG_FLAG,
   json: JSON_FLAG,
 }
@@ -36,7 +41,7 @@ export class CorpusClient {
     const config = loadConfig({ path: textFlag(flags, 'config') })
     this.#url = serverUrlOf(flags, config)
     const key = textFlag(flags, 'key') ?? (config.file === undefined ? DEMO_KEYS[0]?.secret : undefined)
-    if (key === undefined) throw new UsageError('--key is missing: whose corpora? Give a key of the tenant.')
+    if (key === undefined) throw new UsageError('--key is missing. Give a key of the tenant that owns the corpora.')
     this.#key = key
   }
 
@@ -52,7 +57,7 @@ export class CorpusClient {
     return answer.body
   }
 
-  /** Between two looks at something that takes its time. */
+  /** The wait between two looks at the progress of indexing. */
   pause(): Promise<void> {
     return new Promise((resolve) => {
       setTimeout(resolve, LOOK_EVERY_MS)
@@ -63,7 +68,7 @@ export class CorpusClient {
     return (await this.list()).some(({ id, name }) => id === corpus || name === corpus)
   }
 
-  /** All of them, page by page. */
+  /** All corpora of the tenant, read page by page. */
   async list(): Promise<WireCorpus[]> {
     const all: WireCorpus[] = []
     for (let after = ''; ; ) {

@@ -2,7 +2,7 @@ import { request } from 'undici'
 import type { Entry, Settled, ShadowEnded } from '../domain/entry.ts'
 import type { Placement } from '../domain/placement.ts'
 
-/** A ticket's story, asked of the running server and told line by line. */
+/** The journal entries of one ticket, fetched from the running server and printed line by line. */
 export interface Story {
   readonly id: string
   readonly entries: readonly Entry[]
@@ -31,7 +31,7 @@ export async function fetchStory(url: string, key: string, id: string): Promise<
   throw new ExplainError(`the server answered ${response.statusCode}: ${messageIn(text)}`)
 }
 
-/** Undefined when it is none: whatever listens there is not Spillway. */
+/** Undefined when the text is no story: then the server is not Spillway. */
 function storyIn(text: string): Story | undefined {
   try {
     const story = JSON.parse(text) as Partial<Story>
@@ -79,7 +79,7 @@ function tell(entry: Entry): string {
     case 'settled':
       return tellEnd(entry)
     case 'shadow-ended':
-      return `shown to ${entry.releaseId} too: ${entry.outcome}${tellDifference(entry)}`
+      return `shadow at ${entry.releaseId}: ${entry.outcome}${tellDifference(entry)}`
     case 'fault-seen':
       return `fault in ${entry.where}: ${entry.because}`
     default:
@@ -87,13 +87,13 @@ function tell(entry: Entry): string {
   }
 }
 
-/** The parts in the order of the scorers; what counts for nothing is left out. */
+/** The scores in the order of the scorers; scores under half a millisecond are left out. */
 function tellPlacement(placement: Placement | undefined): string {
   if (placement === undefined) return ''
   const { partsUs, cachedTokens, aheadUs, roomCount, scoredCount } = placement
   const parts = Object.entries(partsUs).filter(([, us]) => Math.abs(us) >= 500)
   const predicted = parts.map(([name, us]) => `${name} ${ms(us)}`).join(' + ')
-  const held = cachedTokens > 0 ? `, ${cachedTokens} prompt tokens held` : ''
+  const held = cachedTokens > 0 ? `, ${cachedTokens} prompt tokens cached` : ''
   const ahead = aheadUs === undefined ? '' : `, ${ms(aheadUs)} ahead of the next`
   const scored = scoredCount < roomCount ? ` (${scoredCount} scored)` : ''
   return ` [${predicted || 'nothing to wait for'}${held}${ahead}; ${roomCount} with room${scored}]`

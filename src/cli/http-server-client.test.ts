@@ -19,9 +19,9 @@ const listening = (): Promise<string> =>
 
 const ask = (url: string) => askServer({ url, key: 'k', method: 'GET', path: '/v1/vector_stores' })
 
-it('whatever else listens there is told in one line', async () => {
+it('another server at the address gives one clear line', async () => {
   const url = await listening()
-  await expect(ask(url)).rejects.toThrow(`what answers at ${url} is not Spillway (it said 200). Give --url.`)
+  await expect(ask(url)).rejects.toThrow(`the server at ${url} is not Spillway (it answered 200). Give --url.`)
   await expect(fetchStory(url, 'k', 'req_1')).rejects.toThrow('the server answered 200: <html>')
 })
 

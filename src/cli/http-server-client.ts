@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { type FlagValues, textFlag, UsageError } from './command.ts'
 
-/** A running server, asked over its own API: one process owns the fleet and the store, the command line is a client. */
+/** A call of a running server's API. The server's process owns the fleet and the store; the command line is a client. */
 export interface ServerAsk {
   readonly url: string
   readonly key: string
@@ -16,10 +16,10 @@ export interface ServerAnswer<T> {
   readonly body: T & { readonly error?: { readonly message: string } }
 }
 
-/** A server that does not answer for this long does not answer; the first change opens a database. */
+/** Time limit of a call; long, because the first change opens a database. */
 const TIMEOUT_MS = 60_000
 
-/** What `--url` says, else where the configuration says that it listens. */
+/** The server's address: `--url`, else the address in the configuration. */
 export function serverUrlOf(flags: FlagValues, config: Config): string {
   const { host, port, basePath } = config.server
   return (textFlag(flags, 'url') ?? `http://${host}:${port}${basePath}`).replace(/\/+$/, '')
@@ -42,6 +42,6 @@ export async function askServer<T>({ url, key, method, path, body }: ServerAsk):
   try {
     return { status: response.status, isOk: response.ok, body: JSON.parse(text) as ServerAnswer<T>['body'] }
   } catch {
-    throw new UsageError(`what answers at ${url} is not Spillway (it said ${response.status}). Give --url.`)
+    throw new UsageError(`the server at ${url} is not Spillway (it answered ${response.status}). Give --url.`)
   }
 }

@@ -3,13 +3,13 @@ import { hashKey } from '../config/key-hash.ts'
 import { NAME_PATTERN } from '../config/schema-fields.ts'
 import { type Command, JSON_FLAG, textFlag, UsageError } from './command.ts'
 
-/** As many as SHA-256 can tell apart: a secret nobody can guess needs no salt. */
+/** As long as a SHA-256 hash: a secret of this length cannot be guessed, so its hash needs no salt. */
 const SECRET_BYTES = 32
 
 export const keysCreate: Command = {
   name: 'keys create',
   summary: 'make a key for a tenant; the secret is shown once and stored nowhere',
-  about: 'Prints the secret for the client, and its hash for the configuration file, which holds hashes only.',
+  about: 'Prints the secret for the client, and its hash for the configuration file, which contains only hashes.',
   flags: {
     tenant: { type: 'string', short: 't', value: 'ID', meaning: 'the tenant that the key names (required)' },
     id: { type: 'string', value: 'NAME', meaning: 'the key\u2019s name in metrics and logs' },

@@ -1,6 +1,6 @@
-/** One line that moves, on a terminal only: what runs, how far it is. Elsewhere it says nothing. */
+/** A progress line on a terminal: what runs, and how far it is. Elsewhere nothing is printed. */
 const WIDTH = 30
-/** Repainting costs more than a simulated second: ten times a second is enough for an eye. */
+/** Time between two repaints: ten a second look smooth, and a repaint costs more than a simulated second. */
 const REPAINT_MS = 100
 
 export class ProgressLine {
@@ -22,7 +22,7 @@ export class ProgressLine {
     this.#stream.write(`\r\u001b[2K${what} ${'█'.repeat(filled)}${'░'.repeat(WIDTH - filled)} ${detail}`)
   }
 
-  /** How much faster than the real one simulated time has passed, since `what` began. */
+  /** How many times faster than real time the simulated time has passed since `what` began. */
   speedOf(what: string, atS: number): string {
     const nowMs = performance.now()
     if (what !== this.#running) {
@@ -38,9 +38,9 @@ export class ProgressLine {
   }
 }
 
-/** A fleet of a thousand is slower than the real one: that must not read as nothing. */
+/** The speed of a simulation. One decimal below 10: a large fleet may be slower than real time. */
 export const timesRealTime = (speedup: number): string =>
   `${speedup < 10 ? speedup.toFixed(1) : Math.round(speedup)} times real time`
 
-/** Real time, for what a command tells of its own speed. */
+/** Real time, for the speed that a command prints. */
 export const wallMs = (): number => performance.now()

@@ -2,7 +2,7 @@ import { NAME_PATTERN } from '../config/schema-fields.ts'
 import { type Command, textFlag, UsageError } from './command.ts'
 import { ADMIN_FLAGS, AdminClient, BECAUSE_FLAG, becauseOf } from './http-admin-client.ts'
 
-/** So that one call stays far below the server's limits. */
+/** Releases in one call, below the server's bound of 200. */
 const CALL_RELEASES_MAX = 100
 
 interface KnownRelease {
@@ -15,13 +15,13 @@ export const modelsImportMlflow: Command = {
   name: 'models import-mlflow',
   summary: 'import the versions of a model from an MLflow registry as releases',
   about:
-    'Versions that are ready become releases, with their aliases and stages. Nothing is served by that: give a release a\n' +
-    'pool with "spillway models add", and traffic with "spillway rollout start". Run it again at any time: what is there\n' +
-    'already is left alone. A model that is new gets the champion, or the one in production, or the newest as stable.',
+    'Versions that are ready become releases, with their aliases and stages. An import serves nothing: give a release a\n' +
+    'pool with "spillway models add", and requests with "spillway rollout start". The import can be repeated: releases\n' +
+    'that exist are left alone. A new model gets as stable its champion, else its version in production, else the newest.',
   flags: {
     mlflow: { type: 'string', short: 'm', value: 'URL', meaning: 'the MLflow server (required)' },
-    model: { type: 'string', value: 'NAME', meaning: 'the registered model there (required)' },
-    as: { type: 'string', value: 'MODEL', meaning: 'our name for it (default: the same)' },
+    model: { type: 'string', value: 'NAME', meaning: 'the registered model in MLflow (required)' },
+    as: { type: 'string', value: 'MODEL', meaning: 'the name of the model in Spillway (default: the same)' },
     'mlflow-token': { type: 'string', value: 'TOKEN', meaning: 'a bearer token; a user and password go into the URL' },
     ...BECAUSE_FLAG,
     ...ADMIN_FLAGS,
@@ -31,11 +31,11 @@ export const modelsImportMlflow: Command = {
     const url = textFlag(flags, 'mlflow')
     const model = textFlag(flags, 'model')
     if (url === undefined || !/^https?:\/\//.test(url))
-      throw new UsageError('--mlflow is missing: give its http address.')
-    if (model === undefined) throw new UsageError('--model is missing: which registered model?')
+      throw new UsageError('--mlflow is missing. Give the http address of the MLflow server.')
+    if (model === undefined) throw new UsageError('--model is missing. Give the name of the registered model.')
     const name = textFlag(flags, 'as') ?? model
     if (!new RegExp(NAME_PATTERN).test(name)) {
-      throw new UsageError(`"${name}" cannot be a model\u2019s name here. Give another with --as.`)
+      throw new UsageError(`"${name}" cannot be the name of a model in Spillway. Give another name with --as.`)
     }
     const because = becauseOf(flags)
     const client = new AdminClient(flags)

@@ -3,7 +3,7 @@ import { columnsOf } from './columns.ts'
 import { type Command, type FlagValues, numberFlag, textFlag, UsageError } from './command.ts'
 import { ADMIN_FLAGS, AdminClient, argumentOf, BECAUSE_FLAG, becauseOf, under } from './http-admin-client.ts'
 
-/** `spillway models …`: what the running server serves, and changes to it. */
+/** `spillway models …` shows and changes what the running server serves. */
 interface WireReplica {
   readonly id: string
   readonly url?: string
@@ -56,7 +56,7 @@ const isReady = ({ health }: WireReplica): boolean => ['warming', 'steady', 'tri
 export const modelsList: Command = {
   name: 'models list',
   summary: 'show the models of the running server, their releases and their replicas',
-  about: 'One line for each model. "file" is the configuration file, which wins; "registry" was added while it ran.',
+  about: 'One line per model. FROM is "file" for the configuration file, or "registry" for models added at run time.',
   flags: ADMIN_FLAGS,
   examples: ['spillway models list', 'spillway models list --url https://llm.example.org --key sk-… --json'],
   async run(flags, io) {
@@ -131,8 +131,8 @@ export const modelsAdd: Command = {
   name: 'models add',
   summary: 'add a model, a release or replicas to the running server; kept over restarts',
   about:
-    'Either one model with one pool by flags, or anything from a file with model, releases and pools, in the words of\n' +
-    'the configuration file. It is served as soon as a probe has found a replica.',
+    'Adds one model with one pool by flags, or a file with model, releases and pools, written as in the configuration\n' +
+    'file. A model is served as soon as a replica has answered its probe.',
   argument: 'MODEL',
   flags: {
     from: { type: 'string', short: 'f', value: 'FILE', meaning: 'YAML with model, releases and pools' },
@@ -146,8 +146,8 @@ export const modelsAdd: Command = {
     release: { type: 'string', value: 'VERSION', meaning: 'the version that these replicas run' },
     pool: { type: 'string', value: 'ID', meaning: 'the pool\u2019s name (default: MODEL, or MODEL-VERSION)' },
     upstream: { type: 'string', value: 'NAME', meaning: 'the engine\u2019s own name for the model' },
-    context: { type: 'string', value: 'TOKENS', meaning: 'prompt and answer together, at most' },
-    fallback: { type: 'string', value: 'MODEL', meaning: 'the smaller model in its place under pressure' },
+    context: { type: 'string', value: 'TOKENS', meaning: 'most tokens of prompt and answer together' },
+    fallback: { type: 'string', value: 'MODEL', meaning: 'the smaller model that answers under pressure' },
     ...BECAUSE_FLAG,
     ...ADMIN_FLAGS,
   },
@@ -179,7 +179,7 @@ function fromFile(flags: FlagValues): object {
   }
 }
 
-/** A model that is there already gets a release and a pool more. */
+/** A model that exists gets one more release and one more pool. */
 async function fromFlags(flags: FlagValues, client: AdminClient): Promise<object> {
   const name = argumentOf(flags, 'model', 'models add qwen-7b --replica http://gpu-4:8000/v1 --because …')
   const replicas = [flags['replica'] ?? []].flat() as string[]
@@ -211,7 +211,8 @@ async function fromFlags(flags: FlagValues, client: AdminClient): Promise<object
 export const modelsRemove: Command = {
   name: 'models remove',
   summary: 'remove a model, a release or a pool that was added; running answers finish',
-  about: 'What the configuration file names is removed there. A model goes with its releases and pools.',
+  about:
+    'To remove what the configuration file names, change the file. A model is removed with its releases and pools.',
   argument: 'NAME',
   flags: {
     release: { type: 'boolean', meaning: 'NAME is a release, as MODEL@VERSION' },
@@ -239,9 +240,12 @@ export const modelsRemove: Command = {
 export const modelsHistory: Command = {
   name: 'models history',
   summary: 'show who changed what and why, newest first',
-  about: 'Of one model with its releases, of one pool, or of everything.',
+  about: 'NAME is a model (with its releases) or a pool; without NAME, all changes are shown.',
   argument: 'NAME',
-  flags: { limit: { type: 'string', short: 'n', value: 'N', meaning: 'how many (default 20)' }, ...ADMIN_FLAGS },
+  flags: {
+    limit: { type: 'string', short: 'n', value: 'N', meaning: 'number of changes (default 20)' },
+    ...ADMIN_FLAGS,
+  },
   examples: ['spillway models history', 'spillway models history llama-8b --limit 100 --json'],
   async run(flags, io) {
     const limit = numberFlag(flags, 'limit', { min: 1, max: 1_000, isWhole: true }) ?? 20

@@ -1,11 +1,11 @@
 import type { Command } from './command.ts'
 import { ADMIN_FLAGS, AdminClient, argumentOf, BECAUSE_FLAG, becauseOf, under } from './http-admin-client.ts'
 
-/** `spillway replicas drain` and `undrain`: for maintenance, until somebody says otherwise or the server restarts. */
+/** `spillway replicas drain` is for maintenance, until `undrain` or until the server restarts. */
 const stateCommand = (name: string, state: 'draining' | 'ready', summary: string, done: string): Command => ({
   name,
   summary,
-  about: 'REPLICA is the id that "spillway models show" lists. What runs there, finishes.',
+  about: 'REPLICA is an id that "spillway models show" lists. Running requests finish.',
   argument: 'REPLICA',
   flags: { ...BECAUSE_FLAG, ...ADMIN_FLAGS },
   examples: [`spillway ${name} llama-8b-local-0 --because "new driver"`],
@@ -21,13 +21,13 @@ const stateCommand = (name: string, state: 'draining' | 'ready', summary: string
 export const replicasDrain = stateCommand(
   'replicas drain',
   'draining',
-  'send nothing more to a replica; what it runs, it finishes',
-  'It gets nothing more. "spillway models show" says when nothing runs there.',
+  'send no more requests to a replica; running requests finish',
+  'The replica gets no more requests. "spillway models show" says when none is running there.',
 )
 
 export const replicasUndrain = stateCommand(
   'replicas undrain',
   'ready',
   'use a drained replica again, slowly at first',
-  'It is used again, slowly at first.',
+  'The replica is used again, slowly at first.',
 )

@@ -6,8 +6,8 @@ export const retrieval: Command = {
   name: 'retrieval',
   summary: 'run corpora and searches in a process of their own, for several gateways',
   about:
-    'Gateways use it with RETRIEVAL_URL; both sides need the same RETRIEVAL_KEY. It answers /health, /health/ready and\n' +
-    '/metrics. Without DATABASE_URL it keeps its corpora in the embedded database.',
+    'Gateways use this process through RETRIEVAL_URL; both sides need the same RETRIEVAL_KEY. It serves /health,\n' +
+    '/health/ready and /metrics. Without DATABASE_URL, corpora are stored in the embedded database.',
   flags: {
     config: CONFIG_FLAG,
     host: { type: 'string', value: 'ADDRESS', meaning: 'address to listen on' },

@@ -2,7 +2,7 @@ import { columnsOf } from './columns.ts'
 import { type Command, type Flag, textFlag, UsageError } from './command.ts'
 import { ADMIN_FLAGS, AdminClient, argumentOf, BECAUSE_FLAG, becauseOf, under } from './http-admin-client.ts'
 
-/** `spillway rollout …`: a new release little by little, forwards and back, on the running server. */
+/** `spillway rollout …` shows and changes the rollouts of the running server. */
 interface WireRollout {
   readonly model: string
   readonly stable: string
@@ -31,8 +31,8 @@ const rowOf = ({ model, stable, canary, phase, percent, isPaused, verdict }: Wir
 
 const rolloutShow: Command = {
   name: 'rollout show',
-  summary: 'show which release is being tried, how far it has got, and what the judge says',
-  about: 'Of one model, with the judge\u2019s numbers, or of all.',
+  summary: 'show the release on trial, its share of requests, and the judge\u2019s verdict',
+  about: 'With MODEL, the judge\u2019s numbers are shown too; without, one line per model.',
   argument: 'MODEL',
   flags: ADMIN_FLAGS,
   examples: ['spillway rollout show', 'spillway rollout show llama-8b --json'],
@@ -79,7 +79,7 @@ const stepCommand = ({ name, command, summary, about, flags = {}, example }: Ste
     const because = becauseOf(given)
     const release = textFlag(given, 'release')
     if (command === 'start' && release === undefined) {
-      throw new UsageError('--release is missing: which version is to be tried? "spillway models show" lists them.')
+      throw new UsageError('--release is missing. Give the version to try; "spillway models show" lists the versions.')
     }
     const client = new AdminClient(given)
     const body = { command, because, ...(release !== undefined && { release }) }
@@ -99,44 +99,44 @@ export const rolloutCommands: readonly Command[] = [
   stepCommand({
     name: 'rollout start',
     command: 'start',
-    summary: 'try a release with a few of the requests; the judge takes it further, or back',
-    about: 'The release must have a pool with a healthy replica. Sessions stay with the release that they got.',
+    summary: 'try a release with a few requests; the judge promotes it or rolls it back',
+    about: 'The release must have a pool with a healthy replica. A session stays with its release.',
     flags: { release: { type: 'string', value: 'VERSION', meaning: 'the release to try (required)' } },
     example: 'spillway rollout start llama-8b --release 2 --because "fine-tuned in May"',
   }),
   stepCommand({
     name: 'rollout pause',
     command: 'pause',
-    summary: 'leave the share as it is: the judge goes on counting and moves nothing',
-    about: 'Until "spillway rollout resume".',
+    summary: 'keep the share as it is: the judge goes on counting and changes nothing',
+    about: 'Lasts until "spillway rollout resume".',
     example: 'spillway rollout pause llama-8b --because "the database is slow today"',
   }),
   stepCommand({
     name: 'rollout resume',
     command: 'resume',
     summary: 'let the judge decide again',
-    about: 'After a pause, or after an undo, which pauses too.',
+    about: 'For use after "pause", or after "undo", which pauses too.',
     example: 'spillway rollout resume llama-8b --because "the database is well again"',
   }),
   stepCommand({
     name: 'rollout promote',
     command: 'promote',
     summary: 'go one step further, without waiting for the judge',
-    about: 'After the last step everybody gets the new release.',
+    about: 'After the last step all requests get the new release.',
     example: 'spillway rollout promote llama-8b --because "looks good to all of us"',
   }),
   stepCommand({
     name: 'rollout roll-back',
     command: 'roll-back',
-    summary: 'send everybody back to the stable release, at once',
-    about: 'Also after a promotion.',
+    summary: 'send all requests to the stable release, at once',
+    about: 'Works after a promotion too.',
     example: 'spillway rollout roll-back llama-8b --because "it swears"',
   }),
   stepCommand({
     name: 'rollout undo',
     command: 'undo',
-    summary: 'take the last change back, whoever made it, and pause',
-    about: 'The judge\u2019s decisions too. Paused, so that it does not decide the same again at once.',
+    summary: 'take back the last change, the judge\u2019s too, and pause the rollout',
+    about: 'The rollout is paused so that the judge does not repeat its decision at once.',
     example: 'spillway rollout undo llama-8b --because "it was the database"',
   }),
 ]

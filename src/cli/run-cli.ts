@@ -7,7 +7,7 @@ import { commands } from './commands.ts'
 import { explainFailure } from './explain-failure.ts'
 import { helpFor, helpForCommand } from './help.ts'
 
-/** Words in, exit code out. Everything that goes wrong becomes one clear line on `err`. */
+/** Runs the command that the words name, and returns its exit code. A failure is one clear line on `err`. */
 export async function runCli(words: readonly string[], io: Io): Promise<number> {
   try {
     return await dispatch(words, io)
@@ -44,7 +44,7 @@ function versionText(isJson: boolean): string {
   return isJson ? JSON.stringify({ version, node }) : `spillway ${version} (Node ${node})`
 }
 
-/** The longest name that the words begin with. */
+/** The command with the longest name that the words begin with. */
 function findCommand(words: readonly string[]): { command: Command; rest: readonly string[] } {
   for (let count = Math.min(2, words.length); count > 0; count--) {
     const name = words.slice(0, count).join(' ')

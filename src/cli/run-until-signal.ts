@@ -4,7 +4,7 @@ import type { Running } from '../base/running.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
-/** What we need of `process`; a test brings its own. */
+/** The part of `process` that is used here; a test brings its own. */
 export interface SignalSource {
   on(signal: StopSignal, listener: () => void): unknown
   off(signal: StopSignal, listener: () => void): unknown
@@ -14,14 +14,15 @@ export interface SignalSource {
 const SIGNAL_NUMBERS: Readonly<Record<StopSignal, number>> = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }
 
 /**
- * One Ctrl-C arrives up to three times: from the terminal, which signals every process of the group, from npm, which
- * forwards what it got, and from our own launcher, which does too. Nobody presses twice within a fifth of a second.
+ * Signals within this time count as one. One Ctrl-C arrives up to three times: from the terminal, which signals every
+ * process of the group, and forwarded by npm and by our own launcher. A person takes longer to press twice.
  */
 const SAME_SIGNAL_US = msToUs(200)
 
 /**
- * Starts something and lets it run. The first signal closes it gently, and the promise then gives the exit code; a
- * second one ends the process at once. We listen before it starts: whoever reads "listening" may signal right away.
+ * Starts a server and runs it until a signal. The first signal closes the server gently, and the promise then resolves
+ * with the exit code; a second signal ends the process at once. Signals are heard before the server starts, because a
+ * reader of "listening" may send one right away.
  */
 export async function runUntilSignal(
   start: () => Promise<Running>,

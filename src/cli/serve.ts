@@ -7,7 +7,7 @@ import { runUntilSignal } from './run-until-signal.ts'
 
 export const serve: Command = {
   name: 'serve',
-  summary: 'run the platform: one OpenAI-compatible front door before your engines',
+  summary: 'run the platform: one OpenAI-compatible endpoint in front of your engines',
   about:
     'Without a configuration file it starts on loopback with two simulated models and three demo tenants, whose keys\n' +
     'it prints. SIGTERM (or Ctrl-C) stops it gently; a second one ends it at once. SIGUSR2 reads the tenants of the\n' +

@@ -17,23 +17,23 @@ export const simulate: Command = {
   name: 'simulate',
   summary: 'run a scenario in virtual time: the same code as live, an hour in seconds',
   about:
-    'SCENARIO is the name of a shipped scenario or the path of a YAML file. The platform in it is a configuration as\n' +
-    '"spillway serve" takes it, on simulated GPUs. Exit code 1 when an expectation of the scenario does not hold.',
+    'SCENARIO is the name of a shipped scenario or the path of a YAML file. Its platform is a configuration for\n' +
+    '"spillway serve", on simulated GPUs. The exit code is 1 when an expectation of the scenario does not hold.',
   argument: 'SCENARIO',
   flags: {
     seed: { type: 'string', value: 'N', meaning: 'same seed, same run (default 1)' },
     set: {
       type: 'string',
       value: 'PATH=VALUE',
-      meaning: 'change one value of the scenario; may be given again',
+      meaning: 'change one value of the scenario; may be repeated',
       multiple: true,
     },
     compare: {
       type: 'string',
       value: 'A,B',
-      meaning: 'under other policies too: fifo, bounded, codel, gradient, vtc, drr … or PATH=VALUE',
+      meaning: 'also run under other policies: fifo, bounded, codel, gradient, vtc, drr … or PATH=VALUE',
     },
-    trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the described one' },
+    trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the scenario\u2019s own' },
     speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
     report: REPORT_FLAG,
     json: JSON_FLAG,

@@ -1,4 +1,4 @@
-/** Ctrl-C asks a run to end; a second one ends the process as it always does. */
+/** The first Ctrl-C asks a run to end; a second Ctrl-C ends the process. */
 export function untilSignal(): { readonly stop: Promise<void>; readonly forget: () => void } {
   let listener = (): void => {}
   const stop = new Promise<void>((resolve) => {

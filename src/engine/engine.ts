@@ -19,7 +19,7 @@ import { Timeline } from './timeline.ts'
  * step takes is computed from measured hardware. One story: **decide** (`plan-step.ts`) → **time** (`step-time.ts`) →
  * **apply** (`apply-step.ts`), over and over.
  *
- * It is a machine in the sense of DESIGN.md §2: it has no clock. Whoever owns it
+ * The engine is a machine in the sense of docs/architecture/time.md: it has no clock. Its owner
  *
  *   - calls `submit` and `abort` when those things happen,
  *   - asks `nextEventAt` after every call and sees to it that `advance` is called then,

@@ -74,5 +74,5 @@ it('says so when a promise was missed', () => {
   }
   const text = stripVTControlCharacters(demoSummary(end))
   expect(text).toContain('acme did NOT keep its promise: p95 1.5 s of 1 s, 1 refused')
-  expect(text).toContain('This machine was busy: 50 % of the requests left over 20 ms late')
+  expect(text).toContain('This machine was busy: 50 % of the requests were sent over 20 ms late')
 })

@@ -8,7 +8,7 @@ import { type Member, NO_OTHERS, type Others, ShareLevel } from './share-level.t
  *
  * Not the own lane alone. While tenant i's backlog B_i and the newcomer's cost c are served, every other active tenant
  * j is served in proportion to its weight, until its own backlog is gone: Σ_j min(B_j, (w_j ÷ w_i)·(B_i + c)). With
- * 200 small tenants the own-lane rule lets 56 % of the admitted be late, this sum 5.6 % (DESIGN.md §4).
+ * 200 small tenants the own-lane rule lets 56 % of the admitted be late, this sum 5.6 % (ADR 0001).
  *
  * And not what waits now alone. Under a noisy neighbour the light tenants' lanes are empty at almost every instant,
  * and yet their new tickets go before the noisy one's long lane. A tenant with B_j ÷ w_j ≤ B_i ÷ w_i will have run out

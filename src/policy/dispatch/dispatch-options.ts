@@ -15,7 +15,7 @@ export const DISPATCHER_DEFAULTS = {
   roundsOwedMax: 1.5,
   /** Heads that may be passed over because they do not fit; bounds the work of one decision. */
   lookAheadMax: 64,
-  /** Cost of one output token in the unit of `Estimate.cost`: DESIGN.md's w. */
+  /** Cost of one output token in the unit of `Estimate.cost`, as in `estimate.ts`. */
   outputTokenCost: 4,
   /**
    * An answer that has passed its prediction is expected to go on for so much of what it has: half, because lengths

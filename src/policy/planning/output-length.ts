@@ -9,7 +9,7 @@ import type { Request, RequestKind } from '../../domain/request.ts'
  * What a tenant's answers were like is the better witness, so each (tenant, kind of request, size of max_tokens) has a
  * quantile sketch. The median is what fairness charges at dispatch, the 90th percentile is what KV room is held for,
  * and both are capped by what the plan lets the engine write. A predictor of this kind, charged at dispatch and trued
- * up at settle, is what lets DRR match an oracle in a replica of the VTC experiments (DESIGN.md §4).
+ * up at settle, is what lets DRR match an oracle in a replica of the VTC experiments (ADR 0003).
  *
  * Fewer than 16 samples there: the tenant's answers of all kinds. Fewer there too: everybody's, at more cautious
  * quantiles (P70, P95), because a stranger has not earned the median. Nothing known at all: a prior that is long.

@@ -1,21 +1,21 @@
 import type { Report } from './report.ts'
 import type { Latency, StatsView } from './stats.ts'
 
-/** A report for a person: who asked, who was served, how fast, and how the engines fared. */
+/** A report as text: arrivals and outcomes by tenant, latencies, engines, ladder, cost, fairness, refusals. */
 export function reportTable(report: Report): string {
   const { engine, prediction, ladder, fairness, cost } = report
-  const rows = [HEAD, rowOf('everybody', report), ...tenantRows(report)]
+  const rows = [HEAD, rowOf('all tenants', report), ...tenantRows(report)]
   const percent = (ratio: number | undefined): string => (ratio === undefined ? '–' : `${(100 * ratio).toFixed(1)} %`)
   const lines = [`${report.scenario}, seed ${report.seed}: ${number(report.durationS)} s`, '', ...align(rows), '']
-  // A live server tells a client nothing of its engines and its predictions.
+  // A live server tells its clients nothing about engines and predictions.
   if (engine.steps === 0) return [...lines, ...refusalLine(report)].join('\n')
   lines.push(
     `engines   busy ${percent(engine.utilisation)}, step ${number(engine.stepMs)} ms, ${engine.preemptions} preemptions, prefix hits ${percent(engine.prefixHitRatio)}`,
-    `promises  ${percent(prediction.coverage)} of the admitted in time, ${prediction.falseReject} refused wrongly of ${prediction.falseReject + prediction.rightReject}`,
+    `promises  ${percent(prediction.coverage)} of the admitted in time; ${prediction.falseReject} of ${prediction.falseReject + prediction.rightReject} refusals as too late were wrong`,
     `ladder    ${ladder.changes} rung changes; ${
       Object.entries(ladder.timeOnRung)
         .map(([rung, s]) => `${rung} ${Math.round(s)} s`)
-        .join(', ') || 'nobody was degraded'
+        .join(', ') || 'no tenant was degraded'
     }`,
     `cost      $${cost.perHour.toFixed(2)} an hour, $${number(cost.perMillionTokens)} a million tokens`,
   )
@@ -32,10 +32,23 @@ function refusalLine({ refusals }: Report): string[] {
   return codes.length === 0 ? [] : [`refused   ${codes.map(([code, count]) => `${code} ${count}`).join(', ')}`]
 }
 
-/** Enough for a screen; --json has all of them. */
+/** Tenants listed: enough for a screen; --json has all of them. */
 const TENANTS_MAX = 12
 
-const HEAD = ['', 'asked', 'done', 'shed', 'late', 'lesser', 'ttft p50', 'p95', 'itl p50', 'p95', 'e2e p95', 'good/s']
+const HEAD = [
+  '',
+  'arrived',
+  'done',
+  'shed',
+  'late',
+  'degraded',
+  'ttft p50',
+  'p95',
+  'itl p50',
+  'p95',
+  'e2e p95',
+  'good/s',
+]
 
 function tenantRows(report: Report): string[][] {
   const tenants = Object.entries(report.tenants).sort(([a], [b]) => (a < b ? -1 : 1))

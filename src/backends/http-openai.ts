@@ -8,7 +8,7 @@ import { embeddingBody, readEmbeddings, readUpstream, type UpstreamStyle, upstre
 import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
-import { HTTP_UPSTREAM_DEFAULTS, HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
+import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 
 /**
  * Any engine behind an OpenAI-compatible URL: vLLM, SGLang, llama.cpp, TGI, Ollama, OpenAI and Azure, another Spillway.
@@ -31,8 +31,6 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   /** For the time limits of attempts; without one only silence ends an attempt. */
   readonly clock?: Clock
 }
-
-export const HTTP_OPENAI_DEFAULTS = HTTP_UPSTREAM_DEFAULTS
 
 export class HttpOpenAiBackend implements Backend {
   readonly #upstream: HttpUpstream

@@ -1,5 +1,5 @@
 import { EngineDriver } from '../../src/backends/engine-driver.ts'
-import { HTTP_OPENAI_DEFAULTS, HttpOpenAiBackend } from '../../src/backends/http-openai.ts'
+import { HttpOpenAiBackend } from '../../src/backends/http-openai.ts'
 import { type Scripts, SimulatedBackend } from '../../src/backends/simulated.ts'
 import { LiveClock } from '../../src/base/live-clock.ts'
 import { Engine, type EngineOptions } from '../../src/engine/engine.ts'
@@ -44,7 +44,7 @@ describeBackend({
 })
 
 function httpBackend(url: string, apiKey?: string): HttpOpenAiBackend {
-  return new HttpOpenAiBackend({ ...HTTP_OPENAI_DEFAULTS, url, apiKey, headers: {}, upstreamModel: undefined })
+  return new HttpOpenAiBackend({ url, apiKey, headers: {}, upstreamModel: undefined })
 }
 
 async function overFake(behaviour: Behaviour): Promise<BackendUnderTest & { upstream: FakeUpstream }> {

@@ -1,20 +1,29 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { Module } from './tidy-module.ts'
 
 /** The project as the tidy rules see it: paths and texts. A rule's self-check brings a tree of its own. */
 export interface Tree {
   readonly paths: readonly string[]
   text(path: string): string
+  /** The parsed file; for code only. */
+  module(path: string): Module
   /** A tracked file, or a folder that holds one. */
   has(path: string): boolean
 }
 
 export function makeTree(files: Readonly<Record<string, string>>): Tree {
   const paths = Object.keys(files)
+  const modules = new Map<string, Module>()
   return {
     paths,
     text: (path) => files[path] ?? '',
+    module: (path) => {
+      const known = modules.get(path) ?? new Module(path, files[path] ?? '')
+      modules.set(path, known)
+      return known
+    },
     has: (path) => paths.some((known) => known === path || known.startsWith(`${path}/`)),
   }
 }

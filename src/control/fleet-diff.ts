@@ -42,15 +42,15 @@ export class FleetDiff {
       const known = this.#setups.get(id)
       if (known !== undefined && signatureOf(known) !== signatureOf(setup)) {
         const because = `the pool ${id} is running, and only its replicas can change. Add a pool with another id, then remove this one`
-        return { status: 409, code: 'pool_is_running', because, param: 'pool' }
+        return { code: 'pool-is-running', because, param: 'pool' }
       }
       if (known !== undefined) continue
       if (this.#platform.policies.poolsById.has(id)) {
         const because = `a pool ${id} was removed and still finishes its answers. Try again when it is gone, or take another id`
-        return { status: 409, code: 'pool_is_closing', because, param: 'pool.id' }
+        return { code: 'pool-is-closing', because, param: 'pool.id' }
       }
       const problem = await this.#fleet.problemOf(setup)
-      if (problem !== undefined) return { status: 400, code: 'invalid_value', because: problem, param: 'pool.backend' }
+      if (problem !== undefined) return { code: 'invalid-value', because: problem, param: 'pool.backend' }
     }
     return undefined
   }

@@ -76,7 +76,7 @@ export class LiveAdmin implements FleetAdmin {
     const url = this.#diff.setups.get(replica.poolId)?.urls.get(replicaId)
     if (url === undefined) {
       const because = `${replicaId} was found by discovery, which would find it again. Drain it, or take it out there`
-      return refused({ status: 409, code: 'discovered', because, param: 'replica' })
+      return refused({ code: 'discovered', because, param: 'replica' })
     }
     return this.#editReplicas(replica.poolId, reason, (urls) => urls.filter((known) => known !== url))
   }
@@ -155,4 +155,4 @@ export class LiveAdmin implements FleetAdmin {
 const refused = (refusal: AdminRefusal): AdminAnswer => ({ kind: 'refused', refusal })
 
 const noSuchReplica = (id: string): AdminAnswer =>
-  refused({ status: 404, code: 'no_such_replica', because: `there is no replica ${id}`, param: 'replica' })
+  refused({ code: 'no-such-replica', because: `there is no replica ${id}`, param: 'replica' })

@@ -104,7 +104,7 @@ export class LiveRegistry {
 
   async #change(editsOf: () => readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer> {
     if (this.#waiting >= WAITING_MAX) {
-      return refused({ status: 503, code: 'too_many_changes', because: 'too many changes wait already', param: null })
+      return refused({ code: 'too-many-changes', because: 'too many changes wait already', param: null })
     }
     try {
       return await this.#alone(() => this.#tryChange(editsOf, reason))
@@ -132,7 +132,7 @@ export class LiveRegistry {
       return { kind: 'changed', revision }
     }
     const because = 'somebody else is changing the registry at the same time. Try again'
-    return refused({ status: 409, code: 'changed_meanwhile', because, param: null })
+    return refused({ code: 'changed-meanwhile', because, param: null })
   }
 
   async #load(): Promise<void> {
@@ -162,7 +162,7 @@ export class LiveRegistry {
     const told = problems.map(({ path, text }): AdminRefusal => {
       const pool = settings.pools[Number(path[1])]
       const because = `pool ${pool?.id ?? ''}: ${path.slice(2).join('.')} ${text}`
-      return { status: 400, code: 'invalid_value', because, param: `pool.${path.slice(2).join('.')}` }
+      return { code: 'invalid-value', because, param: `pool.${path.slice(2).join('.')}` }
     })
     return { settings, problems: told }
   }
@@ -202,5 +202,5 @@ const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
 
 function unavailable(error: unknown): AdminRefusal {
-  return { status: 503, code: 'registry_unavailable', because: messageOf(error), param: null }
+  return { code: 'registry-unavailable', because: messageOf(error), param: null }
 }

@@ -43,16 +43,11 @@ export class LiveRollouts {
     const command = commandOf(model, asked)
     if (command === undefined) {
       const text = 'start needs a release: which one is to be tried?'
-      return {
-        kind: 'refused',
-        refusal: { status: 400, code: 'missing_required_parameter', because: text, param: 'release' },
-      }
+      return { kind: 'refused', refusal: { code: 'missing-required-parameter', because: text, param: 'release' } }
     }
     const answer = changeRollout(this.#platform, { model, command, by, because })
     if (answer.kind === 'refused') {
-      const status = answer.code === 'nothing-to-change' ? 409 : 404
-      const code = answer.code.replaceAll('-', '_')
-      return { kind: 'refused', refusal: { status, code, because: answer.because, param: 'model' } }
+      return { kind: 'refused', refusal: { code: answer.code, because: answer.because, param: 'model' } }
     }
     return this.#keep(model, { by, because })
   }

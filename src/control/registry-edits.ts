@@ -37,8 +37,7 @@ export function editEntries(config: Config, entries: readonly RegistryEntry[], e
 const ENTRIES_MAX = 10_000
 
 const FULL: AdminRefusal = {
-  status: 409,
-  code: 'registry_full',
+  code: 'registry-full',
   because: `the registry has ${ENTRIES_MAX} entries already. Remove what is not used`,
   param: null,
 }
@@ -62,7 +61,7 @@ function inFile(config: Config, { kind, name }: RegistryEdit): AdminRefusal | un
   }
   if (!names[kind]().includes(name)) return undefined
   const because = `the ${kind} ${name} is in the configuration file, which wins. Change the file and restart`
-  return { status: 409, code: 'in_configuration_file', because, param: kind }
+  return { code: 'in-configuration-file', because, param: kind }
 }
 
 function unknownOf(entries: readonly RegistryEntry[], { kind, name }: RegistryEdit): AdminRefusal | undefined {
@@ -70,7 +69,7 @@ function unknownOf(entries: readonly RegistryEntry[], { kind, name }: RegistryEd
   if (names.includes(name)) return undefined
   const guess = nearest(name, names)
   const advice = guess === undefined ? '' : `. Did you mean "${guess}"?`
-  return { status: 404, code: `no_such_${kind}`, because: `there is no ${kind} ${name}${advice}`, param: kind }
+  return { code: `no-such-${kind}`, because: `there is no ${kind} ${name}${advice}`, param: kind }
 }
 
 /** Releases of a model that is not there. */
@@ -92,9 +91,7 @@ function refusalOf({ kind, name, param, text }: EntryProblem, edits: readonly Re
   const isRemoval = edits.every((edit) => edit.body === undefined)
   const at = param === '' ? kind : `${kind}.${param}`
   const because = `${kind} ${name}: ${param === '' ? 'it' : param} ${text}`
-  return isRemoval
-    ? { status: 409, code: 'still_used', because, param: at }
-    : { status: 400, code: 'invalid_value', because, param: at }
+  return isRemoval ? { code: 'still-used', because, param: at } : { code: 'invalid-value', because, param: at }
 }
 
 const keyOf = ({ kind, name }: { readonly kind: string; readonly name: string }): string => `${kind}\u0000${name}`

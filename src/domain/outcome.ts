@@ -7,10 +7,50 @@ export type Outcome = 'completed' | 'rejected' | 'expired' | 'evicted' | 'cancel
 /** Whose fault a refusal is, which decides between 429 and 503. */
 export type Blame = 'tenant' | 'platform' | 'request'
 
-/** Why something was refused, in a form that a client, a metric and a person can each use. */
-export interface Refusal {
-  /** Low-cardinality, kebab-case: also the metric label and the `code` in the error body. */
-  readonly code: string
+/**
+ * Every reason for which a ticket is turned away or fails: the metric's label and, with underscores, the `code` of the
+ * error body. Codes are stable, because clients and alerts name them. The gateway's error table has a row for each;
+ * a code without one does not type check.
+ */
+export type RefusalCode =
+  // Budgets of the tenant.
+  | 'rate-limit-requests'
+  | 'rate-limit-tokens'
+  | 'concurrency-limit'
+  | 'quota-exhausted'
+  // Planning and admission.
+  | 'model-not-found'
+  | 'context-length-exceeded'
+  | 'too-big'
+  | 'deadline-infeasible'
+  | 'predicted-late'
+  | 'band-shed'
+  | 'no-replica'
+  | 'no-such-corpus'
+  // The queue.
+  | 'unknown-pool'
+  | 'expired-on-arrival'
+  | 'fits-no-replica'
+  | 'lane-full'
+  | 'lane-work-full'
+  | 'queue-full'
+  | 'waited-too-long'
+  | 'evicted'
+  // Attempts on a replica.
+  | 'replica-refused'
+  | 'replica-rejected-request'
+  | 'replica-lost'
+  | 'deadline-passed'
+  // The process itself.
+  | 'shutting-down'
+  | 'internal-error'
+
+/**
+ * Why something was refused, in a form that a client, a metric and a person can each use. `Code` is wider at the
+ * gateway, which also refuses what never becomes a ticket: wrong keys, corpora that are away.
+ */
+export interface Refusal<Code extends string = RefusalCode> {
+  readonly code: Code
   readonly because: string
   readonly blame: Blame
   /** When it is worth coming back; undefined when it never is. */

@@ -1,17 +1,19 @@
-import { retryHeaders, statusOf } from '../gateway/error-table.ts'
-import type { ErrorWords } from '../gateway/error-words.ts'
-import { vllmErrorBody } from '../wire/vllm.ts'
+import { statusOf, statusOfFault, type ToldFault } from '../gateway/error-table.ts'
+import { type ErrorWords, retryHeaders } from '../gateway/error-words.ts'
+import { type VllmFault, vllmErrorBody } from '../wire/vllm.ts'
 
-/** Errors in vLLM's words. What is wrong with a body is a "Bad Request", what is wrong with its meaning has a type. */
+/**
+ * Errors in vLLM's words, which are not those of the gateway's error table. What is wrong with a body is a "Bad
+ * Request", what is wrong with its meaning has a type.
+ */
 export const VLLM_ERRORS: ErrorWords = {
-  ofFault({ status: given, error }) {
-    // vLLM takes a wrong content type for a wrong body.
-    const status = given === 415 ? 400 : given
+  ofFault(fault: ToldFault | VllmFault) {
+    const status = 'type' in fault ? STATUS_OF_TYPE[fault.type] : statusOfBody(fault)
     const phrase = PHRASES[status] ?? 'Error'
-    const isUnknownRoute = error.code === 'unknown_url' || error.code === 'method_not_allowed'
-    const type = error.type === 'invalid_request_error' ? phrase : error.type
-    const message = isUnknownRoute ? phrase : error.message
-    return { status, body: vllmErrorBody({ message, type, param: error.param, code: status }), headers: [] }
+    const type = 'type' in fault ? fault.type : phrase
+    const isUnknownRoute = fault.code === 'unknown-url' || fault.code === 'method-not-allowed'
+    const message = isUnknownRoute ? phrase : fault.message
+    return { status, body: vllmErrorBody({ message, type, param: fault.param, code: status }), headers: [] }
   },
   ofRefusal(refusal) {
     const status = statusOf(refusal)
@@ -23,6 +25,14 @@ export const VLLM_ERRORS: ErrorWords = {
     })
     return { status, body, headers: refusal.retryAfterUs === undefined ? [] : retryHeaders(refusal) }
   },
+}
+
+const STATUS_OF_TYPE: Readonly<Record<VllmFault['type'], number>> = { BadRequestError: 400, NotFoundError: 404 }
+
+/** vLLM takes a wrong content type for a wrong body. */
+function statusOfBody(fault: ToldFault): number {
+  const status = statusOfFault(fault)
+  return status === 415 ? 400 : status
 }
 
 /** HTTP's own words. */

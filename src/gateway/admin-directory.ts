@@ -1,5 +1,5 @@
-import type { Refusal } from '../domain/outcome.ts'
 import { authenticate, digestOf, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
+import type { KeyCode, ToldRefusal } from './error-table.ts'
 
 /** Who may change the platform while it runs? Keys of their own: a tenant's key opens nothing here. */
 export class AdminDirectory {
@@ -12,7 +12,7 @@ export class AdminDirectory {
   }
 
   /** The key's id, or why it is turned away. */
-  whoIs(authorization: string | undefined): string | Refusal {
+  whoIs(authorization: string | undefined): string | ToldRefusal<KeyCode> {
     const token = /^bearer +(\S{1,500}) *$/i.exec(authorization ?? '')?.[1]
     const id = token === undefined ? undefined : this.#ids.get(digestOf(token))
     if (id !== undefined) return id
@@ -21,7 +21,7 @@ export class AdminDirectory {
   }
 }
 
-const NOT_ADMIN: Refusal = {
+const NOT_ADMIN: ToldRefusal<KeyCode> = {
   code: 'not-admin',
   because: 'This key is a tenant\u2019s, and the admin API needs one of its own.',
   blame: 'request',

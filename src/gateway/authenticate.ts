@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Refusal } from '../domain/outcome.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
+import type { KeyCode, ToldRefusal } from './error-table.ts'
 
 /**
  * Who is calling? Keys are known only by their SHA-256: whoever reads the configuration or a dump of memory cannot
@@ -49,7 +49,10 @@ export function tokenOf(authorization: string | undefined): string | undefined {
  * A client with its own key, or a peer that acts for a tenant. Only peers may name a tenant: whoever else does is told so,
  * because a gateway that calls with an ordinary key would run everybody's requests under one tenant, unnoticed.
  */
-export function identify(directory: KeyDirectory & PeerDirectory, headers: IncomingHttpHeaders): Caller | Refusal {
+export function identify(
+  directory: KeyDirectory & PeerDirectory,
+  headers: IncomingHttpHeaders,
+): Caller | ToldRefusal<KeyCode> {
   const token = tokenOf(headers.authorization)
   if (token === undefined) return NO_VALID_KEY
   const digest = digestOf(token)
@@ -83,21 +86,21 @@ export function digestOf(token: string): string {
   return hash('sha256', token, 'hex')
 }
 
-const NOT_A_PEER: Refusal = {
+const NOT_A_PEER: ToldRefusal<KeyCode> = {
   code: 'not-a-peer',
   because: 'This key may not act for another tenant.',
   blame: 'request',
   retryAfterUs: undefined,
 }
 
-const NO_SUCH_TENANT: Refusal = {
+const NO_SUCH_TENANT: ToldRefusal<KeyCode> = {
   code: 'unknown-tenant',
   because: 'The tenant in x-spillway-tenant is not known here.',
   blame: 'request',
   retryAfterUs: undefined,
 }
 
-export const NO_VALID_KEY: Refusal = {
+export const NO_VALID_KEY: ToldRefusal<KeyCode> = {
   code: 'invalid-api-key',
   because: 'No valid API key was sent.',
   blame: 'request',

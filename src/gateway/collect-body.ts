@@ -22,7 +22,7 @@ export function collectBody(
     res.shouldKeepAlive = false
     req.pause()
     const message = `The request body is over the limit of ${bytesMax} bytes.`
-    return { kind: 'fault', fault: invalidRequest(message, null, 'request_too_large', 413) }
+    return { kind: 'fault', fault: invalidRequest(message, null, 'request-too-large') }
   }
   const declaredSize = Number(req.headers['content-length'] ?? Number.NaN)
   if (declaredSize > bytesMax) return Promise.resolve(tooLarge())
@@ -55,11 +55,11 @@ function unsupported(
 ): WireFault | undefined {
   if (encoding !== undefined && encoding !== 'identity') {
     const message = `Content-Encoding '${encoding}' is not supported; send the body as it is.`
-    return invalidRequest(message, null, 'unsupported_content_encoding', 415)
+    return invalidRequest(message, null, 'unsupported-content-encoding')
   }
   if (contentType === wantedType) return undefined
   const type = contentType?.split(';', 1)[0]?.trim().toLowerCase()
   if (type === wantedType || (wantedType === 'application/json' && type?.endsWith('+json'))) return undefined
   const message = `Content-Type '${type ?? 'none'}' is not supported; send ${wantedType}.`
-  return invalidRequest(message, null, 'unsupported_content_type', 415)
+  return invalidRequest(message, null, 'unsupported-content-type')
 }

@@ -1,65 +1,115 @@
-import fc from 'fast-check'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { checked } from '../../test/support/openai-shapes.ts'
-import type { Blame, Refusal } from '../domain/outcome.ts'
-import { ERROR_TABLE, retryHeaders, statusOf, toOpenAiError } from './error-table.ts'
-import { OPENAI_ERRORS } from './error-words.ts'
+import { drawScenario } from '../../test/laws/draw-scenario.ts'
+import { journalOf } from '../../test/support/simulated.ts'
+import { readTree } from '../../test/support/tidy-tree.ts'
+import { usToSeconds } from '../base/clock.ts'
+import type { Blame } from '../domain/outcome.ts'
+import { ERROR_TABLE, type ErrorCode, type ErrorRow, statusOf, statusOfFault, wireCode } from './error-table.ts'
 
-const refusal = (overrides: Partial<Refusal> = {}): Refusal => ({
-  code: 'queue-full',
-  because: 'the queue is full',
-  blame: 'platform',
-  retryAfterUs: 1_500_000,
-  ...overrides,
-})
+const rows = Object.entries(ERROR_TABLE) as [ErrorCode, ErrorRow][]
+const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)))
 
-const headersOf = (overrides: Partial<Refusal>): Record<string, string> => {
-  const flat = retryHeaders(refusal(overrides))
-  return Object.fromEntries(flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1]!]] : [])))
-}
+/** Whoever can be to blame, by the row. */
+const blamesOf = ({ blame }: ErrorRow): readonly Blame[] =>
+  blame === 'tenant-or-platform' ? ['tenant', 'platform'] : [blame]
 
-it('every row is an error in OpenAI’s shape, whose status a client can act on', () => {
-  for (const code of [...Object.keys(ERROR_TABLE), 'something-new']) {
-    for (const blame of ['tenant', 'platform', 'request'] as const satisfies readonly Blame[]) {
-      const error = toOpenAiError(refusal({ code, blame }))
-      checked('error', { error })
-      expect(error.code).toBe(code.replaceAll('-', '_'))
-      expect(error.message).toMatch(/^The queue is full\. [A-Z].*\.?$/)
-      expect([400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504]).toContain(statusOf(refusal({ code, blame })))
+describe('the rows', () => {
+  it.each(rows)('%s has a status that a client can act on, and that fits its blame', (code, row) => {
+    for (const blame of blamesOf(row)) {
+      const status = statusOf({ code, blame })
+      // 408 would be tried again at once.
+      expect([400, 401, 403, 404, 405, 409, 413, 415, 429, 431, 500, 502, 503, 504]).toContain(status)
+      expect(status === 429).toBe(blame === 'tenant')
+      expect(status >= 500).toBe(blame === 'platform')
     }
-  }
-})
-
-describe('when to come back', () => {
-  it('is never sooner than true, never later than a second more, and within what SDKs accept', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 59_000_000 }), (retryAfterUs) => {
-        const headers = headersOf({ retryAfterUs })
-        const [ms, seconds] = [Number(headers['retry-after-ms']), Number(headers['retry-after'])]
-        expect(ms).toBeGreaterThanOrEqual(Math.max(1, retryAfterUs / 1_000))
-        expect(ms).toBeLessThan(retryAfterUs / 1_000 + 2)
-        expect(seconds * 1_000).toBeGreaterThanOrEqual(ms)
-        expect(seconds).toBeLessThanOrEqual(59)
-        expect(headers['x-should-retry']).toBeUndefined()
-      }),
-    )
+    expect(row.advice).toMatch(/^[A-Z].*[.…]$/)
   })
 
-  it('in more than a minute: not by itself, and the truth is in the body', () => {
-    expect(headersOf({ retryAfterUs: 3_600_000_000 })).toEqual({ 'retry-after': '59', 'x-should-retry': 'false' })
-    const { body } = OPENAI_ERRORS.ofRefusal(refusal({ retryAfterUs: 3_600_000_000, detail: { limit: 5 } }))
-    expect(JSON.parse(body)).toMatchObject({ error: { spillway: { limit: 5, retry_after_ms: 3_600_000 } } })
+  it('say when to come back for everything that passes, and never for what is wrong with the request', () => {
+    const passing = rows.filter(([, { retryAfter }]) => retryAfter !== 'never')
+    expect(passing.filter(([, { blame }]) => blame === 'request')).toEqual([])
+    const lasting = rows.filter(([, { retryAfter, blame }]) => retryAfter === 'never' && blame !== 'request')
+    expect(lasting.map(([code]) => code)).toEqual(['deadline-passed'])
   })
 
-  it('never: x-should-retry says so', () => {
-    expect(headersOf({ retryAfterUs: undefined })).toEqual({ 'x-should-retry': 'false' })
+  it('a fault without a code is a 400', () => {
+    expect(statusOfFault({ code: null, message: 'No.', param: null })).toBe(400)
+    expect(statusOfFault({ code: 'unknown-url', message: 'No.', param: null })).toBe(404)
   })
 })
 
-it('an engine’s own words and parameter are passed on', () => {
-  const error = toOpenAiError(
-    refusal({ code: 'replica-rejected-request', blame: 'request', said: 'No top_k.', param: 'top_k' }),
-  )
-  expect(error).toMatchObject({ param: 'top_k', type: 'invalid_request_error' })
-  expect(error.message).toContain('No top_k.')
+describe('the sources', () => {
+  /** Types and the table name every code; what counts is who says it. */
+  const declarations = [
+    'src/gateway/error-table.ts',
+    'src/gateway/fleet-admin.ts',
+    'src/wire/openai-error.ts',
+    'src/domain/outcome.ts',
+  ]
+  const sources = tree.paths.filter((path) => /^src\/.*(?<!\.test)\.ts$/.test(path))
+  const speakers = sources.filter((path) => !declarations.includes(path) && !path.startsWith('src/load/'))
+  const code = speakers.map((path) => tree.text(path)).join('\n')
+
+  it('say every code of the table somewhere', () => {
+    const isSaid = (name: string): boolean =>
+      code.includes(`'${name}'`) || (name.startsWith('no-such-') && code.includes('`no-such-${'))
+    expect(rows.map(([name]) => name).filter((name) => !isSaid(name))).toEqual([])
+  })
+
+  it('turn no other string into a code: the load generator alone reads codes of other servers', () => {
+    const cast = /\bas (unknown as )?(RefusalCode|FaultCode|AdminCode|KeyCode|CorpusCode|ErrorCode|(Told)?Refusal)\b/
+    expect('{ code: word as RefusalCode }').toMatch(cast)
+    expect(sources.filter((path) => cast.test(tree.text(path)))).toEqual(['src/load/load-seen.ts'])
+  })
+})
+
+describe('simulated runs', () => {
+  /** Two drawn overloads that refuse for thirteen reasons between them. */
+  const SEEDS = [23, 41]
+
+  it('refuse as the table says: whose fault, and whether to come back', { timeout: 60_000 }, async () => {
+    const seen = new Set<ErrorCode>()
+    for (const seed of SEEDS) {
+      const { entries } = await journalOf(drawScenario(seed), { seed })
+      for (const entry of entries) {
+        if (entry.kind !== 'settled' || entry.refusal === undefined) continue
+        const { code, blame, retryAfterUs } = entry.refusal
+        seen.add(code)
+        const { retryAfter, ...row } = ERROR_TABLE[code]
+        expect(blamesOf({ retryAfter, ...row }), `${code}: blame`).toContain(blame)
+        if (retryAfter === 'never') expect(retryAfterUs, `${code}: never`).toBeUndefined()
+        else if (typeof retryAfter === 'number') expect(retryAfterUs, `${code}: fixed`).toBe(retryAfter)
+        else if (retryAfter !== 'budget') expect(retryAfterUs, `${code}: ${retryAfter}`).toBeGreaterThan(0)
+      }
+    }
+    expect(seen.size).toBeGreaterThanOrEqual(10)
+  })
+})
+
+describe('docs/operations/errors.md', () => {
+  const page = readFileSync(new URL('../../docs/operations/errors.md', import.meta.url), 'utf8')
+  /** The columns of each table: code, status, to blame, Retry-After, when, what to do. */
+  const documented = page
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+    .map(([, name = '', status = '', blame = '', retryAfter = '']) => ({
+      name: name.replaceAll('`', ''),
+      statuses: status.split(' or ').map(Number),
+      blames: blame.split(' or '),
+      retryAfter,
+    }))
+
+  it('has a row for every code, with status, blame and time to come back, and none for what is gone', () => {
+    const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name)
+    const declared = rows.map(([name, row]) => ({
+      name: wireCode(name),
+      statuses: blamesOf(row).map((blame) => statusOf({ code: name, blame })),
+      blames: blamesOf(row),
+      retryAfter: typeof row.retryAfter === 'number' ? `${usToSeconds(row.retryAfter)} s` : row.retryAfter,
+    }))
+    expect(documented.toSorted(byName)).toEqual(declared.toSorted(byName))
+  })
 })

@@ -1,93 +1,249 @@
-import type { Refusal } from '../domain/outcome.ts'
-import type { OpenAiError } from '../wire/openai-error.ts'
+import type { CorpusRefusal } from '../domain/corpus.ts'
+import type { Blame, Refusal, RefusalCode } from '../domain/outcome.ts'
+import type { FaultCode, WireFault } from '../wire/openai-error.ts'
+import type { AdminCode } from './fleet-admin.ts'
 
 /**
- * Every refusal that a client can meet, by its code, and what the client should do about it. Whose fault it is decides
- * the status: 429 says "you are over your share or limit", 503 says "the platform is", 400 says "ask differently"; a
- * row may say otherwise. Never 408, which SDKs answer by hammering.
+ * Every error that a client of the gateway can be told, by its code. `ErrorCode` is the union of what the layers below
+ * can say, and the table must have exactly these rows: a code without a row, or a row without a code, does not type
+ * check. On the wire a code has underscores (`queue_full`); inside and in metrics it has dashes. The page
+ * docs/operations/errors.md has the same rows, and a test compares them.
+ *
+ * Blame decides the status where a row allows two: 429 says "your tenant is over its share or limit", 503 says "the
+ * platform is". No row is 408, because SDKs answer 408 by trying again at once.
+ *
+ * The simulated engine's server speaks vLLM's errors instead (src/engine-server/engine-errors.ts): those are vLLM's
+ * types, not ours, and are not in this table.
  */
-interface Row {
+export type ErrorCode = RefusalCode | KeyCode | CorpusCode | AdminCode | FaultCode
+
+/** What is wrong with the key that a client sent. */
+export type KeyCode = 'invalid-api-key' | 'not-admin' | 'not-a-peer' | 'unknown-tenant'
+
+/** What a client is told about corpora. Inside retrieval `unavailable` is clear; to a client the code names the part. */
+export type CorpusCode = Exclude<CorpusRefusal, 'unavailable'> | 'retrieval-unavailable'
+
+/** A refusal of any layer, as the gateway tells it. */
+export type ToldRefusal<Code extends ErrorCode = ErrorCode> = Refusal<Code>
+
+/** A mistake in what a client sent, found by any layer. */
+export type ToldFault = WireFault<ErrorCode>
+
+/** Where the time in Retry-After comes from. */
+export type RetryAfter =
+  /** The same request would be refused again: `x-should-retry: false`. */
+  | 'never'
+  /** When the tenant's budget has room for the request; never, if it can never fit. */
+  | 'budget'
+  /** The predicted wait beyond what the request can afford, with jitter. */
+  | 'prediction'
+  /** A few health checks from now (5 s), with jitter. */
+  | 'health'
+  /** What the engine asked for, 300 s at most. */
+  | 'engine'
+  /** A fixed time, in microseconds. */
+  | number
+
+export interface ErrorRow {
+  /** The HTTP status; `by-blame`: 429 if the tenant is to blame, 503 if the platform is. */
+  readonly status: number | 'by-blame'
+  readonly blame: Blame | 'tenant-or-platform'
+  readonly retryAfter: RetryAfter
+  /** What the client should do. The message of a refusal ends with it; the message of a fault says its own. */
   readonly advice: string
-  readonly status?: number
+  /** The parameter at fault, where the refusal itself names none. */
   readonly param?: string
 }
 
 const COME_BACK = 'Come back after the time in Retry-After.'
+const SHORTEN = 'Shorten the prompt or ask for fewer tokens.'
+const SECOND_US = 1_000_000
 
-export const ERROR_TABLE: Readonly<Record<string, Row>> = {
-  'invalid-api-key': { status: 401, advice: 'Send a valid key: Authorization: Bearer sk-…' },
-  'not-admin': { status: 403, advice: 'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY.' },
-  'registry-unavailable': { advice: COME_BACK },
-  'too-many-changes': { advice: COME_BACK },
-  'not-a-peer': { status: 403, advice: 'Leave out x-spillway-tenant, or use the key of a peer.' },
-  'unknown-tenant': { status: 403, advice: 'Give both regions the same tenants.' },
-  'rate-limit-requests': { advice: COME_BACK },
-  'rate-limit-tokens': { advice: COME_BACK },
-  'concurrency-limit': { advice: 'Wait for one of your running requests to end.' },
-  'quota-exhausted': { advice: 'Ask your operator for a larger quota, or wait for the next period.' },
-  'predicted-late': { advice: 'Come back after the time in Retry-After, allow more time, or ask for less.' },
-  'band-shed': { advice: 'Come back after the time in Retry-After, or send it in a higher band.' },
-  'deadline-infeasible': { param: 'spillway.deadline_ms', advice: 'Allow more time or ask for a shorter answer.' },
-  'too-big': { advice: 'Shorten the prompt or ask for fewer tokens.' },
-  'context-too-long': { advice: 'Shorten it, or ask for fewer tokens.' },
-  'unknown-model': { status: 404, param: 'model', advice: 'GET /v1/models lists what there is.' },
-  'fits-no-replica': { advice: 'Shorten the prompt or ask for fewer tokens.' },
-  'expired-on-arrival': { param: 'spillway.deadline_ms', advice: 'Allow more time.' },
+const atFault = (status: number, advice: string): ErrorRow => ({
+  status,
+  blame: 'request',
+  retryAfter: 'never',
+  advice,
+})
+
+/** Wrong keys. */
+const KEY_ROWS: Readonly<Record<KeyCode, ErrorRow>> = {
+  'invalid-api-key': atFault(401, 'Send a valid key: Authorization: Bearer sk-…'),
+  'not-admin': atFault(403, 'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY.'),
+  'not-a-peer': atFault(403, 'Leave out x-spillway-tenant, or use the key of a peer.'),
+  'unknown-tenant': atFault(403, 'Give both regions the same tenants.'),
+}
+
+/** Requests that were read, and then turned away or failed. */
+const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
+  'rate-limit-requests': { status: 429, blame: 'tenant', retryAfter: 'budget', advice: COME_BACK },
+  'rate-limit-tokens': { status: 429, blame: 'tenant', retryAfter: 'budget', advice: COME_BACK },
+  'concurrency-limit': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 'budget',
+    advice: 'Wait for one of your running requests to end.',
+  },
+  'quota-exhausted': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 'budget',
+    advice: 'Ask your operator for a larger quota, or wait for the next period.',
+  },
+  'model-not-found': { ...atFault(404, 'GET /v1/models lists what there is.'), param: 'model' },
+  'context-length-exceeded': atFault(400, 'Shorten it, or ask for fewer tokens.'),
+  'too-big': atFault(400, SHORTEN),
+  'deadline-infeasible': {
+    ...atFault(400, 'Allow more time or ask for a shorter answer.'),
+    param: 'spillway.deadline_ms',
+  },
+  'predicted-late': {
+    status: 'by-blame',
+    blame: 'tenant-or-platform',
+    retryAfter: 'prediction',
+    advice: 'Come back after the time in Retry-After, allow more time, or ask for less.',
+  },
+  'band-shed': {
+    status: 'by-blame',
+    blame: 'tenant-or-platform',
+    retryAfter: 'prediction',
+    advice: 'Come back after the time in Retry-After, or send it in a higher band.',
+  },
+  'no-replica': { status: 503, blame: 'platform', retryAfter: 'health', advice: COME_BACK },
+  'no-such-corpus': atFault(404, 'GET /v1/vector_stores lists yours.'),
+  'unknown-pool': { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
+  'expired-on-arrival': { ...atFault(400, 'Allow more time.'), param: 'spillway.deadline_ms' },
+  'fits-no-replica': atFault(400, SHORTEN),
+  'lane-full': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 'prediction',
+    advice: 'You have too many requests waiting; come back after the time in Retry-After.',
+  },
+  'lane-work-full': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 'prediction',
+    advice: 'You have too much work waiting; come back after the time in Retry-After.',
+  },
+  'queue-full': { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
+  'waited-too-long': { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
+  evicted: { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
+  'replica-refused': { status: 503, blame: 'platform', retryAfter: 'engine', advice: COME_BACK },
+  'replica-rejected-request': atFault(400, 'Change the request as the message says.'),
+  'replica-lost': { status: 502, blame: 'platform', retryAfter: SECOND_US, advice: 'Try again.' },
   'deadline-passed': {
     status: 504,
+    blame: 'platform',
+    retryAfter: 'never',
     param: 'spillway.deadline_ms',
     advice: 'Allow more time, ask for less, or send spillway.cut_off: false to get late answers whole.',
   },
-  'lane-full': { advice: 'You have too many requests waiting; come back after the time in Retry-After.' },
-  'lane-work-full': { advice: 'You have too much work waiting; come back after the time in Retry-After.' },
-  'queue-full': { advice: COME_BACK },
-  'waited-too-long': { advice: COME_BACK },
-  evicted: { advice: COME_BACK },
-  'no-replica': { advice: COME_BACK },
-  'unknown-pool': { advice: COME_BACK },
-  'replica-refused': { advice: COME_BACK },
-  'replica-rejected-request': { advice: 'Change the request as the message says.' },
-  'no-such-corpus': { status: 404, advice: 'GET /v1/vector_stores lists yours.' },
-  'no-such-document': { status: 404, advice: 'GET /v1/vector_stores/ID/files lists what is in it.' },
-  'no-such-file': { status: 404, advice: 'GET /v1/files lists yours.' },
-  'name-taken': { status: 409, param: 'name', advice: 'Choose another name.' },
-  'too-much': { status: 413, advice: 'Send less at a time.' },
-  'retrieval-unavailable': { advice: COME_BACK },
-  'replica-lost': { status: 502, advice: 'Try again.' },
-  'shutting-down': { advice: 'This server is going away; try again and reach another one.' },
-  'internal-error': { status: 500, advice: 'This is our fault; it was counted. Try again.' },
+  'shutting-down': {
+    status: 503,
+    blame: 'platform',
+    retryAfter: SECOND_US,
+    advice: 'This server is going away; try again and reach another one.',
+  },
+  'internal-error': {
+    status: 500,
+    blame: 'platform',
+    retryAfter: SECOND_US,
+    advice: 'This is our fault; it was counted. Try again.',
+  },
 }
 
-const STATUS_OF: Readonly<Record<Refusal['blame'], number>> = { tenant: 429, platform: 503, request: 400 }
-
-export function statusOf(refusal: Refusal): number {
-  return ERROR_TABLE[refusal.code]?.status ?? STATUS_OF[refusal.blame]
+/** Vector stores and files. */
+const CORPUS_ROWS: Readonly<Record<CorpusCode, ErrorRow>> = {
+  'no-such-corpus': REFUSAL_ROWS['no-such-corpus'],
+  'no-such-document': atFault(404, 'GET /v1/vector_stores/ID/files lists what is in it.'),
+  'no-such-file': atFault(404, 'GET /v1/files lists yours.'),
+  'name-taken': { ...atFault(409, 'Choose another name.'), param: 'name' },
+  'too-much': atFault(413, 'Send less at a time.'),
+  'retrieval-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
 }
 
-export function toOpenAiError(refusal: Refusal): OpenAiError {
-  const row = ERROR_TABLE[refusal.code]
-  const status = statusOf(refusal)
-  const type = status === 429 ? 'rate_limit_error' : status >= 500 ? 'server_error' : 'invalid_request_error'
-  const message = [sentence(refusal.because), refusal.said, row?.advice ?? 'Try again later.'].filter(Boolean).join(' ')
-  return { message, type, param: refusal.param ?? row?.param ?? null, code: refusal.code.replaceAll('-', '_') }
+/** What cannot be read, and what it names that is not there. */
+const FAULT_ROWS: Readonly<Record<FaultCode, ErrorRow>> = {
+  'invalid-http': atFault(400, 'Speak HTTP/1.1 to this port.'),
+  'headers-too-large': atFault(431, 'Send fewer or shorter headers.'),
+  'request-too-slow': atFault(400, 'Send headers and body within `server.requestTimeoutMs`.'),
+  'request-too-large': atFault(413, 'Keep the body under `server.bodyBytesMax`.'),
+  'unknown-url': atFault(404, 'GET /openapi.json lists every path.'),
+  'method-not-allowed': atFault(405, 'Use a method of the Allow header.'),
+  'unsupported-content-type': atFault(415, 'Send application/json; files as multipart/form-data.'),
+  'unsupported-content-encoding': atFault(415, 'Send the body uncompressed.'),
+  'invalid-encoding': atFault(400, 'Send the body as UTF-8.'),
+  'invalid-json': atFault(400, 'Correct the JSON at the position in the message.'),
+  'invalid-file': atFault(400, 'Upload UTF-8 text, Markdown or JSON Lines in the form field `file`.'),
+  'missing-required-parameter': atFault(400, 'Add the parameter in `param`.'),
+  'invalid-type': atFault(400, 'Give the parameter in `param` one of the types in the message.'),
+  'invalid-value': atFault(400, 'Change the parameter in `param` as the message says.'),
+  'empty-array': atFault(400, 'Give the list in `param` at least one element.'),
+  'integer-above-max-value': atFault(400, 'Ask for fewer choices: `limits.choicesMax` at most.'),
+  'unsupported-parameter': atFault(400, 'Leave the parameter in `param` out.'),
+  'context-length-exceeded': REFUSAL_ROWS['context-length-exceeded'],
+  'model-not-found': REFUSAL_ROWS['model-not-found'],
+  'model-not-supported': atFault(400, 'Use the endpoint that the message names.'),
+  'request-not-found': atFault(404, 'Ask soon after the request, with a key of the same tenant.'),
+  'wrong-tenant': atFault(403, 'Send the tenant that the key belongs to.'),
 }
 
-function sentence(because: string): string {
-  const text = because.charAt(0).toUpperCase() + because.slice(1)
-  return /[.!?]$/.test(text) ? text : `${text}.`
+/** A change to the platform can be tried again this long after its store was away or busy. */
+const STORE_RETRY_US = 2 * SECOND_US
+
+/** The admin API. */
+const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
+  'missing-required-parameter': FAULT_ROWS['missing-required-parameter'],
+  'invalid-value': FAULT_ROWS['invalid-value'],
+  'no-such-model': atFault(404, 'GET /admin/v1/models lists the models.'),
+  'no-such-release': atFault(404, 'GET /admin/v1/models lists every model’s releases.'),
+  'no-such-pool': atFault(404, 'GET /admin/v1/pools lists the pools.'),
+  'no-such-replica': atFault(404, 'GET /admin/v1/pools lists every pool’s replicas.'),
+  'no-such-rollout': atFault(404, 'GET /admin/v1/rollouts lists the rollouts.'),
+  'nothing-to-change': atFault(409, 'GET /admin/v1/rollouts/MODEL shows what the rollout is doing.'),
+  'in-configuration-file': atFault(409, 'Change the configuration file.'),
+  'still-used': atFault(409, 'Remove what the message names first.'),
+  discovered: atFault(409, 'Drain the replica, or take it out where discovery finds it.'),
+  'pool-is-running': atFault(409, 'Add a pool with another id, then remove this one.'),
+  'pool-is-closing': atFault(409, 'Wait until the pool is gone, or choose another id.'),
+  'registry-full': atFault(409, 'Remove models, releases or pools that are not used.'),
+  'changed-meanwhile': atFault(409, 'Look at what changed, then send the change again.'),
+  'too-many-changes': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
+  'registry-unavailable': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
 }
 
-/**
- * SDKs sleep as long as they are told, up to a minute; told more, they come back after their own two seconds. Vercel's
- * counts the minute itself as more. Whoever has to wait longer is told not to come back by itself.
- */
-const RETRY_AFTER_S_MAX = 59
+export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
+  ...KEY_ROWS,
+  ...REFUSAL_ROWS,
+  ...CORPUS_ROWS,
+  ...ADMIN_ROWS,
+  ...FAULT_ROWS,
+}
 
-/** Headers that say truthfully when to come back: never sooner than true, in whole seconds and in milliseconds. */
-export function retryHeaders(refusal: Refusal): string[] {
-  if (refusal.retryAfterUs === undefined) return ['x-should-retry', 'false']
-  const ms = Math.max(1, Math.ceil(refusal.retryAfterUs / 1_000))
-  const seconds = Math.max(1, Math.ceil(ms / 1_000))
-  if (seconds > RETRY_AFTER_S_MAX) return ['retry-after', String(RETRY_AFTER_S_MAX), 'x-should-retry', 'false']
-  return ['retry-after', String(seconds), 'retry-after-ms', String(ms)]
+const STATUS_OF_BLAME: Readonly<Record<Blame, number>> = { tenant: 429, platform: 503, request: 400 }
+
+export function statusOf({ code, blame }: Pick<ToldRefusal, 'code' | 'blame'>): number {
+  const { status } = ERROR_TABLE[code]
+  return status === 'by-blame' ? STATUS_OF_BLAME[blame] : status
+}
+
+/** A fault without a code is a body that is wrong as a whole. */
+export function statusOfFault({ code }: ToldFault): number {
+  return code === null ? 400 : statusOf({ code, blame: 'request' })
+}
+
+/** The time to come back after, for codes whose row has a fixed one. */
+export function fixedRetryUs(code: ErrorCode): number | undefined {
+  const { retryAfter } = ERROR_TABLE[code]
+  return typeof retryAfter === 'number' ? retryAfter : undefined
+}
+
+/** The code as clients see it. */
+export const wireCode = (code: ErrorCode): string => code.replaceAll('-', '_')
+
+/** OpenAI's type of error; SDKs map it and the status to their classes. */
+export function typeOfStatus(status: number): 'rate_limit_error' | 'server_error' | 'invalid_request_error' {
+  if (status === 429) return 'rate_limit_error'
+  return status >= 500 ? 'server_error' : 'invalid_request_error'
 }

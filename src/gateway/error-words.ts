@@ -1,11 +1,21 @@
-import type { Refusal } from '../domain/outcome.ts'
-import { errorBody, type WireFault } from '../wire/openai-error.ts'
-import { retryHeaders, statusOf, toOpenAiError } from './error-table.ts'
+import { errorBody, type OpenAiError } from '../wire/openai-error.ts'
+import {
+  ERROR_TABLE,
+  statusOf,
+  statusOfFault,
+  type ToldFault,
+  type ToldRefusal,
+  typeOfStatus,
+  wireCode,
+} from './error-table.ts'
 
-/** How errors are put to clients. Servers that speak another dialect than OpenAI's bring their own words. */
+/**
+ * How an error is put to clients. Servers that speak another dialect than OpenAI's bring their own words: the Open
+ * Inference Protocol's routes (oip-errors.ts) and the simulated engine's server (engine-errors.ts).
+ */
 export interface ErrorWords {
-  ofFault(fault: WireFault): ErrorReply
-  ofRefusal(refusal: Refusal): ErrorReply
+  ofFault(fault: ToldFault): ErrorReply
+  ofRefusal(refusal: ToldRefusal): ErrorReply
 }
 
 export interface ErrorReply {
@@ -15,7 +25,7 @@ export interface ErrorReply {
 }
 
 export const OPENAI_ERRORS: ErrorWords = {
-  ofFault: ({ status, error }) => ({ status, body: errorBody(error), headers: [] }),
+  ofFault: (fault) => ({ status: statusOfFault(fault), body: errorBody(faultError(fault)), headers: [] }),
   ofRefusal: (refusal) => ({
     status: statusOf(refusal),
     body: errorBody(toOpenAiError(refusal), detailOf(refusal)),
@@ -23,7 +33,40 @@ export const OPENAI_ERRORS: ErrorWords = {
   }),
 }
 
+function faultError(fault: ToldFault): OpenAiError {
+  const { code, message, param } = fault
+  return { message, type: typeOfStatus(statusOfFault(fault)), param, code: code === null ? null : wireCode(code) }
+}
+
+export function toOpenAiError(refusal: ToldRefusal): OpenAiError {
+  const { advice, param } = ERROR_TABLE[refusal.code]
+  const message = [sentence(refusal.because), refusal.said, advice].filter(Boolean).join(' ')
+  const type = typeOfStatus(statusOf(refusal))
+  return { message, type, param: refusal.param ?? param ?? null, code: wireCode(refusal.code) }
+}
+
+/** A reason as a sentence: a capital letter in front, a full stop at the end. */
+export function sentence(because: string): string {
+  const text = because.charAt(0).toUpperCase() + because.slice(1)
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}
+
 /** The true time to come back is in the body too: headers stop at a minute, and an error frame has none. */
-function detailOf({ retryAfterUs, detail }: Refusal): Refusal['detail'] {
+function detailOf({ retryAfterUs, detail }: ToldRefusal): ToldRefusal['detail'] {
   return retryAfterUs === undefined ? detail : { ...detail, retry_after_ms: Math.ceil(retryAfterUs / 1_000) }
+}
+
+/**
+ * SDKs sleep as long as they are told, up to a minute; told more, they come back after their own two seconds. Vercel's
+ * counts the minute itself as more. A client that has to wait longer is told not to come back by itself.
+ */
+const RETRY_AFTER_S_MAX = 59
+
+/** Headers that say truthfully when to come back: never sooner than true, in whole seconds and in milliseconds. */
+export function retryHeaders({ retryAfterUs }: Pick<ToldRefusal, 'retryAfterUs'>): string[] {
+  if (retryAfterUs === undefined) return ['x-should-retry', 'false']
+  const ms = Math.max(1, Math.ceil(retryAfterUs / 1_000))
+  const seconds = Math.max(1, Math.ceil(ms / 1_000))
+  if (seconds > RETRY_AFTER_S_MAX) return ['retry-after', String(RETRY_AFTER_S_MAX), 'x-should-retry', 'false']
+  return ['retry-after', String(seconds), 'retry-after-ms', String(ms)]
 }

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Refusal } from '../domain/outcome.ts'
-import type { WireFault } from '../wire/openai-error.ts'
+import type { ToldFault, ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
 
 /**
@@ -38,12 +37,12 @@ export class Exchange {
     this.res.end(body, length === body.length ? 'latin1' : 'utf8')
   }
 
-  sendFault(fault: WireFault, more: readonly string[] = []): void {
+  sendFault(fault: ToldFault, more: readonly string[] = []): void {
     const { status, body, headers } = this.errors.ofFault(fault)
     this.sendJson(status, body, [...headers, ...more])
   }
 
-  sendRefusal(refusal: Refusal, more: readonly string[] = []): void {
+  sendRefusal(refusal: ToldRefusal, more: readonly string[] = []): void {
     const { status, body, headers } = this.errors.ofRefusal(refusal)
     this.sendJson(status, body, [...headers, ...more])
   }

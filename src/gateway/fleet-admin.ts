@@ -1,6 +1,6 @@
 import type { HistoryAsk, RegistryChange, RegistryEdit, RegistryKind } from '../domain/registry.ts'
 
-/** What the admin API needs of the platform: what is there, and changes to it, each with who and why. */
+/** Who changes the platform, and why. */
 export interface AdminReason {
   readonly by: string
   readonly because: string
@@ -60,9 +60,24 @@ export type AdminAnswer =
   | { readonly kind: 'changed'; readonly revision: number | undefined }
   | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
 
+/** Why a change to the platform is refused. The error table has each code's HTTP status and advice. */
+export type AdminCode =
+  | 'missing-required-parameter'
+  | 'invalid-value'
+  | `no-such-${RegistryKind | 'replica'}`
+  | 'nothing-to-change'
+  | 'in-configuration-file'
+  | 'still-used'
+  | 'discovered'
+  | 'pool-is-running'
+  | 'pool-is-closing'
+  | 'registry-full'
+  | 'changed-meanwhile'
+  | 'too-many-changes'
+  | 'registry-unavailable'
+
 export interface AdminRefusal {
-  readonly status: 400 | 404 | 409 | 503
-  readonly code: string
+  readonly code: AdminCode
   readonly because: string
   readonly param: string | null
 }
@@ -79,6 +94,7 @@ export interface AdminRollout {
   readonly verdict: unknown
 }
 
+/** What the admin API needs of the platform: what is there, and changes to it, each with who and why. */
 export interface FleetAdmin {
   rollouts(): readonly AdminRollout[]
   rollout(model: string, command: AdminCommand, reason: AdminReason): Promise<AdminAnswer>

@@ -29,12 +29,12 @@ export function answerBrokenRequest(
 function faultOf(code: string | undefined): WireFault {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return invalidRequest('The request was not sent in time.', null, 'request_too_slow')
+      return invalidRequest('The request was not sent in time.', null, 'request-too-slow')
     case 'HPE_HEADER_OVERFLOW':
-      return invalidRequest('The request headers are too long.', null, 'headers_too_large', 431)
+      return invalidRequest('The request headers are too long.', null, 'headers-too-large')
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return invalidRequest('The chunk extensions are too long.', null, 'request_too_large', 413)
+      return invalidRequest('The chunk extensions are too long.', null, 'request-too-large')
     default:
-      return invalidRequest('This is not an HTTP request.', null, 'invalid_http')
+      return invalidRequest('This is not an HTTP request.', null, 'invalid-http')
   }
 }

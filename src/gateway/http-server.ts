@@ -1,6 +1,7 @@
 import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { invalidRequest } from '../wire/openai-error.ts'
+import { fixedRetryUs } from './error-table.ts'
 import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
 import { answerBrokenRequest } from './http-broken-request.ts'
@@ -64,7 +65,7 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
       code: 'internal-error',
       because: 'Something broke while answering.',
       blame: 'platform',
-      retryAfterUs: 1_000_000,
+      retryAfterUs: fixedRetryUs('internal-error'),
     })
   }
   const limits: ServerOptions = {
@@ -135,9 +136,9 @@ function notFound(exchange: Exchange, path: string, methods: readonly string[]):
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
   const { method } = exchange.req
   if (methods.length === 0) {
-    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} ${shown}.`, null, 'unknown_url', 404))
+    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} ${shown}.`, null, 'unknown-url'))
     return
   }
-  const fault = invalidRequest(`Method ${method} is not allowed for ${shown}.`, null, 'method_not_allowed', 405)
+  const fault = invalidRequest(`Method ${method} is not allowed for ${shown}.`, null, 'method-not-allowed')
   exchange.sendFault(fault, ['allow', methods.join(', ')])
 }

@@ -1,9 +1,9 @@
-import { retryHeaders, statusOf, toOpenAiError } from './error-table.ts'
-import type { ErrorWords } from './error-words.ts'
+import { statusOf, statusOfFault } from './error-table.ts'
+import { type ErrorWords, retryHeaders, toOpenAiError } from './error-words.ts'
 
 /** Errors in the words of the Open Inference Protocol: one text, which names the parameter. */
 export const OIP_ERRORS: ErrorWords = {
-  ofFault: ({ status, error }) => ({ status, body: errorOf(error.message), headers: [] }),
+  ofFault: (fault) => ({ status: statusOfFault(fault), body: errorOf(fault.message), headers: [] }),
   ofRefusal: (refusal) => {
     const { message, param } = toOpenAiError(refusal)
     const where = param === null || message.includes(param) ? '' : `${param}: `

@@ -29,7 +29,7 @@ function read(tenantId: string, content: string, headers: Record<string, string>
   const caller = { tenant, key: makeKey('k', tenantId) }
   const body = { model: 'alias', messages: [{ role: 'user' as const, content }] }
   const result = toRequest({ id: 'r', kind: 'chat', body, headers, caller, now: 1_000 }, rules)
-  if (result.kind !== 'ok') throw new Error(result.fault.error.message)
+  if (result.kind !== 'ok') throw new Error(result.fault.message)
   return result.request
 }
 
@@ -61,7 +61,7 @@ it('names blocks differently in every process, and sessions alike', () => {
     const caller = { tenant: makeTenant('a'), key: makeKey('k', 'a') }
     const body = { model: 'm', messages: [{ role: 'user' as const, content: STORY }], user: 'ann' }
     const result = toRequest({ id: 'r', kind: 'chat', body, headers: {}, caller, now: 1 }, { ...rules, salt })
-    if (result.kind !== 'ok') throw new Error(result.fault.error.message)
+    if (result.kind !== 'ok') throw new Error(result.fault.message)
     return result.request
   }
   const [one, other] = [asked('one'), asked('other')]

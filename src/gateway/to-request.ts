@@ -4,7 +4,7 @@ import { fnv1a32 } from '../base/rng.ts'
 import type { ModelKind } from '../domain/fleet.ts'
 import type { Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
 import { cacheableQuestion } from '../wire/cacheable-question.ts'
-import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import { type FaultCode, invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import type { Caller } from './authenticate.ts'
@@ -43,18 +43,18 @@ export type Read =
   | { readonly kind: 'ok'; readonly request: Request }
   | { readonly kind: 'fault'; readonly fault: WireFault }
 
-const fault = (message: string, param: string, code: string, status = 400): Read => ({
+const fault = (message: string, param: string, code: FaultCode): Read => ({
   kind: 'fault',
-  fault: invalidRequest(message, param, code, status),
+  fault: invalidRequest(message, param, code),
 })
 
 export const noSuchModel = (name: string): Read =>
-  fault(`The model '${name}' does not exist or you do not have access to it.`, 'model', 'model_not_found', 404)
+  fault(`The model '${name}' does not exist or you do not have access to it.`, 'model', 'model-not-found')
 
-/** It is there, but does something else: say what to do with it. */
+/** The model exists but serves another kind of request; name the endpoint to use. */
 export function wrongKind({ model }: KnownModel, because: string): Read {
   const advice = ADVICE[model.kind ?? 'chat'].replaceAll('NAME', model.name)
-  return fault(`Invalid 'model': '${model.name}' ${because}. ${advice}`, 'model', 'model_not_supported')
+  return fault(`Invalid 'model': '${model.name}' ${because}. ${advice}`, 'model', 'model-not-supported')
 }
 
 const ADVICE: Readonly<Record<ModelKind, string>> = {
@@ -80,7 +80,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     return fault(
       `Invalid '${param}': at most ${rules.choicesMax} choices are allowed, but ${choiceCount} were asked for.`,
       param,
-      'integer_above_max_value',
+      'integer-above-max-value',
     )
   }
   const unsupported = unsupportedFeature(body, known)
@@ -90,12 +90,12 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
   if (promptTokens > (rules.promptTokensMax ?? Number.POSITIVE_INFINITY)) {
     const param = 'messages' in body ? 'messages' : 'prompt'
     const message = `The prompt has about ${promptTokens} tokens; at most ${rules.promptTokensMax} are allowed here.`
-    return fault(message, param, 'context_length_exceeded')
+    return fault(message, param, 'context-length-exceeded')
   }
   const retrieval = readRetrieval(asked, texts, rules)
   if (retrieval !== undefined && !('messages' in body)) {
     const param = 'spillway.retrieval'
-    return fault(`Invalid '${param}': passages are for chat completions only.`, param, 'unsupported_parameter')
+    return fault(`Invalid '${param}': passages are for chat completions only.`, param, 'unsupported-parameter')
   }
   const terms = caller.tenant.answerCache
   const cacheable =
@@ -169,7 +169,7 @@ function outputBound(body: ChatBody | CompletionBody): number | undefined {
 function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel): Read | undefined {
   const { features, model } = known
   const refuse = (param: string, what: string): Read =>
-    fault(`Invalid '${param}': ${what} not supported by the model '${model.name}'.`, param, 'unsupported_parameter')
+    fault(`Invalid '${param}': ${what} not supported by the model '${model.name}'.`, param, 'unsupported-parameter')
   if (!features.logprobs && (body.logprobs === true || typeof body.logprobs === 'number'))
     return refuse('logprobs', 'log probabilities are')
   if (!('messages' in body)) return undefined

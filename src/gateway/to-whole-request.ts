@@ -63,5 +63,5 @@ function bounded(request: Request, param: string, { promptTokensMax = Number.POS
   const longest = Math.max(...request.segments.map(({ tokens }) => tokens))
   if (longest <= promptTokensMax) return { kind: 'ok', request }
   const message = `One input has about ${longest} tokens; at most ${promptTokensMax} are allowed here.`
-  return { kind: 'fault', fault: invalidRequest(message, param, 'context_length_exceeded') }
+  return { kind: 'fault', fault: invalidRequest(message, param, 'context-length-exceeded') }
 }

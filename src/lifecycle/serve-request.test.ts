@@ -72,8 +72,8 @@ describe('a request that is not taken', () => {
     const { world } = await VirtualWorld.scripted([finished(1)])
     const tooLong = world.serve({ segments: [{ role: 'user', tokens: 1_000_000 }] })
     const unknown = world.serve({ model: 'gpt-17' })
-    expect(await tooLong.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'context-too-long' } })
-    expect(await unknown.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'unknown-model' } })
+    expect(await tooLong.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'context-length-exceeded' } })
+    expect(await unknown.done).toMatchObject({ outcome: 'rejected', refusal: { code: 'model-not-found' } })
     expect(world.unrest()).toEqual([])
   })
 

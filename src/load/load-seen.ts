@@ -2,7 +2,7 @@ import { type Clock, type Instant, msToUs } from '../base/clock.ts'
 import { NO_USAGE, type Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
 import { Gaps } from '../domain/gaps.ts'
-import type { Outcome, Refusal } from '../domain/outcome.ts'
+import type { Outcome, Refusal, RefusalCode } from '../domain/outcome.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { LoadEnding, LoadHead, LoadWatcher } from './http-load-reader.ts'
 
@@ -106,14 +106,19 @@ const isShed = (status: number): boolean => status === 429 || status === 503
 /** A client that is told to wait but not how long waits this long. */
 const RETRY_UNTOLD_MS = 1_000
 
+/**
+ * A load may be sent to any server, whose codes are its own: they are counted in reports and never sent to a client,
+ * so they need no row in the gateway's error table.
+ */
+const seenCode = (code: string): RefusalCode => code.replaceAll('_', '-') as RefusalCode
+
 function refusalOf(ending: LoadEnding): Refusal | undefined {
   if (ending.kind === 'failed') {
-    const code = ending.code.replaceAll('_', '-')
-    return { code, because: ending.because, blame: 'platform', retryAfterUs: undefined }
+    return { code: seenCode(ending.code), because: ending.because, blame: 'platform', retryAfterUs: undefined }
   }
   if (ending.kind !== 'refused') return undefined
   const { status, code, because, retryAfterMs, mayRetry } = ending
   const blame = status === 429 ? 'tenant' : status >= 500 ? 'platform' : 'request'
   const retryAfterUs = isShed(status) && mayRetry ? msToUs(retryAfterMs ?? RETRY_UNTOLD_MS) : undefined
-  return { code, because, blame, retryAfterUs }
+  return { code: seenCode(code), because, blame, retryAfterUs }
 }

@@ -180,7 +180,7 @@ describe('what a client sent', () => {
       { ...settled({ outcome: 'failed', because: reason }), ...smuggled },
       refused({
         because: reason,
-        refusal: { code: 'bad', because: reason, blame: 'request', retryAfterUs: 0, detail },
+        refusal: { code: 'too-big', because: reason, blame: 'request', retryAfterUs: 0, detail },
       }),
       { ...fault({ because: reason }), ...smuggled },
       { kind: 'replica-reported', at: 1, replicaId: `r${i}`, isReady: false, because: reason },

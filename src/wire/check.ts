@@ -34,14 +34,14 @@ function describe(body: unknown, problems: readonly Problem[]): WireFault {
   if (problem.keyword === 'required') {
     const missing = (problem.params as { requiredProperties?: string[] }).requiredProperties?.[0] ?? ''
     const param = paramOf(`${problem.instancePath}/${missing}`)
-    return invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
+    return invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing-required-parameter')
   }
   const param = paramOf(problem.instancePath)
   if (problem.keyword === 'minItems') {
-    return invalidRequest(`Invalid '${param}': empty array. Expected at least one element.`, param, 'empty_array')
+    return invalidRequest(`Invalid '${param}': empty array. Expected at least one element.`, param, 'empty-array')
   }
   const wanted = alternatives(problems, problem.instancePath)
-  const code = wanted.length > 0 ? 'invalid_type' : 'invalid_value'
+  const code = wanted.length > 0 ? 'invalid-type' : 'invalid-value'
   return invalidRequest(
     `Invalid '${param}': it ${wanted.length > 0 ? `must be ${wanted.join(' or ')}` : problem.message}.`,
     param,

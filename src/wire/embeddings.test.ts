@@ -56,7 +56,7 @@ describe('an engine’s answer', () => {
 describe('a question', () => {
   const paramOf = (body: object): string | null | undefined => {
     const checked = checkEmbedding({ model: 'm', ...body })
-    return checked.kind === 'fault' ? checked.fault.error.param : undefined
+    return checked.kind === 'fault' ? checked.fault.param : undefined
   }
   it.each([['text'], [['a', 'b']], [[1, 2]], [[[1], [2, 3]]]])('may be %j', (input) => {
     expect(paramOf({ input })).toBeUndefined()

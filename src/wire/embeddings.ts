@@ -47,7 +47,7 @@ function checkInput(body: EmbeddingBody): Checked<EmbeddingBody> {
   const inputs = inputsOf(body)
   const wrong = (message: string, param = 'input'): Checked<EmbeddingBody> => ({
     kind: 'fault',
-    fault: invalidRequest(`Invalid '${param}': ${message}`, param, 'invalid_value'),
+    fault: invalidRequest(`Invalid '${param}': ${message}`, param, 'invalid-value'),
   })
   if (inputs.length > INPUTS_MAX)
     return wrong(`at most ${INPUTS_MAX} inputs are allowed, but there are ${inputs.length}.`)

@@ -6,19 +6,47 @@ export interface OpenAiError {
   readonly code: string | null
 }
 
-/** A client's mistake, found while reading what it sent. */
-export interface WireFault {
-  readonly status: number
-  readonly error: OpenAiError
+/** Every mistake in what a client sends that has a name. The gateway's error table has each one's HTTP status. */
+export type FaultCode =
+  // Bytes that are no request, or a request to nowhere.
+  | 'invalid-http'
+  | 'headers-too-large'
+  | 'request-too-slow'
+  | 'request-too-large'
+  | 'unknown-url'
+  | 'method-not-allowed'
+  // A body that cannot be read.
+  | 'unsupported-content-type'
+  | 'unsupported-content-encoding'
+  | 'invalid-encoding'
+  | 'invalid-json'
+  | 'invalid-file'
+  // A parameter that is missing or wrong.
+  | 'missing-required-parameter'
+  | 'invalid-type'
+  | 'invalid-value'
+  | 'empty-array'
+  | 'integer-above-max-value'
+  | 'unsupported-parameter'
+  | 'context-length-exceeded'
+  // Something that the request names and that is not there, or not for this client.
+  | 'model-not-found'
+  | 'model-not-supported'
+  | 'request-not-found'
+  | 'wrong-tenant'
+
+/**
+ * A client's mistake, found while reading what it sent. The HTTP status and the error's type follow from the code. As
+ * with OpenAI, a body that is wrong as a whole has no code: status 400.
+ */
+export interface WireFault<Code extends string = FaultCode> {
+  readonly code: Code | null
+  readonly message: string
+  readonly param: string | null
 }
 
-export function invalidRequest(
-  message: string,
-  param: string | null,
-  code: string | null = null,
-  status = 400,
-): WireFault {
-  return { status, error: { message, type: 'invalid_request_error', param, code } }
+export function invalidRequest(message: string, param: string | null, code: FaultCode | null = null): WireFault {
+  return { code, message, param }
 }
 
 /** `detail` rides beside the four keys: our reasons in numbers. SDKs ignore what they do not know. */

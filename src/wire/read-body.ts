@@ -12,7 +12,7 @@ import {
 
 export function readJson(bytes: Buffer): Checked<unknown> {
   if (!isUtf8(bytes)) {
-    return { kind: 'fault', fault: invalidRequest('The request body is not valid UTF-8.', null, 'invalid_encoding') }
+    return { kind: 'fault', fault: invalidRequest('The request body is not valid UTF-8.', null, 'invalid-encoding') }
   }
   try {
     return { kind: 'ok', value: JSON.parse(bytes.toString('utf8')) }
@@ -20,7 +20,7 @@ export function readJson(bytes: Buffer): Checked<unknown> {
     const where = positionOnly(error instanceof Error ? error.message : '')
     return {
       kind: 'fault',
-      fault: invalidRequest(`The request body is not valid JSON: ${where}.`, null, 'invalid_json'),
+      fault: invalidRequest(`The request body is not valid JSON: ${where}.`, null, 'invalid-json'),
     }
   }
 }

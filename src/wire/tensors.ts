@@ -57,7 +57,7 @@ function checkData(body: TensorBody): Checked<TensorBody> {
     const problem = problemOf(input)
     if (problem === undefined) continue
     const param = `inputs[${i}].data`
-    return { kind: 'fault', fault: invalidRequest(`Invalid '${param}': ${problem}.`, param, 'invalid_value') }
+    return { kind: 'fault', fault: invalidRequest(`Invalid '${param}': ${problem}.`, param, 'invalid-value') }
   }
   return { kind: 'ok', value: body }
 }

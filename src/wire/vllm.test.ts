@@ -34,7 +34,7 @@ describe('bodies for vLLM', () => {
   ])('are at fault: %s', (_, json, param) => {
     expect(readVllmChat(bytes(json), 'llama')).toMatchObject({
       kind: 'fault',
-      fault: { status: 400, error: { param } },
+      fault: { param },
     })
   })
 
@@ -46,20 +46,18 @@ describe('bodies for vLLM', () => {
   it('for the tokenizer are a prompt, messages or tokens', () => {
     expect(readTokenize(bytes({ prompt: 'x' })).kind).toBe('ok')
     expect(readTokenize(bytes({ messages: MESSAGES })).kind).toBe('ok')
-    expect(readTokenize(bytes({}))).toMatchObject({ fault: { error: { param: 'prompt' } } })
-    expect(readTokenize(bytes({ messages: [] }))).toMatchObject({ fault: { error: { param: 'messages' } } })
+    expect(readTokenize(bytes({}))).toMatchObject({ fault: { param: 'prompt' } })
+    expect(readTokenize(bytes({ messages: [] }))).toMatchObject({ fault: { param: 'messages' } })
     expect(readDetokenize(bytes({ tokens: [1, 2] })).kind).toBe('ok')
-    expect(readDetokenize(bytes({ tokens: [-1] }))).toMatchObject({ fault: { error: { param: 'tokens[0]' } } })
+    expect(readDetokenize(bytes({ tokens: [-1] }))).toMatchObject({ fault: { param: 'tokens[0]' } })
   })
 })
 
 describe('a context that is too long', () => {
   it('is told in the sentence that clients look for', () => {
-    const { error } = contextTooLong({ contextTokensMax: 100, outputTokens: 20, promptTokens: 90, isAtLeast: false })
-    expect(error.message).toMatch(
-      /^This model's maximum context length is 100 tokens\..* 90 input tokens.* 110 tokens\./,
-    )
+    const { message } = contextTooLong({ contextTokensMax: 100, outputTokens: 20, promptTokens: 90, isAtLeast: false })
+    expect(message).toMatch(/^This model's maximum context length is 100 tokens\..* 90 input tokens.* 110 tokens\./)
     const cut = contextTooLong({ contextTokensMax: 100, outputTokens: 0, promptTokens: 101, isAtLeast: true })
-    expect(cut.error.message).toContain('at least 101 input tokens')
+    expect(cut.message).toContain('at least 101 input tokens')
   })
 })

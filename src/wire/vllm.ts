@@ -22,14 +22,17 @@ export interface VllmError {
 
 export const vllmErrorBody = (error: VllmError): string => JSON.stringify({ error })
 
-/** A mistake in what was asked, as opposed to how it was written. */
-export function badRequest(message: string, param: string | null = null): WireFault {
-  return { status: 400, error: { message, type: 'BadRequestError', param, code: null } }
+/** A mistake in what was asked, as opposed to how it was written: vLLM gives it a type of its own. */
+export interface VllmFault extends WireFault {
+  readonly type: 'BadRequestError' | 'NotFoundError'
 }
 
-export function noSuchModel(model: string): WireFault {
-  const message = `The model \`${model}\` does not exist.`
-  return { status: 404, error: { message, type: 'NotFoundError', param: 'model', code: null } }
+export function badRequest(message: string, param: string | null = null): VllmFault {
+  return { code: null, message, param, type: 'BadRequestError' }
+}
+
+export function noSuchModel(model: string): VllmFault {
+  return { code: null, message: `The model \`${model}\` does not exist.`, param: 'model', type: 'NotFoundError' }
 }
 
 export interface ContextExcess {
@@ -41,7 +44,7 @@ export interface ContextExcess {
 }
 
 /** Routers and clients look for the first sentence. */
-export function contextTooLong(excess: ContextExcess): WireFault {
+export function contextTooLong(excess: ContextExcess): VllmFault {
   const { contextTokensMax, outputTokens, promptTokens } = excess
   const atLeast = excess.isAtLeast ? 'at least ' : ''
   const message =
@@ -72,7 +75,7 @@ export const readVllmEmbedding = (bytes: Buffer, served: string): Checked<Embedd
   andThen(readJson(bytes), (json) => checkEmbedding(withModel(json, served)))
 
 /** A model of another kind than the endpoint is for. */
-export const unsupportedApi = (api: string): WireFault => badRequest(`The model does not support ${api} API`)
+export const unsupportedApi = (api: string): VllmFault => badRequest(`The model does not support ${api} API`)
 
 function checkStreamOptions<T extends ChatBody | CompletionBody>(body: T): Checked<T> {
   if (body.stream === true || body.stream_options === undefined || body.stream_options === null) {

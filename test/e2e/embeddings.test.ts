@@ -117,10 +117,10 @@ describe('what is wrong is named', () => {
   it('and a prompt that is too long is named by its own parameter', async () => {
     const prompt = 'long '.repeat(60_000)
     const completion = await postJson(`${platform.baseURL}/completions`, { model: MODEL, prompt })
-    expect(await completion.json()).toMatchObject({ error: { param: 'prompt', code: 'context_too_long' } })
+    expect(await completion.json()).toMatchObject({ error: { param: 'prompt', code: 'context_length_exceeded' } })
     const messages = [{ role: 'user', content: prompt }]
     const chat = await postJson(`${platform.baseURL}/chat/completions`, { model: MODEL, messages })
-    expect(await chat.json()).toMatchObject({ error: { param: 'messages', code: 'context_too_long' } })
+    expect(await chat.json()).toMatchObject({ error: { param: 'messages', code: 'context_length_exceeded' } })
   })
 
   it('and no key is no key', async () => {

@@ -7,7 +7,7 @@ import OpenAI, {
   RateLimitError,
 } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Refusal } from '../../src/domain/outcome.ts'
+import type { Refusal, RefusalCode } from '../../src/domain/outcome.ts'
 import { closeServer, listen } from '../../src/gateway/http-listen.ts'
 import { type HttpServerOptions, makeHttpServer, type Route } from '../../src/gateway/http-server.ts'
 import { eventually } from '../support/eventually.ts'
@@ -255,7 +255,7 @@ describe('errors', () => {
   it('400 when the prompt is longer than the context', async () => {
     const long = 'water '.repeat(40_000)
     const error = await failure(ai.chat.completions.create({ ...ask, messages: [{ role: 'user', content: long }] }))
-    expect(error).toMatchObject({ status: 400, code: 'context_too_long' })
+    expect(error).toMatchObject({ status: 400, code: 'context_length_exceeded' })
   })
 })
 
@@ -320,8 +320,8 @@ describe('retries', () => {
     }
   }
 
-  it.each([
-    ['too-many-at-once', 429],
+  it.each<[code: RefusalCode, status: number]>([
+    ['concurrency-limit', 429],
     ['queue-full', 503],
   ])('comes back after %s (%i) when retry-after-ms says so', async (code, _status) => {
     const refusal: Refusal = { code, because: 'Full.', blame: 'tenant', retryAfterUs: 60_000 }
@@ -339,7 +339,7 @@ describe('retries', () => {
     ['never worth it', undefined],
     ['worth it only after more than a minute', 3_600_000_000],
   ])('stays away when it is %s', async (_why, retryAfterUs) => {
-    const refusal: Refusal = { code: 'too-many-at-once', because: 'Over.', blame: 'tenant', retryAfterUs }
+    const refusal: Refusal = { code: 'concurrency-limit', because: 'Over.', blame: 'tenant', retryAfterUs }
     const { client, askedAt, close } = await refusing(9, refusal)
     await expect(client.chat.completions.create(ask)).rejects.toBeInstanceOf(RateLimitError)
     expect(askedAt).toHaveLength(1)

@@ -196,7 +196,7 @@ describe('a rollout', () => {
     expect(await command('start')).toMatchObject({ status: 400, body: { error: { param: 'release' } } })
     expect(await command('start', { release: '3' })).toMatchObject({
       status: 404,
-      body: { error: { code: 'unknown_release' } },
+      body: { error: { code: 'no_such_release' } },
     })
     expect(await command('pause')).toMatchObject({ status: 409 })
     expect(await command('dance')).toMatchObject({ status: 400, body: { error: { param: 'command' } } })

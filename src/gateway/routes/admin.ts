@@ -1,10 +1,11 @@
 import type { RegistryEdit, RegistryKind } from '../../domain/registry.ts'
 import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody, RolloutBody } from '../../wire/admin.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
-import { invalidRequest } from '../../wire/openai-error.ts'
 import { andThen, readJson } from '../../wire/read-body.ts'
 import type { AdminDirectory } from '../admin-directory.ts'
 import { collectBody } from '../collect-body.ts'
+import { ERROR_TABLE, fixedRetryUs } from '../error-table.ts'
+import { sentence } from '../error-words.ts'
 import type { Exchange } from '../exchange.ts'
 import type { AdminAnswer, AdminReason, AdminRefusal, FleetAdmin } from '../fleet-admin.ts'
 import type { Route } from '../http-server.ts'
@@ -85,15 +86,13 @@ export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
 }
 
 const NOTHING_GIVEN: AdminRefusal = {
-  status: 400,
-  code: 'missing_required_parameter',
+  code: 'missing-required-parameter',
   because: 'Nothing to put was given: send a model, releases or pools.',
   param: 'model',
 }
 
 const NO_NAME: AdminRefusal = {
-  status: 400,
-  code: 'missing_required_parameter',
+  code: 'missing-required-parameter',
   because: 'Every model needs a name and every pool an id, as text.',
   param: 'pools',
 }
@@ -162,20 +161,16 @@ export function answerOf(exchange: Exchange, answer: AdminAnswer): unknown {
   return { object: 'spillway.change', revision: answer.revision ?? null }
 }
 
-export function refuse(exchange: Exchange, { status, code, because, param }: AdminRefusal): undefined {
-  const message = /[.?!]$/.test(because) ? because : `${because}.`
-  if (status === 503) {
-    const refusal = { code: code.replaceAll('_', '-'), because: message, blame: 'platform', retryAfterUs: 2_000_000 }
-    exchange.sendRefusal(refusal as Parameters<Exchange['sendRefusal']>[0])
-  } else {
-    exchange.sendFault(invalidRequest(message.charAt(0).toUpperCase() + message.slice(1), param, code, status))
-  }
+/** The table says whose fault a refusal is: the request's, which a new request can mend, or the platform's. */
+export function refuse(exchange: Exchange, { code, because, param }: AdminRefusal): undefined {
+  if (ERROR_TABLE[code].blame === 'request') exchange.sendFault({ code, message: sentence(because), param })
+  else exchange.sendRefusal({ code, because, blame: 'platform', retryAfterUs: fixedRetryUs(code) })
   return undefined
 }
 
 function found<T, K extends keyof T>(
   exchange: Exchange,
-  what: string,
+  what: 'model' | 'pool',
   name: string,
   all: readonly T[],
   key: K,
@@ -183,5 +178,5 @@ function found<T, K extends keyof T>(
   const one = all.find((item) => item[key] === name)
   if (one !== undefined) return one
   const because = `there is no ${what} ${name}. Known: ${all.map((item) => String(item[key])).join(', ') || 'none'}`
-  return refuse(exchange, { status: 404, code: `no_such_${what}`, because, param: what })
+  return refuse(exchange, { code: `no-such-${what}`, because, param: what })
 }

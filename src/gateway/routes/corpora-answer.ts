@@ -1,6 +1,7 @@
 import { CorpusError } from '../../domain/corpus.ts'
 import type { Corpora, PageAsk } from '../../lifecycle/retrieval-ports.ts'
 import type { KeyDirectory } from '../authenticate.ts'
+import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 
 /** What the routes for vector stores and for files share: their parts, how they answer, how they page. */
@@ -22,18 +23,17 @@ export async function respond(exchange: Exchange, work: () => Promise<unknown>):
   }
 }
 
-function refusalOf({ code, message }: CorpusError) {
-  if (code !== 'unavailable') {
-    return { code, because: message, blame: 'request', retryAfterUs: undefined } as const
-  }
-  return { code: 'retrieval-unavailable', because: message, blame: 'platform', retryAfterUs: 1_000_000 } as const
+function refusalOf({ code, message }: CorpusError): ToldRefusal<CorpusCode> {
+  if (code !== 'unavailable') return { code, because: message, blame: 'request', retryAfterUs: undefined }
+  const told = 'retrieval-unavailable'
+  return { code: told, because: message, blame: 'platform', retryAfterUs: fixedRetryUs(told) }
 }
 
 export class BodyFault extends Error {
   readonly fault: Parameters<Exchange['sendFault']>[0]
 
   constructor(fault: Parameters<Exchange['sendFault']>[0]) {
-    super(fault.error.message)
+    super(fault.message)
     this.fault = fault
   }
 }

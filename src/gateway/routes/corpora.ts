@@ -64,7 +64,7 @@ async function answer(deps: CorporaDeps, exchange: Exchange, method: string, res
   const path = rest === '' ? [] : rest.split('/')
   const handle = HANDLERS[`${method} ${shapeOf(path)}`]
   if (handle === undefined) {
-    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} /v1/vector_stores.`, null, 'unknown_url', 404))
+    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} /v1/vector_stores.`, null, 'unknown-url'))
     return
   }
   await respond(exchange, () => handle({ deps, exchange, tenantId: tenantOf(caller), path }))
@@ -120,7 +120,7 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
     const { words } = pageOf(exchange.req.url)
     if (words.get('everything_of') !== tenantId) {
       const message = "This deletes all that is kept of your tenant. Say so with '?everything_of=' and its id."
-      throw new BodyFault(invalidRequest(message, 'everything_of', 'missing_required_parameter'))
+      throw new BodyFault(invalidRequest(message, 'everything_of', 'missing-required-parameter'))
     }
     await deps.corpora.forgetTenant(tenantId)
     return { id: tenantId, object: 'tenant_data.deleted', deleted: true }

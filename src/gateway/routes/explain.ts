@@ -22,7 +22,7 @@ export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => 
       if (story === undefined || isOwn !== true) {
         const message =
           'No such request is remembered. Only the last thousand are, a hundred in a second at most, and only for their own tenant.'
-        exchange.sendFault(invalidRequest(message, null, 'request_not_found', 404))
+        exchange.sendFault(invalidRequest(message, null, 'request-not-found'))
         return
       }
       exchange.sendJson(200, JSON.stringify({ object: 'spillway.request', id: ticketId, entries: story.map(shown) }))

@@ -64,7 +64,7 @@ type Form =
 async function readForm(bytes: Buffer, contentType: string): Promise<Form> {
   const fault = (message: string, param: string | null): Form => ({
     kind: 'fault',
-    fault: invalidRequest(message, param, 'invalid_file'),
+    fault: invalidRequest(message, param, 'invalid-file'),
   })
   let form: FormData
   try {

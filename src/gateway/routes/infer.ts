@@ -58,7 +58,7 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
   const asked = checked.value
   if (asked.tenant_id !== caller.tenant.id) {
     const message = `Your key belongs to another tenant than '${asked.tenant_id}'.`
-    exchange.sendFault(invalidRequest(message, 'tenant_id', 'wrong_tenant', 403))
+    exchange.sendFault(invalidRequest(message, 'tenant_id', 'wrong-tenant'))
     return
   }
   const isChat = ({ model: { kind = 'chat' } }: KnownModel): boolean => kind === 'chat'

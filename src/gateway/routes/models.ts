@@ -31,7 +31,7 @@ export function modelRoutes(models: ModelDirectory, keys: KeyDirectory): Route[]
         if (!isAllowed(exchange)) return
         const found = rows().find((row) => row.id === rest)
         if (found !== undefined) exchange.sendJson(200, JSON.stringify(found))
-        else exchange.sendFault(invalidRequest(`The model '${rest}' does not exist.`, 'model', 'model_not_found', 404))
+        else exchange.sendFault(invalidRequest(`The model '${rest}' does not exist.`, 'model', 'model-not-found'))
       },
     },
   ]

@@ -78,14 +78,14 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
   if (caller === undefined) return
   const place = placeOf(rest, ['infer'])
   if (place.what !== 'infer') {
-    exchange.sendFault(invalidRequest(`Unknown request URL: POST /v2/models/${rest}.`, null, 'unknown_url', 404))
+    exchange.sendFault(invalidRequest(`Unknown request URL: POST /v2/models/${rest}.`, null, 'unknown-url'))
     return
   }
   const known = modelAt(deps, exchange, place)
   if (known === undefined) return
   if (place.version !== undefined && versionsOf(known).length > 1) {
     const message = `A version cannot be chosen here: the rollout of '${place.model}' chooses. Leave it out.`
-    exchange.sendFault(invalidRequest(message, 'version', 'unsupported_parameter'))
+    exchange.sendFault(invalidRequest(message, 'version', 'unsupported-parameter'))
     return
   }
   const collected = await collectBody(exchange, deps.bodyBytesMax)
@@ -122,7 +122,7 @@ function modelAt(deps: OpenInferenceDeps, exchange: Exchange, { model, version }
   const known = deps.rules.models.resolve(model)
   if (known !== undefined && (version === undefined || versionsOf(known).includes(version))) return known
   const which = known === undefined ? `The model '${model}'` : `Version '${version}' of the model '${model}'`
-  exchange.sendFault(invalidRequest(`${which} does not exist.`, 'model', 'model_not_found', 404))
+  exchange.sendFault(invalidRequest(`${which} does not exist.`, 'model', 'model-not-found'))
   return undefined
 }
 

@@ -3,6 +3,7 @@ import { Cancellation } from '../../base/cancellation.ts'
 import { msToUs } from '../../base/clock.ts'
 import { CorpusError } from '../../domain/corpus.ts'
 import type { Corpora, CorpusAsk, RetrievalAsk, Retriever } from '../../lifecycle/retrieval-ports.ts'
+import { invalidRequest } from '../../wire/openai-error.ts'
 import { readJson } from '../../wire/read-body.ts'
 import { digestOf, NO_VALID_KEY } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
@@ -90,7 +91,7 @@ async function manage(deps: RetrievalDeps, exchange: Exchange, name: string): Pr
   const args = (await bodyOf(deps, exchange)) as unknown[] | undefined
   if (args === undefined) return
   if (method === undefined) {
-    exchange.sendJson(404, JSON.stringify({ code: 'unknown-method' }))
+    exchange.sendFault(invalidRequest(`Corpora have no method '${name.slice(0, 100)}'.`, null, 'unknown-url'))
     return
   }
   try {

@@ -17,7 +17,7 @@ export type RolloutChanged =
   | { readonly kind: 'changed'; readonly view: RolloutView }
   | {
       readonly kind: 'refused'
-      readonly code: 'unknown-model' | 'unknown-release' | 'nothing-to-change'
+      readonly code: 'no-such-model' | 'no-such-release' | 'nothing-to-change'
       readonly because: string
     }
 
@@ -33,10 +33,10 @@ export interface HandChange {
 export function changeRollout(platform: Platform, { model, command, by, because }: HandChange): RolloutChanged {
   const { policies, world } = platform
   const known = policies.models.get(model)
-  if (known === undefined) return refused('unknown-model', `no model is called ${model}`)
+  if (known === undefined) return refused('no-such-model', `no model is called ${model}`)
   if (command.kind === 'start') {
     const { canary } = command
-    if (!known.releases.includes(canary)) return refused('unknown-release', `${model} has no release ${canary}`)
+    if (!known.releases.includes(canary)) return refused('no-such-release', `${model} has no release ${canary}`)
     if (!isHealthy(policies, canary)) return refused('nothing-to-change', `${canary} has no healthy replica`)
   }
   const rollout = policies.rollouts.get(model) ?? plainRollout(model, known.releases[0] ?? '')

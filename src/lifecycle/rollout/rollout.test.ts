@@ -171,8 +171,8 @@ describe('a rollout by hand', () => {
     })
     expect(said).toEqual([
       'nothing-to-change',
-      'unknown-release',
-      'unknown-model',
+      'no-such-release',
+      'no-such-model',
       'canary 0.05',
       'canary 0.25',
       'rolled-back 0',

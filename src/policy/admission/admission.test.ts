@@ -245,7 +245,7 @@ describe('admission', () => {
 
   it('tells what is too long, too big or has nowhere to run apart', () => {
     const long = requestOf({ segments: [{ role: 'user', tokens: 9_000 }] })
-    expect(refusalOf(decide(long))).toMatchObject({ code: 'context-too-long', blame: 'request' })
+    expect(refusalOf(decide(long))).toMatchObject({ code: 'context-length-exceeded', blame: 'request' })
     const small = { kvTokensMax: 500 }
     expect(refusalOf(decide(requestOf(), { big: small, small })).code).toBe('too-big')
     const gone = { readyReplicaCount: 0 }

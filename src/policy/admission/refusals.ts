@@ -1,5 +1,5 @@
 import { type Instant, usToMs } from '../../base/clock.ts'
-import type { Refusal } from '../../domain/outcome.ts'
+import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
 import type { Request, RequestKind } from '../../domain/request.ts'
 import type { AdmissionFacts, Try } from './facts.ts'
 import { type Lateness, latenessOf, predict } from './feasibility.ts'
@@ -84,9 +84,9 @@ export function tooBigForKv(attempt: Try): Refusal {
 
 export function contextTooLong(
   { kind }: Request,
-  { code, because }: { readonly code: string; readonly because: string },
+  { code, because }: { readonly code: RefusalCode; readonly because: string },
 ): Refusal {
-  const param = code === 'context-too-long' ? { param: PROMPT_PARAMS[kind] } : {}
+  const param = code === 'context-length-exceeded' ? { param: PROMPT_PARAMS[kind] } : {}
   return { code, because, blame: 'request', retryAfterUs: undefined, ...param }
 }
 

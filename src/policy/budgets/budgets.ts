@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
-import type { Refusal } from '../../domain/outcome.ts'
+import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
 import type { QuotaHold, QuotaLimit } from './quota.ts'
 import { type BoundKind, type Scope, ScopeBudget, type Shortfall } from './scope-budget.ts'
 import type { BucketView } from './token-bucket.ts'
@@ -156,7 +156,7 @@ export class Budgets {
   }
 }
 
-const CODE_OF: Readonly<Record<BoundKind, string>> = {
+const CODE_OF: Readonly<Record<BoundKind, RefusalCode>> = {
   'requests-per-minute': 'rate-limit-requests',
   'tokens-per-minute': 'rate-limit-tokens',
   concurrency: 'concurrency-limit',

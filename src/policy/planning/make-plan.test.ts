@@ -95,9 +95,9 @@ describe('make plan', () => {
   })
 
   it('says why it cannot', () => {
-    expect(makePlan(request({ model: 'none' }), FULL, facts)).toMatchObject({ code: 'unknown-model' })
+    expect(makePlan(request({ model: 'none' }), FULL, facts)).toMatchObject({ code: 'model-not-found' })
     const long = request({ segments: turns(1, 5_000) })
-    expect(makePlan(long, FULL, facts)).toMatchObject({ kind: 'unplannable', code: 'context-too-long' })
+    expect(makePlan(long, FULL, facts)).toMatchObject({ kind: 'unplannable', code: 'context-length-exceeded' })
   })
 
   it('stays with the model that has no fallback', () => {

@@ -18,7 +18,7 @@ import { trimContext } from './trim-context.ts'
  * one per rung until one fits. What the client asked for is the upper bound of everything: no rung ever adds.
  *
  * The prompt must leave room for at least one token in the model's context window. A longer one is trimmed only where
- * the rung trims anyway; on the full rung it is the client's mistake (`context-too-long`), not ours to hide.
+ * the rung trims anyway; on the full rung it is the client's mistake (`context-length-exceeded`), not ours to hide.
  *
  * It does not choose the rung (ladder, admission) nor the replica (routing). Passages are expected until they are found;
  * then the plan is made again with them.
@@ -43,12 +43,16 @@ export interface PlanningFacts {
 
 export type Planned =
   | { readonly kind: 'planned'; readonly plan: Plan }
-  | { readonly kind: 'unplannable'; readonly code: 'unknown-model' | 'context-too-long'; readonly because: string }
+  | {
+      readonly kind: 'unplannable'
+      readonly code: 'model-not-found' | 'context-length-exceeded'
+      readonly because: string
+    }
 
 export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts, found?: readonly Passage[]): Planned {
   const served = servedBy(request, rung, facts)
   if (served === undefined) {
-    return { kind: 'unplannable', code: 'unknown-model', because: `no model is called ${request.model}` }
+    return { kind: 'unplannable', code: 'model-not-found', because: `no model is called ${request.model}` }
   }
   const { model, release } = served
   if (!isGenerative(request.kind)) return planInOneGo(request, rung, facts, served)
@@ -58,7 +62,7 @@ export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts
   const outputRoom = release.contextTokensMax - ownTokens
   if (outputRoom < 1) {
     const because = `the prompt has about ${ownTokens} tokens; ${model.name} takes ${release.contextTokensMax} with the answer`
-    return { kind: 'unplannable', code: 'context-too-long', because }
+    return { kind: 'unplannable', code: 'context-length-exceeded', because }
   }
   const outputTokensMax = Math.min(
     request.outputTokensMax ?? model.outputTokensDefault,
@@ -115,7 +119,7 @@ function planInOneGo(request: Request, rung: RungTerms, facts: PlanningFacts, { 
   const longest = facts.correctTokens(model.name, Math.max(0, ...segments.map(({ tokens }) => tokens)))
   if (longest > release.contextTokensMax) {
     const because = `one input has about ${longest} tokens; ${model.name} takes ${release.contextTokensMax}`
-    return { kind: 'unplannable', code: 'context-too-long', because }
+    return { kind: 'unplannable', code: 'context-length-exceeded', because }
   }
   const promptTokens = facts.correctTokens(model.name, promptTokensOf(request))
   const work = { promptTokens, cachedTokens: 0, outputTokens: 0 }

@@ -91,7 +91,7 @@ class InTurn implements Placer {
 async function run(world: World, placer: Placer) {
   const clock = new VirtualClock()
   const rng = Rng.stream(SEED, 'arrivals')
-  const dispatcher = new Dispatcher({ placer, options: { queueDepthMax: 100_000 } })
+  const dispatcher = new Dispatcher({ placer, options: { queueRequestsMax: 100_000 } })
   const drivers = new Map<string, EngineDriver>()
   for (const [i, gpu] of world.gpus.entries()) {
     const profile = findGpuProfile(gpu)!

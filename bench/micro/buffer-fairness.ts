@@ -36,9 +36,9 @@ interface Event {
 
 function run(fairness: FairnessName, buffer: Buffer): { light: Result; heavy: Result } {
   // One queue for all is a dispatcher whose own bound is never reached, with a guard before it.
-  const queueDepthMax = buffer === 'lanes' ? QUEUE_MAX : 10 * QUEUE_MAX
+  const queueRequestsMax = buffer === 'lanes' ? QUEUE_MAX : 10 * QUEUE_MAX
   const lanes = { depthMax: 10 * QUEUE_MAX, engineUsMax: 1e15, agingUsPerBid: 1e6 }
-  const dispatcher = new Dispatcher({ options: { fairness, queueDepthMax, lanes } })
+  const dispatcher = new Dispatcher({ options: { fairness, queueRequestsMax, lanes } })
   const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
   dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: SLOTS }) })
   const rng = Rng.stream(3, 'arrivals')

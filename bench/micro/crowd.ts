@@ -39,7 +39,7 @@ export class Crowd {
   constructor(options: CrowdOptions) {
     const { tenantCount, queuedCount, replicaCount = 8, slotsPerReplica = 32 } = options
     const lanes = { depthMax: 1e9, engineUsMax: 1e18, agingUsPerBid: 1e6 }
-    const limits = { queueDepthMax: queuedCount + 10, lanes, fairness: options.fairness ?? 'deficit-round-robin' }
+    const limits = { queueRequestsMax: queuedCount + 10, lanes, fairness: options.fairness ?? 'deficit-round-robin' }
     this.dispatcher = new Dispatcher({ options: limits })
     for (let i = 0; i < tenantCount; i++) {
       this.#tenants.push(makeTenant(`tenant-${i}`, { weight: 1 + (i % 3), orgId: `org-${i % 100}` }))

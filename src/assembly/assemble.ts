@@ -111,7 +111,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
     dispatcher: new Dispatcher({
       options: {
-        queueDepthMax: config.queue.requestsMax,
+        queueRequestsMax: config.queue.requestsMax,
         outputTokenCost: outputWeight,
         fairness: config.fairness.order,
         codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,

@@ -74,7 +74,7 @@ const ServerSchema = section(
 
 const QueueSchema = section(
   {
-    requestsMax: count(DISPATCHER_DEFAULTS.queueDepthMax, {
+    requestsMax: count(DISPATCHER_DEFAULTS.queueRequestsMax, {
       env: 'MAX_QUEUE_SIZE',
       description: 'Requests waiting for a turn, over all lanes. When it is full the longest lane (by weight) yields.',
     }),

@@ -57,7 +57,7 @@ export class ClosedLoop {
     this.#scenario = scenario
     this.#heldUs = scenario.clients.map(() => 0)
     const lanes = { depthMax: 1e6, engineUsMax: 1e15, agingUsPerBid: 1e6 }
-    this.dispatcher = new Dispatcher({ options: { fairness: scenario.fairness, queueDepthMax: 1e6, lanes } })
+    this.dispatcher = new Dispatcher({ options: { fairness: scenario.fairness, queueRequestsMax: 1e6, lanes } })
     const replica = { id: 'server', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     this.dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: scenario.slots }) })
     for (const [orgId, weight] of Object.entries(scenario.orgWeights ?? {})) {

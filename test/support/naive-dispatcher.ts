@@ -257,7 +257,7 @@ export class NaiveDispatcher {
   #whoYields(arrival: Ticket, effects: Effect[]): RefusedCode | undefined {
     if (this.#inLaneOrder(arrival.laneId).length > this.#options.lanes.depthMax) return 'lane-full'
     if (!this.#isWithin(arrival.laneId)) return 'lane-work-full'
-    if (this.#queue.length <= this.#options.queueDepthMax) return undefined
+    if (this.#queue.length <= this.#options.queueRequestsMax) return undefined
     const victim = this.#longestTail(arrival)
     const isOwn = victim.offer.tenant.id === arrival.offer.tenant.id
     if (isOwn && rankOf(victim) <= rankOf(arrival)) return 'queue-full'
@@ -269,7 +269,7 @@ export class NaiveDispatcher {
     while (!this.#isWithin(again.laneId)) {
       this.#evict(this.#inLaneOrder(again.laneId).at(-1) as Ticket, 'lane-full', effects)
     }
-    if (this.#queue.length > this.#options.queueDepthMax) this.#evict(this.#longestTail(), 'queue-full', effects)
+    if (this.#queue.length > this.#options.queueRequestsMax) this.#evict(this.#longestTail(), 'queue-full', effects)
   }
 
   #evict(ticket: Ticket, code: 'queue-full' | 'lane-full', effects: Effect[]): void {

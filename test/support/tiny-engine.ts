@@ -105,7 +105,7 @@ class Experiment {
     const { fairness, slots = SLOTS, overrunRatio = DISPATCHER_DEFAULTS.overrunRatio } = options
     this.#slots = slots
     this.#dispatcher = new Dispatcher({
-      options: { fairness, overrunRatio, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes },
+      options: { fairness, overrunRatio, outputTokenCost: OUTPUT_COST, queueRequestsMax: 1e6, lanes },
     })
     const replica = { id: 'engine', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     this.#dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: slots }) })

@@ -82,7 +82,7 @@ class A10gEngine implements Limit {
     const lanes = { depthMax: 1e6, engineUsMax: 1e15, agingUsPerBid: 1e6 }
     const lookAhead = run.isBlocking === true ? { lookAheadMax: 0 } : {}
     this.#dispatcher = new Dispatcher({
-      options: { fairness: run.fairness, outputTokenCost: OUTPUT_COST, queueDepthMax: 1e6, lanes, ...lookAhead },
+      options: { fairness: run.fairness, outputTokenCost: OUTPUT_COST, queueRequestsMax: 1e6, lanes, ...lookAhead },
     })
     const replica = { id: 'a10g', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     this.#dispatcher.addReplica(0, { replica, limit: this })

@@ -29,7 +29,7 @@ export class Book {
   constructor(options: DispatcherOptions, onBacklogChange: BacklogObserver | undefined) {
     this.#options = options
     this.#onBacklogChange = onBacklogChange
-    this.buffer = new SharedBuffer(options.queueDepthMax)
+    this.buffer = new SharedBuffer(options.queueRequestsMax)
   }
 
   waiting(ticketId: string): Candidate | undefined {

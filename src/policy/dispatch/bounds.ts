@@ -40,7 +40,7 @@ export function whoYields(
   const longest = book.buffer.isOver ? book.buffer.longest(lane) : undefined
   if (longest === undefined) return undefined
   if (longest.tenantId !== lane.tenantId || longest.bandRank > lane.bandRank) return longest
-  const because = `all ${options.queueDepthMax} places are taken, and this tenant has most per weight`
+  const because = `all ${options.queueRequestsMax} places are taken, and this tenant has most per weight`
   return { kind: 'refused', code: 'queue-full', because }
 }
 

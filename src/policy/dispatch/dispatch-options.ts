@@ -7,8 +7,8 @@ import type { CodelOptions } from './codel.ts'
  * nothing here is read from anywhere.
  */
 export const DISPATCHER_DEFAULTS = {
-  /** Tickets in all lanes together (MAX_QUEUE_SIZE): 10,000 of under 2 KB are 20 MB. */
-  queueDepthMax: 10_000,
+  /** Tickets in all lanes together, `queue.requestsMax` in the configuration: 10,000 of under 2 KB are 20 MB. */
+  queueRequestsMax: 10_000,
   /** Turns given to others before a replica is kept free for a big head: about one batch of an 8B model. */
   skipsMax: 32,
   /** Rounds of turns, the present one included, that a tenant may be owed before replicas are kept free for it. */
@@ -31,7 +31,7 @@ export const DISPATCHER_DEFAULTS = {
 } as const
 
 export interface DispatcherOptions {
-  readonly queueDepthMax: number
+  readonly queueRequestsMax: number
   readonly skipsMax: number
   readonly roundsOwedMax: number
   readonly lookAheadMax: number

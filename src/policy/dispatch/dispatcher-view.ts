@@ -5,7 +5,7 @@ import type { PoolState } from './pool-state.ts'
 /** A copy of what the dispatcher holds, for people: the admin API, the dashboard, tests. Not for the request path. */
 export interface DispatcherView {
   readonly queuedCount: number
-  readonly queueDepthMax: number
+  readonly queueRequestsMax: number
   readonly pools: readonly PoolView[]
 }
 

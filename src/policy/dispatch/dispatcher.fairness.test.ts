@@ -19,7 +19,7 @@ interface Given {
 function given({ slots, kvTokensMax, weights = {} }: Given) {
   const backlog = new Map<string, number>()
   const dispatcher = new Dispatcher({
-    options: { queueDepthMax: 1e6, lanes: LANES },
+    options: { queueRequestsMax: 1e6, lanes: LANES },
     onBacklogChange: (_pool, id, weight, delta) =>
       void backlog.set(`${id}@${weight}`, (backlog.get(`${id}@${weight}`) ?? 0) + delta),
   })
@@ -156,7 +156,7 @@ describe('room', () => {
   })
 
   test('a limit from the step model: long prompts with short answers wait, others pass', () => {
-    const dispatcher = new Dispatcher({ options: { queueDepthMax: 1e6, lanes: LANES } })
+    const dispatcher = new Dispatcher({ options: { queueRequestsMax: 1e6, lanes: LANES } })
     const model = { meanTokenUs: (d: number, c: number, p: number) => 5_000 + 100 * d + 0.02 * c + 10 * p }
     const limit = new ReportedLimit({ model, interTokenUsMax: 20_000, options: { prefillTokensMax: 1e6 } })
     const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }

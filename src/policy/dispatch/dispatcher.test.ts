@@ -146,7 +146,7 @@ describe('bounds', () => {
 
   test('a full lane refuses; a full queue takes from whoever has most per weight', () => {
     const lanes = { depthMax: 3, engineUsMax: 1e12, agingUsPerBid: 1e6 }
-    const { offer } = given({ options: { lanes, queueDepthMax: 4 } })
+    const { offer } = given({ options: { lanes, queueRequestsMax: 4 } })
     offer('a0')
     for (const id of ['a1', 'a2', 'a3']) offer(id)
     expect(offer('a4')).toEqual(['refused lane-full'])

@@ -244,7 +244,7 @@ export class Dispatcher {
 
   view(): DispatcherView {
     const pools = [...this.#fleet.pools.values()].map((pool) => viewOf(pool))
-    return { queuedCount: this.#book.buffer.count, queueDepthMax: this.#options.queueDepthMax, pools }
+    return { queuedCount: this.#book.buffer.count, queueRequestsMax: this.#options.queueRequestsMax, pools }
   }
 
   assertInvariants(): void {

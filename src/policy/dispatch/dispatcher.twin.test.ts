@@ -68,7 +68,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const news: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('news'), which: fc.nat(5), amount: fc.nat(6) })
 
 const optionsDrawn = fc.record({
-  queueDepthMax: fc.integer({ min: 1, max: 8 }),
+  queueRequestsMax: fc.integer({ min: 1, max: 8 }),
   skipsMax: fc.integer({ min: 0, max: 4 }),
   depthMax: fc.integer({ min: 1, max: 5 }),
   engineUsMax: fc.constantFrom(3_000_000, 1e9),
@@ -87,12 +87,12 @@ class Run {
   #ticketCount = 0
 
   constructor(
-    drawn: { queueDepthMax: number; skipsMax: number; depthMax: number; engineUsMax: number },
+    drawn: { queueRequestsMax: number; skipsMax: number; depthMax: number; engineUsMax: number },
     fairness: FairnessName,
   ) {
     const lanes = { depthMax: drawn.depthMax, engineUsMax: drawn.engineUsMax, agingUsPerBid: 7 }
-    const { queueDepthMax, skipsMax } = drawn
-    this.options = { ...DISPATCHER_DEFAULTS, queueDepthMax, skipsMax, fairness, lanes }
+    const { queueRequestsMax, skipsMax } = drawn
+    this.options = { ...DISPATCHER_DEFAULTS, queueRequestsMax, skipsMax, fairness, lanes }
     this.real = new Dispatcher({
       options: this.options,
       onBacklogChange: (_pool, tenantId, _weight, delta) =>

@@ -27,7 +27,7 @@ interface Running {
 
 /** Largest gap of work charged per weight, and the part of the memory that was in use. */
 function run({ replicaCount, tenants, turns }: Given): { gap: number; use: number; counts: number[] } {
-  const dispatcher = new Dispatcher({ options: { queueDepthMax: 1e6, lanes: LANES } })
+  const dispatcher = new Dispatcher({ options: { queueRequestsMax: 1e6, lanes: LANES } })
   for (let i = 0; i < replicaCount; i++) {
     const replica = { id: `r${i}`, poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     const limit = new FixedLimit({ sequencesMax: 256 })

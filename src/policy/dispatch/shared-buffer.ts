@@ -5,8 +5,8 @@ import type { BufferShare, PoolLane } from './candidate.ts'
 /**
  * Who must yield when the shared queue is full?
  *
- * Longest queue drop (Suter, Lakshman, Stiliadis and Choudhury, 1998), by weight and by tenant: MAX_QUEUE_SIZE is one
- * buffer for all, and the tenant with most tickets per weight gives one up. So a light tenant's arrival is never
+ * Longest queue drop (Suter, Lakshman, Stiliadis and Choudhury, 1998), by weight and by tenant: the queue is one buffer
+ * of `queueRequestsMax` places for all, and the tenant with most tickets per weight gives one up. So a light tenant's arrival is never
  * refused because a heavy one has filled the buffer. By tenant and not by lane, or a thousand keys would be a
  * thousand short lanes. Inside that tenant the lowest band yields first, then the key with most tickets per weight,
  * and there the last in line.
@@ -18,15 +18,15 @@ import type { BufferShare, PoolLane } from './candidate.ts'
  * refused; so is one of light once both have 48, because a promise is not broken for no gain in fairness.
  */
 export class SharedBuffer {
-  readonly depthMax: number
+  readonly queueRequestsMax: number
   readonly #tenants = new Map<string, BufferShare>()
   /** Tenants with something queued, by tickets per weight, most first. */
   readonly #byLength = new IndexedHeap<BufferShare>()
   #sequence = 0
   #count = 0
 
-  constructor(depthMax: number) {
-    this.depthMax = depthMax
+  constructor(queueRequestsMax: number) {
+    this.queueRequestsMax = queueRequestsMax
   }
 
   get count(): number {
@@ -34,7 +34,7 @@ export class SharedBuffer {
   }
 
   get isOver(): boolean {
-    return this.#count > this.depthMax
+    return this.#count > this.queueRequestsMax
   }
 
   /** A new lane. */
@@ -104,7 +104,7 @@ export class SharedBuffer {
       assert(queued === share.count, 'the buffer counts what its lanes hold')
       count += queued
     }
-    assert(count === this.#count && count <= this.depthMax, 'L3: the shared buffer is within its bound')
+    assert(count === this.#count && count <= this.queueRequestsMax, 'L3: the shared buffer is within its bound')
   }
 }
 

@@ -57,8 +57,8 @@ export function paragraphs(path: string, count: number): DocumentDraft[] {
   })
 }
 
-export async function openRetrieval(dataPath: string, settings: Record<string, unknown> = {}): Promise<LiveRetrieval> {
-  const tree = { tenants: [{ id: TENANT }], retrieval: { dataPath, ...settings } }
+export async function openRetrieval(path: string, settings: Record<string, unknown> = {}): Promise<LiveRetrieval> {
+  const tree = { tenants: [{ id: TENANT }], store: { path }, retrieval: settings }
   const config = buildConfig({ path: 'bench.yaml', tree, lineOf: () => undefined }, {})
   const clock = new LiveClock()
   const store = await makeLiveStore(config, clock)

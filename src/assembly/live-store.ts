@@ -23,17 +23,16 @@ export interface LiveStore {
 /** As a path: nothing is written to disk. */
 const MEMORY = 'memory:'
 
-export async function makeLiveStore({ retrieval }: Config, clock: Clock): Promise<LiveStore> {
-  const { databaseUrl, dataPath } = retrieval
-  if (databaseUrl === undefined) {
-    const path = dataPath === MEMORY ? undefined : dataPath
+export async function makeLiveStore({ store }: Config, clock: Clock): Promise<LiveStore> {
+  if (store.url === undefined) {
+    const path = store.path === MEMORY ? undefined : store.path
     const database = new PgliteDatabase({ clock, path, prepare: (opened) => migrate(opened) })
     const isInUse = path !== undefined && existsSync(path)
     const ready = () => database.query('select 1', [])
     return { database: borrowed(database), isInUse, isShared: false, ready, close: () => database.close() }
   }
   const { PgDatabase } = await import('../store/pg-database.ts')
-  const database = new PreparedDatabase(new PgDatabase({ clock, url: databaseUrl }), (opened) => migrate(opened))
+  const database = new PreparedDatabase(new PgDatabase({ clock, url: store.url }), (opened) => migrate(opened))
   const ready = () => database.ready()
   return { database: borrowed(database), isInUse: true, isShared: true, ready, close: () => database.close() }
 }

@@ -12,8 +12,10 @@ export const configCheck: Command = {
   run(flags, io) {
     const { config, problems } = check(textFlag(flags, 'config'))
     if (flags['json'] === true) {
-      io.out(JSON.stringify({ ok: problems.length === 0, file: config?.file ?? null, problems }))
+      const warnings = config?.warnings ?? []
+      io.out(JSON.stringify({ ok: problems.length === 0, file: config?.file ?? null, problems, warnings }))
     } else if (config !== undefined && problems.length === 0) {
+      for (const warning of config.warnings) io.err(`spillway: ${warning}`)
       io.out(describe(config))
     } else {
       for (const problem of problems) io.err(`spillway: ${problem}`)

@@ -19,6 +19,7 @@ export const retrieval: Command = {
       path: textFlag(flags, 'config'),
       flags: { 'retrieval.listenHost': textFlag(flags, 'host'), 'retrieval.listenPort': textFlag(flags, 'port') },
     })
+    for (const warning of config.warnings) io.err(`spillway: ${warning}`)
     // Loaded when the command runs: help and version need none of it.
     const { serveRetrieval } = await import('../main/retrieval-server.ts')
     return runUntilSignal(() => serveRetrieval(config, io))

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hashKey } from '../config/key-hash.ts'
 import { commands } from './commands.ts'
@@ -42,6 +45,20 @@ describe('version', () => {
       version: expect.any(String),
       node: process.versions.node,
     })
+  })
+})
+
+describe('config check', () => {
+  it('tells the new name of a setting that is under its old one, and is content', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'spillway-cli-'))
+    const path = join(folder, 's.yaml')
+    writeFileSync(path, 'tenants: [{ id: a }]\nretrieval: { dataPath: there }\n')
+    const warning = `${path}:2: retrieval.dataPath is called store.path now.`
+    const { exitCode, err } = await run('config', 'check', '--config', path)
+    const { out } = await run('config', 'check', '--config', path, '--json')
+    rmSync(folder, { recursive: true })
+    expect({ exitCode, err }).toEqual({ exitCode: 0, err: [`spillway: ${warning}`] })
+    expect(JSON.parse(out)).toMatchObject({ ok: true, warnings: [warning] })
   })
 })
 

@@ -27,6 +27,7 @@ export const serve: Command = {
     const config = load()
     const problem = demoBindProblem(config)
     if (problem !== undefined) throw new ConfigError([`${problem}.`])
+    for (const warning of config.warnings) io.err(`spillway: ${warning}`)
     // Loaded only now: help, version and a broken configuration need none of the platform.
     const { serve: start } = await import('../main/serve.ts')
     return runUntilSignal(async () => {

@@ -35,7 +35,7 @@ export const CACHE_TTL_S = 300
 export const PASSAGES_DEFAULT = 5
 export const PASSAGES_MAX = 20
 /** Beside the process, where a person would look for it and a container mounts a volume. */
-export const DATA_PATH = '.spillway/store'
+export const STORE_PATH = '.spillway/store'
 /** Chosen by `bench/retrieval/calibrate-answers.ts` for the built-in embedder (docs/adr/0016). */
 export const ANSWER_SIMILARITY_MIN = 0.8
 /** Above this a client wants another answer each time. */

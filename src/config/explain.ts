@@ -1,5 +1,6 @@
 import type Type from 'typebox'
 import { nearest } from './nearest.ts'
+import { redactedUrl } from './redact.ts'
 import { KEY_HASH_PATTERN } from './schema-tenants.ts'
 
 /**
@@ -149,13 +150,16 @@ function explainString(node: SchemaNode, value: unknown, path: Path): Problem[] 
   if (value.length > (node.maxLength ?? Infinity))
     return [{ path, text: `is longer than ${node.maxLength} characters. Shorten it` }]
   if (node.pattern !== undefined && !new RegExp(node.pattern).test(value)) {
-    return [{ path, text: `is ${show(value)}. ${patternAdvice(node.pattern)}` }]
+    // A database's address may have its password in it.
+    return [{ path, text: `is ${show(redactedUrl(value))}. ${patternAdvice(node.pattern)}` }]
   }
   return []
 }
 
 function patternAdvice(pattern: string): string {
   if (pattern.startsWith('^https?')) return 'Set it to an address such as http://gpu-1:8000/v1'
+  if (pattern.startsWith('^postgres')) return 'Set it to an address such as postgres://user:password@host/name'
+  if (pattern.startsWith('^rediss?')) return 'Set it to an address such as redis://host:6379'
   if (pattern.startsWith('^(/')) return 'Set it to a path such as /llm: a slash in front, none at the end'
   return 'Use letters, digits and . _ : / - only'
 }

@@ -7,6 +7,7 @@ import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
 import { readEnvFile } from './fs-env-file.ts'
 import { withHoldoutItems } from './fs-holdout-file.ts'
 import { editDistance, nearest } from './nearest.ts'
+import { type Moved, moveRenamed, moveRenamedEnv, OLD_ENV_NAMES } from './renamed.ts'
 import { type Config, ConfigSchema, type Settings } from './schema.ts'
 import { setIn, settings } from './settings.ts'
 
@@ -38,13 +39,17 @@ export function buildConfig(
 ): Config {
   const tree = withoutEmptySections(file?.tree ?? {})
   const origins = new Map<string, string>()
-  layEnvironment(tree, env, origins)
+  const moved = moveRenamed(tree)
+  const movedEnv = moveRenamedEnv(env)
+  const warnings = [...renamedLines(moved, file, origins), ...movedEnv.warnings]
+  layEnvironment(tree, movedEnv.env, origins)
   layFlags(tree, flags, origins)
   layDemo(tree, file !== undefined)
   const filled: unknown = Value.Default(ConfigSchema, tree)
 
-  const problems = [...misspeltNames(env)]
+  const problems = [...misspeltNames(env), ...movedEnv.problems]
   const tell = (found: readonly Problem[]) => problems.push(...found.map((problem) => lineFor(problem, file, origins)))
+  tell(moved.problems)
   if (Value.Check(ConfigSchema, filled)) {
     const checked: Settings = filled
     tell(crossCheck(checked))
@@ -52,12 +57,21 @@ export function buildConfig(
     tell(resolved.problems)
     const held = withHoldoutItems(resolved.settings, file?.path)
     tell(held.problems)
-    if (problems.length === 0) return deepFreeze({ ...held.settings, file: file?.path })
+    if (problems.length === 0) return deepFreeze({ ...held.settings, file: file?.path, warnings })
   } else {
     const found = explain(asNode(ConfigSchema), filled)
     tell(found.length > 0 ? found : [{ path: [], text: 'is not valid. Compare it with docs/operations/settings.md' }])
   }
   throw new ConfigError(problems)
+}
+
+/** What is said of settings under old names; and complaints about them name the place where they stand. */
+function renamedLines({ oldNames }: Moved, file: ConfigFile | undefined, origins: Map<string, string>): string[] {
+  return [...oldNames].map(([name, from]) => {
+    const place = lineFor({ path: from, text: '', isAboutKey: true }, file, new Map()).replace(/ \.$/, '')
+    origins.set(name, place)
+    return `${place} is called ${name} now.`
+  })
 }
 
 /** Published keys open loopback only: the server refuses any other address with them. */
@@ -150,7 +164,12 @@ function withUpstreamKeys(
  * its own beside a service called `spillway`.
  */
 function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
-  const known = [...settings.flatMap((setting) => setting.env ?? []), 'SPILLWAY_CONFIG', 'SPILLWAY_ADMIN_KEY']
+  const known = [
+    ...settings.flatMap((setting) => setting.env ?? []),
+    'SPILLWAY_CONFIG',
+    'SPILLWAY_ADMIN_KEY',
+    ...OLD_ENV_NAMES,
+  ]
   return Object.keys(env)
     .filter((name) => name.startsWith('SPILLWAY_') && !known.includes(name))
     .flatMap((name) => {

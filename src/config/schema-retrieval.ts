@@ -60,19 +60,6 @@ export const RetrievalSchema = section(
       description: 'Passages for a request that names a corpus and no `top_k`.',
     }),
     passagesMax: count(defaults.PASSAGES_MAX, { description: 'The largest `top_k`; more is clamped.' }),
-    databaseUrl: Type.Optional(
-      Type.String({
-        pattern: '^postgres(ql)?://.+',
-        env: 'DATABASE_URL',
-        description:
-          'PostgreSQL with pgvector 0.7 or later, as `postgres://user:password@host/name`; embedded if absent.',
-      }),
-    ),
-    dataPath: Type.String({
-      default: defaults.DATA_PATH,
-      minLength: 1,
-      description: 'Folder of the embedded database, made when the first corpus is; `memory:` keeps nothing.',
-    }),
     redisUrl: Type.Optional(
       Type.String({
         pattern: '^rediss?://.+',

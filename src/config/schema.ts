@@ -141,6 +141,26 @@ const LimitsSchema = section(
   'What one request may ask for.',
 )
 
+const StoreSchema = section(
+  {
+    url: Type.Optional(
+      Type.String({
+        pattern: '^postgres(ql)?://.+',
+        env: 'DATABASE_URL',
+        description:
+          'PostgreSQL server with pgvector 0.7 or later, as `postgres://user:password@host/name`; the embedded database if absent. The old name `retrieval.databaseUrl` is still read.',
+      }),
+    ),
+    path: Type.String({
+      default: defaults.STORE_PATH,
+      minLength: 1,
+      description:
+        'Folder of the embedded database, created at the first write; `memory:` keeps nothing over a restart. The old name `retrieval.dataPath` is still read.',
+    }),
+  },
+  'The database of corpora and of the registry: models, releases and pools that were added while Spillway ran.',
+)
+
 const EngineSchema = section(
   {
     // Not `port`: Kubernetes sets SPILLWAY_ENGINE_PORT to an address of its own beside a service `spillway-engine`.
@@ -200,6 +220,7 @@ export const ConfigSchema = Type.Object(
     regions: RegionsSchema,
     ladder: LadderSchema,
     limits: LimitsSchema,
+    store: StoreSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,
     logging: LoggingSchema,
@@ -215,6 +236,8 @@ export type Settings = DeepReadonly<Type.Static<typeof ConfigSchema>>
 export type Config = Settings & {
   /** The file that it came from; without one the demo tenants and their published keys are in force. */
   readonly file: string | undefined
+  /** What to change although it works: settings under their old names. One line each. */
+  readonly warnings: readonly string[]
 }
 
 export type ModelConfig = Settings['models'][number]

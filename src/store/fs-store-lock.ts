@@ -25,7 +25,7 @@ export function lockFolder(path: string, pid: number): () => void {
     const owner = Number(found?.split(' ')[0])
     if (found !== own && Number.isInteger(owner) && owner > 0 && markOf(owner) === found && isRunning(owner)) {
       throw new FolderInUse(
-        `the folder ${path} is in use by process ${owner}. Stop that one, or give retrieval.dataPath another folder`,
+        `the folder ${path} is in use by process ${owner}. Stop that one, or give store.path another folder`,
       )
     }
     release(file, found)

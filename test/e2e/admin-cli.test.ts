@@ -18,7 +18,7 @@ let engine: FakeUpstream
 beforeAll(async () => {
   engine = await FakeUpstream.start()
   const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
-  platform = await startPlatform(testTree({ admin, retrieval: { dataPath: 'memory:' } }))
+  platform = await startPlatform(testTree({ admin }))
 }, 60_000)
 afterAll(async () => {
   await platform.close()

@@ -21,7 +21,6 @@ let embedder: Awaited<ReturnType<typeof startEmbedder>>
 beforeAll(async () => {
   embedder = await startEmbedder()
   const retrieval = {
-    dataPath: 'memory:',
     budgetMs: 60_000,
     embedder: { url: embedder.url, model: 'letters', dimensions: 26 },
   }

@@ -21,7 +21,7 @@ beforeAll(async () => {
         { model: MODEL, backend: { kind: 'simulated', profile: 'h100-llama-8b' } },
         { model: 'embed', backend: { kind: 'simulated', profile: 'h100-llama-1b' } },
       ],
-      retrieval: { dataPath: 'memory:', budgetMs: 5_000, embedder: { kind: 'platform', model: 'embed' } },
+      retrieval: { budgetMs: 5_000, embedder: { kind: 'platform', model: 'embed' } },
     }),
   )
   client = new OpenAI({ baseURL: platform.baseURL, apiKey: ACME_KEY, maxRetries: 0 })

@@ -20,8 +20,8 @@ interface Listed {
 
 async function start(): Promise<{ child: Child; address: string }> {
   const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
-  const retrieval = { dataPath: `${folder.path}/data` }
-  const config = folder.write('spillway.yaml', testTree({ admin, retrieval }))
+  const store = { path: `${folder.path}/data` }
+  const config = folder.write('spillway.yaml', testTree({ admin, store }))
   const child = new Child({ env: { SPILLWAY_CONFIG: config } })
   children.push(child)
   const address = await child.address(60_000)

@@ -31,9 +31,9 @@ function folder(): string {
   return join(path, 'data')
 }
 
-async function start(dataPath: string, more: Tree = {}): Promise<TestPlatform> {
+async function start(storePath: string, more: Tree = {}): Promise<TestPlatform> {
   const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
-  const platform = await startPlatform(testTree({ admin, retrieval: { dataPath }, ...more }))
+  const platform = await startPlatform(testTree({ admin, store: { path: storePath }, ...more }))
   closers.push(() => platform.close())
   return platform
 }
@@ -84,18 +84,18 @@ const pool = (url: string, more: object = {}) => ({
 
 describe('the registry', () => {
   it('opens nothing until it is used', { timeout: 60_000 }, async () => {
-    const dataPath = folder()
-    const platform = await start(dataPath)
+    const storePath = folder()
+    const platform = await start(storePath)
     expect((await ask(platform, 'GET models')).body.data).toMatchObject([{ name: MODEL, source: 'file' }])
     expect((await ask(platform, 'GET changes')).body.data).toEqual([])
     expect(await chat(platform, MODEL)).toBe(200)
-    expect(existsSync(dataPath)).toBe(false)
+    expect(existsSync(storePath)).toBe(false)
   })
 
   it('adds a model at once, keeps it over a restart, and lets it go', { timeout: 120_000 }, async () => {
-    const dataPath = folder()
+    const storePath = folder()
     const engine = await upstream()
-    let platform = await start(dataPath)
+    let platform = await start(storePath)
     const because = 'the new one is here'
     expect(await chat(platform, 'fresh')).toBe(404)
     const put = { model: { name: 'fresh', aliases: ['newest'] }, pools: [pool(engine.url)], because }
@@ -113,7 +113,7 @@ describe('the registry', () => {
     })
     await stop(platform)
 
-    platform = await start(dataPath)
+    platform = await start(storePath)
     await eventually('it is there again', async () => (await chat(platform, 'fresh')) === 200, 30_000)
     platform.journal.drain()
     expect(platform.entries.filter(({ kind }) => kind === 'fault-seen')).toEqual([])
@@ -179,9 +179,9 @@ describe('a rollout', () => {
   it('is started, paused, promoted, rolled back and undone by hand, and goes on after a restart', {
     timeout: 120_000,
   }, async () => {
-    const dataPath = folder()
+    const storePath = folder()
     const engine = await upstream()
-    let platform = await start(dataPath)
+    let platform = await start(storePath)
     const because = 'a new version'
     const put = {
       releases: [{ model: MODEL, version: '2' }],
@@ -207,7 +207,7 @@ describe('a rollout', () => {
     expect(await shown()).toMatchObject({ percent: 25, isPaused: true })
     await stop(platform)
 
-    platform = await start(dataPath)
+    platform = await start(storePath)
     await eventually('it stands where it stood', async () => (await shown())['phase'] === 'canary', 30_000)
     expect(await shown()).toMatchObject({ percent: 25, isPaused: true, canary: `${MODEL}@2` })
     expect(await command('undo')).toMatchObject({ status: 200 })
@@ -216,7 +216,7 @@ describe('a rollout', () => {
     expect(await shown()).toMatchObject({ phase: 'rolled-back', percent: 0 })
     await stop(platform)
 
-    platform = await start(dataPath)
+    platform = await start(storePath)
     await eventually('it stays rolled back', async () => (await shown())['phase'] === 'rolled-back', 30_000)
     expect(await chat(platform, MODEL)).toBe(200)
     const { data } = (await ask(platform, `GET changes?name=${MODEL}`)).body
@@ -233,8 +233,8 @@ describe('two gateways on one PostgreSQL', () => {
       const postgres = await startPostgres()
       closers.push(() => postgres.close())
       const engine = await upstream()
-      const retrieval = { databaseUrl: postgres.url }
-      const [first, second] = [await start('unused', { retrieval }), await start('unused', { retrieval })]
+      const store = { url: postgres.url }
+      const [first, second] = [await start('unused', { store }), await start('unused', { store })]
       const put = (name: string) => ({
         model: { name },
         pools: [pool(engine.url, { id: `${name}-pool` })],

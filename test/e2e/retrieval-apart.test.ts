@@ -29,12 +29,11 @@ const folder = mkdtempSync(join(tmpdir(), 'spillway-docs-'))
 beforeAll(async () => {
   embedder = await startEmbedder()
   const retrieval = {
-    dataPath: 'memory:',
     listenPort: 0,
     apiKey: RETRIEVAL_KEY,
     embedder: { url: embedder.url, model: 'letters', dimensions: 26 },
   }
-  const tree = testTree({ retrieval, logging: { level: 'silent' } })
+  const tree = testTree({ store: { path: 'memory:' }, retrieval, logging: { level: 'silent' } })
   const config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
   apart = await serveRetrieval(config, { out: () => {}, err: () => {} })
   const remote = { url: apart.address, apiKey: RETRIEVAL_KEY, budgetMs: 5_000 }

@@ -22,11 +22,9 @@ afterAll(async () => {
 })
 
 async function start(): Promise<{ child: Child; address: string }> {
-  const retrieval = {
-    dataPath: `${folder.path}/store`,
-    embedder: { url: embedder.url, model: 'letters', dimensions: 26 },
-  }
-  const config = folder.write('spillway.yaml', testTree({ retrieval }))
+  const store = { path: `${folder.path}/store` }
+  const retrieval = { embedder: { url: embedder.url, model: 'letters', dimensions: 26 } }
+  const config = folder.write('spillway.yaml', testTree({ store, retrieval }))
   const child = new Child({ env: { SPILLWAY_CONFIG: config } })
   children.push(child)
   return { child, address: await child.address(60_000) }

@@ -31,12 +31,11 @@ describe.skipIf(isSkipped)(`on PostgreSQL and Redis${why === undefined ? '' : ` 
     ;[postgres, redis] = await Promise.all([startPostgres(), startRedis()])
     embedder = await startEmbedder()
     const retrieval = {
-      databaseUrl: postgres.url,
       redisUrl: redis.url,
       budgetMs: BUDGET_MS,
       embedder: { url: embedder.url, model: 'letters', dimensions: 26 },
     }
-    platform = await startPlatform(testTree({ retrieval, logging: { level: 'silent' } }))
+    platform = await startPlatform(testTree({ store: { url: postgres.url }, retrieval, logging: { level: 'silent' } }))
     const documents = Array.from({ length: 8 }, (_, i) => ({
       name: `d${i}`,
       text: `Fact ${i}: pump ${i} runs at ${i}0 bar.`,

@@ -26,7 +26,6 @@ let fileId: string
 beforeAll(async () => {
   embedder = await startEmbedder()
   const retrieval = {
-    dataPath: 'memory:',
     budgetMs: 5_000,
     embedder: { url: embedder.url, model: 'letters', dimensions: 26 },
   }

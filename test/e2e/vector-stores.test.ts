@@ -30,7 +30,7 @@ let storeId: string
 let added: OpenAI.VectorStores.VectorStoreFile
 
 beforeAll(async () => {
-  platform = await startPlatform(testTree({ retrieval: { dataPath: 'memory:', budgetMs: 5_000 } }))
+  platform = await startPlatform(testTree({ retrieval: { budgetMs: 5_000 } }))
   acme = new OpenAI({ baseURL: platform.baseURL, apiKey: ACME_KEY, maxRetries: 0 })
   globex = new OpenAI({ baseURL: platform.baseURL, apiKey: GLOBEX_KEY, maxRetries: 0 })
   const store = await acme.vectorStores.create({ name: 'handbook', metadata: { team: 'support' } })

@@ -62,7 +62,7 @@ export interface TestPlatform extends Served {
 
 export async function startPlatform(asked: Tree = testTree()): Promise<TestPlatform> {
   // What one test keeps must not be there when the next one starts.
-  const tree = { ...asked, retrieval: { dataPath: 'memory:', ...(asked['retrieval'] as Tree | undefined) } }
+  const tree = { ...asked, store: { path: 'memory:', ...(asked['store'] as Tree | undefined) } }
   const config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
   const printed: string[] = []
   const served = await serve(config, { out: (text) => printed.push(text), err: (text) => printed.push(text) })

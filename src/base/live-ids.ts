@@ -12,7 +12,7 @@ export function makeRequestIds(): () => string {
   return () => `req_${makeId()}`
 }
 
-/** 32 bits for the index of prefixes: nobody outside can say which names meet in it. */
+/** Secret of a process's prefix index, 32 bits: without it no client can choose prompts whose names collide there. */
 export const makePrefixSalt = (): number => randomFillSync(new Uint32Array(1))[0] as number
 
 export function makeIds(): () => string {

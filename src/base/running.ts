@@ -1,10 +1,10 @@
-/** Where a long-running command says things: results to `out`, everything about them to `err`. */
+/** Where a command writes: results to `out`, progress and problems to `err`. */
 export interface Io {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
 }
 
-/** Something that runs until it is told to stop. */
+/** A server of ours that runs until `close` is called; `close` resolves when the last answer has ended. */
 export interface Running {
   readonly address: string
   close(): Promise<void>

@@ -40,7 +40,9 @@ describe('defaults', () => {
   })
   it('keep the models but not the tenants of the demo beside a file', () => {
     expect(load(TENANTS).models).toHaveLength(3)
-    expect(problemsOf('seed: 2')).toEqual(['s.yaml: the file lacks "tenants". Add it (who may ask).'])
+    expect(problemsOf('seed: 2')).toEqual([
+      's.yaml: the file lacks "tenants". Add it (tenants: who may send requests).',
+    ])
   })
   it('take an empty section and an empty file for absent ones', () => {
     expect(load(`server:\n${TENANTS}`).server.port).toBe(8080)
@@ -236,7 +238,7 @@ describe('a problem is one line: where, what, what to do', () => {
     [
       'missing id',
       'tenants: [{ weight: 1 }]',
-      's.yaml:1: tenants[0] lacks "id". Add it (name in metrics, logs and usage records).',
+      's.yaml:1: tenants[0] lacks "id". Add it (tenant name in metrics, logs and usage records).',
     ],
     [
       'text that is a number',

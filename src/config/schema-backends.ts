@@ -7,17 +7,18 @@ import { durationMs, httpUrl, item } from './schema-fields.ts'
 
 const SimulatedBackendSchema = item(
   {
-    kind: Type.Literal('simulated', { description: 'The built-in engine: real scheduling, simulated GPU.' }),
+    kind: Type.Literal('simulated', { description: 'Built-in engine: real scheduling on a simulated GPU.' }),
     profile: Type.String({
       default: defaults.PROFILE_SMALL,
       minLength: 1,
-      description: 'The GPU and model size whose step times it follows.',
+      description: 'GPU and model size whose step times the engine follows.',
     }),
     profiles: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
         minItems: 1,
         maxItems: 1_000,
-        description: 'Where the GPUs of a pool differ: one profile for each replica in turn, and again from the first.',
+        description:
+          'Profiles of a pool with different GPUs: one for each replica in turn, starting over after the last.',
       }),
     ),
   },
@@ -27,18 +28,28 @@ const SimulatedBackendSchema = item(
 const TlsSchema = item(
   {
     caFile: Type.Optional(
-      Type.String({ minLength: 1, description: 'PEM file of the authorities to trust instead of the usual ones.' }),
+      Type.String({
+        minLength: 1,
+        description: 'PEM file of the certificate authorities to trust instead of the system\u2019s.',
+      }),
     ),
     certFile: Type.Optional(
-      Type.String({ minLength: 1, description: 'PEM file of our own certificate, for engines that ask for one.' }),
+      Type.String({
+        minLength: 1,
+        description: 'PEM file of the gateway\u2019s own certificate, for engines that ask for one.',
+      }),
     ),
-    keyFile: Type.Optional(Type.String({ minLength: 1, description: 'PEM file of that certificate\u2019s key.' })),
+    keyFile: Type.Optional(Type.String({ minLength: 1, description: 'PEM file of the key of `certFile`.' })),
     serverName: Type.Optional(
-      Type.String({ minLength: 1, description: 'Name that the engine\u2019s certificate must have, if not its host.' }),
+      Type.String({
+        minLength: 1,
+        description: 'Name that the engine\u2019s certificate must have; the host of its address if absent.',
+      }),
     ),
     insecure: Type.Boolean({
       default: false,
-      description: 'Trust any certificate: for a laboratory. Whoever is in between can read prompts and keys.',
+      description:
+        'Whether any certificate is trusted. For laboratories only: anyone on the path can then read prompts and keys.',
     }),
   },
   'TLS, for addresses that begin with `https`.',
@@ -49,7 +60,7 @@ const reached = {
   discover: Type.Optional(DiscoverSchema),
   auth: Type.Enum(['bearer', 'api-key', 'none'], {
     default: 'bearer',
-    description: 'How the key is sent: `authorization: Bearer`, `api-key` (Azure), or not at all.',
+    description: 'Header that carries the upstream key: `authorization: Bearer`, `api-key` (Azure), or none.',
   }),
   apiKeyEnv: Type.Optional(
     Type.String({
@@ -57,15 +68,15 @@ const reached = {
       description: 'Name of the environment variable that holds the upstream key.',
     }),
   ),
-  apiKey: Type.Optional(Type.String({ minLength: 1, description: 'The upstream key itself; prefer `apiKeyEnv`.' })),
+  apiKey: Type.Optional(Type.String({ minLength: 1, description: 'Upstream key itself; prefer `apiKeyEnv`.' })),
   headers: Type.Record(Type.String(), Type.String(), {
     default: {},
-    description: 'Further headers for every upstream request.',
+    description: 'Headers that are added to every upstream request.',
   }),
   tls: Type.Optional(TlsSchema),
   timeoutMs: durationMs(defaults.UPSTREAM_TIMEOUT_MS, {
     minimum: 1,
-    description: 'An upstream that sends nothing for this long is given up.',
+    description: 'Time without a byte after which an upstream is given up, in milliseconds.',
   }),
 }
 
@@ -84,41 +95,43 @@ export const PROBE_STYLES = [
 
 const HttpOpenaiBackendSchema = item(
   {
-    kind: Type.Literal('http-openai', { description: 'Any server that speaks the OpenAI API.' }),
-    url: Type.Optional(httpUrl('Address up to and including the version, as `http://gpu-1:8000/v1`.')),
+    kind: Type.Literal('http-openai', { description: 'Server that speaks the OpenAI API.' }),
+    url: Type.Optional(httpUrl('Address of the server up to and including the version, as `http://gpu-1:8000/v1`.')),
     ...reached,
     upstreamModel: Type.Optional(
-      Type.String({ minLength: 1, description: 'The model name to send upstream, where it differs from ours.' }),
+      Type.String({ minLength: 1, description: 'Model name to send upstream; `model` if absent.' }),
     ),
     apiVersion: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z0-9._-]+$',
         description:
-          'Azure\u2019s `api-version`, sent with every request. The address then ends in `/openai/deployments/NAME`, or in `/openai/v1` without this.',
+          'Azure\u2019s `api-version`, sent with every request; the address then ends in `/openai/deployments/NAME`. If absent, an Azure address ends in `/openai/v1`.',
       }),
     ),
     engine: Type.Enum([...PROBE_STYLES], {
       default: 'auto',
       description:
-        'Which engine it is: where to ask whether it is ready, and for its gauges. `auto` asks `/health` and `/metrics`, then the list of models; `none` never asks.',
+        'Engine behind the address, which decides where readiness and gauges are read. `auto` asks `/health` and `/metrics`, then the list of models; `none` never asks.',
     }),
     healthPath: Type.Optional(
       Type.String({
         pattern: '^/',
-        description: 'Ask here whether it is ready, from the server\u2019s root: 2xx is yes.',
+        description: 'Path that tells whether the engine is ready, from the server\u2019s root; 2xx means ready.',
       }),
     ),
     metricsPath: Type.Optional(
-      Type.String({ pattern: '^/', description: 'Read its gauges here, from the server\u2019s root.' }),
+      Type.String({ pattern: '^/', description: 'Path of the engine\u2019s metrics, from the server\u2019s root.' }),
     ),
     outputBound: Type.Optional(
       Type.Enum(['max_tokens', 'max_completion_tokens'], {
-        description: 'The name under which it takes the longest answer; the client\u2019s own if absent.',
+        description:
+          'Name of the parameter in which the engine takes the longest answer; the client\u2019s own if absent.',
       }),
     ),
     asksUsage: Type.Boolean({
       default: true,
-      description: 'Ask for the token counts of streams. Off for servers that refuse `stream_options`.',
+      description:
+        'Whether streams are asked for their token counts. Set it to false for servers that refuse `stream_options`.',
     }),
   },
   'Engines reached over HTTP.',
@@ -127,31 +140,34 @@ const HttpOpenaiBackendSchema = item(
 const HttpOipBackendSchema = item(
   {
     kind: Type.Literal('http-oip', {
-      description: 'Triton, KServe, TorchServe: servers of the Open Inference Protocol, version 2.',
+      description: 'Server of the Open Inference Protocol, version 2: Triton, KServe, TorchServe.',
     }),
-    url: Type.Optional(httpUrl('The server\u2019s root, as `http://triton-1:8000`.')),
+    url: Type.Optional(httpUrl('Address of the server\u2019s root, as `http://triton-1:8000`.')),
     ...reached,
     upstreamModel: Type.Optional(
-      Type.String({ minLength: 1, description: 'The server\u2019s name for the model, where it differs from ours.' }),
+      Type.String({ minLength: 1, description: 'Server\u2019s name for the model; `model` if absent.' }),
     ),
     version: Type.Optional(
-      Type.String({ minLength: 1, description: 'The model\u2019s version there; the server chooses if absent.' }),
+      Type.String({ minLength: 1, description: 'Version of the model at the server; the server chooses if absent.' }),
     ),
     runtime: Type.Enum(['vllm', 'tensorrt-llm'], {
       default: 'vllm',
-      description: 'What runs a language model there: they take the same questions in different words.',
+      description: 'Runtime of a language model at the server, which decides the names of its tensors.',
     }),
     template: Type.Enum(['plain', 'chatml', 'llama-3', 'mistral'], {
       default: 'plain',
-      description: 'How a conversation becomes one text: `generate` applies no chat template of its own.',
+      description:
+        'Chat template that turns a conversation into one text, because the server\u2019s `generate` applies none.',
     }),
     metricsUrl: Type.Optional(
-      httpUrl('Where its metrics are, as `http://triton-1:8002/metrics`: Triton has a port of their own for them.'),
+      httpUrl(
+        'Address of the server\u2019s metrics, as `http://triton-1:8002/metrics`; Triton has a separate port for them.',
+      ),
     ),
   },
   'Engines reached by the Open Inference Protocol.',
 )
 
 export const BackendSchema = Type.Union([SimulatedBackendSchema, HttpOpenaiBackendSchema, HttpOipBackendSchema], {
-  description: 'How to reach the pool\u2019s engines.',
+  description: 'Backend: how the pool\u2019s engines are reached.',
 })

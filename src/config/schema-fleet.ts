@@ -9,31 +9,33 @@ import { ReleaseSchema, RolloutSchema } from './schema-rollout.ts'
 
 export const ModelSchema = item(
   {
-    name: name('Public name: what clients send as `model`.'),
+    name: name('Public name of the model, which clients send as `model`.'),
     kind: Type.Enum([...MODEL_KINDS], {
       default: 'chat',
       description:
-        'What it does: `chat` generates text; `embedding`, `ranking` and `vision` answer in one go, in batches, at `/v1/embeddings` and `/v2/models/NAME/infer`.',
+        'Kind of the model. `chat` generates text; `embedding`, `ranking` and `vision` answer whole, in batches, at `/v1/embeddings` and `/v2/models/NAME/infer`.',
     }),
-    aliases: Type.Array(name('One alias.'), { default: [], description: 'Other names for the same model.' }),
+    aliases: Type.Array(name('Alias.'), { default: [], description: 'Other names for the same model.' }),
     contextTokensMax: count(defaults.CONTEXT_TOKENS_MAX, {
-      description: 'Prompt and answer together may not be longer than this, in tokens.',
+      description: 'Longest prompt and answer together, in tokens.',
     }),
     outputTokensDefault: count(defaults.OUTPUT_TOKENS_DEFAULT, {
-      description: 'The longest answer for a client that sends no `max_tokens`.',
+      description: 'Longest answer, in tokens, where the client sends no `max_tokens`.',
     }),
-    fallback: Type.Optional(name('The smaller model that answers in its place when the ladder says so.')),
+    fallback: Type.Optional(
+      name('Smaller model that answers in this one\u2019s place when the degradation ladder steps down.'),
+    ),
     createdAtS: Type.Integer({
       default: defaults.MODEL_CREATED_AT_S,
       minimum: 0,
       maximum: 100_000_000_000,
-      description: 'Date that `/v1/models` shows, in Unix seconds.',
+      description: 'Creation date that `/v1/models` shows, in Unix seconds.',
     }),
     releases: Type.Optional(
       Type.Array(ReleaseSchema, {
         minItems: 1,
         maxItems: 100,
-        description: 'Its versions. Without any there is one, version 1.',
+        description: 'Releases of the model; if absent, one of version 1.',
       }),
     ),
     rollout: Type.Optional(RolloutSchema),
@@ -49,15 +51,15 @@ export const LimitSchema = Type.Union(
       {
         kind: Type.Literal('auto', {
           description:
-            'As much as keeps the time between tokens that tenants are promised, where the engine\u2019s speed is known (`simulated`); else `gradient`.',
+            'Limit from the engine\u2019s speed, where that is known (`simulated`): as many answers as keep the promised time between tokens. Otherwise as `gradient`.',
         }),
-        concurrencyMax: concurrencyMax('Never more answers at once than this.'),
+        concurrencyMax: concurrencyMax('Upper bound on the answers that one replica generates at once.'),
       },
-      'Whatever the engine tells enough for.',
+      'A limit chosen by what is known of the engine.',
     ),
     item(
       {
-        kind: Type.Literal('fixed', { description: 'Always the same number.' }),
+        kind: Type.Literal('fixed', { description: 'Fixed limit.' }),
         concurrencyMax: count(defaults.POOL_CONCURRENCY_MAX, {
           description: 'Answers that one replica generates at once.',
         }),
@@ -66,51 +68,58 @@ export const LimitSchema = Type.Union(
     ),
     item(
       {
-        kind: Type.Literal('gradient', { description: 'Learned: less when first tokens take longer than usual.' }),
-        concurrencyMax: concurrencyMax('Never more answers at once than this.'),
+        kind: Type.Literal('gradient', {
+          description: 'Limit learned from latency: lower when first tokens take longer than usual.',
+        }),
+        concurrencyMax: concurrencyMax('Upper bound on the answers that one replica generates at once.'),
       },
       'A limit that learns from latency.',
     ),
     item(
       {
-        kind: Type.Literal('aimd', { description: 'Learned: less when the engine refuses or fails.' }),
-        concurrencyMax: concurrencyMax('Never more answers at once than this.'),
+        kind: Type.Literal('aimd', {
+          description: 'Limit learned from failures: lower when the engine refuses or fails.',
+        }),
+        concurrencyMax: concurrencyMax('Upper bound on the answers that one replica generates at once.'),
       },
       'A limit that learns from failures.',
     ),
   ],
   {
     default: { kind: 'auto', concurrencyMax: defaults.ENGINE_CONCURRENCY_MAX },
-    description: 'How much may be in flight at one replica.',
+    description: 'Limit on the requests in flight at one replica.',
   },
 )
 
 export const PoolSchema = item(
   {
-    id: Type.Optional(name('Name in metrics and logs; `MODEL-REGION`, or `MODEL-RELEASE-REGION`, if absent.')),
-    model: name('The model that this pool serves.'),
-    release: Type.Optional(name('The version of the model that it serves; the first one if absent.')),
-    region: Type.String({ ...name('Where it runs.'), default: defaults.REGION }),
+    id: Type.Optional(name('Pool name in metrics and logs; `MODEL-REGION`, or `MODEL-RELEASE-REGION`, if absent.')),
+    model: name('Model that the pool serves.'),
+    release: Type.Optional(
+      name('Version of the model that the pool serves; the model\u2019s first release if absent.'),
+    ),
+    region: Type.String({ ...name('Region that the pool runs in.'), default: defaults.REGION }),
     backend: BackendSchema,
     replicas: Type.Union(
       [
         Type.Integer({ minimum: 1, maximum: 1_000 }),
         Type.Array(httpUrl('Address of one replica.'), { minItems: 1, maxItems: 1_000 }),
       ],
-      { default: 1, description: 'How many simulated engines, or the addresses of the engines.' },
+      { default: 1, description: 'Replicas: the number of simulated engines, or the addresses of real ones.' },
     ),
     limit: LimitSchema,
     roundTripMs: Type.Number({
       default: 0,
       minimum: 0,
       maximum: 60_000,
-      description: 'To the pool and back, where its region is not the local one.',
+      description: 'Round trip to the pool and back, in milliseconds, where its region is not `regions.local`.',
     }),
     dedicatedTo: Type.Optional(
-      Type.Array(name('A tenant\u2019s id.'), {
+      Type.Array(name('Tenant id.'), {
         minItems: 1,
         maxItems: 10_000,
-        description: 'Kept for these tenants, who then use no other pool of the model; for everybody if absent.',
+        description:
+          'Tenants that alone use this pool, and no other pool of the model; if absent, every tenant uses it.',
       }),
     ),
   },

@@ -7,26 +7,32 @@ import { count, durationMs, httpUrl, item, name, section } from './schema-fields
 
 const PeerSchema = item(
   {
-    region: name('Its region.'),
-    url: httpUrl('Address of its gateway up to and including the version, as `https://us.example.com/v1`.'),
+    region: name('Region of the peer.'),
+    url: httpUrl('Address of the peer\u2019s gateway up to and including the version, as `https://us.example.com/v1`.'),
     apiKeyEnv: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
-        description: 'Name of the environment variable that holds the key with which we call it.',
+        description: 'Name of the environment variable that holds the key for calling the peer.',
       }),
     ),
-    apiKey: Type.Optional(Type.String({ minLength: 1, description: 'That key itself; prefer `apiKeyEnv`.' })),
+    apiKey: Type.Optional(Type.String({ minLength: 1, description: 'Key for calling the peer; prefer `apiKeyEnv`.' })),
     hash: Type.Optional(
       Type.String({
         pattern: '^sha256:[0-9a-f]{64}$',
         description:
-          'Hash of the key with which it calls us (`spillway keys create`). Whoever has that key may act for any tenant; without it the peer may not call us.',
+          'Hash of the key with which the peer calls this gateway (`spillway keys create`). That key may act for any tenant; if absent, the peer cannot call this gateway.',
       }),
     ),
     roundTripMs: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 60_000, description: 'There and back; measured by probes if absent.' }),
+      Type.Number({
+        minimum: 0,
+        maximum: 60_000,
+        description: 'Round trip to the peer and back, in milliseconds; measured by probes if absent.',
+      }),
     ),
-    concurrencyMax: count(defaults.PEER_CONCURRENCY_MAX, { description: 'Requests of ours at once over there.' }),
+    concurrencyMax: count(defaults.PEER_CONCURRENCY_MAX, {
+      description: 'Requests that this gateway may have running at the peer at once.',
+    }),
   },
   'The gateway of another region.',
 )
@@ -34,16 +40,20 @@ const PeerSchema = item(
 export const RegionsSchema = section(
   {
     local: Type.Optional(
-      name('This gateway\u2019s own region; pools of other regions then come second. If absent, all pools are local.'),
+      name(
+        'Region of this gateway; pools of other regions are used only when they answer sooner. If absent, all pools are local.',
+      ),
     ),
-    peers: Type.Array(PeerSchema, { default: [], maxItems: 100, description: 'The gateways of other regions.' }),
+    peers: Type.Array(PeerSchema, { default: [], maxItems: 100, description: 'Gateways of other regions.' }),
     spillMarginMs: durationMs(POOL_CHOICE_DEFAULTS.spillMarginUs / 1_000, {
-      description: 'How much sooner another region must be, round trip included, before a request goes there.',
+      description:
+        'Lead that another region must have, round trip included, before a request goes there, in milliseconds.',
     }),
     returnMs: durationMs(POOL_CHOICE_DEFAULTS.returnUs / 1_000, {
       minimum: 1,
-      description: 'A pool that was lost and is back takes its own traffic again little by little over this time.',
+      description:
+        'Time over which a pool that was lost and is back takes its traffic again, little by little, in milliseconds.',
     }),
   },
-  'Several regions.',
+  'Regions, and the gateways of the others.',
 )

@@ -9,85 +9,95 @@ const EmbedderSchema = section(
     kind: Type.Optional(
       Type.Enum(['built-in', 'http', 'platform'], {
         description:
-          'Who makes vectors: the small model that comes along, a server at `url`, or an embedding model of this platform (`model`). `http` if there is a `url`, else `built-in`.',
+          'Embedder that makes vectors: `built-in` (a small model that comes with Spillway), `http` (a server at `url`) or `platform` (`model`, an embedding model of this platform). If absent, `http` if there is a `url`, else `built-in`.',
       }),
     ),
     url: Type.Optional(
       Type.String({
         pattern: '^https?://[^\\s/]+(/.*)?$',
-        description: 'Any server with `/embeddings` under this address, as `http://gpu-1:8000/v1`; built in if absent.',
+        description: 'Address of a server with `/embeddings` under it, as `http://gpu-1:8000/v1`.',
       }),
     ),
     model: Type.String({
       default: defaults.EMBEDDER_MODEL,
       minLength: 1,
-      description: 'The model to ask that server, or this platform, for. A corpus keeps the embedder it was made with.',
+      description:
+        'Embedding model of that server, or of this platform. A corpus keeps the embedder that it was made with.',
     }),
     dimensions: Type.Integer({
       default: defaults.EMBEDDER_DIMENSIONS,
       minimum: 1,
       maximum: 4_000,
-      description: 'Length of that model\u2019s vectors.',
+      description: 'Length of the model\u2019s vectors.',
     }),
     apiKey: Type.Optional(
-      Type.String({ minLength: 1, env: 'EMBEDDER_API_KEY', description: 'Its key; better in the environment.' }),
+      Type.String({
+        minLength: 1,
+        env: 'EMBEDDER_API_KEY',
+        description: 'Key of the server at `url`; prefer the environment.',
+      }),
     ),
     timeoutMs: durationMs(defaults.EMBEDDER_TIMEOUT_MS, {
       minimum: 1,
-      description: 'An embedder that is silent for this long is given up; questions wait no longer than the budget.',
+      description:
+        'Time without an answer after which an embedder is given up, in milliseconds; a question waits no longer than `retrieval.budgetMs`.',
     }),
     batchWaitMs: durationMs(defaults.EMBEDDER_BATCH_WAIT_MS, {
-      description: 'How long a question waits for others to be embedded with; 0 sends each alone.',
+      description: 'Time that a question waits for others to share its batch, in milliseconds; 0 sends each alone.',
     }),
   },
-  'Who makes vectors.',
+  'The embedder, which makes vectors of texts.',
 )
 
 export const RetrievalSchema = section(
   {
     budgetMs: durationMs(defaults.RETRIEVAL_BUDGET_MS, {
       env: 'RETRIEVAL_BUDGET_MS',
-      description: 'Retrieval that takes longer is done without.',
+      description: 'Longest retrieval, in milliseconds; then the request goes on without passages.',
     }),
     cacheTtlS: Type.Integer({
       default: defaults.CACHE_TTL_S,
       minimum: 0,
       maximum: 31_536_000,
       env: 'CACHE_TTL_S',
-      description: 'Retrieved passages are kept this many seconds; 0 keeps none.',
+      description: 'Time that retrieved passages are kept, in seconds; 0 keeps none.',
     }),
     passagesDefault: count(defaults.PASSAGES_DEFAULT, {
-      description: 'Passages for a request that names a corpus and no `top_k`.',
+      description: 'Passages of a request that names a corpus and no `top_k`.',
     }),
-    passagesMax: count(defaults.PASSAGES_MAX, { description: 'The largest `top_k`; more is clamped.' }),
+    passagesMax: count(defaults.PASSAGES_MAX, {
+      description: 'Most passages of a request; a larger `top_k` is lowered to it.',
+    }),
     redisUrl: Type.Optional(
       Type.String({
         pattern: '^rediss?://.+',
         env: 'REDIS_URL',
-        description: 'Redis or Valkey for passages that all gateways share; each keeps its own if absent.',
+        description:
+          'Address of the Redis or Valkey in which gateways share retrieved passages and cached answers; if absent, each keeps its own.',
       }),
     ),
     url: Type.Optional(
       Type.String({
         pattern: '^https?://[^\\s/]+(/.*)?$',
         env: 'RETRIEVAL_URL',
-        description: 'Address of a `spillway retrieval` that does all this; done in this process if absent.',
+        description:
+          'Address of a `spillway retrieval` process that retrieves for this gateway; if absent, the gateway does it itself.',
       }),
     ),
     apiKey: Type.Optional(
       Type.String({
         minLength: 16,
         env: 'RETRIEVAL_KEY',
-        description: 'The secret that gateways and a `spillway retrieval` share.',
+        description: 'Secret that gateways and a `spillway retrieval` process share.',
       }),
     ),
     listenHost: Type.String({
       default: defaults.HOST,
       minLength: 1,
-      description: 'Address on which `spillway retrieval` listens.',
+      description: 'Address that `spillway retrieval` listens on.',
     }),
-    listenPort: port({ default: defaults.RETRIEVAL_PORT, description: 'Port on which `spillway retrieval` listens.' }),
+    listenPort: port({ default: defaults.RETRIEVAL_PORT, description: 'Port that `spillway retrieval` listens on.' }),
     embedder: EmbedderSchema,
   },
-  'Finding passages for a prompt.',
+  'Retrieval: finding passages for a prompt.',
 )

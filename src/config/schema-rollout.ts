@@ -13,80 +13,91 @@ const money = (description: string) => Type.Number({ minimum: 0, maximum: 1_000_
 
 export const ReleaseSchema = item(
   {
-    version: name('What it is called: `MODEL@VERSION` in metrics, journal and headers.'),
+    version: name('Version of the release, which is `MODEL@VERSION` in metrics, journal and headers.'),
     artifact: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 1_024, description: 'Where its weights come from; for people.' }),
+      Type.String({ minLength: 1, maxLength: 1_024, description: 'Origin of the weights; shown to people, not used.' }),
     ),
     labels: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
         maxItems: 32,
-        description: 'What else it is called where it comes from, as `champion`; for people.',
+        description: 'Labels of the release where it comes from, as `champion`; shown to people, not used.',
       }),
     ),
     contextTokensMax: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: 'Where it differs from the model\u2019s.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000_000,
+        description: 'Longest prompt and answer together, in tokens; the model\u2019s if absent.',
+      }),
     ),
-    fallback: Type.Optional(name('The smaller model in its place, where it differs from the model\u2019s.')),
+    fallback: Type.Optional(
+      name('Smaller model that answers in this release\u2019s place; the model\u2019s `fallback` if absent.'),
+    ),
     price: Type.Optional(
       item(
         {
-          inputPerMillion: money('Of a million prompt tokens.'),
-          outputPerMillion: money('Of a million output tokens.'),
+          inputPerMillion: money('Price of a million prompt tokens.'),
+          outputPerMillion: money('Price of a million output tokens.'),
         },
-        'What its tokens cost, in your currency.',
+        'Price of the release\u2019s tokens, in your currency.',
       ),
     ),
     createdAtS: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 100_000_000_000, description: 'Its date, in Unix seconds.' }),
+      Type.Integer({ minimum: 0, maximum: 100_000_000_000, description: 'Creation date, in Unix seconds.' }),
     ),
   },
-  'One version of the model.',
+  'A version of the model.',
 )
 
 const RuleSchema = item(
   {
-    release: name('The version that they get.'),
-    tenant: Type.Optional(name('Requests of this tenant.')),
-    key: Type.Optional(name('Requests with this key, by its id.')),
+    release: name('Version that matching requests get.'),
+    tenant: Type.Optional(name('Tenant whose requests match; any if absent.')),
+    key: Type.Optional(name('Id of the key whose requests match; any if absent.')),
     header: Type.Optional(
       item(
         {
-          name: Type.String({ pattern: '^[a-z0-9-]+$', description: 'Lower case.' }),
-          value: Type.Optional(Type.String({ maxLength: 256, description: 'Any value if absent.' })),
+          name: Type.String({ pattern: '^[a-z0-9-]+$', description: 'Name of the header, in lower case.' }),
+          value: Type.Optional(Type.String({ maxLength: 256, description: 'Value of the header; any if absent.' })),
         },
-        'Requests with this header.',
+        'Header that matching requests carry.',
       ),
     ),
   },
-  'A feature flag: whoever fits all that it names gets this version.',
+  'A feature flag: requests that match all of its conditions get this version.',
 )
 
 export const HoldoutItemSchema = item(
   {
-    id: name('Its name in the journal.'),
-    prompt: Type.String({ minLength: 1, maxLength: 100_000, description: 'The question.' }),
-    expected: Type.Optional(Type.String({ minLength: 1, description: 'A right answer contains this.' })),
-    pattern: Type.Optional(Type.String({ minLength: 1, description: 'Or matches this regular expression.' })),
+    id: name('Name of the item in the journal.'),
+    prompt: Type.String({ minLength: 1, maxLength: 100_000, description: 'Question of the item.' }),
+    expected: Type.Optional(Type.String({ minLength: 1, description: 'Text that a right answer contains.' })),
+    pattern: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'Regular expression that a right answer matches, instead of `expected`.',
+      }),
+    ),
   },
   'A question with a known answer.',
 )
 
 export const RolloutSchema = item(
   {
-    stable: name('The version that everybody gets who does not get the canary.'),
-    canary: Type.Optional(name('The version that is tried.')),
+    stable: name('Version of all requests that do not get the canary.'),
+    canary: Type.Optional(name('Version that is tried out.')),
     steps: Type.Array(Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 100 }), {
       default: ROLLOUT_DEFAULTS.steps.map((ratio) => ratio * 100),
       minItems: 1,
       maxItems: 8,
-      description: 'Percent of the requests that the canary gets, step by step; after the last one it gets all.',
+      description: 'Percentages of the requests that the canary gets, step by step; after the last step it gets all.',
     }),
     dwellMs: durationMs(ROLLOUT_DEFAULTS.dwellUs / 1_000, {
-      description: 'A step takes at least this long, however clear the case is.',
+      description: 'Shortest time of a step, in milliseconds, however clear the judge\u2019s evidence is.',
     }),
     stickyBy: Type.Enum(['session', 'tenant'], {
       default: 'session',
-      description: 'Who stays together: the requests of one session, or of one tenant.',
+      description: 'Requests that always get the same version: those of one session, or of one tenant.',
     }),
     judge: section(
       {
@@ -94,42 +105,42 @@ export const RolloutSchema = item(
           default: JUDGE_DEFAULTS.alpha,
           exclusiveMinimum: 0,
           exclusiveMaximum: 1,
-          description: 'Chance to roll back a release that is no worse, over the whole rollout.',
+          description: 'Probability of rolling back a release that is no worse, over the whole rollout.',
         }),
         pairsMin: count(JUDGE_DEFAULTS.pairsMin, {
-          description: 'Attempts of the canary that must have been compared in a step before the next one.',
+          description: 'Attempts of the canary that must be compared in a step before the next step.',
         }),
         rateMargin: Type.Number({
           default: JUDGE_DEFAULTS.rateMargin,
           minimum: 0,
           maximum: 1,
-          description: 'More failures or refusals than this share are worse.',
+          description: 'Rise in the share of failures or refusals that counts as worse.',
         }),
         timeMargin: Type.Number({
           default: JUDGE_DEFAULTS.timeMargin,
           minimum: 0,
           maximum: 10,
-          description: 'Slower, or costlier, than by this share is worse.',
+          description: 'Rise in time or cost, as a share, that counts as worse.',
         }),
       },
-      'When a canary is rolled back, and when it goes on.',
+      'The judge, which rolls a canary back or lets it go on.',
     ),
     shadow: Type.Optional(
       item(
         {
-          release: Type.Optional(name('The version that sees the copies; the canary if absent.')),
+          release: Type.Optional(name('Version that gets the copies; the canary if absent.')),
           percent: Type.Number({
             exclusiveMinimum: 0,
             maximum: 100,
-            description: 'Share of the requests that are copied, while there is room left over.',
+            description: 'Percentage of requests that are copied, as long as capacity is left over.',
           }),
-          inFlightMax: count(SHADOW_DEFAULTS.inFlightMax, { description: 'Copies under way at once.' }),
-          excludedTenants: Type.Array(name('A tenant’s id.'), {
+          inFlightMax: count(SHADOW_DEFAULTS.inFlightMax, { description: 'Copies that may be running at once.' }),
+          excludedTenants: Type.Array(name('Tenant id.'), {
             default: [],
             description: 'Tenants whose requests are never copied.',
           }),
         },
-        'Copies of requests, whose answers are compared with the clients’ and thrown away.',
+        'Shadow traffic: copies of requests, whose answers are compared with the clients’ answers and thrown away.',
       ),
     ),
     holdout: Type.Optional(
@@ -139,31 +150,33 @@ export const RolloutSchema = item(
             Type.String({
               minLength: 1,
               description:
-                'JSON lines of `{id, prompt, expected}` or `{id, prompt, pattern}`, beside the configuration.',
+                'File of JSON lines `{id, prompt, expected}` or `{id, prompt, pattern}`; a relative path starts at the configuration file.',
             }),
           ),
           items: Type.Array(HoldoutItemSchema, {
             default: [],
             maxItems: 10_000,
-            description: 'Or the items themselves.',
+            description: 'Items of the holdout set, instead of `file` or besides.',
           }),
           perMinute: Type.Number({
             default: HOLDOUT_DEFAULTS.perMinute,
             exclusiveMinimum: 0,
             maximum: 6_000,
-            description: 'Items that are asked in a minute, of each release, on room that is left over.',
+            description: 'Items that each release is asked per minute, as long as capacity is left over.',
           }),
-          inFlightMax: count(HOLDOUT_DEFAULTS.inFlightMax, { description: 'Items under way at once.' }),
-          outputTokensMax: count(HOLDOUT_DEFAULTS.outputTokensMax, { description: 'The longest answer to an item.' }),
+          inFlightMax: count(HOLDOUT_DEFAULTS.inFlightMax, { description: 'Items that may be running at once.' }),
+          outputTokensMax: count(HOLDOUT_DEFAULTS.outputTokensMax, {
+            description: 'Longest answer to an item, in tokens.',
+          }),
         },
-        'Questions with known answers, asked without end: a release that gets worse at them is rolled back.',
+        'The holdout set: questions with known answers, asked continuously. A release that gets worse at them is rolled back.',
       ),
     ),
     rules: Type.Array(RuleSchema, {
       default: [],
       maxItems: 1_000,
-      description: 'Feature flags: pins that decide before the split, the first that fits.',
+      description: 'Feature flags, which decide before the split; the first that matches wins.',
     }),
   },
-  'How requests are split over releases.',
+  'The rollout: how requests are split over two releases.',
 )

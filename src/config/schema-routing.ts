@@ -23,9 +23,9 @@ export const RoutingSchema = section(
   {
     rule: Type.Enum([...ROUTING_RULES], {
       default: 'soonest-first-token',
-      description: 'Which replica gets a request. The others are for comparison.',
+      description: 'Rule that chooses the replica of a request. All but the default are for comparison.',
     }),
-    weights: section(weights, 'What each scorer counts for; 1 is face value, 0 turns it off.'),
+    weights: section(weights, 'Weights of the scorers; 1 takes a scorer as it is, 0 turns it off.'),
   },
-  'Choosing a replica.',
+  'Routing: which replica of a pool gets a request.',
 )

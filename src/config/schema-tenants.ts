@@ -7,41 +7,54 @@ import { durationMs, item, name, section, weight } from './schema-fields.ts'
 
 export const SloSchema = item(
   {
-    name: name('How tenants refer to it.'),
-    ttftMs: durationMs(2_000, { minimum: 1, description: 'First token within this many milliseconds.' }),
+    name: name('Name of the promise, which tenants refer to.'),
+    ttftMs: durationMs(2_000, { minimum: 1, description: 'Promised time to the first token, in milliseconds.' }),
     interTokenMs: durationMs(100, {
       minimum: 1,
-      description: 'Each next token within this many milliseconds, on average.',
+      description: 'Promised mean time between tokens, in milliseconds.',
     }),
-    totalMs: durationMs(60_000, { minimum: 1, description: 'The whole answer within this many milliseconds.' }),
+    totalMs: durationMs(60_000, { minimum: 1, description: 'Promised time of the whole answer, in milliseconds.' }),
     cutOff: Type.Boolean({
       default: false,
       description:
-        'End answers that are still running after `totalMs`. Otherwise a late answer goes on, unless its client set a deadline of its own.',
+        'Whether an answer that still runs after `totalMs` is cut off. If false, a late answer goes on, unless its client set a deadline of its own.',
     }),
   },
   'A latency promise.',
 )
 
-const RateSchema = item(
-  {
-    perMinute: Type.Number({ exclusiveMinimum: 0, maximum: 1e12, description: 'Refill rate.' }),
-    burst: Type.Optional(
-      Type.Number({ exclusiveMinimum: 0, maximum: 1e12, description: 'Bucket size; `perMinute` if absent.' }),
-    ),
-  },
-  'A rate with a burst.',
-)
+const rateOf = (unit: 'Requests' | 'Tokens') =>
+  item(
+    {
+      perMinute: Type.Number({ exclusiveMinimum: 0, maximum: 1e12, description: `${unit} per minute.` }),
+      burst: Type.Optional(
+        Type.Number({
+          exclusiveMinimum: 0,
+          maximum: 1e12,
+          description: `${unit} that may come at once after a pause; \`perMinute\` if absent.`,
+        }),
+      ),
+    },
+    `${unit} per minute, with a burst.`,
+  )
 
 const AllowanceSchema = Type.Object(
   {
-    requests: Type.Optional(RateSchema),
-    tokens: Type.Optional(RateSchema),
+    requests: Type.Optional(rateOf('Requests')),
+    tokens: Type.Optional(rateOf('Tokens')),
     concurrencyMax: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Requests in the house at once.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description: 'Requests that may be waiting and running at once.',
+      }),
     ),
   },
-  { additionalProperties: false, default: {}, description: 'What it may use; an absent limit is no limit.' },
+  {
+    additionalProperties: false,
+    default: {},
+    description: 'Allowance: what may be used. An absent limit is no limit.',
+  },
 )
 
 /** Lower-case hexadecimal, as `spillway keys create` prints it. */
@@ -49,15 +62,15 @@ export const KEY_HASH_PATTERN = '^sha256:[0-9a-f]{64}$'
 
 const KeySchema = item(
   {
-    id: name('Name in metrics, logs and usage records; never the secret.'),
+    id: name('Key name in metrics, logs and usage records; never the secret.'),
     hash: Type.String({
       pattern: KEY_HASH_PATTERN,
       description: 'SHA-256 of the secret, as `spillway keys create` prints it.',
     }),
-    weight: weight('Share of the tenant\u2019s turns among its keys.'),
+    weight: weight('Weight of the key among the tenant\u2019s keys.'),
     allowance: AllowanceSchema,
   },
-  'A credential that names the tenant.',
+  'A key of the tenant.',
 )
 
 export const AdminSchema = section(
@@ -65,15 +78,18 @@ export const AdminSchema = section(
     keys: Type.Array(
       item(
         {
-          id: name('Who it is, in the journal and in the history of changes.'),
+          id: name('Name of the administrator in the journal and in the history of changes.'),
           hash: Type.String({
             pattern: KEY_HASH_PATTERN,
             description: 'SHA-256 of the secret, as `spillway keys create` prints it.',
           }),
         },
-        'A credential for the admin API.',
+        'A key of the admin API.',
       ),
-      { default: [], description: 'Who may change models, pools and rollouts while they run; nobody if empty.' },
+      {
+        default: [],
+        description: 'Keys that may change models, pools and rollouts while Spillway runs; if empty, none may.',
+      },
     ),
   },
   'The admin API, `/admin/v1`.',
@@ -85,62 +101,65 @@ const AnswerCacheSchema = item(
       default: defaults.ANSWER_SIMILARITY_MIN,
       minimum: 0,
       maximum: 1,
-      description: 'How alike two questions must be (cosine) to get one answer; calibrated for the built-in embedder.',
+      description:
+        'Least cosine similarity of two questions that get the same answer; the default is calibrated for the built-in embedder.',
     }),
     temperatureMax: Type.Number({
       default: defaults.ANSWER_TEMPERATURE_MAX,
       minimum: 0,
       maximum: 2,
-      description: 'Requests with a higher temperature are always answered anew; one that names none has 1.',
+      description: 'Highest temperature of requests that use the cache; a request without one has 1.',
     }),
     ttlS: Type.Integer({
       default: defaults.ANSWER_TTL_S,
       minimum: 1,
       maximum: 31_536_000,
-      description: 'Answers are kept this many seconds.',
+      description: 'Time that answers are kept, in seconds.',
     }),
     checkRatio: Type.Number({
       default: defaults.ANSWER_CHECK_RATIO,
       minimum: 0,
       maximum: 1,
-      description: 'Share of known answers that are made anew all the same and compared, to measure false hits.',
+      description: 'Share of cache hits that are also answered anew and compared, to measure false hits.',
     }),
   },
-  'Keeps whole answers and gives them again to whoever asks nearly the same; off if absent.',
+  'The answer cache, which gives a kept answer to a question that is nearly the same; off if absent.',
 )
 
 export const TenantSchema = item(
   {
-    id: name('Name in metrics, logs and usage records.'),
-    org: Type.Optional(name('The organisation that its share is part of; the tenant itself if absent.')),
-    weight: weight('Share of the platform relative to other tenants of its organisation.'),
-    slo: Type.String({ ...name('Name of its latency promise.'), default: 'steady' }),
+    id: name('Tenant name in metrics, logs and usage records.'),
+    org: Type.Optional(name('Organisation whose share the tenant is part of; the tenant itself if absent.')),
+    weight: weight('Weight of the tenant among the tenants of its organisation.'),
+    slo: Type.String({ ...name('Name of the tenant\u2019s latency promise.'), default: 'steady' }),
     bands: Type.Array(Type.Enum([...BANDS]), {
       default: ['interactive', 'standard', 'offline'],
       minItems: 1,
       uniqueItems: true,
-      description: 'Priority classes that it may use.',
+      description: 'Bands (priority classes) that the tenant may use.',
     }),
     contract: Type.Enum(['degrade', 'reject'], {
       default: 'degrade',
-      description: 'Under overload: be served less (`degrade`), or be refused (`reject`).',
+      description: 'Contract for overload: answers of lower quality (`degrade`), or refusals (`reject`).',
     }),
     bidMax: Type.Number({
       default: 0,
       minimum: 0,
       maximum: 1_000_000,
-      description: 'Bids are clamped to this. A bid orders the tenant\u2019s own requests, never those of others.',
+      description:
+        'Highest bid; higher ones are lowered to it. A bid orders the tenant\u2019s own requests, never those of others.',
     }),
     waitMsMax: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 86_400_000,
-        description: 'How long one of its requests may wait for a turn; `queue.waitMsMax` if absent.',
+        description:
+          'Longest wait of the tenant\u2019s requests for a turn, in milliseconds; `queue.waitMsMax` if absent.',
       }),
     ),
     allowance: AllowanceSchema,
     answerCache: Type.Optional(AnswerCacheSchema),
-    keys: Type.Array(KeySchema, { default: [], description: 'Its credentials.' }),
+    keys: Type.Array(KeySchema, { default: [], description: 'Keys of the tenant.' }),
   },
-  'A party isolated from all others.',
+  'A tenant: isolated from all others.',
 )

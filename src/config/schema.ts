@@ -25,69 +25,82 @@ const ServerSchema = section(
       default: defaults.HOST,
       minLength: 1,
       env: 'HOST',
-      description: 'Address to listen on. Anything but loopback needs a configuration file with tenants of your own.',
+      description:
+        'Address that the gateway listens on. Any address but loopback needs a configuration file with tenants of your own.',
     }),
-    port: port({ default: defaults.PORT, env: 'PORT', description: 'Port to listen on; 0 takes any free one.' }),
+    port: port({
+      default: defaults.PORT,
+      env: 'PORT',
+      description: 'Port that the gateway listens on; 0 takes any free port.',
+    }),
     basePath: Type.String({
       default: '',
       pattern: '^(/[A-Za-z0-9._~-]+)*$',
-      description: 'Path in front of every route, as `/llm`, for servers behind a shared address.',
+      description: 'Path prefix of every route, as `/llm`, for a gateway behind a shared address.',
     }),
-    bodyBytesMax: count(defaults.BODY_BYTES_MAX, { description: 'Larger request bodies get 413.' }),
+    bodyBytesMax: count(defaults.BODY_BYTES_MAX, {
+      description: 'Largest request body, in bytes; a larger one is refused with 413.',
+    }),
     headersTimeoutMs: durationMs(defaults.HEADERS_TIMEOUT_MS, {
       minimum: 1,
-      description: 'A client must have sent its headers within this time, or is closed.',
+      description: 'Time in which a client must send its headers, in milliseconds; after it the connection is closed.',
     }),
     requestTimeoutMs: durationMs(defaults.REQUEST_TIMEOUT_MS, {
       minimum: 1,
-      description: 'A client must have sent headers and body within this time, or is closed.',
+      description:
+        'Time in which a client must send headers and body, in milliseconds; after it the connection is closed.',
     }),
     idleTimeoutMs: durationMs(defaults.IDLE_TIMEOUT_MS, {
       minimum: 1,
-      description: 'A kept-alive connection without a request is closed after this time.',
+      description: 'Time after which a connection without a request is closed, in milliseconds.',
     }),
     stalledReaderMs: durationMs(defaults.STALLED_READER_MS, {
       minimum: 1,
-      description: 'A client that stops reading its answer is cut off after this time.',
+      description: 'Time after which a client that has stopped reading its answer is cut off, in milliseconds.',
     }),
     keepAliveMs: durationMs(defaults.KEEP_ALIVE_MS, {
       minimum: 1,
-      description: 'A stream that waits this long for its first token gets its headers, then a comment as often.',
+      description:
+        'Interval of keep-alive comments, in milliseconds. After this long without a token, send the headers of a stream, then a comment at this interval.',
     }),
     shutdownDelayMs: durationMs(defaults.SHUTDOWN_DELAY_MS, {
       description:
-        'After SIGTERM `/health/ready` says no for this long before anybody is turned away: time for balancers to look.',
+        'Time between SIGTERM and the first refused request, in milliseconds. `/health/ready` says no meanwhile, so that load balancers can notice.',
     }),
     shutdownGraceMs: durationMs(defaults.SHUTDOWN_GRACE_MS, {
-      description: 'After SIGTERM running answers may take this long; then they end with an error frame.',
+      description:
+        'Time that running answers may still take after SIGTERM, in milliseconds; then each ends with an error frame.',
     }),
-    connectionsMax: count(defaults.CONNECTIONS_MAX, { description: 'Connections open at once; more are refused.' }),
+    connectionsMax: count(defaults.CONNECTIONS_MAX, {
+      description: 'Connections that may be open at once; further ones are refused.',
+    }),
     metricsHost: Type.Optional(
-      Type.String({ minLength: 1, description: 'Address of the metrics listener; `server.host` if absent.' }),
+      Type.String({ minLength: 1, description: 'Address of the separate metrics listener; `server.host` if absent.' }),
     ),
     metricsPort: Type.Optional(
-      port({ description: 'Serves `/metrics` on a port of its own; on the main one if absent.' }),
+      port({ description: 'Port of a separate listener for `/metrics`; if absent, `server.port` serves it.' }),
     ),
   },
-  'The front door.',
+  'The HTTP server of the gateway.',
 )
 
 const QueueSchema = section(
   {
     requestsMax: count(DISPATCHER_DEFAULTS.queueRequestsMax, {
       env: 'MAX_QUEUE_SIZE',
-      description: 'Requests waiting for a turn, over all lanes. When it is full the longest lane (by weight) yields.',
+      description:
+        'Requests that may wait for a turn, over all tenants. When the queue is full, the tenant with the most waiting requests for its weight gives up its last one.',
     }),
     waitMsMax: durationMs(defaults.QUEUE_WAIT_MS_MAX, {
-      description: 'A request that has waited this long without a turn expires.',
+      description: 'Longest wait for a turn, in milliseconds; then the request expires.',
     }),
     discipline: Type.Enum(['expiry', 'codel'], {
       default: 'expiry',
       description:
-        'Who loses its place before its time is over: nobody, or whoever CoDel (RFC 8289: 5 ms, 100 ms) drops from a standing queue. CoDel is there to compare with.',
+        'When a waiting request loses its place. `expiry`: when its time is over. `codel`: also when CoDel (RFC 8289: 5 ms, 100 ms) drops it from a standing queue; for comparison.',
     }),
   },
-  'Waiting for a turn.',
+  'The queue of requests that wait for a turn.',
 )
 
 const AdmissionSchema = section(
@@ -97,48 +110,52 @@ const AdmissionSchema = section(
       minimum: 0,
       exclusiveMaximum: 1,
       env: 'ADMISSION_SAFETY_MARGIN',
-      description: 'Fraction of the deadline that admission keeps in reserve; calibration may only raise it.',
+      description: 'Share of a deadline that admission keeps in reserve; calibration may raise it, never lower it.',
     }),
     mode: Type.Enum(['enforce', 'observe'], {
       default: 'enforce',
-      description: '`observe` decides and journals, but turns nobody away: the way to try Spillway on live traffic.',
+      description:
+        'What admission does with its decisions. `enforce` refuses requests. `observe` only journals what it would refuse: a way to try Spillway on live traffic.',
     }),
   },
-  'Who is taken.',
+  'Admission: which requests are taken.',
 )
 
 const FairnessSchema = section(
   {
     order: Type.Enum([...FAIRNESS_NAMES], {
       default: 'deficit-round-robin',
-      description: 'Who goes next. The others are for comparison.',
+      description: 'Order in which tenants get turns. All but the default are for comparison.',
     }),
   },
-  'Sharing capacity between tenants.',
+  'Fairness: how capacity is shared between tenants.',
 )
 
 const LadderSchema = section(
   {
     enabled: Type.Boolean({
       default: true,
-      description: 'Give up quality before answers. Off, whoever does not fit in full is refused.',
+      description:
+        'Whether a request that does not fit in full may be served at lower quality: fewer passages, a shorter prompt or answer, a smaller model. If false, such a request is refused.',
     }),
   },
-  'Degradation.',
+  'The degradation ladder: what is given up under load.',
 )
 
 const LimitsSchema = section(
   {
-    choicesMax: count(defaults.CHOICES_MAX, { description: 'Largest `n` in a request.' }),
+    choicesMax: count(defaults.CHOICES_MAX, {
+      description: 'Largest number of choices (`n` times prompts) in one request.',
+    }),
     promptTokensMax: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 100_000_000,
-        description: 'Longest prompt, for every model; the model\u2019s own context bounds it anyway.',
+        description: 'Longest prompt, in tokens, for every model; the model\u2019s own context is a bound besides.',
       }),
     ),
   },
-  'What one request may ask for.',
+  'Bounds on a single request.',
 )
 
 const StoreSchema = section(
@@ -167,16 +184,16 @@ const EngineSchema = section(
     listenHost: Type.String({
       default: defaults.HOST,
       minLength: 1,
-      description: 'Address on which `spillway engine` listens.',
+      description: 'Address that `spillway engine` listens on.',
     }),
-    listenPort: port({ default: defaults.ENGINE_PORT, description: 'Port on which `spillway engine` listens.' }),
+    listenPort: port({ default: defaults.ENGINE_PORT, description: 'Port that `spillway engine` listens on.' }),
     batchSizeMax: count(defaults.BATCH_SIZE_MAX, {
       env: 'MAX_BATCH_SIZE',
-      description: 'Sequences, or texts and images, that a simulated engine runs in one batch.',
+      description: 'Largest batch of a simulated engine: sequences, or texts and images.',
     }),
     batchTimeoutMs: durationMs(defaults.BATCH_TIMEOUT_MS, {
       env: 'BATCH_TIMEOUT_MS',
-      description: 'How long a simulated embedding, ranking or vision model waits to fill a batch.',
+      description: 'Time that a simulated embedding, ranking or vision model waits to fill a batch, in milliseconds.',
     }),
   },
   'The simulated engine.',
@@ -187,15 +204,15 @@ const LoggingSchema = section(
     level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'], {
       default: 'info',
       env: 'LOG_LEVEL',
-      description: 'What is worth a line.',
+      description: 'Least important lines that are logged.',
     }),
     format: Type.Enum(['auto', 'json', 'pretty'], {
       default: 'auto',
       env: 'LOG_FORMAT',
-      description: '`auto` is `pretty` on a terminal and `json` elsewhere.',
+      description: 'Format of log lines; `auto` is `pretty` on a terminal and `json` elsewhere.',
     }),
   },
-  'Logs never hold prompt text or keys.',
+  'The log. It never holds prompt text or keys.',
 )
 
 export const ConfigSchema = Type.Object(
@@ -206,12 +223,12 @@ export const ConfigSchema = Type.Object(
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
       env: 'SPILLWAY_SEED',
-      description: 'Same seed, same simulated answers.',
+      description: 'Seed of the simulated engines: the same seed gives the same answers.',
     }),
-    models: Type.Array(ModelSchema, { minItems: 1, description: 'What clients can ask for.' }),
-    pools: Type.Array(PoolSchema, { minItems: 1, description: 'What it runs on.' }),
-    slos: Type.Array(SloSchema, { minItems: 1, description: 'Latency promises, by name.' }),
-    tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Who may ask.' }),
+    models: Type.Array(ModelSchema, { minItems: 1, description: 'Models that clients can ask for.' }),
+    pools: Type.Array(PoolSchema, { minItems: 1, description: 'Pools of replicas that serve the models.' }),
+    slos: Type.Array(SloSchema, { minItems: 1, description: 'Latency promises (SLOs), by name.' }),
+    tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Tenants: who may send requests.' }),
     admin: AdminSchema,
     queue: QueueSchema,
     admission: AdmissionSchema,

@@ -23,7 +23,7 @@ export class AdminDirectory {
 
 const NOT_ADMIN: ToldRefusal<KeyCode> = {
   code: 'not-admin',
-  because: 'This key is a tenant\u2019s, and the admin API needs one of its own.',
+  because: 'This key belongs to a tenant; the admin API needs a key of its own.',
   blame: 'request',
   retryAfterUs: undefined,
 }

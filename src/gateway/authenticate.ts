@@ -4,7 +4,7 @@ import type { Key, Tenant } from '../domain/tenant.ts'
 import type { KeyCode, ToldRefusal } from './error-table.ts'
 
 /**
- * Who is calling? Keys are known only by their SHA-256: whoever reads the configuration or a dump of memory cannot
+ * Who is calling? Keys are known only by their SHA-256: a reader of the configuration or of a memory dump cannot
  * call with it. The hash of a presented key is looked up, so comparing takes no longer for a near miss.
  */
 export interface Caller {
@@ -38,7 +38,7 @@ export function authenticate(directory: KeyDirectory, authorization: string | un
   return token === undefined ? undefined : directory.byHash(digestOf(token))
 }
 
-/** As nearly everybody sends it, or as HTTP allows it. */
+/** The token as nearly every client sends it, or as HTTP allows it. */
 export function tokenOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined || authorization.length > TOKEN_LENGTH_MAX) return undefined
   if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return authorization.slice(7)
@@ -46,8 +46,8 @@ export function tokenOf(authorization: string | undefined): string | undefined {
 }
 
 /**
- * A client with its own key, or a peer that acts for a tenant. Only peers may name a tenant: whoever else does is told so,
- * because a gateway that calls with an ordinary key would run everybody's requests under one tenant, unnoticed.
+ * A client with its own key, or a peer that acts for a tenant. Only peers may name a tenant: any other key that does is
+ * refused, because a gateway that calls with an ordinary key would run everybody's requests under one tenant, unnoticed.
  */
 export function identify(
   directory: KeyDirectory & PeerDirectory,

@@ -90,8 +90,8 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     retryAfter: 'budget',
     advice: 'Ask your operator for a larger quota, or wait for the next period.',
   },
-  'model-not-found': { ...atFault(404, 'GET /v1/models lists what there is.'), param: 'model' },
-  'context-length-exceeded': atFault(400, 'Shorten it, or ask for fewer tokens.'),
+  'model-not-found': { ...atFault(404, 'GET /v1/models lists the models.'), param: 'model' },
+  'context-length-exceeded': atFault(400, SHORTEN),
   'too-big': atFault(400, SHORTEN),
   'deadline-infeasible': {
     ...atFault(400, 'Allow more time or ask for a shorter answer.'),
@@ -101,16 +101,16 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     status: 'by-blame',
     blame: 'tenant-or-platform',
     retryAfter: 'prediction',
-    advice: 'Come back after the time in Retry-After, allow more time, or ask for less.',
+    advice: 'Come back after the time in Retry-After, allow more time, or ask for fewer tokens.',
   },
   'band-shed': {
     status: 'by-blame',
     blame: 'tenant-or-platform',
     retryAfter: 'prediction',
-    advice: 'Come back after the time in Retry-After, or send it in a higher band.',
+    advice: 'Come back after the time in Retry-After, or send the request in a higher band.',
   },
   'no-replica': { status: 503, blame: 'platform', retryAfter: 'health', advice: COME_BACK },
-  'no-such-corpus': atFault(404, 'GET /v1/vector_stores lists yours.'),
+  'no-such-corpus': atFault(404, 'GET /v1/vector_stores lists your vector stores.'),
   'unknown-pool': { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
   'expired-on-arrival': { ...atFault(400, 'Allow more time.'), param: 'spillway.deadline_ms' },
   'fits-no-replica': atFault(400, SHORTEN),
@@ -137,7 +137,7 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     blame: 'platform',
     retryAfter: 'never',
     param: 'spillway.deadline_ms',
-    advice: 'Allow more time, ask for less, or send spillway.cut_off: false to get late answers whole.',
+    advice: 'Allow more time, ask for fewer tokens, or send spillway.cut_off: false to get late answers whole.',
   },
   'shutting-down': {
     status: 503,
@@ -149,15 +149,15 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     status: 500,
     blame: 'platform',
     retryAfter: SECOND_US,
-    advice: 'This is our fault; it was counted. Try again.',
+    advice: 'This is a fault of Spillway and was counted. Try again.',
   },
 }
 
 /** Vector stores and files. */
 const CORPUS_ROWS: Readonly<Record<CorpusCode, ErrorRow>> = {
   'no-such-corpus': REFUSAL_ROWS['no-such-corpus'],
-  'no-such-document': atFault(404, 'GET /v1/vector_stores/ID/files lists what is in it.'),
-  'no-such-file': atFault(404, 'GET /v1/files lists yours.'),
+  'no-such-document': atFault(404, 'GET /v1/vector_stores/ID/files lists the files of a vector store.'),
+  'no-such-file': atFault(404, 'GET /v1/files lists your files.'),
   'name-taken': { ...atFault(409, 'Choose another name.'), param: 'name' },
   'too-much': atFault(413, 'Send less at a time.'),
   'retrieval-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },

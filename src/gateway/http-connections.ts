@@ -50,7 +50,7 @@ export class Connections {
     return closed
   }
 
-  /** All answers have ended: whoever is not being sent the rest of one has nothing to wait for. */
+  /** All answers have ended: a connection that is not being sent the rest of one has nothing to wait for. */
   closeWaiting(): void {
     for (const socket of this.#last.keys()) if (!this.isAnswering(socket)) socket.destroy()
   }

@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { HttpServer } from './http-server.ts'
 
-/** Starts listening; a port in use or a missing permission rejects with the system's own error. */
+/** Starts listening and gives the address; a port in use or a missing permission rejects with the system's own error. */
 export function listen(server: Server, where: { readonly host: string; readonly port: number }): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -14,13 +14,13 @@ export function listen(server: Server, where: { readonly host: string; readonly 
   })
 }
 
-/** After the grace, error frames have this long to reach their readers. */
+/** Error frames that end the last answers have this long to reach their readers: half a second, a slow link's worth. */
 export const LAST_WORDS_US = 500_000
 
 export interface Closing {
   /** No answer is being made any more; what is written may still be on its way. */
   readonly answersEnded: Promise<void>
-  /** From here nobody is waited for. */
+  /** From here no client is waited for: open connections are cut. */
   readonly patienceEnded: Promise<void>
 }
 

@@ -102,7 +102,7 @@ class RouteTable {
     this.#under = routes.filter(isUnder).map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
   }
 
-  /** What could be done with this path; empty when nobody knows it. */
+  /** Methods of the routes with this path; empty when no route has it. */
   methodsOf(path: string): string[] {
     return METHODS.filter((method) => this.find(method, path) !== undefined)
   }

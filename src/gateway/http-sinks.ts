@@ -20,7 +20,7 @@ export interface SinkOptions {
   readonly rateLimits: () => string[]
   /** A reader that takes nothing for this long is cut off. */
   readonly stalledReaderUs: number
-  /** A stream that waits this long gets its headers, and then a comment as often, so that nobody hangs up on it. */
+  /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
   /** What we tell of how it was served, beside the answer; ours if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
@@ -51,8 +51,8 @@ function wireCached({ similarity, saved }: NonNullable<AnswerHead['cached']>): o
 }
 
 /**
- * The answer has left us, but perhaps not the socket. Whoever takes nothing of the rest for that long is cut off:
- * otherwise one answer after another could be asked for, left unread, and kept in our memory. Node's own timer is used
+ * The answer has left us, but perhaps not the socket. A client that reads nothing of the rest for that long is cut off:
+ * otherwise it could ask for one answer after another, leave them unread, and fill our memory. Node's own timer is used
  * because it sees bytes move inside one large write.
  */
 export function cutOffUnread({

@@ -56,7 +56,7 @@ export function termsOf(asked: Asker): Terms {
   }
 }
 
-/** Longer names of sessions are cut: nobody needs more, and we do not hash megabytes. */
+/** Session names are cut at this many characters: enough to tell sessions apart, and no megabytes are hashed. */
 const SESSION_CHARACTERS_MAX = 256
 
 /**
@@ -86,7 +86,7 @@ function readWishes({ body, headers }: Asker): Wishes {
   const deadlineMs = ours?.deadline_ms ?? positiveHeader(headers['x-spillway-deadline-ms'])
   return {
     deadlineMs,
-    // Whoever sets a deadline means it; a promise of ours that we break is no reason to break the answer too.
+    // A deadline that the client set cuts its answer off; a promise of ours that is broken does not.
     isCutOff: ours?.cut_off ?? yesOrNo(headers['x-spillway-cut-off']) ?? (deadlineMs === undefined ? undefined : true),
     ttftMs: ours?.ttft_ms ?? positiveHeader(headers['x-spillway-ttft-ms']) ?? positiveHeader(headers['x-slo-ttft-ms']),
     // vLLM's priority runs the other way: lower goes sooner.

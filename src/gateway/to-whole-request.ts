@@ -24,7 +24,7 @@ export function toEmbeddingRequest(asked: AskedEmbedding, rules: RequestRules): 
   const known = rules.models.resolve(asked.body.model)
   if (known === undefined) return noSuchModel(asked.body.model)
   if (known.model.kind !== 'embedding') return wrongKind(known, 'makes no vectors')
-  if (known.features.vectors !== true) return wrongKind(known, 'is reached in tensors only')
+  if (known.features.vectors !== true) return wrongKind(known, 'takes tensors only')
   const tokens = inputsOf(asked.body).map((input) =>
     typeof input === 'string' ? rules.estimateTokens(input, known.model.name) : input.length,
   )
@@ -35,7 +35,7 @@ export function toTensorRequest(asked: AskedTensors, rules: RequestRules): Read 
   const known = rules.models.resolve(asked.model)
   if (known === undefined) return noSuchModel(asked.model)
   if ((known.model.kind ?? 'chat') === 'chat') return wrongKind(known, 'takes no tensors')
-  if (known.features.tensors !== true) return wrongKind(known, 'is reached by texts only')
+  if (known.features.tensors !== true) return wrongKind(known, 'takes texts only')
   const tokens = rowTokens(asked.body, (text) => rules.estimateTokens(text, known.model.name))
   return bounded(wholeRequest(asked, known, 'tensors', tokens), 'inputs', rules)
 }

@@ -179,7 +179,7 @@ it('a corpus that nobody has is a 404 in OpenAI\u2019s shape, and costs nothing'
   expect(status).toBe(404)
   expect(json).toEqual({
     error: {
-      message: "You have no corpus 'no-such'. GET /v1/vector_stores lists yours.",
+      message: "You have no corpus 'no-such'. GET /v1/vector_stores lists your vector stores.",
       type: 'invalid_request_error',
       param: 'spillway.retrieval.corpus',
       code: 'no_such_corpus',

@@ -115,11 +115,12 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
     await corpora.addDocuments(ask.tenantId, corpus.id, drafts)
     return wireCorpus(await corpora.getCorpus(ask.tenantId, corpus.id))
   },
-  /** Everything of the caller's tenant. It must be named, so that nobody does this by leaving an id out. */
+  /** Deletes everything of the caller's tenant. The tenant must be named, so that a forgotten id cannot do this. */
   async 'DELETE '({ deps, tenantId, exchange }) {
     const { words } = pageOf(exchange.req.url)
     if (words.get('everything_of') !== tenantId) {
-      const message = "This deletes all that is kept of your tenant. Say so with '?everything_of=' and its id."
+      const message =
+        "This deletes everything that is kept of your tenant. Confirm it with '?everything_of=' and the tenant's id."
       throw new BodyFault(invalidRequest(message, 'everything_of', 'missing-required-parameter'))
     }
     await deps.corpora.forgetTenant(tenantId)

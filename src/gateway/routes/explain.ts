@@ -21,7 +21,7 @@ export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => 
       const isOwn = story?.some((entry) => 'tenantId' in entry && entry.tenantId === caller.tenant.id)
       if (story === undefined || isOwn !== true) {
         const message =
-          'No such request is remembered. Only the last thousand are, a hundred in a second at most, and only for their own tenant.'
+          'No such request is remembered. The last 1,000 requests are, at most 100 of each second, each for its own tenant only.'
         exchange.sendFault(invalidRequest(message, null, 'request-not-found'))
         return
       }

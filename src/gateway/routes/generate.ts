@@ -24,7 +24,7 @@ export interface GenerateDeps {
   readonly rules: RequestRules
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number
-  /** A stream that waits this long gets its headers and then a comment as often. */
+  /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
 }
 

@@ -18,7 +18,7 @@ import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
  * POST /infer {tenant_id, tokens_requested, priority_bid}: the reference documents' endpoint, for tools that were
- * written against it. It asks for so many tokens of the first chat model and tells how that went; the same admission,
+ * written against it. It asks the first chat model for this many tokens and tells how that went; the same admission,
  * fairness and budgets apply. The key must belong to the tenant that is named.
  */
 export const InferBody = Type.Object({

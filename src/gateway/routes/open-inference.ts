@@ -84,7 +84,7 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
   const known = modelAt(deps, exchange, place)
   if (known === undefined) return
   if (place.version !== undefined && versionsOf(known).length > 1) {
-    const message = `A version cannot be chosen here: the rollout of '${place.model}' chooses. Leave it out.`
+    const message = `The rollout of '${place.model}' chooses the version. Leave the version out of the path.`
     exchange.sendFault(invalidRequest(message, 'version', 'unsupported-parameter'))
     return
   }

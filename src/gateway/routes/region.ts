@@ -4,7 +4,7 @@ import { REGION_PATH, regionAnswer } from '../../wire/region.ts'
 import { digestOf, NO_VALID_KEY, type PeerDirectory, tokenOf } from '../authenticate.ts'
 import type { Route } from '../http-server.ts'
 
-/** How soon would we begin? For the gateways of other regions, and nobody else. */
+/** How soon would a request begin here? Told to the gateways of other regions only. */
 export function regionRoute(region: string, peers: PeerDirectory, platform: Platform): Route {
   return {
     method: 'GET',

@@ -11,8 +11,8 @@ import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 
 /**
- * Retrieval for gateways that run it apart: the two ports, as two routes. Whoever calls names the tenant, so only our own
- * gateways may: they share a secret. A gateway that hangs up calls its search off.
+ * Retrieval for gateways that run it apart: the two ports, as routes. The caller names the tenant, so only our own
+ * gateways may call: they share a secret. A gateway that hangs up calls its search off.
  */
 export interface RetrievalDeps {
   readonly retriever: Retriever
@@ -75,7 +75,7 @@ async function retrieve(deps: RetrievalDeps, exchange: Exchange): Promise<void> 
   exchange.sendJson(200, JSON.stringify(await deps.retriever.retrieve({ ...ask, cancellation })))
 }
 
-/** Whoever asks has a limit of its own, and hangs up. */
+/** Longest look-up, for a gateway that does not hang up at its own limit before. */
 const LOOK_UP_US = msToUs(1_000)
 
 async function lookUp(deps: RetrievalDeps, exchange: Exchange): Promise<void> {

@@ -40,7 +40,7 @@ export function whoYields(
   const longest = book.buffer.isOver ? book.buffer.longest(lane) : undefined
   if (longest === undefined) return undefined
   if (longest.tenantId !== lane.tenantId || longest.bandRank > lane.bandRank) return longest
-  const because = `all ${options.queueRequestsMax} places are taken, and this tenant has most per weight`
+  const because = `all ${options.queueRequestsMax} places of the queue are taken, and this tenant has most for its weight`
   return { kind: 'refused', code: 'queue-full', because }
 }
 
@@ -58,8 +58,8 @@ export function evictTail(
   pool.sync(lane)
   const because =
     code === 'queue-full'
-      ? 'the queue is full, and its tenant has most per weight'
-      : 'its lane is full, and one that was promised a place came back'
+      ? 'the queue is full, and this tenant has most for its weight'
+      : 'its lane is full, and a request that had its place before came back'
   effects.push({ kind: 'evicted', ticketId: tail.ticketId, code, because })
   return wasHead
 }

@@ -33,9 +33,9 @@ export const WEIGHT_DEFAULTS: ScorerWeights = {
 
 /** What a weight is of, for the settings page. */
 export const WEIGHT_MEANINGS: Readonly<Record<ScorerName, string>> = {
-  queue: 'Of the time until the prompts that were placed at a replica before have been read.',
-  prefill: 'Of the time to read what the replica does not hold of the prompt.',
-  distance: 'Of the round trip to the replica\u2019s region.',
-  load: 'Of the predicted time of everything in flight at the replica: keeps equals equal.',
-  session: 'In microseconds: how much later a first token may be to stay where the session was.',
+  queue: 'Weight of the time until the replica has read the prompts that were placed there before.',
+  prefill: 'Weight of the time to read the part of the prompt that the replica does not hold.',
+  distance: 'Weight of the round trip to the replica\u2019s region.',
+  load: 'Weight of the predicted time of everything in flight at the replica; spreads load over replicas that are otherwise equal.',
+  session: 'Delay of the first token that is accepted to keep a session on its replica, in microseconds.',
 }

@@ -1,20 +1,20 @@
 /**
- * What a tenant lets us look things up in. A corpus holds documents, a document is split into passages, and passages
- * are what a search finds and a prompt gets. All of them belong to one tenant and never reach another (law L13).
+ * A corpus is a tenant's searchable documents. A corpus has documents, a document is split into passages, and a search
+ * finds passages for a prompt. All of them belong to one tenant and never reach another (law L13).
  */
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
-/** What a search must know of a corpus. */
+/** The facts about a corpus that a search needs. */
 export interface CorpusFacts {
   readonly id: string
   readonly tenantId: string
-  /** Unique inside its tenant; a request may name a corpus by it. */
+  /** Unique inside its tenant; a request may name the corpus by its name instead of its id. */
   readonly name: string
-  /** Counts up with every change of what a search could find: part of every cache's key. */
+  /** Incremented with every change of what a search could find; part of every cache key. */
   readonly version: number
-  /** Counts up when something was taken away: nothing cached before that may be shown again, however late we are. */
+  /** Incremented with every deletion: passages cached before the deletion must never be shown again. */
   readonly deletions: number
-  /** Who made its vectors, and how long they are: questions must be embedded by the same one. */
+  /** The embedder of the corpus's vectors, and their length: questions must be embedded by the same embedder. */
   readonly embedder: string
   readonly dimensions: number
   readonly passageCount: number
@@ -44,7 +44,7 @@ export interface Document {
   readonly because: string | undefined
   readonly bytes: number
   readonly passageCount: number
-  /** Passages whose vector is stored; the rest is found by its words alone until it is. */
+  /** Passages whose vector is stored; the other passages are found by their words alone. */
   readonly embeddedCount: number
   readonly createdAtS: number
   readonly attributes: Attributes
@@ -65,17 +65,17 @@ export interface Passage {
   readonly documentId: string
   /** The document's name: what a person would call the source. */
   readonly source: string
-  /** Its place in the document, from 0. */
+  /** Position of the passage in the document, from 0. */
   readonly position: number
   readonly text: string
   /** Estimated. */
   readonly tokens: number
-  /** 0 … 1, higher is better; comparable inside one answer only. */
+  /** 0 … 1, higher is better; comparable within one search only. */
   readonly score: number
   readonly attributes: Attributes
 }
 
-/** What a document must have to be searched; OpenAI's shape of it. */
+/** A condition on a document's attributes, in OpenAI's shape. */
 export type Filter =
   | {
       readonly type: 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte' | 'in' | 'nin'
@@ -85,9 +85,9 @@ export type Filter =
   | { readonly type: 'and' | 'or'; readonly filters: readonly Filter[] }
 
 /**
- * How a retrieval ended. `fresh`: searched in time. `cached`: found in a cache and still good. `stale`: from a cache,
- * past its time. `reduced`: only a part of the search came in time. `skipped`: nothing came in time, or nothing was
- * asked. `failed`: what it needs is broken.
+ * How a retrieval ended. `fresh`: searched in time. `cached`: found in a cache and still valid. `stale`: from a cache,
+ * past its time. `reduced`: only a part of the search came in time. `skipped`: nothing came in time, or there was
+ * nothing to search for. `failed`: a part of retrieval is broken.
  */
 export type RetrievalOutcome = 'fresh' | 'cached' | 'stale' | 'reduced' | 'skipped' | 'failed'
 
@@ -100,7 +100,7 @@ export const RETRIEVAL_OUTCOMES: readonly RetrievalOutcome[] = [
   'failed',
 ]
 
-/** What can be expected to go wrong when corpora are managed. */
+/** The expected failures of managing corpora. */
 export type CorpusRefusal =
   | 'no-such-corpus'
   | 'no-such-document'

@@ -6,8 +6,8 @@ import type { Placement } from './placement.ts'
 import type { Band } from './tenant.ts'
 
 /**
- * What happened, once, in order. The journal is the only source for metrics, logs, spans, ledger, audit and reports:
- * whoever wants to know subscribes, and nobody measures beside it. Entries hold no prompt text and no secret.
+ * An entry records one event. The journal of entries is the only source for metrics, logs, spans, ledger, audit and
+ * reports; no other code measures. Entries contain no prompt text and no secret.
  */
 export type Entry =
   | Arrived
@@ -45,7 +45,7 @@ export interface Arrived extends Stamp {
   readonly band: Band
   readonly promptTokens: number
   readonly isStreamed: boolean
-  /** The region that sent it on to us; absent when it came from a client. */
+  /** The region that sent the request to this one; absent when the request came from a client. */
   readonly origin?: string | undefined
 }
 
@@ -56,14 +56,14 @@ export interface Admitted extends Stamp {
   readonly releaseId: string
   readonly poolId: string
   readonly rung: string
-  /** Durations from `at`, as predicted when it was admitted. */
+  /** Durations from `at`, as predicted at admission. */
   readonly predictedWaitUs: number
   readonly predictedTtftUs: number
   readonly predictedFinishUs: number
   readonly because: string
 }
 
-/** Passages were looked for while the ticket waited. */
+/** The search for passages ended, while the ticket waited. */
 export interface RetrievalEnded extends Stamp {
   readonly kind: 'retrieval-ended'
   readonly ticketId: string
@@ -76,29 +76,32 @@ export interface RetrievalEnded extends Stamp {
   readonly because: string
 }
 
-/** `hit`: answered from the cache. `checked`: it was known, and is answered anew to compare. `skipped`: could not be asked. */
+/**
+ * `hit`: answered from the cache. `checked`: in the cache, but generated again to compare. `skipped`: the cache did not
+ * reply.
+ */
 export type AnswerLookup = 'hit' | 'miss' | 'checked' | 'skipped'
 
-/** Has this tenant been answered this before? */
+/** The answer cache was asked for an answer to this question. */
 export interface AnswerLookedUp extends Stamp {
   readonly kind: 'answer-looked-up'
   readonly ticketId: string
   readonly tenantId: string
   readonly outcome: AnswerLookup
-  /** Of the nearest question that was known; undefined when none was. */
+  /** Similarity of the nearest cached question; undefined when there was none. */
   readonly similarity: number | undefined
   readonly tookUs: number
-  /** What an engine did not have to do, by what it did the first time; nothing unless it was a hit. */
+  /** Work that no engine had to do, as measured for the cached answer; zero unless it was a hit. */
   readonly saved: Usage
   readonly because: string
 }
 
-/** A known answer was made anew: would the cache have been right? */
+/** A cached answer was generated again and compared: was the cached one right? */
 export interface AnswerChecked extends Stamp {
   readonly kind: 'answer-checked'
   readonly tenantId: string
   readonly isSame: boolean
-  /** Of the two questions, and of the two answers. */
+  /** Similarity of the two questions, then of the two answers. */
   readonly similarity: number
   readonly likeness: number
 }
@@ -115,7 +118,7 @@ export interface Granted extends Stamp {
   readonly placement?: Placement | undefined
 }
 
-/** One try at one replica is over; a ticket may have more than one. */
+/** One attempt at one replica has ended; a ticket may have several attempts. */
 export interface AttemptEnded extends Stamp {
   readonly kind: 'attempt-ended'
   readonly ticketId: string
@@ -126,16 +129,16 @@ export interface AttemptEnded extends Stamp {
   readonly because: string
 }
 
-/** The one entry that tells a ticket's whole story in numbers. */
+/** A ticket has ended. This entry has all figures of the ticket. */
 export interface Settled extends Stamp {
   readonly kind: 'settled'
   readonly ticketId: string
   readonly tenantId: string
   readonly keyId: string
   readonly model: string
-  /** The model that answered, when a rung put a smaller one in its place. */
+  /** The model that answered; a rung may have replaced the requested one. */
   readonly servedModel: string
-  /** The release that answered, or would have; undefined when none was chosen. */
+  /** The release that answered, or was chosen to; undefined when none was chosen. */
   readonly releaseId: string | undefined
   readonly poolId: string | undefined
   readonly replicaId: string | undefined
@@ -163,7 +166,7 @@ export interface GapView {
   readonly maxUs: number
 }
 
-/** A tenant's dwelling rung at a pool moved. */
+/** A tenant moved to another rung at a pool for some time. */
 export interface RungChanged extends Stamp {
   readonly kind: 'rung-changed'
   readonly tenantId: string
@@ -175,7 +178,7 @@ export interface RungChanged extends Stamp {
   readonly because: string
 }
 
-/** A pool began or ceased to refuse everybody's offline work. */
+/** A pool began or stopped refusing offline requests of all tenants. */
 export interface OfflineSheddingChanged extends Stamp {
   readonly kind: 'offline-shedding-changed'
   readonly poolId: string
@@ -184,7 +187,7 @@ export interface OfflineSheddingChanged extends Stamp {
   readonly because: string
 }
 
-/** How a pool stands, once a tick; counts are since the start. */
+/** The state of a pool, once a tick; counts are since the start. */
 export interface PoolReported extends Stamp {
   readonly kind: 'pool-reported'
   readonly poolId: string
@@ -196,7 +199,7 @@ export interface PoolReported extends Stamp {
   readonly drainPerUs: number
   readonly falseRejects: number
   readonly rightRejects: number
-  /** Of the whole platform: admitted and observed to the end, and of those late. */
+  /** Of the whole platform: admitted tickets observed to their end, and how many of these were late. */
   readonly observedCount: number
   readonly falseAdmits: number
 }
@@ -208,7 +211,7 @@ export interface ReplicaReported extends Stamp {
   readonly because: string
 }
 
-/** How much a replica may be used from here on: outliers are ejected for a while, newcomers start slowly. */
+/** How much a replica may be used from now on: outliers are ejected for a while, new replicas start slowly. */
 export interface ReplicaHealth extends Stamp {
   readonly kind: 'replica-health'
   readonly replicaId: string
@@ -216,7 +219,7 @@ export interface ReplicaHealth extends Stamp {
   readonly because: string
 }
 
-/** Models, pools or replicas came, went, or are on their way out: who did it, and why. */
+/** A model, pool or replica was added, is leaving, or was removed: by whom, and why. */
 export interface FleetChanged extends Stamp {
   readonly kind: 'fleet-changed'
   readonly what:
@@ -229,7 +232,7 @@ export interface FleetChanged extends Stamp {
     | 'replica-draining'
     | 'replica-kept'
     | 'replica-removed'
-  /** Of the model, pool or replica. */
+  /** Name of the model, pool or replica. */
   readonly name: string
   /** The replica's pool. */
   readonly poolId: string | undefined
@@ -237,24 +240,24 @@ export interface FleetChanged extends Stamp {
   readonly because: string
 }
 
-/** A release gets more of its model's requests, all of them, or none. */
+/** A release gets a larger share of its model's requests, all of them, or none. */
 export interface RolloutChanged extends Stamp {
   readonly kind: 'rollout-changed'
   readonly model: string
   readonly change: 'started' | 'promoted-step' | 'promoted' | 'rolled-back' | 'undone' | 'held' | 'resumed'
-  /** The stable release, and the one that is tried. */
+  /** The stable release, and the release on trial. */
   readonly from: string
   readonly to: string
   readonly step: number
-  /** Of the requests, that `to` gets from here on. */
+  /** Share of the requests that `to` gets from now on. */
   readonly percent: number
-  /** `judge`, `drift`, `config`, or the id of the key that asked. */
+  /** `judge`, `drift`, `config`, or the id of the administrator's key. */
   readonly by: string
   readonly because: string
   readonly evidence?: readonly RolloutEvidence[]
 }
 
-/** A copy of a request was answered by a release that its client did not see. Numbers only: no text of either answer. */
+/** A release answered a copy of a request, unseen by the client. Numbers only: no text of either answer. */
 export interface ShadowEnded extends Stamp {
   readonly kind: 'shadow-ended'
   /** The request that was copied. */
@@ -264,7 +267,7 @@ export interface ShadowEnded extends Stamp {
   readonly outcome: Outcome
   readonly outputTokens: number
   readonly primaryOutputTokens: number
-  /** Absent when one of the two has no whole answer, or no text (in simulation). */
+  /** Absent when one of the two answers is incomplete, or has no text (in simulation). */
   readonly difference?: AnswerDifference
   readonly because: string
 }
@@ -275,11 +278,11 @@ export interface AnswerDifference {
   readonly samePrefixRatio: number
   /** Shadow's length ÷ primary's, in characters. */
   readonly lengthRatio: number
-  /** Words that both have ÷ words that either has. */
+  /** Words in both answers ÷ words in either. */
   readonly sameWordsRatio: number
 }
 
-/** A release was asked an item of its holdout set. */
+/** A release answered an item of its holdout set. */
 export interface HoldoutEvaluated extends Stamp {
   readonly kind: 'holdout-evaluated'
   readonly model: string
@@ -289,7 +292,7 @@ export interface HoldoutEvaluated extends Stamp {
   readonly score: number
 }
 
-/** How many times its stake a bet on "worse" has won, and at how many it ends. */
+/** How many times its stake a bet on "worse" has won, and the multiple at which the bet ends. */
 export interface RolloutEvidence {
   readonly metric: string
   readonly pairs: number
@@ -306,14 +309,14 @@ export interface PlatformChanged extends Stamp {
   readonly because: string
 }
 
-/** Something that requests use is left alone for a while after failures (`open`), or is used again (`closed`). */
+/** A breaker opened after failures of a part that requests use, or closed again. */
 export interface BreakerChanged extends Stamp {
   readonly kind: 'breaker-changed'
   readonly what: string
   readonly state: 'open' | 'closed'
 }
 
-/** A document is in its corpus, or will never be. */
+/** A document's indexing has ended: the document is in its corpus, or failed for good. */
 export interface DocumentIndexed extends Stamp {
   readonly kind: 'document-indexed'
   readonly tenantId: string
@@ -323,7 +326,7 @@ export interface DocumentIndexed extends Stamp {
   readonly because: string
 }
 
-/** Something broke that no ticket could be blamed for, or that failed one: counted, and the process goes on. */
+/** An unexpected error, with or without a ticket: counted, and the process goes on. */
 export interface FaultSeen extends Stamp {
   readonly kind: 'fault-seen'
   readonly where: string

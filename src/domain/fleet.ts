@@ -1,10 +1,10 @@
 /**
- * What there is to run on. A model is a public name; a release is one version of it; a pool is the replicas of a
- * release in a region; a replica is one running engine, reached through a backend.
+ * The fleet. A model is a public name; a release is one version of it; a pool is the replicas of a release in a region;
+ * a replica is one running engine, reached through a backend.
  */
 /**
- * What a model does with a request. `chat` models generate token by token; the others answer in one go: vectors for
- * texts, scores for pairs, labels for images.
+ * The kind of a model. `chat` models generate token by token. The others answer without streaming: vectors for texts,
+ * scores for pairs, labels for images.
  */
 export type ModelKind = 'chat' | 'embedding' | 'ranking' | 'vision'
 
@@ -15,30 +15,30 @@ export interface Model {
   /** `chat` if absent. */
   readonly kind?: ModelKind
   readonly aliases: readonly string[]
-  /** Prompt and answer together may not be longer than this. */
+  /** Most tokens of prompt and answer together. */
   readonly contextTokensMax: number
-  /** What a client that says nothing gets at most. */
+  /** Most output tokens for a client that does not set a limit. */
   readonly outputTokensDefault: number
-  /** The smaller model that answers in its place when the ladder says so. */
+  /** The smaller model that answers instead when the ladder says so. */
   readonly fallback: string | undefined
   readonly createdAtS: number
-  /** Ids of its releases, the first one first. */
+  /** Ids of the model's releases, the oldest first. */
   readonly releases: readonly string[]
 }
 
-/** One version of a model. What it says of limits, fallback and price is its own: versions differ in them. */
+/** One version of a model. Limits, fallback and price belong to the release, because versions differ in them. */
 export interface Release {
-  /** `MODEL@VERSION`: versions of two models may have one name. */
+  /** `MODEL@VERSION`: two models may have versions of the same name. */
   readonly id: string
   readonly model: string
   readonly version: string
-  /** Where its weights come from, as its registry names them; nothing here reads it. */
+  /** Where the weights come from, in the registry's own notation; informational. */
   readonly artifact?: string
-  /** What else it is called there: aliases, stages. */
+  /** Other names in the registry: aliases, stages. */
   readonly labels?: readonly string[]
   readonly contextTokensMax: number
   readonly fallback: string | undefined
-  /** Of a million tokens, in the operator's currency. */
+  /** Price of a million tokens, in the operator's currency. */
   readonly price?: { readonly inputPerMillion: number; readonly outputPerMillion: number }
   readonly createdAtS: number
 }
@@ -59,9 +59,9 @@ export interface Pool {
   readonly releaseId: string
   readonly region: string
   readonly replicas: readonly Replica[]
-  /** It is the gateway of another region, which has replicas and a queue of its own. */
+  /** The pool stands for the gateway of another region, which has replicas and a queue of its own. */
   readonly isPeer?: boolean
-  /** Tenants that it is kept for; undefined when it is for everybody. */
+  /** Tenants that the pool is reserved for; undefined when it serves all tenants. */
   readonly dedicatedTo?: readonly string[] | undefined
 }
 

@@ -1,8 +1,8 @@
 import type { GapView } from './entry.ts'
 
 /**
- * The inter-token times of one answer, in the buckets that the metric has anyway: a stream of a thousand tokens keeps
- * thirteen counters, not a thousand samples, and the histogram is fed once, when the ticket is settled.
+ * Buckets of the inter-token times of one answer, the same as the metric's: a stream of a thousand tokens keeps
+ * thirteen counters, not a thousand samples, and the histogram is updated once, when the ticket is settled.
  */
 export const GAP_BUCKETS_US: readonly number[] = [
   2_000, 5_000, 10_000, 15_000, 20_000, 30_000, 40_000, 50_000, 75_000, 100_000, 200_000, 500_000, 1_000_000,

@@ -3,8 +3,8 @@ export interface ModelFeatures {
   readonly logprobs: boolean
   readonly tools: boolean
   readonly jsonSchema: boolean
-  /** Takes texts and gives vectors (`/v1/embeddings`); no if absent. */
+  /** The engines take texts and return vectors (`/v1/embeddings`); no if absent. */
   readonly vectors?: boolean
-  /** Takes tensors and gives tensors (`/v2/…/infer`); no if absent. */
+  /** The engines take and return tensors (`/v2/…/infer`); no if absent. */
   readonly tensors?: boolean
 }

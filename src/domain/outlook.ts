@@ -1,15 +1,15 @@
 /**
- * What a region says of one of its models to the gateways of other regions: how soon would a request begin there? It tells
- * of its own replicas only, never of what it could send on itself.
+ * An outlook is what a region reports about one of its models to the gateways of other regions: how soon would a
+ * request begin there? It covers the region's own replicas only, not what the region could send on.
  */
 export interface Outlook {
   readonly readyReplicaCount: number
-  /** Until a newcomer's turn. */
+  /** Predicted wait of a new request for its turn. */
   readonly waitUs: number
-  /** To read one token of a prompt that nobody has read before. */
+  /** Time to compute one prompt token that is not cached. */
   readonly prefillUsPerToken: number
-  /** Cost that its replicas work off in a microsecond; 0 when it has none. */
+  /** Cost that the region's replicas complete in a microsecond; 0 when it has none. */
   readonly drainPerUs: number
-  /** It refuses offline work of everybody. */
+  /** The region refuses offline requests of all tenants. */
   readonly isShedding: boolean
 }

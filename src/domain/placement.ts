@@ -1,18 +1,21 @@
 /**
- * Why there? What a placement says of itself: the predicted time to the first token at the replica that was chosen, part
- * by part, and how much worse the next best would have been. The journal keeps it and `spillway explain` tells it.
+ * A placement explains the choice of a replica: its predicted time to the first token, part by part, and how much worse
+ * the next best replica was. The journal keeps the placement and `spillway explain` prints it.
  *
- * The sentence is one of a few constant strings, the rest are numbers: saying why costs one small object.
+ * The sentence is one of a few constant strings, the rest are numbers, so that an explanation costs one small object.
  */
 export interface Placement {
-  /** Replicas that had room. */
+  /** Number of replicas with room. */
   readonly roomCount: number
-  /** Replicas that were scored: fewer in a large pool, which is sampled. */
+  /** Number of replicas scored: fewer in a large pool, which is sampled. */
   readonly scoredCount: number
-  /** Prompt tokens that the replica is thought to hold already. */
+  /** Prompt tokens that the replica probably has cached. */
   readonly cachedTokens: number
-  /** The weighted parts of its score, by scorer, in microseconds; they add up to the prediction. */
+  /** Weighted scores of the chosen replica, by scorer, in microseconds; their sum is the prediction. */
   readonly partsUs: Readonly<Record<string, number>>
-  /** What the next best of those scored would have taken longer, in microseconds; undefined when it was alone. */
+  /**
+   * How much longer the next best of the scored replicas would take, in microseconds; undefined when there was no
+   * other.
+   */
   readonly aheadUs: number | undefined
 }

@@ -2,11 +2,11 @@ import type { Passage } from './corpus.ts'
 import type { Segment } from './request.ts'
 
 /**
- * What exactly would we run? A plan is a request on a rung: which model, how much of its context, how long an answer.
- * Making one costs nothing; admission makes several and takes the first that fits.
+ * A plan is a request on a rung: which model, how much of the context, how long an answer. Making a plan costs nothing;
+ * admission makes several and takes the first that fits.
  */
 
-/** A named step of giving up quality. `full` gives up nothing. */
+/** A named step of reduced quality. `full` reduces nothing. */
 export interface Rung {
   readonly name: string
   readonly depth: number
@@ -14,41 +14,41 @@ export interface Rung {
 
 export const FULL_RUNG: Rung = { name: 'full', depth: 0 }
 
-/** Predicted work, before anything has run. */
+/** Predicted work, before the request runs. */
 export interface Estimate {
   readonly promptTokens: number
-  /** Of those, tokens that an engine probably holds already. */
+  /** Part of the prompt tokens that an engine probably has cached. */
   readonly cachedTokens: number
-  /** Median prediction: what fairness charges at dispatch. */
+  /** Median prediction: fairness charges it at dispatch. */
   readonly outputTokens: number
-  /** Cautious prediction (P90): what KV room is held for. */
+  /** Cautious prediction (P90): KV room is reserved for it. */
   readonly outputTokensHigh: number
   /** Weighted tokens: the unit that fairness counts in. */
   readonly cost: number
-  /** The same on the average, where that is known to differ: what a queue of these really takes. */
+  /** Mean of `cost`, where it is known to differ: what a queue of such tickets really takes. */
   readonly meanCost?: number
-  /** What it takes of a full engine's time on the average, in microseconds; absent where nobody knows. */
+  /** Mean time of a full engine, in microseconds; absent where the engine's step times are unknown. */
   readonly shareUs?: number
-  /** How long the answer would take an engine that is otherwise as busy as usual. */
+  /** Time that the answer takes on an engine with its usual load. */
   readonly engineUs: number
 }
 
-/** What it is counted with in a queue whose length matters, and not its order. */
+/** The cost of a waiting ticket where the length of the queue matters, not its order. */
 export const meanCostOf = (estimate: Estimate): number => estimate.meanCost ?? estimate.cost
 
 export interface Plan {
   readonly rung: Rung
   readonly model: string
-  /** The release of that model which was chosen for this request. */
+  /** The release of that model chosen for this request. */
   readonly releaseId: string
   readonly segments: readonly Segment[]
-  /** For each planned segment, its index in the request: what was trimmed is what is missing. */
+  /** For each planned segment, its index in the request; a trimmed segment is missing. */
   readonly keptSegments: readonly number[]
   readonly outputTokensMax: number
   readonly estimate: Estimate
-  /** How many passages may join, and how long they may be together; absent when none were asked for. */
+  /** How many passages may be added, and their tokens together; absent when none were asked for. */
   readonly passageRoom?: PassageRoom
-  /** What was found; absent until it was. */
+  /** Passages found; absent until the search has ended. */
   readonly passages?: readonly Passage[]
 }
 

@@ -1,6 +1,6 @@
 /**
- * What was added while the platform ran, and is there again after a restart: models, releases and pools in the words of
- * the configuration file, and how far rollouts have got. Every write is a revision with who and why, kept for ever.
+ * The registry is what was added at run time and survives a restart: models, releases and pools, written as in the
+ * configuration file, and the steps of rollouts. Every write is a revision with author and reason, kept for ever.
  */
 export const REGISTRY_KINDS = ['model', 'release', 'pool', 'rollout'] as const
 
@@ -15,7 +15,7 @@ export interface RegistryEntry {
 
 export type RegistryBody = Readonly<Record<string, unknown>>
 
-/** Put, or removed when there is no body. */
+/** An edit puts an entry, or removes it when there is no body. */
 export interface RegistryEdit {
   readonly kind: RegistryKind
   readonly name: string
@@ -23,7 +23,7 @@ export interface RegistryEdit {
 }
 
 export interface RegistryWrite {
-  /** The revision that the edits were made against: whoever was faster wins, and the other one looks again. */
+  /** The revision that the edits were made against: the first writer wins, the other one reads again. */
   readonly expectedRevision: number
   readonly atMs: number
   readonly by: string
@@ -37,7 +37,7 @@ export interface RegistryState {
   readonly entries: readonly RegistryEntry[]
 }
 
-/** One edit of one write, as it is remembered. */
+/** One edit of one write, as the history keeps it. */
 export interface RegistryChange {
   readonly revision: number
   readonly atMs: number
@@ -50,16 +50,16 @@ export interface RegistryChange {
 }
 
 export interface HistoryAsk {
-  /** Of this model, release or pool, and of a model's releases. */
+  /** Limits the history to this model (with its releases), release or pool. */
   readonly name?: string | undefined
   readonly limit: number
 }
 
-/** Where it is kept. A write is whole or not there at all. */
+/** Where the registry is stored. A write is stored completely or not at all. */
 export interface RegistryStore {
   load(): Promise<RegistryState>
   revision(): Promise<number>
-  /** The new revision; `stale` when somebody else has written since. */
+  /** The new revision; `stale` when another writer was faster. */
   write(write: RegistryWrite): Promise<number | 'stale'>
   /** Newest first. */
   history(ask: HistoryAsk): Promise<readonly RegistryChange[]>

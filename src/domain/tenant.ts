@@ -1,23 +1,25 @@
 /**
- * Who is asking, and what were they promised? A tenant is the party we isolate from others; a key is a credential
- * that names one. Tenants belong to an org, which is the top of the fairness tree: org → tenant → key.
+ * A tenant is a party isolated from others, with its promises; a key is a credential that names a tenant. Tenants
+ * belong to an org, which is the top of the fairness tree: org → tenant → key.
  */
 
-/** Who the platform's own work is done for: it has no key, and no tenant of a configuration may have its name. */
+/** The tenant of the platform's own work: it has no key, and no configured tenant may have its name. */
 export const PLATFORM_TENANT_ID = 'spillway'
 
-/** Priority class. Within one tenant's share `interactive` goes first; `offline` takes what nobody else wants. */
+/**
+ * Priority class. Within one tenant's share `interactive` goes first; `offline` uses capacity that no other band wants.
+ */
 export type Band = 'interactive' | 'standard' | 'offline'
 
 export const BANDS: readonly Band[] = ['interactive', 'standard', 'offline']
 
-/** The promise: how soon the first token, how soon each next one, how soon the whole answer. */
+/** The promise: time to the first token, time between tokens, time of the whole answer. */
 export interface Slo {
   readonly name: string
   readonly ttftUs: number
   readonly interTokenUs: number
   readonly totalUs: number
-  /** A running answer ends when the time for the whole is over; else it may be late. */
+  /** A running answer ends when its total time is over; otherwise it may be late. */
   readonly isCutOff?: boolean
 }
 
@@ -27,21 +29,21 @@ export interface RateLimit {
   readonly burst: number
 }
 
-/** What one scope (a tenant or a key) may use. An absent limit is no limit. */
+/** What one scope (a tenant or a key) may use. An absent limit means unlimited. */
 export interface Allowance {
   readonly requests?: RateLimit
   readonly tokens?: RateLimit
   readonly concurrencyMax?: number
 }
 
-/** On which terms answers are kept and given again to whoever asks nearly the same. */
+/** Terms on which answers are stored and repeated for nearly the same question. */
 export interface AnswerCacheTerms {
-  /** Cosine of two questions, 0 … 1: from here on they are the same. */
+  /** Cosine of two questions, 0 … 1, from which on they count as the same. */
   readonly similarityMin: number
-  /** Answers that are meant to differ each time are not kept. */
+  /** Answers at a higher temperature are not stored: they are meant to differ. */
   readonly temperatureMax: number
   readonly ttlUs: number
-  /** Share of the known answers that are made anew all the same, to see whether they were right. */
+  /** Share of the cached answers that are generated again, to measure how often the cached one is right. */
   readonly checkRatio: number
 }
 
@@ -49,18 +51,18 @@ export interface Tenant {
   readonly id: string
   readonly orgId: string
   readonly weight: number
-  /** Of its org, among orgs; absent for a tenant that is an org of its own. */
+  /** Weight of the tenant's org among orgs; absent for a tenant that is an org of its own. */
   readonly orgWeight?: number
   readonly slo: Slo
   readonly bands: readonly Band[]
   readonly allowance: Allowance
-  /** A bid is clamped to this: money orders a tenant's own lane and nothing else. */
+  /** Bids are clamped to this. A bid orders the tenant's own lane and nothing else. */
   readonly bidMax: number
-  /** `degrade`: quality goes before answers do. `reject`: this tenant would rather be refused than be served less. */
+  /** `degrade`: quality is reduced before requests are refused. `reject`: requests are refused rather than degraded. */
   readonly contract: 'degrade' | 'reject'
-  /** How long one of its tickets may wait for a turn. */
+  /** Longest wait of a ticket of this tenant for a turn. */
   readonly queueUsMax: number
-  /** Absent: none of its answers is kept. */
+  /** Absent: no answer of this tenant is stored. */
   readonly answerCache?: AnswerCacheTerms
 }
 

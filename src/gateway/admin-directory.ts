@@ -1,7 +1,7 @@
 import { authenticate, digestOf, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
 import type { KeyCode, ToldRefusal } from './error-table.ts'
 
-/** Who may change the platform while it runs? Keys of their own: a tenant's key opens nothing here. */
+/** The administrators' keys. A tenant's key is not accepted here. */
 export class AdminDirectory {
   readonly #ids: ReadonlyMap<string, string>
   readonly #tenants: KeyDirectory

@@ -10,7 +10,7 @@ import type { KeyCode, ToldRefusal } from './error-table.ts'
 export interface Caller {
   readonly tenant: Tenant
   readonly key: Key
-  /** The region that it was sent on from, and how often it was. */
+  /** The region that sent the request on, and how often it was sent on. */
   readonly sentOn?: { readonly origin: string; readonly hops: number }
 }
 
@@ -21,7 +21,7 @@ export interface Peer {
 
 export interface PeerDirectory {
   peerByHash(digest: string): Peer | undefined
-  /** The tenant on the terms of a request that was sent on by a peer. */
+  /** The tenant on the terms of a request that a peer sent on. */
   onBehalf(peer: Peer, tenantId: string): Caller | undefined
 }
 
@@ -30,7 +30,7 @@ export interface KeyDirectory {
   byHash(digest: string): Caller | undefined
 }
 
-/** A bearer token longer than this is not one of ours, and we do not hash megabytes for strangers. */
+/** A longer bearer token is not one of ours: strangers must not make us hash megabytes. */
 const TOKEN_LENGTH_MAX = 512
 
 export function authenticate(directory: KeyDirectory, authorization: string | undefined): Caller | undefined {
@@ -68,7 +68,7 @@ export function identify(
   return { ...caller, sentOn: { origin: originOf(headers) ?? peer.region, hops: hopsOf(headers) } }
 }
 
-/** Names of regions are short; anything else is not one. */
+/** A longer name is not the name of a region. */
 const ORIGIN_LENGTH_MAX = 128
 
 function originOf(headers: IncomingHttpHeaders): string | undefined {
@@ -76,7 +76,7 @@ function originOf(headers: IncomingHttpHeaders): string | undefined {
   return typeof origin === 'string' && origin !== '' && origin.length <= ORIGIN_LENGTH_MAX ? origin : undefined
 }
 
-/** What a peer sends was sent on at least once, whatever it says. */
+/** A request from a peer was sent on at least once, whatever its header says. */
 function hopsOf(headers: IncomingHttpHeaders): number {
   const hops = Number(headers['x-spillway-hops'])
   return Number.isInteger(hops) && hops > 1 ? hops : 1

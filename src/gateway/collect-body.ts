@@ -2,8 +2,8 @@ import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import type { Exchange } from './exchange.ts'
 
 /**
- * The whole body, or what is wrong with how it was sent. A body over the limit is refused as soon as that is known;
- * the rest of it is not read, and the connection closes, because its next bytes are not a request.
+ * The whole body, or what is wrong with it. A body over the limit is refused as soon as its size is known. The rest is
+ * not read, and the connection closes, because the next bytes are not a request.
  */
 export type CollectedBody =
   | { readonly kind: 'ok'; readonly bytes: Buffer }
@@ -36,7 +36,7 @@ export function collectBody(
         return
       }
       parts.push(part)
-      // The parser lets no more through than was declared: nothing is gained by waiting for the end to be announced.
+      // The parser passes no more bytes than were declared, so the body is complete before its end is announced.
       if (size === declaredSize) resolve(whole(parts))
     })
     if (!(declaredSize > 0)) req.on('end', () => resolve(whole(parts)))

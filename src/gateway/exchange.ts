@@ -3,8 +3,8 @@ import type { ToldFault, ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
 
 /**
- * One HTTP request and its response: the few ways in which we answer. Header arrays go straight to the socket without
- * being merged into objects; on this path that is measurable.
+ * One HTTP request and its response, with the few ways in which we answer. Header arrays go to the socket without being
+ * merged into objects, because that is measurable on this path.
  */
 export class Exchange {
   readonly req: IncomingMessage
@@ -33,7 +33,7 @@ export class Exchange {
     const head = ['content-type', contentType, 'content-length', String(length), 'x-request-id', this.id]
     for (const part of headers) head.push(part)
     this.res.writeHead(status, head)
-    // Plain ASCII is the same in both, and Node puts it out with the headers in one piece, without looking at it.
+    // ASCII is the same in both encodings; as latin1, Node sends it together with the headers without examining it.
     this.res.end(body, length === body.length ? 'latin1' : 'utf8')
   }
 

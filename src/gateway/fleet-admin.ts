@@ -8,7 +8,7 @@ export interface AdminReason {
 
 export interface AdminModel {
   readonly name: string
-  /** `file`: read-only here. */
+  /** `file`: read-only in the admin API. */
   readonly source: 'file' | 'registry'
   readonly aliases: readonly string[]
   readonly contextTokensMax: number
@@ -35,7 +35,7 @@ export interface AdminPool {
   readonly release: string
   readonly region: string
   readonly backend: string
-  /** Nobody new is sent there; it goes when the last answer has ended. */
+  /** The pool gets no new requests and is removed when its last answer has ended. */
   readonly isClosing: boolean
   readonly waiting: number
   readonly running: number
@@ -90,7 +90,7 @@ export interface AdminRollout {
   readonly phase: string
   readonly percent: number
   readonly isPaused: boolean
-  /** What the judge says, with its numbers. */
+  /** The judge's verdict, with its numbers. */
   readonly verdict: unknown
 }
 
@@ -100,14 +100,14 @@ export interface FleetAdmin {
   rollout(model: string, command: AdminCommand, reason: AdminReason): Promise<AdminAnswer>
   models(): readonly AdminModel[]
   pools(): readonly AdminPool[]
-  /** Puts and removes, all of them or none. */
+  /** Puts and removes entries, all of them or none. */
   edit(edits: readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer>
-  /** With everything that belongs to it: a model's releases and pools. */
+  /** Removes an entry with everything that belongs to it: a model's releases and pools. */
   remove(kind: RegistryKind, name: string, reason: AdminReason): Promise<AdminAnswer>
-  /** One address more in a pool of the registry. */
+  /** Adds one address to a pool of the registry. */
   addReplica(poolId: string, url: string, reason: AdminReason): Promise<AdminAnswer>
   removeReplica(replicaId: string, reason: AdminReason): Promise<AdminAnswer>
-  /** Until somebody says otherwise, or a restart. */
+  /** Drains a replica, or takes it back; forgotten at a restart. */
   drain(replicaId: string, isDrained: boolean, reason: AdminReason): AdminAnswer
   history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal>
 }

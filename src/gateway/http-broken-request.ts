@@ -4,9 +4,9 @@ import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import type { ErrorWords } from './error-words.ts'
 
 /**
- * Bytes that never became a request: no HTTP, headers without end, a client too slow to send the rest. Node would send
- * a bare status line, and a slow client 408, which SDKs take as an invitation to try again. We answer in the shape that
- * every other answer has, and close.
+ * Answers bytes that are not a request: no HTTP, headers without end, a client too slow to send the rest. Node would
+ * send a bare status line, and to a slow client 408, which makes SDKs try again. We answer in the shape of every other
+ * error, and close.
  */
 export function answerBrokenRequest(
   error: NodeJS.ErrnoException,

@@ -22,13 +22,13 @@ export class Connections {
     })
   }
 
-  /** A request came in, and this is where its answer will go. */
+  /** A request came in; `response` is where its answer will go. */
   note(socket: Socket, response: ServerResponse): void {
     this.#last.set(socket, response)
     if (!this.#server.listening) response.shouldKeepAlive = false
   }
 
-  /** Part of an answer is out, and the rest is not. */
+  /** Part of an answer has been sent, and part has not. */
   isAnswering(socket: Socket): boolean {
     const response = this.#last.get(socket)
     return response?.headersSent === true && !response.writableFinished
@@ -38,7 +38,7 @@ export class Connections {
   close(): Promise<void> {
     const closed = new Promise<void>((resolve) => {
       NetServer.prototype.close.call(this.#server, () => {
-        // This time only for its timer, which looks for slow clients.
+        // Called for its side effect: it stops the timer that looks for slow clients.
         this.#server.close()
         resolve()
       })

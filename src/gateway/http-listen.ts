@@ -18,7 +18,7 @@ export function listen(server: Server, where: { readonly host: string; readonly 
 export const LAST_WORDS_US = 500_000
 
 export interface Closing {
-  /** No answer is being made any more; what is written may still be on its way. */
+  /** Resolves when no answer is being generated; written bytes may still be on their way. */
   readonly answersEnded: Promise<void>
   /** From here no client is waited for: open connections are cut. */
   readonly patienceEnded: Promise<void>

@@ -8,14 +8,14 @@ import { answerBrokenRequest } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
 
 /**
- * HTTP in. A route is a method, a path and a function; what a route does not handle gets an answer in OpenAI's shape.
- * A route that throws is our fault: the client gets a 500, the fault is counted, the process goes on.
+ * The HTTP server. A route is a method, a path and a function; a request without a route gets an error in OpenAI's
+ * shape. A route that throws is a bug: the client gets a 500, the fault is counted, the process goes on.
  */
 const METHODS = ['GET', 'POST', 'DELETE'] as const
 
 export interface Route {
   readonly method: (typeof METHODS)[number]
-  /** Exact, or ending in `/*`: then the route gets what stands there. */
+  /** An exact path, or one that ends in `/*`: then the route gets what stands there. */
   readonly path: string
   handle(exchange: Exchange, rest: string): Promise<void> | void
 }
@@ -27,15 +27,15 @@ export interface HttpServerOptions {
   readonly idleTimeoutMs: number
   readonly connectionsMax: number
   readonly makeRequestId: () => string
-  /** OpenAI's if absent. */
+  /** Format of errors; OpenAI's if absent. */
   readonly errors?: ErrorWords
   readonly onFault: (where: string, error: unknown) => void
 }
 
-/** How often Node looks for clients that are too slow with their headers. */
+/** Interval at which Node looks for clients that are too slow with their headers. */
 const SLOW_CLIENT_CHECK_MS = 500
 
-/** Node's server, and what is open on it. */
+/** Node's server, with its open connections. */
 export class HttpServer extends Server {
   readonly open = new Connections(this)
 }
@@ -90,7 +90,7 @@ interface Found {
 }
 
 class RouteTable {
-  /** By method, then by path: no key has to be put together for each request. */
+  /** Routes by method, then by path, so that no key is built for each request. */
   readonly #exact = new Map<string, Map<string, Found>>(METHODS.map((method) => [method, new Map()]))
   readonly #under: ReadonlyArray<{ prefix: string; route: Route }>
 
@@ -117,7 +117,7 @@ class RouteTable {
   }
 }
 
-/** A percent sign that escapes nothing stays what it is. */
+/** A percent sign that escapes nothing is kept. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)

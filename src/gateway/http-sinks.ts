@@ -8,23 +8,23 @@ import { wireRetrieved } from '../wire/passage-text.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE } from '../wire/sse.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Where an answer goes on HTTP: event by event, or as one document. */
+/** Sinks that send an answer over HTTP: event by event, or as one document. */
 export interface SinkOptions {
   readonly exchange: Exchange
   readonly identity: Omit<AnswerIdentity, 'model'>
-  /** What the client called the model: an alias comes back as the alias. */
+  /** The client's name for the model: an alias is returned as the alias. */
   readonly askedModel: string
   readonly clock: Clock
   readonly cancellation: Cancellation
-  /** What the caller has left of its budgets. */
+  /** Headers with what is left of the caller's budgets. */
   readonly rateLimits: () => string[]
-  /** A reader that takes nothing for this long is cut off. */
+  /** A reader that takes nothing for this long is disconnected. */
   readonly stalledReaderUs: number
   /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
-  /** What we tell of how it was served, beside the answer; ours if absent. */
+  /** Headers about how the request was served; `spillwayHeaders` if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
-  /** The client wants to see the passages that its answer was given. */
+  /** The client wants the passages listed in the answer. */
   readonly listsPassages: boolean
 }
 
@@ -40,7 +40,7 @@ export function spillwayHeaders(head: AnswerHead): string[] {
   return headers
 }
 
-/** What an engine was spared, by what it took the first time; `usage` itself counts nothing, because nothing ran. */
+/** The saved work, as measured for the cached answer; `usage` itself is zero, because no engine ran. */
 function wireCached({ similarity, saved }: NonNullable<AnswerHead['cached']>): object {
   const { promptTokens, outputTokens } = saved
   return {
@@ -90,7 +90,7 @@ export class SseSink implements Sink {
       'text/event-stream; charset=utf-8',
       'cache-control',
       'no-cache',
-      // Proxies in front of us (nginx) would otherwise hold tokens back.
+      // Proxies in front of us (nginx) would otherwise buffer tokens.
       'x-accel-buffering',
       'no',
       'x-request-id',
@@ -100,7 +100,7 @@ export class SseSink implements Sink {
     ])
   }
 
-  /** From the first comment on the status is out: a late refusal is then an error frame. */
+  /** The first keep-alive comment sends the status: a refusal after it is an error frame. */
   #keepAliveLater(): void {
     const { clock, keepAliveUs, exchange } = this.#options
     this.#stopKeepAlive = clock.at(clock.now() + keepAliveUs, () => {
@@ -133,7 +133,7 @@ export class SseSink implements Sink {
     }
   }
 
-  /** The socket is full. Resolves when the reader has caught up; a reader that stops altogether is cut off. */
+  /** The socket is full. Resolves when the reader has caught up; a reader that takes nothing is disconnected. */
   #untilDrained(): Promise<void> {
     const { exchange, clock, cancellation, stalledReaderUs } = this.#options
     const { res } = exchange
@@ -184,7 +184,7 @@ export class JsonSink implements Sink {
     cutOffUnread(this.#options)
   }
 
-  /** What we add to a lesser or an enriched answer; most answers are neither. */
+  /** Fields added to a degraded, retrieved or cached answer; most answers need none. */
   #ours(head: AnswerHead): Readonly<Record<string, unknown>> | undefined {
     if (head.rung === 'full' && head.retrieved === undefined && head.cached === undefined) return undefined
     return {

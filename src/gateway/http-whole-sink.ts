@@ -4,13 +4,13 @@ import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import type { Exchange } from './exchange.ts'
 import { cutOffUnread, spillwayHeaders } from './http-sinks.ts'
 
-/** Where an answer that comes in one go goes on HTTP: one document, written when the ticket has ended. */
+/** Sends an answer without streaming: one document, written when the ticket has ended. */
 export interface WholeSinkOptions {
   readonly exchange: Exchange
   readonly rateLimits: () => string[]
   readonly stalledReaderUs: number
   readonly encode: (result: Result, usage: Usage, head: AnswerHead) => string
-  /** What we tell of how it was served, beside the answer; ours if absent. */
+  /** Headers about how the request was served; `spillwayHeaders` if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
 }
 

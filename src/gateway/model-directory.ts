@@ -1,7 +1,7 @@
 import type { Model } from '../domain/fleet.ts'
 import type { ModelFeatures } from '../domain/model-features.ts'
 
-/** Which model does this name mean? Aliases resolve to their model; what backends cannot do is known beforehand. */
+/** The models by name. Aliases resolve to their model; what the backends of a model cannot do is known beforehand. */
 export interface KnownModel {
   readonly model: Model
   readonly features: ModelFeatures
@@ -15,7 +15,7 @@ export class ModelDirectory {
     this.replace(models)
   }
 
-  /** Models came or went: all at once, from the next request on. */
+  /** Replaces all models at once, from the next request on. */
   replace(models: readonly KnownModel[]): void {
     const byName = new Map<string, KnownModel>()
     for (const known of models) {

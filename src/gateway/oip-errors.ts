@@ -1,7 +1,7 @@
 import { statusOf, statusOfFault } from './error-table.ts'
 import { type ErrorWords, retryHeaders, toOpenAiError } from './error-words.ts'
 
-/** Errors in the words of the Open Inference Protocol: one text, which names the parameter. */
+/** Errors in the format of the Open Inference Protocol: one text, which names the parameter. */
 export const OIP_ERRORS: ErrorWords = {
   ofFault: (fault) => ({ status: statusOfFault(fault), body: errorOf(fault.message), headers: [] }),
   ofRefusal: (refusal) => {

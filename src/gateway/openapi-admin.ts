@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody, RolloutBody } from '../wire/admin.ts'
 
-/** The admin API's part of the description; what models and pools hold comes from the configuration's own schema. */
+/** The admin API's part of the description; models and pools are described by the configuration's own schema. */
 export interface AdminSchemas {
   readonly model: TSchema
   readonly release: TSchema
@@ -67,7 +67,7 @@ export const adminComponents = ({ model, release, pool }: AdminSchemas): Record<
 
 const listOf = (name: string): object => ({ type: 'array', items: { $ref: `#/components/schemas/${name}` } })
 
-/** The frame of the body, with what its parts hold. */
+/** The frame of the body, with the schemas of its parts. */
 const PUT = {
   ...ModelPutBody,
   properties: {

@@ -4,10 +4,7 @@ import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
 
-/**
- * Our API, described from the schemas that validate it, so that the description cannot say one thing and the server
- * do another.
- */
+/** The description of the API, made from the schemas that validate it, so that description and server agree. */
 export function openApiDocument(options: { version: string; basePath: string; admin: AdminSchemas }): string {
   const document = {
     openapi: '3.1.0',

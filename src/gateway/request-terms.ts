@@ -7,8 +7,8 @@ import type { ChatBody } from '../wire/schemas.ts'
 import type { Caller } from './authenticate.ts'
 
 /**
- * On which terms is it served? What every kind of request has in common: who asks, how urgently, until when, and as part
- * of which conversation; each wish clamped to what the tenant may ask for.
+ * The terms on which a request is served: caller, band, bid, deadline and conversation, which every kind of request
+ * has. Each wish of the client is clamped to what its tenant may ask for.
  */
 export interface Asker {
   readonly id: string
@@ -60,9 +60,9 @@ export function termsOf(asked: Asker): Terms {
 const SESSION_CHARACTERS_MAX = 256
 
 /**
- * Which conversation is it part of? What the client says most exactly: a session, the key of its cached prompt, its user.
- * Salted with the tenant, so that two tenants' users of one name are two (law L13); and with nothing else, so that every
- * process and every restart finds the same.
+ * Hash of the conversation, from the most exact name that the client gives: a session, the key of its cached prompt,
+ * its user. The hash is salted with the tenant, so that users of the same name of two tenants differ (law L13), and
+ * with nothing else, so that every process computes the same hash.
  */
 function sessionHash({ body, headers, caller }: Asker): number | undefined {
   const named =
@@ -80,7 +80,7 @@ interface Wishes {
   readonly band: string | undefined
 }
 
-/** The body's `spillway` object, then our headers, then what other systems' clients already send. */
+/** The client's wishes: from the body's `spillway` object, then our headers, then headers of other systems. */
 function readWishes({ body, headers }: Asker): Wishes {
   const ours = body.spillway ?? undefined
   const deadlineMs = ours?.deadline_ms ?? positiveHeader(headers['x-spillway-deadline-ms'])
@@ -89,7 +89,7 @@ function readWishes({ body, headers }: Asker): Wishes {
     // A deadline that the client set cuts its answer off; a promise of ours that is broken does not.
     isCutOff: ours?.cut_off ?? yesOrNo(headers['x-spillway-cut-off']) ?? (deadlineMs === undefined ? undefined : true),
     ttftMs: ours?.ttft_ms ?? positiveHeader(headers['x-spillway-ttft-ms']) ?? positiveHeader(headers['x-slo-ttft-ms']),
-    // vLLM's priority runs the other way: lower goes sooner.
+    // vLLM's priority has the opposite order: lower goes sooner.
     bid:
       ours?.bid ??
       finite(headers['x-spillway-bid']) ??
@@ -120,13 +120,13 @@ function bandOfTier(tier: string | undefined): string | undefined {
   return tier === 'priority' ? 'interactive' : undefined
 }
 
-/** A tenant's own best band when it asks for nothing or for more than it may have. */
+/** The tenant's own best band, if the client asks for none or for more than its tenant may have. */
 function bandFor(tenant: Tenant, wanted: string | undefined): Band {
   const band = BANDS.find((known) => known === wanted && tenant.bands.includes(known))
   return band ?? (tenant.bands.includes('standard') ? 'standard' : (tenant.bands[0] ?? 'standard'))
 }
 
-/** A client may ask for a looser promise than its tenant has, never for a tighter one than it was sold. */
+/** A client may ask for a looser promise than its tenant has, never for a tighter one. */
 function sloFor(tenant: Tenant, ttftMs: number | undefined): Slo {
   if (ttftMs === undefined) return tenant.slo
   return { ...tenant.slo, ttftUs: Math.max(msToUs(ttftMs), tenant.slo.ttftUs) }

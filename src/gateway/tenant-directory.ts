@@ -2,15 +2,17 @@ import type { Key, Tenant } from '../domain/tenant.ts'
 import type { Caller, KeyDirectory, Peer, PeerDirectory } from './authenticate.ts'
 
 /**
- * Who may call, and on which terms. The whole directory is replaced at once when the configuration is read again:
- * requests that come later find the new terms, tickets that wait keep the ones they came with.
+ * The callers by key, with their terms. A reload replaces the whole directory at once: later requests get the new
+ * terms, waiting tickets keep theirs.
  */
 export class TenantDirectory implements KeyDirectory, PeerDirectory {
   #callers: ReadonlyMap<string, Caller> = new Map()
   #tenants: ReadonlyMap<string, Tenant> = new Map()
 
   readonly #peers: ReadonlyMap<string, Peer>
-  /** Made when first asked for: a caller must be the same object every time, because its standing hangs on it. */
+  /**
+   * Callers of peers, made on first use. A caller must stay the same object, because its budgets are kept by object.
+   */
   readonly #behalf = new Map<string, Caller>()
 
   constructor(
@@ -31,8 +33,9 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
   }
 
   /**
-   * On its own terms, with two exceptions. It is never degraded here: the ladder is climbed by the gateway whose client it
-   * is, which tells the client. And it spends from no key: its own gateway has counted it against one.
+   * The tenant on its own terms, with two exceptions. Its requests are never degraded here: the ladder belongs to the
+   * client's own gateway, which tells the client. And they spend from no key's budget: their own gateway has counted
+   * them.
    */
   onBehalf({ region }: Peer, tenantId: string): Caller | undefined {
     const name = `${region}/${tenantId}`

@@ -12,8 +12,8 @@ import type { KnownModel, ModelDirectory } from './model-directory.ts'
 import { headerText, positiveHeader, termsOf } from './request-terms.ts'
 
 /**
- * A checked body and its caller become a `Request`: text becomes segments, the client's wishes become a band, a bid,
- * an SLO and a deadline, each clamped to what the tenant may ask for.
+ * A checked body and its caller become a `Request`: text becomes segments, and the client's wishes become a band, a
+ * bid, an SLO and a deadline, each clamped to what the tenant may ask for.
  */
 export interface Asked {
   readonly id: string
@@ -27,15 +27,15 @@ export interface Asked {
 export interface RequestRules {
   readonly models: ModelDirectory
   readonly choicesMax: number
-  /** Longest prompt, whatever the model could take; undefined leaves it to the model. */
+  /** Longest prompt for any model; undefined leaves the limit to the model. */
   readonly promptTokensMax: number | undefined
   readonly estimateTokens: (text: string, model: string) => number
-  /** Headers that rollouts' rules look at, in lower case; nothing else of the headers goes further. */
+  /** Headers that rules of rollouts look at, in lower case; no other header is kept. */
   readonly flagHeaders?: readonly string[]
-  /** Passages for a request that does not say how many, and the most that any may have. */
+  /** Number of passages for a request that does not say, and the most for any. */
   readonly passagesDefault: number
   readonly passagesMax: number
-  /** A secret of this process: block names of two processes, or guessed ones, say nothing. */
+  /** A secret of this process, so that block names cannot be guessed or compared between processes. */
   readonly salt: string
 }
 
@@ -64,7 +64,7 @@ const ADVICE: Readonly<Record<ModelKind, string>> = {
   vision: 'Ask it at /v2/models/NAME/infer.',
 }
 
-/** A chat template puts about this many tokens around each message. */
+/** Tokens that a chat template puts around each message, about. */
 const TOKENS_PER_MESSAGE = 4
 
 export function toRequest(asked: Asked, rules: RequestRules): Read {
@@ -118,15 +118,16 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
   return { kind: 'ok', request }
 }
 
-/** A block of the engine's prefix cache is about this many characters of text. */
+/** Characters of text in a block of the engine's prefix cache, about. */
 const CHARACTERS_PER_BLOCK = 64
-/** Beyond these the beginning of a prompt is long enough to tell who holds it; and hashing stays under 10 µs. */
+/** Blocks named per prompt: enough to find the replica that has the beginning cached, and hashing stays under 10 µs. */
 const PREFIX_BLOCKS_MAX = 128
 
 /**
- * Names of the prompt's leading blocks, each chained to the one before and salted with the process's secret and the
- * tenant, so that equal text of two tenants has different names (law L13). They guess at the engine's own blocks, from characters instead of tokens: good enough to
- * send a conversation to the replica that has read its beginning.
+ * Names of the prompt's leading blocks. Each is chained to the one before and salted with the process's secret and the
+ * tenant, so that equal text of two tenants has different names (law L13). They approximate the engine's own blocks,
+ * from characters instead of tokens; that suffices to send a conversation to the replica that has computed its
+ * beginning.
  */
 function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
   const hashes: number[] = []
@@ -146,7 +147,7 @@ function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
   return hashes
 }
 
-/** Only headers that some rule names, and of each no more than a rule could compare. */
+/** The headers that a rule names, each cut to the length that a rule can compare. */
 function flagsOf({ headers }: Asked, { flagHeaders = [] }: RequestRules): { flags?: Record<string, string> } {
   const named = flagHeaders.flatMap((name) => {
     const value = headers[name]
@@ -181,7 +182,7 @@ function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel):
   return undefined
 }
 
-/** What to look up, and where: the last thing that the user said. */
+/** The corpus and the query of a retrieval: the query is the user's last message. */
 function readRetrieval(
   { body, headers }: Asked,
   texts: readonly SegmentText[],

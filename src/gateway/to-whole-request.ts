@@ -7,8 +7,8 @@ import { type Asker, termsOf } from './request-terms.ts'
 import { noSuchModel, type Read, type RequestRules, wrongKind } from './to-request.ts'
 
 /**
- * A checked body that is answered in one go becomes a `Request`: texts for vectors, or tensors for tensors. Its segments
- * are the rows of its batch, and their tokens, estimated from the body's shape, are what it costs.
+ * A checked body for an answer without streaming becomes a `Request`: texts for vectors, or tensors for tensors. Its
+ * segments are the rows of its batch; their tokens, estimated from the body's shape, are its cost.
  */
 export interface AskedEmbedding extends Asker {
   readonly body: EmbeddingBody
@@ -16,7 +16,7 @@ export interface AskedEmbedding extends Asker {
 
 export interface AskedTensors extends Asker {
   readonly body: TensorBody
-  /** From the address: the body does not name it. */
+  /** From the address: the body does not name the model. */
   readonly model: string
 }
 

@@ -11,8 +11,9 @@ import type { AdminAnswer, AdminReason, AdminRefusal, FleetAdmin } from '../flee
 import type { Route } from '../http-server.ts'
 
 /**
- * The admin API: models, releases, pools and replicas of the running platform. Every change says why, is written with
- * who, and is in force when it is answered. What the configuration file says is shown and cannot be changed here.
+ * The admin API: models, releases, pools and replicas of the running platform. Every change has a reason, is stored
+ * with its author, and is in force when the call returns. What the configuration file names is shown and cannot be
+ * changed here.
  */
 export interface AdminDeps {
   readonly admin: FleetAdmin
@@ -22,7 +23,7 @@ export interface AdminDeps {
 
 export interface AdminAsk {
   readonly exchange: Exchange
-  /** Who: the key's id. */
+  /** The author: the key's id. */
   readonly by: string
   /** What stands where the path has a star. */
   readonly rest: string
@@ -97,7 +98,7 @@ const NO_NAME: AdminRefusal = {
   param: 'pools',
 }
 
-/** A route that only administrators reach; what it returns is the answer, undefined was answered already. */
+/** A route for administrators only. Its result is the answer; undefined means that it has answered already. */
 export function adminRoute(
   keys: AdminDirectory,
   method: Route['method'],

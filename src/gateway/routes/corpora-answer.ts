@@ -4,14 +4,17 @@ import type { KeyDirectory } from '../authenticate.ts'
 import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 
-/** What the routes for vector stores and for files share: their parts, how they answer, how they page. */
+/** What the routes of vector stores and of files share: their parts, answers and paging. */
 export interface CorporaDeps {
   readonly corpora: Corpora
   readonly keys: KeyDirectory
   readonly bodyBytesMax: number
 }
 
-/** A value is the answer; a fault or an expected refusal goes out in OpenAI's shape; undefined was answered already. */
+/**
+ * Sends the result as the answer, or a fault or an expected refusal in OpenAI's shape; undefined means answered
+ * already.
+ */
 export async function respond(exchange: Exchange, work: () => Promise<unknown>): Promise<void> {
   try {
     const value = await work()

@@ -24,8 +24,8 @@ import { BodyFault, type CorporaDeps, pageOf, respond } from './corpora-answer.t
 import { fileRoutes } from './files.ts'
 
 /**
- * Corpora over HTTP, as OpenAI's vector stores. The tenant is always the caller's, never something in the path: another
- * tenant's id is as unknown here as one that was made up.
+ * Corpora over HTTP, as OpenAI's vector stores. The tenant is always the caller's, never taken from the path: another
+ * tenant's id is as unknown as an invented one.
  */
 interface Ask {
   readonly deps: CorporaDeps
@@ -215,7 +215,10 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
   },
 }
 
-/** A set's id names its files, so that nothing has to be stored of it: this many fit into an address. */
+/**
+ * Most files of a set. The id of a set contains the ids of its files, so that no set has to be stored; this many fit
+ * into an address.
+ */
 const BATCH_FILES_MAX = 500
 
 async function draftsOf(

@@ -7,7 +7,7 @@ import type { Route } from '../http-server.ts'
 import { toEmbeddingRequest } from '../to-whole-request.ts'
 import { serveWhole, type WholeDeps } from './whole-answer.ts'
 
-/** POST /v1/embeddings as OpenAI has it: the same admission, fairness and budgets as a chat, charged by its tokens. */
+/** POST /v1/embeddings as OpenAI has it: with the admission, fairness and budgets of a chat, charged by its tokens. */
 export function embeddingsRoute(deps: WholeDeps): Route {
   return { method: 'POST', path: '/v1/embeddings', handle: (exchange) => embed(deps, exchange) }
 }

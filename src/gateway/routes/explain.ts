@@ -4,8 +4,8 @@ import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.t
 import type { Route } from '../http-server.ts'
 
 /**
- * GET /spillway/requests/ID: a ticket's whole story with its reasons, for the tenant whose ticket it is. Another
- * tenant's ticket is answered like one that does not exist.
+ * GET /spillway/requests/ID: all journal entries of a ticket with their reasons, for the ticket's tenant only. Another
+ * tenant's ticket gets the same answer as an unknown one.
  */
 export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => readonly Entry[] | undefined): Route {
   return {
@@ -30,7 +30,7 @@ export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => 
   }
 }
 
-/** Typed arrays do not read well as JSON. */
+/** The entry with typed arrays as plain arrays, which JSON shows better. */
 function shown(entry: Entry): object {
   if (entry.kind !== 'settled' || entry.gaps === undefined) return entry
   const { counts, sumUs, maxUs } = entry.gaps

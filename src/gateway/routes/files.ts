@@ -7,7 +7,7 @@ import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { type CorporaDeps, pageOf, respond } from './corpora-answer.ts'
 
-/** /v1/files: texts that are uploaded before they join a corpus. Text, Markdown and JSON Lines, in UTF-8. */
+/** /v1/files: texts uploaded before they join a corpus. Text, Markdown and JSON Lines, in UTF-8. */
 const FILE_BYTES_MAX = 32 * 1024 * 1024
 
 export function fileRoutes(deps: CorporaDeps): Route[] {

@@ -14,8 +14,8 @@ import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
- * Bytes → request → ticket: the first row of a request's walk. From `serveRequest` on, HTTP is forgotten; what comes
- * back goes through the sink.
+ * Bytes → request → ticket: the first row of a request's walk. `serveRequest` knows no HTTP; the answer comes back
+ * through the sink.
  */
 export interface GenerateDeps {
   readonly platform: Platform

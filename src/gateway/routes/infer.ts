@@ -103,7 +103,7 @@ function inferAnswer(settled: Settled): object {
   }
 }
 
-/** Nobody reads the text here: only how it went. */
+/** Counts tokens and discards the text. */
 class CountingSink implements Sink {
   refusal: Refusal | undefined
 

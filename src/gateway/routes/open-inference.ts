@@ -12,15 +12,15 @@ import { toTensorRequest } from '../to-whole-request.ts'
 import { serveWhole, type WholeDeps } from './whole-answer.ts'
 
 /**
- * The Open Inference Protocol, version 2, for ranking and vision models: health, metadata, readiness and `infer`, through
- * the same admission, fairness and budgets as everything else. Errors are `{"error": "…"}`. Health needs no key.
+ * The Open Inference Protocol, version 2, for ranking and vision models: health, metadata, readiness and `infer`, with
+ * the usual admission, fairness and budgets. Errors are `{"error": "…"}`. Health needs no key.
  */
 export interface OpenInferenceDeps extends WholeDeps {
   readonly version: string
   readonly readiness: () => { readonly isReady: boolean; readonly because: string }
-  /** Whether some replica of this model takes requests. */
+  /** Whether a replica of this model takes requests. */
   readonly isModelReady: (model: string) => boolean
-  /** Names and shapes of its tensors, where somebody tells. */
+  /** Names and shapes of the model's tensors, if a replica reports them. */
   readonly metadataOf: (model: string) => Promise<OipMetadata | undefined>
 }
 
@@ -117,7 +117,7 @@ function callerOf(deps: OpenInferenceDeps, exchange: Exchange): Caller | undefin
   return undefined
 }
 
-/** The model that is meant; else it has been told that there is none. */
+/** The model of the address; undefined after a 404 has been sent. */
 function modelAt(deps: OpenInferenceDeps, exchange: Exchange, { model, version }: Place): KnownModel | undefined {
   const known = deps.rules.models.resolve(model)
   if (known !== undefined && (version === undefined || versionsOf(known).includes(version))) return known

@@ -1,8 +1,8 @@
 import type { Route } from '../http-server.ts'
 
 /**
- * What operators and their machines ask: alive? ready? how is it going? `/health` answers as long as the process can
- * answer at all; `/health/ready` also says no while starting, while draining, and while no replica is ready.
+ * Routes for operators and their machines: liveness, readiness, metrics. `/health` answers as long as the process can
+ * answer at all; `/health/ready` answers no while starting, while draining, and while no replica is ready.
  */
 export interface OperateDeps {
   readonly readiness: () => { readonly isReady: boolean; readonly because: string }
@@ -27,7 +27,7 @@ export function operateRoutes(deps: OperateDeps): Route[] {
   ]
 }
 
-/** Apart, because it may have a listener of its own. */
+/** A route of its own, because metrics may have their own listener. */
 export function metricsRoute(text: () => string): Route {
   return { method: 'GET', path: '/metrics', handle: (exchange) => exchange.send(200, METRICS_CONTENT_TYPE, text()) }
 }

@@ -21,7 +21,7 @@ export interface RetrievalDeps {
   readonly bodyBytesMax: number
 }
 
-/** The methods of `Corpora`; nothing else of it can be called. */
+/** The methods of `Corpora` that can be called. */
 export const CORPORA_METHODS = [
   'createCorpus',
   'listCorpora',

@@ -9,7 +9,7 @@ import { WholeSink, type WholeSinkOptions } from '../http-whole-sink.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import type { RequestRules } from '../to-request.ts'
 
-/** What the routes need whose answers come in one go. */
+/** What routes need whose answers are not streamed. */
 export interface WholeDeps {
   readonly platform: Platform
   readonly clock: Clock
@@ -19,7 +19,7 @@ export interface WholeDeps {
   readonly stalledReaderUs: number
 }
 
-/** From here on HTTP is forgotten; what comes back goes through the sink. */
+/** Serves the request; the answer comes back through the sink. */
 export async function serveWhole(
   { platform, stalledReaderUs }: WholeDeps,
   exchange: Exchange,

@@ -41,18 +41,18 @@ import { batchOptionsOf } from './batch-options.ts'
 import { engineOptionsOf } from './engine-options.ts'
 
 /**
- * Configuration → platform. The live server and the simulator both call this: they differ in the clock, the journal
- * and the backends that they bring, and in nothing else.
+ * Configuration → platform. The live server and the simulator both call this. They differ in the clock, the journal and
+ * the backends that they pass, and in nothing else.
  */
 export interface Parts {
   readonly clock: Clock
   readonly journal: Journal
   readonly backends: Backends
-  /** Nothing is ever found if absent. */
+  /** Absent: no passages are found. */
   readonly retriever?: Retriever
-  /** Nothing is kept if absent. */
+  /** Absent: no answers are stored. */
   readonly answers?: AnswerCache
-  /** A secret of the process for its index of prefixes; simulations have none, so that they repeat. */
+  /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
 
@@ -77,7 +77,7 @@ export function assemble(config: Config, parts: Parts): Platform {
   return platform
 }
 
-/** One gateway alone holds all the room there is; limits bound it. */
+/** A single gateway may use the whole room of every replica, up to its limit. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
 
 const noRetriever: Retriever = {
@@ -150,12 +150,12 @@ function makeHoldouts(config: Config): ReadonlyMap<string, Holdout> {
   )
 }
 
-/** What a pool brings with it, at the start or while everything runs. */
+/** The policies of one pool, added at the start or at run time. */
 export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant): PoolPolicies {
   const { pool } = setup
   const speed = speedOf(config, setup, COST_DEFAULTS.outputWeight)
   const ownSpeed = speedOfReplica(config, setup, speed)
-  // Any tenant may come to any pool, so the tightest promise holds.
+  // Any tenant may use any pool, so the tightest promise counts.
   const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
   return {
     pool,
@@ -182,10 +182,12 @@ function outlookOf({ backend }: PoolSetup): PeerOutlook | undefined {
   return new PeerOutlook(roundTripMs === undefined ? undefined : msToUs(roundTripMs))
 }
 
-/** A full engine's work in a microsecond, in microseconds: some is lost where steps do not fill up. */
+/** Share of a full engine's time that is useful work: steps are not always full. */
 const FULL_ENGINE_RATE = 0.95
 
-/** Where steps are known, work is counted in engines' time; else in cost, and its rate is learned from a guess. */
+/**
+ * Where step times are known, waiting work is measured in engine time; else in cost, with a rate learned from a prior.
+ */
 function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
   if (alone.shareUs === undefined) return new PredictedWait(drainPerReplicaUs)
   return new PredictedWait(FULL_ENGINE_RATE, {
@@ -202,7 +204,7 @@ function speedOf(config: Config, { backend, kind }: PoolSetup, outputWeight: num
     : speedOfBatches(batchOptionsOf(config, profile))
 }
 
-/** Where the GPUs of a pool differ, each has a limit and a memory of its own. */
+/** Where the GPUs of a pool differ, each replica has its own limit and memory size. */
 function speedOfReplica(config: Config, setup: PoolSetup, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
   if (setup.backend.kind !== 'simulated' || setup.backend.profiles === undefined) return () => speed
   const known = new Map<string | undefined, PoolSpeed>()
@@ -217,7 +219,7 @@ function speedOfReplica(config: Config, setup: PoolSetup, speed: PoolSpeed): (re
 function limitSpecOf({ limit }: PoolSetup, { steps, itemsMax }: PoolSpeed, interTokenUsMax: number): LimitSpec {
   const { concurrencyMax: sequencesMax } = limit
   if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
-  // One batch runs while the next gathers; whoever comes later waits here, where order is fair.
+  // One batch runs while the next gathers; further tickets wait in the lanes, where the order is fair.
   if (itemsMax !== undefined) return { kind: 'fixed', sequencesMax: Math.min(sequencesMax, 2 * itemsMax) }
   if (steps === undefined) return { kind: 'gradient', sequencesMax }
   const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }

@@ -4,13 +4,16 @@ import { encoderCost } from '../engine/batch-cost.ts'
 import type { BatchOptions } from '../engine/batch-engine.ts'
 import { type EngineChanges, engineOptionsOf } from './engine-options.ts'
 
-/** Of models that answer in one go: what MAX_BATCH_SIZE, BATCH_TIMEOUT_MS and a GPU profile make of their engine. */
+/**
+ * Options of a batching engine, for models that answer without streaming, from MAX_BATCH_SIZE, BATCH_TIMEOUT_MS and a
+ * GPU profile.
+ */
 export function batchOptionsOf(config: Config, profileName: string, changes: EngineChanges = {}): BatchOptions {
   const { coefficients, limits } = engineOptionsOf(config, profileName, changes)
   return {
     batchSizeMax: limits.sequencesMax,
     batchTimeoutUs: msToUs(config.engine.batchTimeoutMs),
-    // As much as the same GPU computes of prompts in a few steps: longer batches make everybody wait.
+    // As many tokens as the same GPU computes of prompts in a few steps: longer batches delay every request in them.
     batchTokensMax: limits.tokenBudget * BATCH_STEPS_MAX,
     cost: encoderCost(coefficients),
     ...(limits.waitingMax !== undefined && { waitingMax: limits.waitingMax }),

@@ -8,14 +8,14 @@ import type { Speculation } from '../engine/speculation.ts'
 import { findSpeculation, speculationNames } from '../engine/speculation-profiles.ts'
 import { loadProfile } from './fs-profiles.ts'
 
-/** A profile's name and what is to be different from it become an engine; what cannot be is said in one line. */
+/** A profile's name and changes to it become the options of an engine; an impossible change is an error of one line. */
 export interface EngineChanges {
   readonly sequencesMax?: number | undefined
   readonly tokenBudget?: number | undefined
   readonly blockCount?: number | undefined
   readonly blockTokens?: number | undefined
   readonly waitingMax?: number | undefined
-  /** The name of a drafter that runs ahead. */
+  /** Name of the drafter for speculation. */
   readonly speculation?: string | undefined
   readonly seed?: number | undefined
   /** Every step takes this many times as long. */

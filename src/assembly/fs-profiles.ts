@@ -20,7 +20,7 @@ export function loadProfile(nameOrPath: string): GpuProfile {
   throw new ConfigError([`no GPU profile is called "${nameOrPath}". ${hint}`])
 }
 
-/** A file that cannot be read is one line, not a stack. */
+/** Reads a file; a failure is an error of one line, without a stack. */
 export function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -21,15 +21,15 @@ import { batchOptionsOf } from './batch-options.ts'
 import { engineOptionsOf } from './engine-options.ts'
 import { makeHttpBackend } from './http-backends.ts'
 
-/** The backends that a configuration names, one per replica, and what their models can do. */
+/** The backends of a configuration, one per replica, and what their models can do. */
 export interface LiveBackends extends Backends {
-  /** Loads what a pool of this kind needs, once for all of them. */
+  /** Loads what a pool of this kind needs, once for all pools. */
   prepare(setup: PoolSetup): Promise<void>
-  /** Known from here on; what is there already stays as it is. */
+  /** Adds backends for these replicas; existing ones stay as they are. */
   add(setup: PoolSetup, replicas: readonly Replica[]): void
   forget(replica: Replica): void
   featuresOf(model: string): ModelFeatures
-  /** Names and shapes of the model's tensors; undefined when nobody tells. */
+  /** Names and shapes of the model's tensors; undefined when no replica reports them. */
   metadataOf(model: string): Promise<OipMetadata | undefined>
   close(): Promise<void>
 }
@@ -41,7 +41,7 @@ const SIMULATED_FEATURES: ModelFeatures = {
   vectors: true,
   tensors: true,
 }
-/** Triton's `generate` takes a text and gives one. */
+/** Triton's `generate` takes a text and returns a text. */
 const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false, tensors: true }
 const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true, vectors: true }
 
@@ -67,8 +67,8 @@ class BackendsByReplica implements LiveBackends {
   readonly #byReplica = new Map<string, Backend>()
   readonly #kinds = new Map<string, PoolSetup['backend']['kind']>()
   readonly #peerOf: (peer: PeerConfig) => HttpPeerBackend
-  /** By model: one of its replicas, to ask what its tensors are. */
-  readonly #spokesmen = new Map<string, { readonly replicaId: string; readonly kind: ModelKind }>()
+  /** One replica per model, which is asked for the model's tensors. */
+  readonly #representatives = new Map<string, { readonly replicaId: string; readonly kind: ModelKind }>()
   #reader: PromptReader | undefined
 
   constructor(config: Config, clock: Clock) {
@@ -78,14 +78,15 @@ class BackendsByReplica implements LiveBackends {
   }
 
   async prepare({ backend }: PoolSetup): Promise<void> {
-    // A tokenizer is a hundred megabytes: a gateway before real engines never loads one.
+    // A tokenizer takes a hundred megabytes: a gateway in front of real engines does not load it.
     if (backend.kind === 'simulated') this.#reader ??= await makePromptReader(longestContext(this.#config))
   }
 
   add(setup: PoolSetup, replicas: readonly Replica[]): void {
     const { pool, backend } = setup
     if (backend.kind === 'peer') {
-      // Our own pools decide what a model can do; another region says so where there is none.
+      // The pools of this region decide what a model can do; another region decides only for models without a pool
+      // here.
       if (!this.#kinds.has(pool.model)) this.#kinds.set(pool.model, 'peer')
       for (const replica of replicas) this.#byReplica.set(replica.id, this.#peerOf(backend.peer))
       return
@@ -94,7 +95,7 @@ class BackendsByReplica implements LiveBackends {
     for (const replica of replicas) {
       if (this.#byReplica.has(replica.id)) continue
       this.#byReplica.set(replica.id, makeBackend(this.#config, setup, backend, replica, this.#clock, this.#reader))
-      this.#spokesmen.set(pool.model, { replicaId: replica.id, kind: setup.kind })
+      this.#representatives.set(pool.model, { replicaId: replica.id, kind: setup.kind })
     }
   }
 
@@ -113,7 +114,7 @@ class BackendsByReplica implements LiveBackends {
   }
 
   async metadataOf(model: string): Promise<OipMetadata | undefined> {
-    const { replicaId = '', kind = 'chat' } = this.#spokesmen.get(model) ?? {}
+    const { replicaId = '', kind = 'chat' } = this.#representatives.get(model) ?? {}
     const backend = this.#byReplica.get(replicaId)
     if (backend instanceof HttpOipBackend) return backend.metadata()
     return backend instanceof SimulatedBatchBackend && kind !== 'chat' ? simulatedMetadata(model, kind) : undefined
@@ -129,7 +130,7 @@ function closeOf(backend: Backend | undefined): Promise<void> {
   return (backend as HttpOpenAiBackend | HttpOipBackend).close()
 }
 
-/** One connection to a region for all of its models. */
+/** One connection to a region for all its models. */
 function makePeers(config: Config, clock: Clock): (peer: PeerConfig) => HttpPeerBackend {
   const made = new Map<string, HttpPeerBackend>()
   return (peer) => {
@@ -170,10 +171,10 @@ function makeBackend(
 
 const longestContext = (config: Config): number => Math.max(...config.models.map((model) => model.contextTokensMax))
 
-/** One for all engines of a process: whoever reads a prompt again finds it read. */
+/** One prompt reader for all engines of a process: a prompt is read once. */
 export async function makePromptReader(tokensMax: number): Promise<PromptReader> {
   return new PromptReader({ tokenizer: await loadO200kTokenizer(), tokensMax, breathe })
 }
 
-/** Lets everything run that is waiting for the event loop. */
+/** Lets everything run that waits for the event loop. */
 export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

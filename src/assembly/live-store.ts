@@ -7,14 +7,14 @@ import { migrate } from '../store/migrate.ts'
 import { PreparedDatabase } from '../store/prepared-database.ts'
 
 /**
- * The one database of a process, for whoever needs it: an embedded folder has one owner, and a server's connections are
- * shared. Nothing starts until the first statement.
+ * The one database of a process, shared by all its users: an embedded folder has one owner, and connections to a server
+ * are shared. Nothing is opened before the first statement.
  */
 export interface LiveStore {
   readonly database: Database
-  /** Somebody has used it before, so somebody will: a server is named, or the embedded folder is there. */
+  /** The store has been used before: a server is configured, or the embedded folder exists. */
   readonly isInUse: boolean
-  /** Other processes may write to it too. */
+  /** Other processes may write to the store too. */
   readonly isShared: boolean
   ready(): Promise<unknown>
   close(): Promise<void>
@@ -37,7 +37,7 @@ export async function makeLiveStore({ store }: Config, clock: Clock): Promise<Li
   return { database: borrowed(database), isInUse: true, isShared: true, ready, close: () => database.close() }
 }
 
-/** Whoever borrows it does not close it for the others. */
+/** The same database without `close`: one user must not close it for the others. */
 function borrowed(database: Database): Database {
   return {
     query: (sql, parameters, options) => database.query(sql, parameters, options),

@@ -1,9 +1,9 @@
 /**
- * Names for the blocks of a prompt, so that an engine can find again what it has computed. Each full block is named by
- * its tokens and by the name of the block before it.
+ * Names for the blocks of a prompt, by which an engine finds blocks that it has computed. A full block is named by its
+ * tokens and by the name of the block before it.
  *
- * Two 32-bit chains make a 52-bit name: with forty thousand blocks a single one would mistake one block for another
- * now and then.
+ * Two 32-bit chains make a 52-bit name: with forty thousand blocks, a single chain would confuse two blocks now and
+ * then.
  */
 export class BlockNames {
   readonly #blockTokens: number
@@ -28,7 +28,7 @@ export class BlockNames {
     }
   }
 
-  /** The names if these tokens followed; nothing is added. */
+  /** The names if these tokens followed; the blocks are unchanged. */
   with(tokens: readonly number[]): readonly number[] {
     const longer = new BlockNames(this.#blockTokens)
     longer.#high = this.#high

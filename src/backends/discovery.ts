@@ -1,13 +1,13 @@
 /**
- * Which replicas are there? Whoever knows (a list, DNS, Kubernetes) tells the whole list whenever it changes; who comes
- * and who goes is the difference, made in one place below. A source that cannot be asked says nothing: the last list
- * stands, because a name server's trouble must not empty a pool.
+ * Discovery of replicas. A source (a list, DNS, Kubernetes) reports the whole list whenever it changes; the difference
+ * to the list before is made here. A source that does not answer reports nothing: the last list stays, because trouble
+ * with a name server must not empty a pool.
  */
 export interface Endpoint {
-  /** The same engine has the same id from one list to the next. */
+  /** The same engine keeps its id from one list to the next. */
   readonly id: string
   readonly url: string
-  /** `draining`: it finishes what it has, and goes. */
+  /** `draining`: the engine finishes its requests, then goes. */
   readonly state: 'ready' | 'draining'
   readonly zone?: string
 }
@@ -20,7 +20,7 @@ export interface Discovery {
 export interface EndpointChanges {
   readonly added: readonly Endpoint[]
   readonly removed: readonly Endpoint[]
-  /** Another state or address under the same id. */
+  /** Endpoints with another state or address under the same id. */
   readonly changed: readonly Endpoint[]
 }
 
@@ -42,10 +42,10 @@ export const isSameList = (before: readonly Endpoint[], after: readonly Endpoint
   return added.length + removed.length + changed.length === 0
 }
 
-/** What every engine's address has in common, found by name or number. */
+/** What the addresses of all engines have in common, whether found by name or by number. */
 export interface EndpointAddress {
   readonly scheme: 'http' | 'https'
-  /** Up to and with the version: `/v1`. */
+  /** Path of the address, including the version: `/v1`. */
   readonly path: string
 }
 

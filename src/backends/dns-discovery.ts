@@ -2,14 +2,15 @@ import type { CancelTimer, Clock } from '../base/clock.ts'
 import { type Discovery, type Endpoint, type EndpointAddress, endpointUrl, isSameList } from './discovery.ts'
 
 /**
- * Replicas by DNS: every address of a name (A and AAAA, as a headless service of Kubernetes has them) with a port of
- * ours, or every target of a service record, with its own. Asked again when the answer's time to live is over, within
- * bounds. "No such name" means nobody is there, once it was said twice; any other failure means that we do not know.
+ * Replicas from DNS: every address of a name (A and AAAA, as for a headless service of Kubernetes) with a configured
+ * port, or every target of a service record, with its own port. The name is looked up again when the answer's time to
+ * live ends, within bounds. "No such name", twice in a row, means that there is no replica; any other failure means
+ * that the list is unknown.
  */
 export interface DnsAnswer {
   readonly host: string
   readonly ttlS: number | undefined
-  /** Of service records. */
+  /** Port of a service record. */
   readonly port?: number
 }
 
@@ -26,18 +27,18 @@ export class NoSuchName extends Error {
 export interface DnsDiscoveryOptions extends EndpointAddress {
   readonly name: string
   readonly record: 'address' | 'service'
-  /** For addresses; service records bring their own. */
+  /** Port for addresses; service records bring their own. */
   readonly port: number
   readonly resolver: DnsResolver
   readonly clock: Clock
-  /** Asked at least this often. */
+  /** Longest time between two lookups. */
   readonly everyUs?: number
   readonly onFailure?: (because: string) => void
 }
 
-/** Not more often than this however short the time to live: 0 is common in clusters. */
+/** Shortest time between two lookups: a time to live of 0 is common in clusters. */
 const REFRESH_US_MIN = 2_000_000
-/** A replica that came is used after half a minute at the latest. */
+/** Longest time between two lookups: a new replica is used after half a minute at the latest. */
 const REFRESH_US_MAX = 30_000_000
 const EMPTY_ANSWERS_BELIEVED = 2
 
@@ -76,7 +77,7 @@ export class DnsDiscovery implements Discovery {
     }
   }
 
-  /** Undefined when nobody knows. */
+  /** Undefined when the lookup failed. */
   async #resolve(): Promise<readonly DnsAnswer[] | undefined> {
     const { resolver, name, record, onFailure } = this.#options
     try {

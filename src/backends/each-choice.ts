@@ -4,7 +4,8 @@ import type { Call, DeltaSink, Ending } from '../lifecycle/ports.ts'
 
 /**
  * Several choices from an engine that answers one at a time: one call for each, side by side, into one sink. The first
- * call that does not finish ends the others and is the ending of all; usages are added up, the prompt counted once.
+ * call that does not finish ends the others, and its ending is the ending of all. Usages are added up, with the prompt
+ * counted once.
  */
 export async function answerEachChoice(call: Call, answer: (one: Call) => Promise<Ending>): Promise<Ending> {
   const { choiceCount } = call.request
@@ -34,7 +35,7 @@ export async function answerEachChoice(call: Call, answer: (one: Call) => Promis
   }
 }
 
-/** Whoever writes while the reader is slow waits for the others' turn to be over. */
+/** Serialises the writes of several calls: while the reader is slow, each call waits for its turn. */
 class OneAtATime {
   readonly #sink: DeltaSink
   readonly #cancellation: Cancellation

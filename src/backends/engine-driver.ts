@@ -6,14 +6,14 @@ import type { EngineView } from '../engine/engine-view.ts'
 import type { SequenceSpec } from '../engine/sequence.ts'
 
 /**
- * The bridge between an engine, which has no clock, and a clock, live or virtual: after every call it arms one timer
- * for the engine's next event and, when that comes, hands what has happened to whoever submitted the sequence.
+ * The driver connects an engine, which has no clock, to a clock, live or virtual. After every call the driver arms one
+ * timer for the engine's next event; when the timer fires, it passes the events to the listeners of their sequences.
  *
- * A listener may submit and abort while it is told; it must not throw.
+ * A listener may submit and abort while it is called; it must not throw.
  */
 export type EngineListener = (event: EngineEvent) => void
 
-/** What both engines have in common: the one that generates and the one that answers in one go. */
+/** What the generating engine and the batching engine have in common. */
 interface DrivenEngine<Spec, View, Taken, Left> {
   submit(now: Instant, spec: Spec): Taken
   abort(now: Instant, id: string): Left
@@ -22,10 +22,10 @@ interface DrivenEngine<Spec, View, Taken, Left> {
   view(now: Instant): View
 }
 
-/** Somebody who looks at the whole engine: a server's metrics. */
+/** Observes the whole engine, as a server's metrics do. */
 export interface EngineWatcher<Spec = SequenceSpec, View = EngineView> {
   submitted(spec: Spec, at: Instant): void
-  /** Everything that has happened since the last call, and how the engine is now. */
+  /** All events since the last call, and the engine's present state. */
   advanced(now: Instant, events: readonly EngineEvent[], view: View): void
   aborted(id: string): void
 }
@@ -38,7 +38,7 @@ interface TakenOrNot {
   readonly kind: 'taken' | 'refused'
 }
 
-/** Drives an engine that answers in one go. */
+/** Drives an engine that answers without streaming. */
 export type BatchDriver = EngineDriver<BatchItem, BatchView, BatchSubmission, boolean>
 
 export class EngineDriver<
@@ -71,7 +71,7 @@ export class EngineDriver<
     return submission
   }
 
-  /** Frees the sequence at once, and says what it had come to; its listener hears nothing more. */
+  /** Frees the sequence at once and returns the tokens computed so far; its listener hears nothing more. */
   abort(id: string): Left | undefined {
     if (!this.#listeners.delete(id)) return undefined
     const abortion = this.#engine.abort(this.#clock.now(), id)
@@ -84,7 +84,7 @@ export class EngineDriver<
     return this.#engine.view(this.#clock.now())
   }
 
-  /** One for all timers: an engine is woken twice for every answer. */
+  /** One function for all timers, because an engine is woken twice for every answer. */
   readonly #wakeUp = (): void => this.#advance()
 
   #arm(): void {

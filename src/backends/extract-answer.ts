@@ -2,22 +2,22 @@ import type { Rng } from '../base/rng.ts'
 import type { Segment } from '../domain/request.ts'
 
 /**
- * What does an engine without a model say? Sentences of the prompt (and of retrieved passages), those first that share
- * most words with the last question; then, when they run out before the answer is long enough, the same ones in another
- * order, mixed with a few remarks on what this is. So what a person reads makes sense, and an answer can be checked
- * against its sources.
+ * The text of an answer from an engine without a model: sentences of the prompt and of retrieved passages, first those
+ * that share most words with the last question. When these run out before the answer is long enough, the same sentences
+ * follow in another order, mixed with a few remarks that the answer is simulated. So a person can read an answer and
+ * check it against its sources.
  *
- * Everything here is whole sentences: where an answer ends is the caller's business.
+ * Only whole sentences come from here; the caller decides where an answer ends.
  */
 export interface SourceText {
   readonly role: Segment['role']
   readonly text: string
 }
 
-/** Longest source that is searched, counted from its end: beyond it the search would be felt by other requests. */
+/** Longest source that is searched, counted from its end: searching more would delay other requests. */
 export const SOURCE_CHARACTERS_MAX = 20_000
 
-/** A line without a full stop may be a page of code: it is broken up where a reader would pause. */
+/** A longer line without a full stop may be a page of code; it is split at pauses. */
 const SENTENCE_CHARACTERS_MAX = 300
 
 const REMARKS: readonly string[] = [
@@ -35,7 +35,7 @@ const REMARKS: readonly string[] = [
 
 const NO_TEXT = 'The prompt has no text to answer from.'
 
-/** The sentences of a prompt, best first. Made once per prompt; every choice then draws its own answer from it. */
+/** The sentences of a prompt, best first. Made once per prompt; every choice then draws its answer from them. */
 export class AnswerMaterial {
   readonly #sentences: readonly Ranked[]
 
@@ -46,7 +46,10 @@ export class AnswerMaterial {
     this.#sentences = sentencesOf(lastCharacters(source)).map((text) => ({ text, score: scoreOf(text, asked) }))
   }
 
-  /** Sentences without end. The first answer keeps to the order of the source; others leave it, so that they differ. */
+  /**
+   * Sentences without end. The first choice keeps the order of the source; other choices change it, so that they
+   * differ.
+   */
   *sentences(rng: Rng, choice: number): Generator<string, never, undefined> {
     const ranked = this.#sentences.map(({ text, score }) => ({ text, score: score + (choice === 0 ? 0 : rng.next()) }))
     ranked.sort((a, b) => b.score - a.score)
@@ -70,7 +73,7 @@ interface Ranked {
   readonly score: number
 }
 
-/** Shared words; a question comes after everything that might answer it. */
+/** Number of shared words; questions come after sentences that might answer them. */
 function scoreOf(sentence: string, asked: ReadonlySet<string>): number {
   const shared = new Set(wordsOf(sentence).filter((word) => asked.has(word))).size
   return isQuestion(sentence) ? shared - 1_000 : shared
@@ -91,7 +94,7 @@ function lastCharacters(source: readonly SourceText[]): string {
   return texts.join('\n')
 }
 
-/** Without list marks, on one line, each with a full stop: so that they can stand one after the other. */
+/** Sentences without list marks, on one line, each with a full stop, so that they can follow each other. */
 export function sentencesOf(text: string): string[] {
   const seen = new Set<string>()
   for (const line of text.toWellFormed().split(/[\r\n]+/)) {
@@ -123,7 +126,7 @@ function brokenUp(text: string): string[] {
   return parts
 }
 
-/** Not in the middle of a surrogate pair. */
+/** Does not cut inside a surrogate pair. */
 function wholeCharacters(head: string): number {
   const code = head.charCodeAt(head.length - 1)
   return code >= 0xd800 && code <= 0xdbff ? head.length - 1 : head.length

@@ -3,16 +3,17 @@ import type { LongWork } from './long-work.ts'
 
 /**
  * A vector for a text, without a model: hashed features (Weinberger et al., "Feature Hashing for Large Scale Multitask
- * Learning", ICML 2009). Words, neighbouring words and pieces of words each add their sign at a few places that follow
- * from their hash; so texts that share words, or stems of words, have similar vectors, and the rest are nearly at right
- * angles. It knows no synonyms. Of each feature's places some are among the first few, coarse and worth less, so that the
- * beginning of a vector is a vector too.
+ * Learning", ICML 2009). Words, neighbouring words and pieces of words each add their sign at a few places given by
+ * their hash. Texts that share words or stems have similar vectors; all others are nearly orthogonal. Synonyms are not
+ * known. Some places of each feature are among the first few dimensions, with less weight, so that the beginning of a
+ * vector is a usable vector too.
  *
- * Deterministic, and of length 1. A text without any feature (blanks, say) gets the vector of its own hash.
+ * The vector is deterministic and has length 1. A text without any feature (blanks, for example) gets the vector of its
+ * own hash.
  */
 export const HASHED_DIMENSIONS = 768
 
-/** Where one feature adds its sign: somewhere in the first so many parts of the vector, with this weight. */
+/** Where a feature adds its sign: one place in the first `parts` dimensions of the vector, with this weight. */
 const PLACES: ReadonlyArray<readonly [parts: number, weight: number]> = [
   [768, 1],
   [768, 1],
@@ -26,7 +27,7 @@ const PLACES: ReadonlyArray<readonly [parts: number, weight: number]> = [
 const WEIGHTS = { word: 1, pair: 0.5, piece: 0.35, frequent: 0.15 }
 const PIECE_LETTERS = 4
 
-/** Words that say little about what a text is about. */
+/** Frequent words, which say little about the topic of a text. */
 const FREQUENT = new Set(
   'a an and are as at be been but by can do does for from had has have he her his how i if in is it its me my no not of on or our she so than that the their them then there these they this to was we were what when where which who why will with would you your'.split(
     ' ',
@@ -42,7 +43,7 @@ export function* hashedEmbedding(text: string): LongWork<Float32Array> {
     if (!FREQUENT.has(word)) {
       if (before !== '') add(counts, `p:${before} ${word}`, WEIGHTS.pair)
       before = word
-      // Ends are marked: "art" in "part" and in "artist" are two.
+      // Ends are marked, so that "art" in "part" and in "artist" differ.
       const marked = `_${word}_`
       for (let i = 0; i + PIECE_LETTERS <= marked.length; i++) {
         add(counts, `s:${marked.slice(i, i + PIECE_LETTERS)}`, WEIGHTS.piece)

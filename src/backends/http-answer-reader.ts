@@ -19,14 +19,14 @@ import { endingOf, retryAfterSeconds } from './http-ending.ts'
  */
 
 export interface AnswerFormat {
-  /** Understands one frame, or a whole answer. */
+  /** Parses one frame, or a whole answer. */
   readonly read: (json: unknown) => UpstreamAnswer
-  /** For streams that end by closing, without a finish reason: what that reason is. */
+  /** For streams that end by closing without a finish reason: the reason to report. */
   readonly closingReason?: () => string
   readonly redact: (text: string) => string
 }
 
-/** An answer that is sent whole may be this long; an explanation of an error needs far less. */
+/** Most bytes of an answer in one piece; an error needs far fewer. */
 const ANSWER_BYTES_MAX = 16 << 20
 const ERROR_BYTES_MAX = 64 << 10
 
@@ -41,12 +41,12 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #sse: SseReader | undefined
   #parts: Buffer[] = []
   #size = 0
-  /** Frames of the last piece that wait for a slow reader: at most what one read from the socket brought. */
+  /** Frames of the last read that wait for a slow reader: at most one read from the socket. */
   #held: string[] = []
   #isBlocked = false
   #usage: Usage | undefined
   #hasChoices = false
-  /** Made with the first: an answer in one piece has but one, and none is looked for again. */
+  /** Choices that have finished. Made with the first: an answer in one piece does not need the set. */
   #finishedChoices: Set<number> | undefined
   #forgetFirst: (() => void) | undefined
   #forgetSecond: (() => void) | undefined
@@ -60,25 +60,25 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#reject = reject
   }
 
-  /** Called off: the connection is dropped, which makes the engine abort its sequence. */
+  /** Cancels: drops the connection, which makes the engine abort its sequence. */
   cancel(): void {
     this.#end({ kind: 'cancelled' })
     this.#controller?.abort(new Error('cancelled'))
   }
 
-  /** Somebody else's hold on this attempt, two at most: let go when it ends. */
+  /** Registers a function to call when the attempt ends; two at most. */
   forgetAtEnd(forget: () => void): void {
     if (this.#hasEnded) forget()
     else if (this.#forgetFirst === undefined) this.#forgetFirst = forget
     else this.#forgetSecond = forget
   }
 
-  /** Whether anything of the answer has come. */
+  /** Whether any part of the answer has come. */
   get hasBegun(): boolean {
     return this.#hasChoices
   }
 
-  /** Time is up: whatever comes now is worth nothing. */
+  /** Ends the attempt because its time is up. */
   giveUp(because: string): void {
     this.#lose(because)
   }
@@ -102,7 +102,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     }
     if (type === 'application/json') return
     if (typeof type === 'string' && /^text\/event-stream\b/i.test(type)) this.#sse = new SseReader()
-    // Some proxies lose the type; then the first byte tells a stream from a document.
+    // Some proxies lose the content type; then the first byte tells a stream from a document.
     else this.#isSniffing = this.#call.request.isStreamed && !(typeof type === 'string' && /json/i.test(type))
   }
 
@@ -140,7 +140,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#closed(`the connection to the engine failed: ${code}`)
   }
 
-  /** Some engines close without [DONE], or reset; finish reasons say that the answer is whole all the same. */
+  /** Some engines close without [DONE], or reset; the finish reasons then show that the answer is complete. */
   #closed(because: string): void {
     const isWhole = (this.#finishedChoices?.size ?? 0) === this.#call.request.choiceCount
     this.#end(isWhole ? { kind: 'finished', usage: this.#usage } : { kind: 'lost', because })
@@ -182,7 +182,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #readFrame(controller: Dispatcher.DispatchController, data: string): void {
     if (this.#hasEnded) return
     const text = data.trim()
-    // An empty frame, or one that only says that the connection lives.
+    // An empty frame only keeps the connection alive.
     if (text === '') return
     if (text === '[DONE]') {
       if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
@@ -216,7 +216,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       return
     }
     const answer = this.#format.read(json)
-    // A whole answer brings all its tokens at once; in a stream each frame is about one.
+    // An answer in one piece has all its tokens at once; in a stream each frame is about one token.
     void this.#relay(answer, answer.usage?.outputTokens)
     if (this.#hasEnded) return
     if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
@@ -226,7 +226,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #relay(answer: UpstreamAnswer, allTokens: number | undefined): Promise<void> | undefined {
     const { error } = answer
     if (error !== undefined) {
-      // Before anything was said, an error under a 200 means what its own code says.
+      // Before the first token, an error under a 200 is treated by its own status.
       if (error.status !== undefined && !this.#hasChoices) this.#refuse(error.status, error.json)
       this.#lose('the engine reported an error in the middle of its answer')
       return undefined
@@ -258,20 +258,20 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#finishedChoices.add(index)
   }
 
-  /** A choice that nobody asked for has no place in the answer; its index would only make us count. */
+  /** Drops choices beyond the requested number: their index would only make us count further. */
   #known(choices: readonly ChoiceDelta[]): readonly ChoiceDelta[] {
     const { choiceCount } = this.#call.request
     const isKnown = ({ index }: ChoiceDelta): boolean => Number.isInteger(index) && index >= 0 && index < choiceCount
     return choices.every(isKnown) ? choices : choices.filter(isKnown)
   }
 
-  /** Broken off from our side too: an engine that has gone wrong need not finish what nobody reads. */
+  /** Drops the connection too: a faulty engine need not finish an answer without a reader. */
   #lose(because: string): void {
     this.#end({ kind: 'lost', because })
     this.#controller?.abort(new Error(because))
   }
 
-  /** The sink broke, not the engine. */
+  /** The sink failed, not the engine. */
   #fail(error: unknown): void {
     if (!this.#hasEnded) this.#reject(error)
     this.#lose('the answer could not be passed on')
@@ -292,7 +292,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
-    // Not JSON: an HTML page of some proxy, perhaps.
+    // Not JSON: an HTML page of a proxy, perhaps.
     return undefined
   }
 }

@@ -4,14 +4,14 @@ import type { Call, Ending } from '../lifecycle/ports.ts'
 import { type AnswerFormat, AnswerReader } from './http-answer-reader.ts'
 
 /**
- * One attempt over HTTP. It ends when it is called off (the client has left, a hard deadline has passed), when the
- * connection has been silent for too long, and when nothing was said by `firstTokenBy`. All of them drop the
+ * One attempt over HTTP. The attempt ends when it is cancelled (the client has left, a hard deadline has passed), when
+ * the connection is silent for too long, or when there is no token by `firstTokenBy`. Each of these drops the
  * connection, which makes the engine abort its sequence.
  */
 export interface Attempt {
   readonly call: Call
   readonly format: AnswerFormat
-  /** Without a clock `firstTokenBy` is not kept. */
+  /** Without a clock, `firstTokenBy` has no effect. */
   readonly clock: Clock | undefined
   readonly dispatch: (reader: Dispatcher.DispatchHandler) => void
 }

@@ -3,24 +3,26 @@ import type { Ending } from '../lifecycle/ports.ts'
 import { errorMessage, errorParam } from '../wire/upstream.ts'
 
 /**
- * What an error status means to us: is the request at fault, the replica's room, or the replica itself? A fault of the
- * request's is told to the client; anything else may be tried elsewhere. The engine's own words are for the client
- * alone, and only where they are about the client's request.
+ * The meaning of an error status: is the request at fault, is the replica full, or is the replica itself at fault? A
+ * fault of the request is told to the client; everything else may be tried elsewhere. The engine's own message goes to
+ * the client alone, and only where it is about the client's request.
  */
 
-/** An engine's explanation goes into our error body, so it must not be a page. */
+/** Longest message of an engine in our error body. */
 const SAID_LENGTH_MAX = 300
-/** Seconds until a replica that refused is asked again, when it does not say. */
+/** Seconds until a replica that refused is tried again, if it does not say. */
 const RETRY_AFTER_S = 1
-/** Our credentials or our address are wrong: that takes a person, not a second. */
+/** Seconds to leave a replica alone when our credentials or address are wrong: a person has to correct that. */
 const MISCONFIGURED_RETRY_AFTER_S = 5
-/** The most that an engine may ask us to wait: a day's quota of a hosted one is no business of the next minutes'. */
+/** Longest wait that an engine may ask for: the daily quota of a hosted engine must not close it for hours. */
 const RETRY_AFTER_S_MAX = 300
 
-/** Full, overloaded (529 at some hosts), not yet there, or in conflict with something passing. */
+/** Full, overloaded (529 at some hosts), not loaded yet, or in a temporary conflict. */
 const NO_ROOM: ReadonlySet<number> = new Set([409, 425, 429, 503, 529])
 const MISCONFIGURED: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 407])
-/** It gave up in the middle: its own time limit, a client's that had gone (nginx), a failed generation (TGI). */
+/**
+ * The engine gave up in the middle: its own time limit, a closed client connection (nginx), a failed generation (TGI).
+ */
 const GAVE_UP: ReadonlySet<number> = new Set([408, 424, 499])
 
 export interface ErrorAnswer {
@@ -28,7 +30,7 @@ export interface ErrorAnswer {
   /** The body, if it was JSON. */
   readonly json: unknown
   readonly retryAfterS: number | undefined
-  /** Takes our credentials out of what the engine said. */
+  /** Removes our credentials from the engine's message. */
   readonly redact: (text: string) => string
 }
 
@@ -59,7 +61,7 @@ function rejected({ json, redact }: ErrorAnswer, because: string): Refusal {
   }
 }
 
-/** A name like `messages[0].content`; anything else in its place is not told on. */
+/** A name like `messages[0].content`; any other value is not passed on. */
 function paramOf(json: unknown, redact: ErrorAnswer['redact']): string | undefined {
   const param = errorParam(json)
   return param !== undefined && PARAM_NAME.test(param) && redact(param) === param ? param : undefined

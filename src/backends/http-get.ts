@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { HttpUpstream } from './http-upstream.ts'
 
-/** One bounded GET for a probe or a registry: any failure is a status of 0 and a word, never an exception. */
+/** One bounded GET for a probe or a registry. A failure is a status of 0 and a word, never an exception. */
 export interface Got {
   readonly status: number
   readonly text: string
@@ -10,7 +10,7 @@ export interface Got {
 const TIMEOUT_MS = 2_000
 const BODY_BYTES_MAX = 4 << 20
 
-/** `path` is from the server's root: probes live beside the API, not under it. */
+/** `path` is from the server's root, because probes are beside the API, not under it. */
 export async function get(upstream: HttpUpstream, path: string, timeoutMs: number = TIMEOUT_MS): Promise<Got> {
   try {
     const signal = AbortSignal.timeout(timeoutMs)

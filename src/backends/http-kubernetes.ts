@@ -20,14 +20,14 @@ export interface KubernetesOptions extends EndpointAddress {
   readonly namespace: string
   readonly service: string
   readonly port: PortChoice
-  /** Asked before every request: such tokens are renewed on disk. */
+  /** Called before every request, because such tokens are renewed on disk. */
   readonly token: () => Promise<string>
   readonly tls?: TlsOptions
   readonly clock: Clock
   readonly onFailure?: (because: string) => void
 }
 
-/** Where a pod finds its own credentials. */
+/** Files in which a pod finds its own credentials. */
 export const IN_CLUSTER = {
   apiUrl: 'https://kubernetes.default.svc',
   tokenPath: '/var/run/secrets/kubernetes.io/serviceaccount/token',
@@ -36,11 +36,11 @@ export const IN_CLUSTER = {
 
 export const readTokenFile = (path: string) => async (): Promise<string> => (await readFile(path, 'utf8')).trim()
 
-/** The server ends a watch by itself after this; silence for longer is a broken connection. */
+/** The server ends a watch by itself after this time; a longer silence is a broken connection. */
 const WATCH_S = 240
 const PAUSE_US_MIN = 1_000_000
 const PAUSE_US_MAX = 30_000_000
-/** A line holds one slice: at most a hundred endpoints. */
+/** Longest line; a line has one slice, at most a hundred endpoints. */
 const LINE_BYTES_MAX = 4 << 20
 
 export class KubernetesDiscovery implements Discovery {
@@ -90,7 +90,7 @@ export class KubernetesDiscovery implements Discovery {
     return version
   }
 
-  /** Reads events until the server closes; returns from where to go on, or undefined to list again. */
+  /** Reads events until the server closes; returns the version to continue from, or undefined to list again. */
   async #follow(book: SliceBook, from: string | undefined, signal: AbortSignal): Promise<string | undefined> {
     const query = `&watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_S}&resourceVersion=${from ?? ''}`
     const response = await this.#get(query, signal)
@@ -122,7 +122,7 @@ class ApiFailure extends Error {
   override readonly name = 'ApiFailure'
 }
 
-/** One service may have many slices; their union is the list, and it is told when it changes. */
+/** The slices of one service; their union is the list, which is reported when it changes. */
 class SliceBook {
   readonly #address: EndpointAddress
   readonly #onList: (endpoints: readonly Endpoint[]) => void
@@ -155,7 +155,7 @@ class SliceBook {
     for (const { endpoints: list } of this.#slices.values())
       for (const { address, port, state, zone } of list) {
         const id = `${address}:${port}`
-        // While it moves from one slice to another an endpoint may be in both: ready wins.
+        // While an endpoint moves from one slice to another it may be in both: ready wins.
         if (endpoints.get(id)?.state === 'ready') continue
         const url = endpointUrl(this.#address, address, port)
         endpoints.set(id, { id, url, state, ...(zone === undefined ? {} : { zone }) })

@@ -19,8 +19,8 @@ import { notReady, withGauges } from './http-probe.ts'
 import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 
 /**
- * Servers that speak the Open Inference Protocol: Triton, KServe, TorchServe. A question in tensors goes to `infer`,
- * one in words to Triton's `generate` or `generate_stream`, which answer one choice each: for several, several are asked.
+ * Servers with the Open Inference Protocol: Triton, KServe, TorchServe. Tensors go to `infer`, text to Triton's
+ * `generate` or `generate_stream`. These answer one choice per call: several choices are several calls.
  */
 export interface HttpOipOptions extends HttpUpstreamOptions {
   /** The server's root: `http://triton:8000`. */
@@ -29,14 +29,14 @@ export interface HttpOipOptions extends HttpUpstreamOptions {
   readonly upstreamModel: string
   readonly version?: string
   readonly style?: Partial<GenerateStyle>
-  /** Where its metrics are, as an address of their own: Triton has a port for them. */
+  /** Address of the metrics, if they are elsewhere: Triton has a port for them. */
   readonly metricsUrl?: string
   readonly clock?: Clock
 }
 
 export const HTTP_OIP_DEFAULTS: GenerateStyle = { runtime: 'vllm', template: 'plain' }
 
-/** TorchServe's own way to say that it is well, where the protocol is not switched on. */
+/** TorchServe's own health check, where the protocol is not switched on. */
 const TORCHSERVE_PING = '/ping'
 
 export class HttpOipBackend implements Backend {
@@ -63,7 +63,7 @@ export class HttpOipBackend implements Backend {
     return answerEachChoice(call, (one) => this.#generateOne(one))
   }
 
-  /** Ready means the server and the model: a server may be well while it loads what we want. */
+  /** Ready means that the server and the model are ready: a healthy server may still be loading the model. */
   async probe(_replica: Replica): Promise<ReplicaReport> {
     const model = await get(this.#upstream, this.#upstream.path(`${this.#modelPath}/ready`))
     if (isOk(model)) {
@@ -77,7 +77,7 @@ export class HttpOipBackend implements Backend {
     return isOk(ping) ? { isReady: true, because: 'the server is well' } : notReady('the model’s readiness', model)
   }
 
-  /** Names and shapes of the model's tensors; undefined when the server does not tell. */
+  /** Names and shapes of the model's tensors; undefined when the server does not report them. */
   async metadata(): Promise<OipMetadata | undefined> {
     const got = await get(this.#upstream, this.#upstream.path(this.#modelPath))
     if (!isOk(got)) return undefined

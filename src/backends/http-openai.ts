@@ -13,12 +13,12 @@ import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 /**
  * Any engine behind an OpenAI-compatible URL: vLLM, SGLang, llama.cpp, TGI, Ollama, OpenAI and Azure, another Spillway.
  *
- * We speak undici's `dispatch` directly: promise- and stream-based clients cost two to fourteen times as much per
- * request. One pool of kept-alive connections per replica.
+ * The backend calls undici's `dispatch` directly, because promise- and stream-based clients cost two to fourteen times
+ * as much per request. Each replica has one pool of kept-alive connections.
  */
 export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   /**
-   * Up to and with the version: `http://10.0.0.7:8000/v1`; for Azure the deployment with its version:
+   * Address including the version: `http://10.0.0.7:8000/v1`; for Azure the deployment with its version:
    * `https://NAME.openai.azure.com/openai/deployments/gpt-4o?api-version=2024-10-21`.
    */
   readonly url: string
@@ -26,9 +26,9 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   readonly upstreamModel: string | undefined
   readonly style?: UpstreamStyle
   readonly probe?: ProbeStyle
-  /** What goes along with one call besides. */
+  /** Further headers of a call. */
   readonly moreHeaders?: (call: Call) => readonly string[]
-  /** For the time limits of attempts; without one only silence ends an attempt. */
+  /** For the time limits of attempts; without a clock only silence ends an attempt. */
   readonly clock?: Clock
 }
 

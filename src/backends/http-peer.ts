@@ -12,8 +12,8 @@ import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 import { peerReport } from './peer-report.ts'
 
 /**
- * The gateway of another region. It is spoken to like any OpenAI-compatible engine; what goes along says whose request it
- * is and how much of its time is left. One of these for each peer, shared by all models: a tick asks it once.
+ * The gateway of another region, called like any OpenAI-compatible engine. Additional headers say whose request it is
+ * and how much time is left. There is one per peer, shared by all models, so that a tick asks the peer once.
  */
 export interface HttpPeerOptions extends HttpUpstreamOptions {
   /** Our own region. */
@@ -30,7 +30,7 @@ interface Said {
 export class HttpPeerBackend implements Backend {
   readonly #clock: Clock
   readonly #engine: HttpOpenAiBackend
-  /** A connection of its own: probes must not queue behind answers. */
+  /** A separate connection: probes must not queue behind answers. */
   readonly #probes: HttpUpstream
   readonly #tensors: HttpUpstream
   readonly #path: string
@@ -55,7 +55,7 @@ export class HttpPeerBackend implements Backend {
     return call.request.kind === 'tensors' ? this.#infer(call) : this.#engine.generate(call)
   }
 
-  /** Tensors have an address of their own, beside OpenAI's. */
+  /** Tensors have a separate path, beside OpenAI's. */
   #infer(call: Call): Promise<Ending> {
     const { request, plan, lease } = call
     const upstream = this.#tensors
@@ -78,7 +78,7 @@ export class HttpPeerBackend implements Backend {
     await Promise.all([this.#engine.close(), this.#probes.close(), this.#tensors.close()])
   }
 
-  /** All models of one tick share an answer. */
+  /** All models of one tick share one report. */
   #ask(): Promise<Said> {
     this.#asking ??= this.#reallyAsk().finally(() => {
       this.#asking = undefined

@@ -19,7 +19,7 @@ import { type ResponseEvents, ResponseFault, ResponseParser } from '../wire/resp
 export interface PlainPoolOptions {
   readonly host: string
   readonly port: number
-  /** As the URL has it, for the Host header. */
+  /** Host and port of the URL, for the Host header. */
   readonly authority: string
   readonly connectTimeoutMs: number
   /** Longest silence: until the head, and between two pieces of the body. */
@@ -36,16 +36,16 @@ export interface PlainAsk {
 
 type Handler = Dispatcher.DispatchHandler
 
-/** A read is dealt with before the next one begins, so one buffer does for all connections. */
+/** One buffer for all connections: a read is handled before the next one begins. */
 const READ_BYTES = 64 << 10
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES)
 
-/** One look at all lines this often, instead of a timer each. Silences are thus noticed up to a tick late. */
+/** Interval of one timer for all lines, instead of a timer each. Silence is therefore noticed up to a tick late. */
 const TICK_MS = 250
-/** A server that closes after N seconds may do so a little before: the line is dropped by us a second earlier. */
+/** A server that closes idle connections after N seconds may close early: the line is dropped a second before. */
 const HINT_MARGIN_MS = 1_000
 
-/** Why a connection came to nothing, with a code for the journal: what the server said is not for it. */
+/** Why a connection failed, with a code for the journal; the server's own words do not go there. */
 class LineError extends Error {
   override readonly name = 'LineError'
   readonly code: string
@@ -60,13 +60,13 @@ export class PlainPool {
   readonly options: PlainPoolOptions
   readonly #lines = new Set<Line>()
   readonly #idle: Line[] = []
-  /** Ended an answer in this turn of the event loop. */
+  /** Lines that ended an answer in this turn of the event loop. */
   #resting: Line[] = []
-  /** No more than the caller has in flight beyond `connectionsMax`, or for one turn of the event loop. */
+  /** Requests that wait for a line: those above `connectionsMax`, and those of one turn of the event loop. */
   #waiting: Turn[] = []
   #isClosed = false
   #ticking: NodeJS.Timeout | undefined
-  /** Ticks so far: how lines tell time. */
+  /** Ticks so far: the clock of the lines. */
   now = 0
 
   constructor(options: PlainPoolOptions) {
@@ -108,7 +108,7 @@ export class PlainPool {
     return line
   }
 
-  /** The line's answer has ended, and the line may be used again after a rest. */
+  /** The line's answer has ended; the line may be used again after a rest. */
   rest(line: Line): void {
     if (this.#resting.length === 0) setImmediate(() => this.#wake())
     this.#resting.push(line)
@@ -123,7 +123,7 @@ export class PlainPool {
     for (const turn of waiting) if (!turn.aborted) this.#place(turn)
   }
 
-  /** The line is closed: nothing goes there any more. */
+  /** The line is closed and is not used again. */
   forget(line: Line): void {
     this.#lines.delete(line)
     const index = this.#idle.indexOf(line)
@@ -142,7 +142,7 @@ export class PlainPool {
 }
 
 const TARGET = /^[\x21-\x7e]+$/
-/** What may stand in a header's name or value: nothing that could begin another header. */
+/** Characters allowed in a header's name or value: none that could begin another header. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/
 
 function isSendable({ path, headers }: PlainAsk): boolean {
@@ -151,7 +151,7 @@ function isSendable({ path, headers }: PlainAsk): boolean {
   return true
 }
 
-/** One request on its way; its handler's only handle on the line, and none once the answer is over. */
+/** One request on its way: the handler's only access to the line, which ends with the answer. */
 class Turn implements Dispatcher.DispatchController {
   readonly ask: PlainAsk
   readonly handler: Handler
@@ -196,9 +196,9 @@ class Line implements ResponseEvents {
   readonly #socket: Socket
   readonly #parser = new ResponseParser(this)
   #turn: Turn | undefined
-  /** The answer is over, but its reader is not: it will be told when it has caught up. */
+  /** The answer has ended, but its reader is behind: it is told when it has caught up. */
   #isEndHeld = false
-  /** In ticks: of the last byte, or of the last answer's end. */
+  /** Tick of the last byte, or of the last answer's end. */
   #activeAt: number
   #isConnected = false
   #keepAliveMs: number
@@ -237,11 +237,11 @@ class Line implements ResponseEvents {
     const length = Buffer.byteLength(body)
     let head = `POST ${path} HTTP/1.1\r\nhost: ${this.#pool.options.authority}\r\nconnection: keep-alive\r\n`
     for (let i = 0; i + 1 < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
-    // Plain ASCII needs no encoding; Node takes it as it is.
+    // ASCII needs no encoding; Node takes it as it is.
     this.#socket.write(`${head}content-length: ${length}\r\n\r\n${body}`, length === body.length ? 'latin1' : 'utf8')
   }
 
-  /** Nobody wants the rest: the connection is dropped, which makes the engine abort its sequence. */
+  /** The rest of the answer is not wanted: drops the connection, which makes the engine abort its sequence. */
   abandon(): void {
     this.#turn = undefined
     this.#socket.destroy()
@@ -273,7 +273,7 @@ class Line implements ResponseEvents {
     } else if (!this.#turn.paused && silentMs >= silenceMsMax) this.drop(new LineError('SILENCE_TIMEOUT'))
   }
 
-  // ── what the parser finds ──
+  // ── events of the parser ──
 
   onHead(status: number, headers: Readonly<Record<string, string>>): void {
     const hint = /timeout=(\d+)/i.exec(headers['keep-alive'] ?? '')?.[1]
@@ -294,14 +294,14 @@ class Line implements ResponseEvents {
     else this.#tellEnd()
   }
 
-  // ── what the socket brings ──
+  // ── events of the socket ──
 
   #read(bytes: Buffer): void {
     this.#activeAt = this.#pool.now
     try {
       this.#parser.read(bytes)
     } catch (error) {
-      // Bytes that belong to no answer; one that was whole before them stays whole.
+      // Bytes that belong to no answer; an answer that was complete before them stays complete.
       if (error instanceof ResponseFault) {
         this.drop(error)
         return
@@ -331,7 +331,7 @@ class Line implements ResponseEvents {
       this.#socket.destroy()
       return
     }
-    // A pause of the last reader must not outlive it.
+    // A pause by the last reader must not outlive it.
     if (this.#socket.isPaused()) this.#socket.resume()
     this.#pool.rest(this)
   }
@@ -340,7 +340,7 @@ class Line implements ResponseEvents {
     this.#pool.forget(this)
     const turn = this.#turn
     if (turn === undefined) return
-    // Told by closing that it is whole, or told twice: a reader that is behind still gets its end.
+    // The close completes the answer, or confirms it: a reader that is behind still gets its end.
     if (this.#error === undefined && this.#parser.close()) {
       if (this.#isEndHeld && !turn.paused) this.#finish()
       return

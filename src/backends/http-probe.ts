@@ -23,7 +23,7 @@ export type ProbeStyle =
   | { readonly kind: 'models'; readonly path?: string }
   /** This path from the server's root: 2xx is ready. */
   | { readonly kind: 'path'; readonly path: string; readonly metricsPath?: string }
-  /** Not at all: a hosted API that counts every question. Its attempts tell. */
+  /** Not at all, for a hosted API that charges for every request; its failed attempts show its health. */
   | { readonly kind: 'none' }
 
 const METRICS = '/metrics'
@@ -39,11 +39,11 @@ const STYLES: Readonly<Record<EngineName | 'auto' | 'none', ProbeStyle>> = {
   triton: { kind: 'path', path: '/health/ready', metricsPath: METRICS },
   ollama: { kind: 'path', path: '/api/version' },
   openai: { kind: 'models' },
-  // A deployment has no list of its own; its resource has.
+  // A deployment has no list of models; its resource has.
   azure: { kind: 'models', path: '/openai/models' },
 }
 
-/** How to ask this engine; a path that is given wins over the usual one. */
+/** How to probe this engine; a configured path wins over the usual one. */
 export function probeStyleOf(
   engine: EngineName | 'auto' | 'none',
   given: { readonly healthPath?: string | undefined; readonly metricsPath?: string | undefined } = {},
@@ -71,7 +71,7 @@ async function askModels(upstream: HttpUpstream, path: string | undefined): Prom
   return isOk(models) ? { isReady: true, because: 'it lists its models' } : notReady('the list of models', models)
 }
 
-/** The status or the connection's error: never the server's words, which may quote a credential. */
+/** The status or the connection's error, never the server's words, which may quote a credential. */
 export const notReady = (what: string, got: Got): ReplicaReport => ({
   isReady: false,
   because: `${what} answered ${got.status || got.text}`,

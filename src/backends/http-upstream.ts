@@ -2,15 +2,17 @@ import { type Dispatcher, Pool } from 'undici'
 import { type PlainAsk, PlainPool } from './http-plain-pool.ts'
 
 /**
- * How do we reach one server? Address, credential, TLS and a pool of kept-alive connections: what every HTTP backend,
- * probe and registry client needs, in one place, so that a credential is in one place too. It is never logged: it lives
- * in private fields, and whatever a server says passes through `redact` before anybody else sees it.
+ * Access to one server: address, credential, TLS and a pool of kept-alive connections. Every HTTP backend, probe and
+ * registry client uses it, so that a credential is in one place only. The credential is never logged: it is in private
+ * fields, and everything that a server says passes through `redact` first.
  */
 export interface HttpUpstreamOptions {
-  /** May have a path, which comes before every path that is asked for, and a query, which comes after. */
+  /** The URL may have a path, which precedes every requested path, and a query, which follows it. */
   readonly url: string
   readonly apiKey?: string | undefined
-  /** `bearer`: authorization header. `api-key`: as Azure wants it. `none`: no key is sent. Otherwise a header's name. */
+  /**
+   * `bearer`: authorization header. `api-key`: Azure's header. `none`: no key is sent. Otherwise the name of a header.
+   */
   readonly auth?: 'bearer' | 'api-key' | 'none' | { readonly header: string }
   readonly headers?: Readonly<Record<string, string>>
   readonly tls?: TlsOptions | undefined
@@ -26,24 +28,24 @@ export interface TlsOptions {
   readonly cert?: string
   readonly key?: string
   readonly serverName?: string
-  /** False trusts anybody: for a laboratory. */
+  /** False accepts any certificate: for a laboratory. */
   readonly isVerified?: boolean
 }
 
 export const HTTP_UPSTREAM_DEFAULTS = {
-  /** A replica that does not take a connection in this time is not there. */
+  /** A replica that does not accept a connection within this time counts as down. */
   connectTimeoutMs: 3_000,
-  /** Long prompts prefill for many seconds before the first byte; a silent minute more is a hang. */
+  /** Long prompts prefill for many seconds before the first byte; a minute of silence beyond that is a hang. */
   silenceMsMax: 120_000,
-  /** Above any concurrency limit that we would set for one replica. */
+  /** Above any concurrency limit of one replica. */
   connectionsMax: 8_192,
   /** Servers close idle connections after 5 s (Node, uvicorn) to 60 s; their hint is honoured where they send one. */
   keepAliveMs: 4_000,
 } as const
 
-/** Shorter values are words, not secrets: cutting them out of messages would only mangle those. */
+/** Shorter values are words, not secrets: removing them would only mangle messages. */
 const SECRET_CHARS_MIN = 8
-/** Keys that a server quotes back at us, in the shapes that are in use, masked ones too. */
+/** Keys that a server quotes back, in the usual shapes, masked ones too. */
 const KEY_SHAPES = /\b(?:sk|pk|hf|gsk|nvapi|key|Bearer)[-_ ][\w*.-]{8,}/g
 
 export class HttpUpstream {
@@ -75,18 +77,18 @@ export class HttpUpstream {
     this.#plain = url.protocol === 'http:' ? new PlainPool({ ...limits, ...addressOf(url) }) : undefined
   }
 
-  /** Asks with a JSON body; the handler is told what comes. */
+  /** Sends a JSON body; the handler gets the answer. */
   post(ask: PlainAsk, handler: Dispatcher.DispatchHandler): void {
     if (this.#plain !== undefined) this.#plain.dispatch(ask, handler)
     else this.pool.dispatch({ ...ask, method: 'POST' } as Dispatcher.DispatchOptions, handler)
   }
 
-  /** Under the address's own path: `/chat/completions` → `/v1/chat/completions`. */
+  /** The path under the address's own path: `/chat/completions` → `/v1/chat/completions`. */
   path(path: string): string {
     return `${this.#basePath}${path}${this.#query}`
   }
 
-  /** From the server's root, with the address's own query. */
+  /** The path from the server's root, with the address's own query. */
   rooted(path: string): string {
     return `${path}${this.#query}`
   }
@@ -95,7 +97,7 @@ export class HttpUpstream {
     return [...this.#headers, ...more]
   }
 
-  /** Takes our credentials out of what a server said. */
+  /** Removes our credentials from what a server said. */
   redact(text: string): string {
     let clean = text
     for (const secret of this.#secrets) clean = clean.replaceAll(secret, '[redacted]')

@@ -13,7 +13,7 @@ export class LiveDnsResolver implements DnsResolver {
     if (servers !== undefined) this.#resolver.setServers([...servers])
   }
 
-  /** One family may be missing; both missing is nobody. */
+  /** One address family may be missing; if both are missing, the name has no address. */
   async addresses(name: string): Promise<readonly DnsAnswer[]> {
     const families = await Promise.allSettled([
       this.#resolver.resolve4(name, { ttl: true }),

@@ -1,21 +1,22 @@
 import type { Cancellation } from '../base/cancellation.ts'
 
 /**
- * Work that may take long, on the event loop that everybody shares. It pauses by itself: a generator that yields how
- * much it has done since its last pause, in characters of text or what costs as much. Whoever runs it decides whether to
- * let others go first. Called off, it is told `true` and may cut itself short; nobody wants its result any more.
+ * Work that may take long, on the event loop that all requests share. The work is a generator that pauses by itself and
+ * yields how much it has done since its last pause, in characters of text or equal cost. The runner decides whether to
+ * let other work run in between. When the work is cancelled it receives `true` and may stop early, because its result
+ * is not needed.
  */
 export type LongWork<T> = Generator<number, T, boolean>
 
 export interface Run {
-  /** Lets everything go on that waits for the event loop. Absent where time is virtual: there nobody waits. */
+  /** Lets everything run that waits for the event loop. Absent in virtual time, where nothing waits. */
   readonly breathe: (() => Promise<void>) | undefined
-  /** Short enough to be done at once. */
+  /** The work is short enough to be done without a pause. */
   readonly isShort: boolean
   readonly cancellation: Cancellation | undefined
 }
 
-/** A millisecond or two of ordinary text, ten of the worst. */
+/** Work between two pauses: a millisecond or two of ordinary text, ten of the worst. */
 export const WORK_PER_BREATH = 1_024
 
 export function runLongWork<T>(work: LongWork<T>, { breathe, isShort, cancellation }: Run): T | Promise<T> {

@@ -1,10 +1,11 @@
 import type { Tokenizer } from './tokenizer.ts'
 
 /**
- * OpenAI's o200k vocabulary, in JavaScript. A hundred megabytes and a quarter of a second to load: only processes with
- * a simulated engine do.
+ * OpenAI's o200k vocabulary, in JavaScript. It takes a hundred megabytes and a quarter of a second to load, so only
+ * processes with a simulated engine load it.
  *
- * Decoding is our own, from the table of bytes: the library's `decode` keeps half characters of one call for the next.
+ * Decoding is our own, from the table of bytes, because the library's `decode` keeps half characters of one call for
+ * the next.
  */
 export async function loadO200kTokenizer(): Promise<Tokenizer> {
   const [{ encode }, { default: table }, { createO200KSpecialTokenMap }] = await Promise.all([
@@ -15,7 +16,7 @@ export async function loadO200kTokenizer(): Promise<Tokenizer> {
   const specials = createO200KSpecialTokenMap()
   const specialNames = new Map([...specials].map(([name, token]) => [token, name]))
   const encoder = new TextEncoder()
-  // Nothing is disallowed and nothing allowed: "<|im_end|>" in a prompt is ten characters like any others.
+  // No special token is recognised: "<|im_end|>" in a prompt is ten ordinary characters.
   const plain = { disallowedSpecial: new Set<string>() }
   return {
     encode: (slice) => encode(slice, plain),

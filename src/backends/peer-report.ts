@@ -1,7 +1,10 @@
 import type { Outlook } from '../domain/outlook.ts'
 import type { ReplicaReport } from '../lifecycle/ports.ts'
 
-/** What another region's gateway said, as the report of the pool that stands for it here: the same live and simulated. */
+/**
+ * The report of another region's gateway, as the report of the pool that stands for it here; the same live and
+ * simulated.
+ */
 export function peerReport(outlooks: ReadonlyMap<string, Outlook>, model: string, roundTripUs: number): ReplicaReport {
   const outlook = outlooks.get(model)
   if (outlook === undefined) return { isReady: false, because: `the region does not have ${model}` }

@@ -7,12 +7,13 @@ import { slicesOf } from './text-slices.ts'
 import { append, piecesOf, type Tokenizer } from './tokenizer.ts'
 
 /**
- * What does this prompt say, and which tokens is it? A chat becomes tokens as by a chat template: each message in its
- * frame of special tokens, then the head of the answer. A completion's prompt is its tokens and nothing else.
+ * The text and tokens of a prompt. A chat becomes tokens as by a chat template: each message in its frame of special
+ * tokens, then the head of the answer. A completion's prompt is its tokens alone.
  *
  * Reading is the one costly thing that a simulated engine does (10 ms for 100 kB of English, 300 ms for as much of the
- * worst), so it is done once per request however many answers or attempts it has, and long prompts are read a slice at
- * a time: `breathe` lets the event loop run in between. A prompt of more than `tokensMax` is refused anyway: reading stops soon after.
+ * worst text). So a prompt is read once per request, for any number of answers or attempts, and a long prompt is read
+ * in slices: `breathe` lets the event loop run in between. A prompt of more than `tokensMax` is refused anyway, so
+ * reading stops soon after that.
  */
 export interface PromptReaderOptions {
   readonly tokenizer: Tokenizer
@@ -24,22 +25,22 @@ export interface PromptReaderOptions {
 export interface ReadSegment {
   readonly role: Segment['role']
   readonly text: string
-  /** With the frame, if it is a message. */
+  /** Tokens of the segment, including the frame of a message. */
   readonly tokens: readonly number[]
-  /** Tokens that have no text: images and the like. */
+  /** Tokens without text: images and the like. */
   readonly otherTokens: number
 }
 
 export interface ReadPrompt {
   readonly kind: 'chat' | 'completion'
   readonly segments: readonly ReadSegment[]
-  /** What follows the last message: the answer's head. */
+  /** Tokens after the last message: the head of the answer. */
   readonly tail: readonly number[]
-  /** There is more than `tokensMax`; how much more is not known. */
+  /** The prompt has more than `tokensMax` tokens; how many is not known. */
   readonly isCut: boolean
 }
 
-/** Of a prompt that comes as tokens, so many of the last are turned into text to answer from. */
+/** Of a prompt sent as tokens, this many of the last become text to answer from. */
 const TOKENS_SPELT_MAX = 4_096
 
 type Body = ChatBody | CompletionBody
@@ -49,7 +50,7 @@ export class PromptReader {
   readonly #tokensMax: number
   readonly #breathe: (() => Promise<void>) | undefined
   readonly #roles = new Map<string, readonly number[]>()
-  /** By the body itself: whoever has the same body gets the same reading, and both are forgotten together. */
+  /** Readings by the body itself: the same body gets the same reading, and both are forgotten together. */
   readonly #known = new WeakMap<Body, ReadPrompt>()
 
   constructor(options: PromptReaderOptions) {
@@ -58,12 +59,12 @@ export class PromptReader {
     this.#breathe = options.breathe
   }
 
-  /** At once for short prompts; a promise for long ones. Called off, it returns what it has. */
+  /** Returns at once for a short prompt, a promise for a long one. When cancelled, it returns what it has. */
   read(body: Body, cancellation?: Cancellation): ReadPrompt | Promise<ReadPrompt> {
     return this.#known.get(body) ?? this.run(this.reading(body), charactersOf(body), cancellation)
   }
 
-  /** Work on prompts, of about so many characters. */
+  /** Runs work on prompts, of about this many characters. */
   run<T>(work: LongWork<T>, characters: number, cancellation?: Cancellation): T | Promise<T> {
     return runLongWork(work, { breathe: this.#breathe, isShort: characters <= WORK_PER_BREATH, cancellation })
   }
@@ -83,7 +84,7 @@ export class PromptReader {
     }
   }
 
-  /** Yields the length of each slice after it is read; told `true`, it stops there. */
+  /** Yields the length of each slice after it is read; stops when it receives `true`. */
   *#readSlowly(body: Body): LongWork<ReadPrompt> {
     const isChat = 'messages' in body
     const { messageStart, roleEnd, messageEnd } = this.tokenizer.frame
@@ -134,11 +135,11 @@ interface GivenText {
   readonly role: Segment['role']
   readonly text: string
   readonly otherTokens: number
-  /** The client sent tokens: the text is only what they spell. */
+  /** The client sent tokens; the text is what they spell. */
   readonly tokens?: readonly number[]
 }
 
-/** What there is to tokenize. */
+/** Number of characters to tokenize. */
 export function charactersOf(body: Body): number {
   const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
   return texts.reduce((sum, { text }) => sum + text.length, 0)

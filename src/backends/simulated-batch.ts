@@ -5,8 +5,8 @@ import type { BatchDriver } from './engine-driver.ts'
 import type { ResultMade, SimulatedResults } from './simulated-results.ts'
 
 /**
- * A model in this process that answers in one go: embeddings, ranking, vision. Each text, pair or image of a request is
- * an item of its own in a dynamically batching engine; the answer comes when the last of them is done.
+ * A model in this process that answers without streaming: embeddings, ranking, vision. Each text, pair or image of a
+ * request is an item in a dynamically batching engine; the answer comes when the last item is done.
  */
 export class SimulatedBatchBackend implements Backend {
   readonly #driver: BatchDriver
@@ -17,7 +17,7 @@ export class SimulatedBatchBackend implements Backend {
     this.#results = results
   }
 
-  /** `onTaken` is called once the engine has queued it: from then on it is not refused any more. */
+  /** `onTaken` is called when the engine has queued the call: from then on the engine does not refuse it. */
   async generate(call: Call, onTaken?: () => void): Promise<Ending> {
     const { request, cancellation } = call
     if (cancellation.isCancelled) return { kind: 'cancelled' }
@@ -41,7 +41,7 @@ interface Settle {
   readonly reject: (error: unknown) => void
 }
 
-/** One call's items on their way through the engine. Ends once; then it holds none of them. */
+/** The items of one call in the engine. Ends once; then it holds no item. */
 class BatchAnswer {
   readonly #driver: BatchDriver
   readonly #call: Call
@@ -79,7 +79,7 @@ class BatchAnswer {
     const { result, itemTokens } = this.#made
     const promptTokens = itemTokens.reduce((sum, tokens) => sum + tokens, 0)
     try {
-      // One delta is all there is: nothing follows that a slow reader would have to be waited for.
+      // There is one delta only, so a slow reader need not be waited for.
       void this.#call.sink.write({ tokens: 0, result })
       this.#end({ kind: 'finished', usage: { promptTokens, cachedTokens: 0, outputTokens: 0 } })
     } catch (error) {

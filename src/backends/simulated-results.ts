@@ -12,9 +12,9 @@ import { slicesOf } from './text-slices.ts'
 import { encodeWhole, piecesOf } from './tokenizer.ts'
 
 /**
- * What a simulated model that answers in one go says, and how much work that is. Real answers by simple means, the same
- * for the same question: vectors of hashed features, scores by how alike two texts are, and for an image its brightness
- * and main colour. The platform's name for all of them says that they are simulated.
+ * The answers of simulated models without streaming, and how much work they are. The answers are simple and
+ * deterministic: vectors of hashed features, scores by the similarity of two texts, and for an image its brightness and
+ * main colour. The platform name in the answer says that they are simulated.
  */
 export type ResultMade =
   | { readonly kind: 'made'; readonly itemTokens: readonly number[]; readonly result: Result }
@@ -25,7 +25,7 @@ type WholeKind = Exclude<ModelKind, 'chat'>
 export interface SimulatedResultsOptions {
   readonly kind: WholeKind
   readonly reader: PromptReader
-  /** One input may be as long as this. */
+  /** Longest input. */
   readonly contextTokensMax: number
 }
 
@@ -83,7 +83,7 @@ export class SimulatedResults {
     return { kind: 'made', itemTokens, result: { kind: 'tensors', document } }
   }
 
-  /** A slice at a time; a text that is too long is not counted to its end. */
+  /** Counts in slices; a text that is too long is not counted to its end. */
   *#count(text: string): LongWork<number> {
     const { reader, contextTokensMax } = this.#options
     let tokens = 0
@@ -101,13 +101,13 @@ export class SimulatedResults {
   }
 }
 
-/** Of very few dimensions all may be zero; a vector of length 1 was promised. */
+/** With very few dimensions all may be zero; the vector must have length 1. */
 function unlessZero(vector: Float32Array): Float32Array {
   if (vector.every((part) => part === 0)) vector[0] = 1
   return vector
 }
 
-/** About how many characters there are to look at. */
+/** Number of characters to look at, about. */
 function sizeOf(body: EmbeddingBody | TensorBody): number {
   const lists: ReadonlyArray<readonly unknown[] | string> = 'input' in body ? inputsOf(body) : body.inputs.map(valuesOf)
   let size = 0
@@ -176,10 +176,10 @@ function meanOf(values: readonly number[], from: number, count: number): number 
 }
 
 const COLOURS = ['red', 'green', 'blue'] as const
-/** A colour that is a fifth of the sum above its share is what one sees. */
+/** A colour whose share of the sum is above this is the visible one. */
 const COLOURED_RATIO = 0.53
 
-/** Its main colour, or how bright it is where there is none; and how clearly so. */
+/** The main colour of an image, or its brightness where there is none, and how clear it is. */
 function describe(means: readonly number[]): { readonly label: string; readonly score: number } {
   const sum = means.reduce((total, mean) => total + Math.abs(mean), 0)
   const strongest = Math.max(...means.map(Math.abs))

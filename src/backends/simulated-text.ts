@@ -13,30 +13,30 @@ import type { Script, Scripts, ScriptsMade } from './simulated.ts'
 import { append, encodeWhole, piecesOf, type Tokenizer } from './tokenizer.ts'
 
 /**
- * The script of an answer in text: what is said (`extract-answer.ts`), in real tokens, how long, and why it ends.
+ * The script of an answer in text: its words (`extract-answer.ts`) in real tokens, its length, and why it ends.
  *
  * A model does not know `max_tokens`: the natural length of an answer is drawn first, from a trace, and filled with
- * whole sentences; only then it is cut, at a stop sequence or where the tokens run out. So an answer ends inside a
- * sentence only with the finish reason `length`, or where a stop sequence says so. The same seed, prompt and client's
- * `seed` give the same answer.
+ * whole sentences; then the answer is cut at a stop sequence or at the token limit. So an answer ends inside a sentence
+ * only with the finish reason `length`, or at a stop sequence. The same seed, prompt and client's `seed` give the same
+ * answer.
  *
- * Each sentence is tokenized once, with the blank before it, which gives the tokens that the whole text has.
+ * Each sentence is tokenized once, with the blank before it, which gives the tokens of the whole text.
  */
 export interface SimulatedTextOptions {
   readonly reader: PromptReader
   readonly seed: number
-  /** Tokens that one prefix hash names; the engine's block size. */
+  /** Tokens per prefix hash; the engine's block size. */
   readonly blockTokens: number
-  /** Prompt and answer together. */
+  /** Most tokens of prompt and answer together. */
   readonly contextTokensMax: number
 }
 
 const PREAMBLE = 'Simulated answer, taken from your own words:'
-/** For answers so short that the other one would be most of them. */
+/** For answers so short that the long preamble would fill most of them. */
 const PREAMBLE_SHORT = 'Simulated:'
 const PREAMBLE_SHORT_BELOW = 32
 
-/** Lengths as in a public production trace (Azure 2023, conversations): median 129, tenth at 424, hundredth at 601. */
+/** Lengths as in a public production trace (Azure 2023, conversations): median 129, P90 424, P99 601. */
 const LENGTHS: ReadonlyArray<readonly [quantile: number, tokens: number]> = [
   [0, 8],
   [0.5, 129],
@@ -92,7 +92,7 @@ export class SimulatedText implements Scripts {
         promptTokens: tokenCount,
         sharesPrompt: choice > 0,
         outputTokens: pieces.length,
-        // The next turn of a conversation begins with this prompt and this answer: both can be found again.
+        // The next turn of a conversation begins with this prompt and this answer, so both are named.
         prefixHashes: names.with(answer.tokens),
         textBetween: (from, to) => pieces.slice(from, to).join(''),
         finishReason: answer.finishReason,
@@ -105,7 +105,7 @@ export class SimulatedText implements Scripts {
 
 type Body = ChatBody | CompletionBody
 
-/** An answer takes about a tenth of a millisecond when its sentences are known. */
+/** Work of one answer whose sentences are tokenized: about a tenth of a millisecond. */
 const WORK_PER_CHOICE = 128
 
 interface OnePrompt {
@@ -121,7 +121,7 @@ function promptsOf(read: ReadPrompt, plan: Plan, tokenizer: Tokenizer): OnePromp
   return [onePrompt(withPassages(kept, plan, tokenizer), read.tail)]
 }
 
-/** What retrieval found stands in front of the last question; planning has bounded how much that is. */
+/** Retrieved passages go in front of the last question; planning has bounded their length. */
 function withPassages(kept: readonly ReadSegment[], plan: Plan, tokenizer: Tokenizer): readonly ReadSegment[] {
   if (plan.passages === undefined || plan.passages.length === 0) return kept
   const text = passageText(plan.passages)
@@ -147,13 +147,13 @@ function onePrompt(segments: readonly ReadSegment[], tail: readonly number[]): O
   return { segments, tokens, tokenCount: Math.max(1, tokens.length + otherTokens) }
 }
 
-/** Text in tokens: which they are, and what each of them spells. */
+/** Tokens of a text, and what each of them spells. */
 interface Tokens {
   readonly tokens: readonly number[]
   readonly pieces: readonly string[]
 }
 
-/** A prompt's sentences, and those already tokenized. */
+/** The sentences of a prompt, with a cache of those already tokenized. */
 class Material {
   readonly hash: number
   readonly #tokenizer: Tokenizer
@@ -214,7 +214,7 @@ function lengthAt(quantile: number): number {
   return 1
 }
 
-/** Whole sentences, at least one, as near to so many tokens as they come. */
+/** Whole sentences, at least one, with a number of tokens as near as possible to the wanted one. */
 function* saying(
   sentences: Iterator<string, never>,
   material: Material,
@@ -242,8 +242,8 @@ function* saying(
 const asJson = (said: Tokens): string => JSON.stringify({ simulated: true, answer: said.pieces.join('') })
 
 /**
- * The answer up to the first stop sequence, or undefined when there is none. As engines do, it counts the tokens that
- * spelt the stop sequence although the client does not see them.
+ * The answer up to the first stop sequence, or undefined when there is none. As in real engines, the tokens of the stop
+ * sequence count although the client does not see them.
  */
 function cutAtStop(pieces: readonly string[], { stops, minTokens, includesStop }: Wanted): string[] | undefined {
   if (stops.length === 0) return undefined
@@ -253,7 +253,7 @@ function cutAtStop(pieces: readonly string[], { stops, minTokens, includesStop }
   let end = 0
   for (const stop of stops) {
     const found = text.indexOf(stop, Math.max(0, searchFrom - stop.length + 1))
-    // Of two that begin together the shorter is seen first.
+    // Of two stop sequences that begin together, the shorter is complete first.
     if (found < 0 || found + stop.length > (end || Number.POSITIVE_INFINITY)) continue
     at = found
     end = found + stop.length

@@ -10,13 +10,13 @@ import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts
 import type { EngineDriver } from './engine-driver.ts'
 
 /**
- * An engine in this process: the same paged, continuously batching engine model that the simulator runs, at the pace
- * of whatever clock its driver has. What is answered, and how long the answer truly is, comes from a script: made
- * from the prompt's text live, from the workload in simulation. Policies never see a script (law L10).
+ * An engine in this process: the same paged, continuously batching engine model that the simulator runs, at the pace of
+ * its driver's clock. The text of an answer and its true length come from a script: made from the prompt live, from the
+ * workload in simulation. Policies never see a script (law L10).
  */
 export interface Script {
   readonly promptTokens: number
-  /** An earlier choice has the same prompt: the bill counts it once. */
+  /** An earlier choice has the same prompt: the usage counts it once. */
   readonly sharesPrompt?: boolean
   readonly outputTokens: number
   readonly prefixHashes: readonly number[]
@@ -30,14 +30,14 @@ export type ScriptsMade =
   | { readonly kind: 'refused'; readonly because: string }
 
 export interface Scripts {
-  /** One script per choice. A promise only where making them would hold up the event loop. */
+  /** One script per choice. A promise only where making the scripts would block the event loop. */
   scriptsFor(request: Request, plan: Plan, cancellation: Cancellation): ScriptsMade | Promise<ScriptsMade>
 }
 
 export class SimulatedBackend implements Backend {
   readonly #driver: EngineDriver
   readonly #scripts: Scripts
-  /** Answers under way: as many as there are leases on this replica. */
+  /** Running answers: as many as there are leases on this replica. */
   readonly #open = new Set<SimulatedAnswer>()
 
   constructor(driver: EngineDriver, scripts: Scripts) {
@@ -45,7 +45,7 @@ export class SimulatedBackend implements Backend {
     this.#scripts = scripts
   }
 
-  /** `onTaken` is called once the engine has queued it: from then on it is not refused any more. */
+  /** `onTaken` is called when the engine has queued the call: from then on the engine does not refuse it. */
   generate(call: Call, onTaken?: () => void): Promise<Ending> {
     const { request, plan, cancellation } = call
     if (cancellation.isCancelled) return Promise.resolve({ kind: 'cancelled' })
@@ -57,7 +57,7 @@ export class SimulatedBackend implements Backend {
     })
   }
 
-  /** The engine is gone, and every answer under way with it. */
+  /** The engine is lost, and every running answer with it. */
   lose(because: string): void {
     for (const answer of this.#open) answer.lose(because)
   }
@@ -73,11 +73,11 @@ interface Choice {
   readonly index: number
   readonly sequenceId: string
   readonly script: Script
-  /** The engine has made its last token. */
+  /** The engine has made the choice's last token. */
   isMade: boolean
   /** Tokens handed to the sink. */
   sentTokens: number
-  /** Tokens that the engine made while the reader was slow: a count and its span, however many events it took. */
+  /** Tokens made while the reader was slow: their count and time span, for any number of events. */
   heldTokens: number
   heldFrom: Instant
   heldTo: Instant
@@ -86,15 +86,15 @@ interface Choice {
 interface Settle {
   readonly resolve: (ending: Ending) => void
   readonly reject: (error: unknown) => void
-  /** Where it stands while it is under way. */
+  /** The set of running answers that contains this one. */
   readonly open: Set<SimulatedAnswer>
 }
 
 /**
- * One call's choices on their way through the engine. Ends once; then it holds no sequence, no listener and no text.
+ * The choices of one call in the engine. Ends once; then it holds no sequence, no listener and no text.
  *
- * When the sink says "slow reader" the engine goes on, as a real one does: its tokens are counted, not queued, and go
- * out as one delta per choice when the reader has caught up.
+ * When the sink reports a slow reader the engine goes on, as a real one does. Its tokens are counted, not queued, and
+ * go out as one delta per choice when the reader has caught up.
  */
 class SimulatedAnswer {
   readonly #driver: EngineDriver
@@ -119,7 +119,7 @@ class SimulatedAnswer {
   }
 
   begin(made: ScriptsMade, onTaken: (() => void) | undefined): void {
-    // Called off while its prompt was being read.
+    // Cancelled while its prompt was being read.
     if (this.#hasEnded) return
     if (made.kind === 'refused') {
       this.#end({ kind: 'refused', refusal: hopeless(made.because) })
@@ -169,7 +169,7 @@ class SimulatedAnswer {
     return undefined
   }
 
-  /** Called by the driver, for which one answer's trouble must not become everybody's. */
+  /** Called by the driver: a fault in one answer must not affect the others. */
   #hear(choice: Choice, event: EngineEvent): void {
     try {
       this.#take(choice, event)
@@ -205,7 +205,7 @@ class SimulatedAnswer {
       ...(innerGapUs === undefined ? {} : { innerGapUs }),
       ...(textBetween === undefined ? {} : { choices: [spoken] }),
     })
-    // The sink may have called everything off.
+    // The sink may have cancelled the call.
     if (this.#hasEnded) return
     if (wait !== undefined) this.#blockUntil(wait)
     else if (this.#openChoices === 0) this.#end({ kind: 'finished', usage: this.#usage() })
@@ -245,7 +245,7 @@ class SimulatedAnswer {
     this.#settle.resolve(unreportedTokens === 0 ? { kind: 'cancelled' } : { kind: 'cancelled', unreportedTokens })
   }
 
-  /** Frees what is left, and gives the tokens that simulated clients had got without being told of each. */
+  /** Frees what is left, and returns the tokens that a simulated client had received without a delta for each. */
   #letGo(): number {
     this.#hasEnded = true
     this.#settle.open.delete(this)
@@ -275,7 +275,7 @@ const full = (because: string): Refusal => ({
   retryAfterUs: 1_000_000,
 })
 
-/** A finished event may bring the tokens of many steps; their mean gap stands for each of them. */
+/** A finished event may cover the tokens of many steps; their mean gap stands for each of them. */
 function innerGapOf(event: EngineEvent): number | undefined {
   if (event.kind !== 'finished' || event.tokens < 2) return undefined
   return Math.round((event.at - event.firstTokenAt) / Math.max(1, event.usage.outputTokens - 1))

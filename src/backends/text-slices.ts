@@ -16,7 +16,7 @@
  * there, the tokens may differ from those of the whole by one or two; put together they still spell the same text.
  */
 
-/** Small beside what is done between two breaths. */
+/** Characters of a slice: little work between two pauses. */
 export const SLICE_CHARACTERS = 512
 
 /** Twice the longest token of the vocabulary (128 blanks), and longer than any word that people write. */
@@ -41,7 +41,10 @@ export function* slicesOf(text: string, characters = SLICE_CHARACTERS): Generato
   if (from < text.length) yield text.slice(from)
 }
 
-/** What the pattern distinguishes. `other` may be anything: next to it we never cut, unless we must. */
+/**
+ * The kinds of character that the pattern distinguishes. `other` may be anything: a slice ends beside it only where it
+ * must.
+ */
 type Kind = 'letter' | 'digit' | 'punctuation' | 'apostrophe' | 'blank' | 'line-end' | 'other'
 
 const ASCII_KINDS: readonly Kind[] = Array.from({ length: 128 }, (_, code) => {
@@ -54,7 +57,7 @@ const ASCII_KINDS: readonly Kind[] = Array.from({ length: 128 }, (_, code) => {
   return 'punctuation'
 })
 
-/** Full stop, comma and the like of Chinese and Japanese, where no blanks stand between words. */
+/** Punctuation of Chinese and Japanese, which have no blanks between words. */
 const WIDE_PUNCTUATION = new Set(Array.from('。、，．！？：；（）「」『』', (character) => character.charCodeAt(0)))
 
 function kindOf(code: number): Kind {
@@ -63,7 +66,7 @@ function kindOf(code: number): Kind {
   return WIDE_PUNCTUATION.has(code) ? 'punctuation' : 'other'
 }
 
-/** Kana, Chinese characters and Hangul syllables, as far as all of them are letters. */
+/** Kana, Chinese characters and Hangul syllables, in ranges that contain letters only. */
 function isWideLetter(code: number): boolean {
   return (
     (code >= 0x3041 && code <= 0x3096) ||

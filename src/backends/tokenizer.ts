@@ -2,12 +2,15 @@ import { slicesOf } from './text-slices.ts'
 
 /** Text ↔ tokens, as far as an engine without a model needs them. */
 export interface Tokenizer {
-  /** Tokens of a text, special ones never: whatever a client writes is text. Takes any length, but takes its time. */
+  /**
+   * Tokens of a text, never special ones: everything that a client writes is text. Takes any length, but is slow on
+   * long texts.
+   */
   encode(slice: string): number[]
   has(token: number): boolean
   /** The bytes that a token stands for; none when there is no such token. */
   bytesOf(token: number): Uint8Array
-  /** Tokens that frame a message of a chat. No text encodes to them, so nobody can end a message by writing one. */
+  /** Tokens that frame a chat message. No text encodes to them, so a client cannot end a message by writing one. */
   readonly frame: { readonly messageStart: number; readonly roleEnd: number; readonly messageEnd: number }
 }
 
@@ -24,8 +27,8 @@ export function append(tokens: number[], more: readonly number[]): void {
 }
 
 /**
- * One string per token, which put together spell the text. A character that spans several tokens comes with its last
- * one; bytes that never become a character come as U+FFFD at the end, as every decoder shows them.
+ * One string per token; together they spell the text. A character of several tokens comes with its last token; bytes
+ * that never become a character come as U+FFFD at the end, as in every decoder.
  */
 export function piecesOf(tokenizer: Tokenizer, tokens: readonly number[]): string[] {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -35,7 +38,7 @@ export function piecesOf(tokenizer: Tokenizer, tokens: readonly number[]): strin
   return pieces
 }
 
-/** The same as one text, a stretch at a time, for those who have other things to do in between. */
+/** The same as one text, in stretches, for callers that pause in between. */
 export function* spell(tokenizer: Tokenizer, tokens: readonly number[]): Generator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   for (let from = 0; from < tokens.length; from += TOKENS_PER_STRETCH) {
@@ -48,5 +51,5 @@ export function* spell(tokenizer: Tokenizer, tokens: readonly number[]): Generat
   yield decoder.decode()
 }
 
-/** A few milliseconds. */
+/** Tokens of a stretch: a few milliseconds. */
 const TOKENS_PER_STRETCH = 4_096

@@ -29,14 +29,14 @@ import { SqlCorpusStore } from '../store/sql-corpus-store.ts'
 import { makePlatformVectors } from './platform-vectors.ts'
 
 /**
- * Retrieval as the configuration names it. Nothing of it starts until somebody uses a corpus: no thread, no connection,
- * no weights. An embedded store that exists already is opened in the background, because then somebody will.
+ * Retrieval from the configuration. No thread, connection or weights are loaded before a corpus is used. An embedded
+ * store that exists is opened in the background at the start, because it will probably be used.
  */
 export interface LiveRetrieval {
   readonly retriever: Retriever
   readonly corpora: Corpora
   readonly answers: AnswerCache
-  /** Opens what will be needed and takes up what was left unfinished. Says what is wrong, and never throws. */
+  /** Opens what will be needed and resumes unfinished indexing. Reports problems, and never throws. */
   warmUp(): Promise<void>
   close(): Promise<void>
 }
@@ -45,9 +45,9 @@ export interface RetrievalWorld {
   readonly clock: Clock
   readonly journal: Journal
   readonly store: LiveStore
-  /** For an operator to read: a server without pgvector, a wrong password. */
+  /** Reports a problem to the operator: a server without pgvector, a wrong password. */
   readonly complain: (problem: string) => void
-  /** For vectors of its own embedding model; absent where retrieval runs apart. */
+  /** The platform, for vectors of its own embedding model; absent where retrieval runs as its own process. */
   readonly platform?: () => Platform
 }
 
@@ -147,7 +147,7 @@ async function closeAll(parts: ReadonlyArray<{ close(): Promise<void> }>): Promi
   await Promise.all(parts.map((part) => part.close()))
 }
 
-/** Where gateways share passages they share answers too. */
+/** Gateways that share passages through Redis share answers too. */
 async function makeAnswerStore({ retrieval }: Config, world: RetrievalWorld): Promise<AnswerStore> {
   const { clock } = world
   const { redisUrl: url } = retrieval

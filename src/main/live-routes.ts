@@ -25,7 +25,7 @@ import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
 
-/** Everything that the front door answers, except `/metrics`, which may have a listener of its own. */
+/** All routes of the gateway except `/metrics`, which may have its own listener. */
 export interface RouteParts {
   readonly config: Config
   readonly clock: Clock

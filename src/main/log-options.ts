@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 
-/** There is nothing finer than `info` to say. */
+/** The log has no level finer than `info`. */
 export function logLevel(level: Config['logging']['level']): 'info' | 'warn' | 'error' | 'silent' {
   return level === 'trace' || level === 'debug' ? 'info' : level
 }

@@ -11,12 +11,12 @@ import { serveRequest } from '../lifecycle/serve-request.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 
 /**
- * Texts become a request of the platform itself, which is served like any other. A question is interactive: somebody
- * waits for it; passages are offline work and take what is left over. Both end at the embedder's time limit.
+ * Texts become a request of the platform itself, which is served like any other. A question is interactive, because a
+ * request waits for it; passages are offline work. Both end at the embedder's time limit.
  */
 export interface PlatformVectorsOptions {
   readonly clock: Clock
-  /** Asked when it is needed: retrieval is made before the platform. */
+  /** Called when needed, because retrieval is made before the platform. */
   readonly platform: () => Platform
   readonly model: string
   readonly timeoutMs: number

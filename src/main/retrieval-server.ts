@@ -28,7 +28,7 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
     format: logFormat(config.logging.format),
   })
   const { journal } = telemetry
-  // It is the place that the address leads to.
+  // This process is what `retrieval.url` points to.
   const { url: _, ...retrievalConfig } = config.retrieval
   const own: Config = { ...config, retrieval: retrievalConfig }
   const store = await makeLiveStore(own, clock)

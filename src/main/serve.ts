@@ -24,20 +24,20 @@ import { logFormat, logLevel } from './log-options.ts'
 import { welcome } from './welcome.ts'
 
 /**
- * The live server: real time, real sockets, the same platform as everywhere.
+ * The live server: the platform of `assemble`, with real time and real sockets.
  *
- * It stops in four steps. Readiness turns off, so that balancers look elsewhere; the listener closes; running answers
- * may finish for `shutdownGraceMs`; what is left then ends with an error frame.
+ * The server stops in four steps. Readiness turns off, so that balancers look elsewhere; the listener closes; running
+ * answers may finish for `shutdownGraceMs`; the others then end with an error frame.
  */
 
-/** How often replicas are looked at. A lost one is noticed sooner by the requests that it fails. */
+/** Time between two ticks. A lost replica is noticed sooner by failed attempts. */
 const TICK_US = 1_000_000
 
-/** A server that runs, and what can be seen of it from inside its process. */
+/** A running server, with what its own process may see of it. */
 export interface Served extends Running {
   readonly platform: Platform
   readonly journal: LiveJournal
-  /** Tenants on new terms; says how many changed. */
+  /** Applies new terms of tenants; returns how many tenants changed. */
   reload(config: Config): number
 }
 

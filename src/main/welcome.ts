@@ -1,7 +1,7 @@
 import { DEMO_ADMIN_KEY, DEMO_KEYS } from '../config/demo.ts'
 import type { Config } from '../config/schema.ts'
 
-/** What a person sees when the platform is up: where it is, who may call it, and three commands to paste. */
+/** The text printed when the platform is up: its address, the demo tenants and keys, and three commands to paste. */
 export function welcome(config: Config, address: string): string {
   const base = `${address}${config.server.basePath}`
   const lines = ['', `  Spillway is listening on ${base}`, '']

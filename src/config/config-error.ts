@@ -1,4 +1,4 @@
-/** What is wrong with the configuration: one line each, fit to be shown as it is. */
+/** The problems of a configuration, one line each, ready to be shown. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]

@@ -5,9 +5,9 @@ import { nearest } from './nearest.ts'
 import type { ModelConfig, PoolConfig, Settings } from './schema.ts'
 import { VERSION_DEFAULT } from './schema-rollout.ts'
 
-/** What no single value shows: names that point nowhere, names used twice, settings that exclude each other. */
+/** Checks across settings: unknown names, names used twice, settings that exclude each other. */
 export interface CrossCheckOptions {
-  /** A model without a pool is fine: its pool comes later. */
+  /** A model without a pool is allowed: its pool comes later. */
   readonly isServedLater?: boolean
 }
 
@@ -91,7 +91,7 @@ function checkModels({ models, pools, regions }: Settings, isServedLater: boolea
   return [...problems, ...repeated('a model or alias', used)]
 }
 
-/** Without releases of its own a model has one. */
+/** A model without releases of its own has one. */
 export const versionsOf = (model: ModelConfig): readonly string[] =>
   model.releases?.map(({ version }) => version) ?? [VERSION_DEFAULT]
 
@@ -154,7 +154,9 @@ function checkRollout(model: ModelConfig, versions: readonly string[], served: r
   return problems
 }
 
-/** A model can stand in for another of its kind; and nothing for an embedding: its vectors mean something else. */
+/**
+ * A fallback must be of the same kind; an embedding model has none, because its vectors cannot be compared with others.
+ */
 function checkFallbackKind(model: Settings['models'][number], models: Settings['models'], path: Path): Problem[] {
   const fallback = models.find(({ name }) => name === model.fallback)
   if (fallback === undefined) return []
@@ -167,7 +169,7 @@ function checkFallbackKind(model: Settings['models'][number], models: Settings['
   ]
 }
 
-/** What is wrong with an item of a holdout set, wherever it is written. */
+/** The problem of an item of a holdout set, from the configuration or a file. */
 export function holdoutProblem({ expected, pattern }: { expected?: string; pattern?: string }): string | undefined {
   if ((expected === undefined) === (pattern === undefined)) return 'needs `expected` or `pattern`, one of them'
   try {

@@ -1,19 +1,19 @@
 /**
- * What holds when nobody says otherwise. Each number has its reason; a policy that has its own default exports it
- * from its own file, and the schema takes it from there.
+ * The default values of settings. Each number has its reason; a policy with its own default exports it from its own
+ * file, and the schema takes it from there.
  */
 
 /** Loopback only: a fresh start with published demo keys must not be reachable from outside. */
 export const HOST = '127.0.0.1'
 export const PORT = 8080
 
-/** Four mebibytes hold a prompt of a million tokens; larger bodies are mistakes or attacks. */
+/** Four mebibytes contain a prompt of a million tokens; larger bodies are mistakes or attacks. */
 export const BODY_BYTES_MAX = 4 * 1024 * 1024
-/** A healthy client sends its headers in one packet; ten seconds are for the worst mobile network. */
+/** A healthy client sends its headers in one packet; ten seconds suffice for the worst mobile network. */
 export const HEADERS_TIMEOUT_MS = 10_000
 /** Headers and body together: four mebibytes at 140 kB/s. */
 export const REQUEST_TIMEOUT_MS = 30_000
-/** Longer than the 60 s after which most load balancers drop idle connections: so they close first, not we. */
+/** Longer than the 60 s after which most load balancers drop idle connections, so that the balancer closes first. */
 export const IDLE_TIMEOUT_MS = 65_000
 export const STALLED_READER_MS = 30_000
 /** Under the 30 s that Kubernetes waits between SIGTERM and SIGKILL. */
@@ -25,36 +25,36 @@ export const SEED = 1
 
 export const QUEUE_WAIT_MS_MAX = 30_000
 
-/** OpenAI's own limit is 128; one client asking for so many answers is a burst by itself. */
+/** OpenAI's own limit is 128; one request for that many answers is a burst by itself. */
 export const CHOICES_MAX = 8
 
-/** Retrieval later than this would eat the time to first token that tenants are promised. */
+/** A longer retrieval would use up the time to first token that tenants are promised. */
 export const RETRIEVAL_BUDGET_MS = 150
 export const CACHE_TTL_S = 300
-/** Five passages of 170 tokens: what a small model still reads with attention. */
+/** Five passages of 170 tokens: what a small model still uses well. */
 export const PASSAGES_DEFAULT = 5
 export const PASSAGES_MAX = 20
 /** Beside the process, where a person would look for it and a container mounts a volume. */
 export const STORE_PATH = '.spillway/store'
 /** Chosen by `bench/retrieval/calibrate-answers.ts` for the built-in embedder (docs/adr/0016). */
 export const ANSWER_SIMILARITY_MIN = 0.8
-/** Above this a client wants another answer each time. */
+/** At a higher temperature a client wants a different answer each time. */
 export const ANSWER_TEMPERATURE_MAX = 0.3
-/** An hour: what is asked twice is mostly asked twice on the same day, and what was true then mostly still is. */
+/** An hour: most repeated questions come on the same day, and most answers are still true then. */
 export const ANSWER_TTL_S = 3_600
-/** One in twenty: after a thousand hits a false-hit rate of one per cent is known to within six tenths. */
+/** One in twenty: after a thousand hits a false-hit rate of one per cent is known to within 0.6 percentage points. */
 export const ANSWER_CHECK_RATIO = 0.05
 export const RETRIEVAL_PORT = 8_090
 export const EMBEDDER_MODEL = 'text-embedding'
 export const EMBEDDER_DIMENSIONS = 768
 /** For passages; a question waits no longer than the retrieval budget. */
 export const EMBEDDER_TIMEOUT_MS = 10_000
-/** Far below what anybody notices, and enough for questions of a busy second to meet. */
+/** Far below what a client notices, and enough to batch the questions of a busy second. */
 export const EMBEDDER_BATCH_WAIT_MS = 2
 
 /** vLLM's default for sequences in one batch. */
 export const BATCH_SIZE_MAX = 256
-/** Dynamic batching (vision, ranking) waits this long for company: far below what anybody notices. */
+/** Time for which dynamic batching (vision, ranking) waits to fill a batch: far below what a client notices. */
 export const BATCH_TIMEOUT_MS = 5
 /** vLLM's own port, which routers expect. */
 export const ENGINE_PORT = 8_000
@@ -65,11 +65,11 @@ export const OUTPUT_TOKENS_DEFAULT = 1_024
 export const MODEL_CREATED_AT_S = 1_767_225_600
 
 export const REGION = 'local'
-/** About where an 8B model on one large GPU stops gaining throughput without hurting time per token. */
+/** About the concurrency at which an 8B model on one large GPU gains no more throughput without slower tokens. */
 export const POOL_CONCURRENCY_MAX = 32
-/** What engines run at once at most, by vLLM's default: a limit that learns or computes stays below it. */
+/** Most sequences that engines run at once, by vLLM's default: a limit that is learned or computed stays below it. */
 export const ENGINE_CONCURRENCY_MAX = 256
-/** Another region's gateway queues and refuses by itself: this only bounds what one of us can burden it with. */
+/** Another region's gateway queues and refuses by itself; this bounds the load that one gateway can put on it. */
 export const PEER_CONCURRENCY_MAX = 1_024
 export const UPSTREAM_TIMEOUT_MS = 120_000
 
@@ -78,11 +78,11 @@ export const PROFILE_SMALL = 'h100-llama-8b'
 /** Embedding models in use have a billion parameters or fewer. */
 export const PROFILE_EMBEDDING = 'h100-llama-1b'
 
-/** Load balancers hang up on a silent connection after 30 to 60 seconds; clients look sooner. */
+/** Load balancers close a silent connection after 30 to 60 seconds; some clients close sooner. */
 export const KEEP_ALIVE_MS = 10_000
 
-/** Nobody balances a laptop. Before a balancer: a little more than the interval of its health checks. */
+/** No balancer by default. Behind a balancer: a little more than the interval of its health checks. */
 export const SHUTDOWN_DELAY_MS = 0
 
-/** A replica that came is used after half a minute at the latest. */
+/** A new replica is used after half a minute at the latest. */
 export const DISCOVERY_EVERY_MS = 30_000

@@ -2,8 +2,9 @@ import * as defaults from './defaults.ts'
 import { hashKey } from './key-hash.ts'
 
 /**
- * What runs when there is no configuration file: three simulated models (two that chat, one that makes vectors) and three tenants with published keys, enough
- * to see fairness, degradation and refusal. The keys are no secret, so they open nothing but loopback.
+ * The configuration without a file: three simulated models (two for chat, one for vectors) and three tenants with
+ * published keys, enough to see fairness, degradation and refusal. The keys are public, so they are accepted on
+ * loopback only.
  */
 export const DEMO_KEYS: readonly { readonly tenantId: string; readonly secret: string }[] = [
   { tenantId: 'acme', secret: 'sk-demo-acme' },
@@ -11,12 +12,12 @@ export const DEMO_KEYS: readonly { readonly tenantId: string; readonly secret: s
   { tenantId: 'initech', secret: 'sk-demo-initech' },
 ]
 
-/** The same for the admin API: no secret, so it opens nothing but loopback. */
+/** The demo key of the admin API; public, so it is accepted on loopback only. */
 export const DEMO_ADMIN_KEY = 'sk-demo-admin'
 
 export const demoAdmin = () => ({ keys: [{ id: 'demo-admin', hash: hashKey(DEMO_ADMIN_KEY) }] })
 
-/** Three promises to choose from; a file's `slos` replace them. */
+/** Three promises to choose from; the `slos` of a file replace them. */
 export const defaultSlos = () => [
   { name: 'fast', ttftMs: 1_000, interTokenMs: 50, totalMs: 30_000 },
   { name: 'steady', ttftMs: 2_000, interTokenMs: 100, totalMs: 60_000 },

@@ -4,19 +4,19 @@ import { redactedUrl } from './redact.ts'
 import { KEY_HASH_PATTERN } from './schema-tenants.ts'
 
 /**
- * What exactly is wrong with this value? The validator decides whether a configuration is good; this file puts into
- * words why it is not. It walks the part of JSON schema that our schema uses, and goes into the one branch of a union
- * that `kind` names, where a validator would complain about all of them.
+ * Explains what is wrong with a value. The validator decides whether a configuration is valid; this file says why it is
+ * not. It walks the part of JSON schema that our schema uses, and enters only the branch of a union that `kind` names,
+ * where a validator would complain about all branches.
  */
 
-/** Where a value stands: keys and indexes from the root. */
+/** The place of a value: keys and indexes from the root. */
 export type Path = readonly (string | number)[]
 
 export interface Problem {
   readonly path: Path
-  /** What is wrong, and what to do: without the place, which the caller knows how to name. */
+  /** What is wrong and what to do, without the place, which the caller adds. */
   readonly text: string
-  /** The setting itself should not be there: the place is its name, not its value. */
+  /** The setting itself should not be there: the error points to its name, not its value. */
   readonly isAboutKey?: boolean
 }
 
@@ -28,7 +28,7 @@ export interface SchemaNode {
   readonly anyOf?: readonly SchemaNode[]
   readonly properties?: Readonly<Record<string, SchemaNode>>
   readonly patternProperties?: Readonly<Record<string, SchemaNode>>
-  /** True: anything more is somebody else's to check. */
+  /** True: further properties are checked elsewhere. */
   readonly additionalProperties?: boolean
   readonly required?: readonly string[]
   readonly items?: SchemaNode
@@ -98,7 +98,7 @@ function explainObject(node: SchemaNode, value: unknown, path: Path): Problem[] 
     } else if (child !== undefined) problems.push(...explain(known, child, [...path, key]))
   }
   for (const key of node.required ?? []) {
-    // A default is filled in only where the rest is good: its absence is never the person's mistake.
+    // A default is filled in only where the rest is valid, so a missing default is not an error of the user.
     if (value[key] !== undefined || properties[key]?.default !== undefined) continue
     if (key === 'hash' && problems.some((problem) => problem.text === PLAIN_KEY)) continue
     const meaning = properties[key]?.description
@@ -125,10 +125,10 @@ function explainArray(node: SchemaNode, value: unknown, path: Path): Problem[] {
   if (node.uniqueItems && new Set(value).size < value.length)
     problems.push({ path, text: 'repeats itself. Give each once' })
   value.forEach((child, index) => {
-    // A tuple has a schema for each place.
+    // A tuple has a schema for each item.
     const item = Array.isArray(node.items) ? (node.items[index] as SchemaNode | undefined) : node.items
     if (item === undefined) return
-    // `keys: [sk-…]`: somebody wrote the secret itself.
+    // `keys: [sk-…]`: the secret itself was written into the file.
     if (typeof child === 'string' && item.properties?.['hash'] !== undefined)
       problems.push({ path: [...path, index], text: PLAIN_KEY })
     else problems.push(...explain(item, child, [...path, index]))
@@ -136,7 +136,7 @@ function explainArray(node: SchemaNode, value: unknown, path: Path): Problem[] {
   return problems
 }
 
-/** Never shows what was written: it may be a secret. */
+/** Does not show the value, which may be a secret. */
 const PLAIN_KEY =
   'is a plain key. Keys are kept as hashes only: run "spillway keys create --tenant ID" and paste what it prints'
 
@@ -191,7 +191,7 @@ function wrongChoice(choices: readonly unknown[], value: unknown, path: Path): P
   return { path, text: `is ${show(value)}. ${advice}` }
 }
 
-/** The value as a person wrote it, cut short. */
+/** The value as written, cut short. */
 export function show(value: unknown): string {
   if (value === null || value === undefined) return 'empty'
   if (Array.isArray(value)) return 'a list'

@@ -3,7 +3,7 @@ import { isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml'
 import { ConfigError } from './config-error.ts'
 import { isObject, type Path, type Problem } from './explain.ts'
 
-/** A configuration file as read: its settings, and the line on which each of them stands. */
+/** A configuration file: its settings, and the line of each. */
 export interface ConfigFile {
   readonly path: string
   readonly tree: Record<string, unknown>
@@ -32,7 +32,7 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
     return range ? lines.linePos(range[0]).line : undefined
   }
   const lineOf = ({ path: at, isAboutKey }: Problem): number | undefined => {
-    // A setting's own line is that of its name; an item of a list has none, and stands where its value does.
+    // The line of a setting is that of its name; an item of a list has no name, so its value's line counts.
     const line = lineOfNode(keyNode(document.getIn(at.slice(0, -1), true), at)) ?? lineOfNode(document.getIn(at, true))
     return line ?? (at.length === 0 || isAboutKey ? undefined : lineOf({ path: at.slice(0, -1), text: '' }))
   }

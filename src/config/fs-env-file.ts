@@ -6,7 +6,7 @@ export function readEnvFile(path = '.env'): Readonly<Record<string, string | und
   try {
     return parseEnv(readFileSync(path, 'utf8'))
   } catch {
-    // Absent or unreadable: it is a convenience, and what it would have set then has its default.
+    // The file is optional: absent or unreadable, its settings keep their defaults.
     return {}
   }
 }

@@ -7,7 +7,7 @@ import type { Problem } from './explain.ts'
 import type { Settings } from './schema.ts'
 import { HoldoutItemSchema } from './schema-rollout.ts'
 
-/** The items of holdout files, put where those of the configuration are; a file is named from where that one is. */
+/** Reads the items of holdout files into the configuration; a file's path is relative to the configuration file. */
 type Item = Static<typeof HoldoutItemSchema>
 
 /** As many as a set may have in the configuration itself. */

@@ -12,12 +12,12 @@ import { type Config, ConfigSchema, type Settings } from './schema.ts'
 import { setIn, settings } from './settings.ts'
 
 /**
- * What are the settings? This is the only place that reads the environment. A flag wins over the environment, the
- * environment over the file, the file over the defaults. The result is complete, checked and frozen; everything that
- * is wrong is said at once, one line each: what, where, and what to do.
+ * Loads the settings. This is the only place that reads the environment. A flag wins over the environment, the
+ * environment over the file, the file over the defaults. The result is complete, checked and frozen. All errors are
+ * reported at once, one line each: what, where, and what to do.
  */
 export interface LoadOptions {
-  /** As given with --config; SPILLWAY_CONFIG if absent. */
+  /** Path given with --config; SPILLWAY_CONFIG if absent. */
   readonly path?: string | undefined
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Settings given as flags, by path: `{ 'server.port': '9000' }`. */
@@ -84,7 +84,7 @@ export function demoBindProblem(config: Config): string | undefined {
   )
 }
 
-/** `server:` with everything under it commented out is empty, and means what its absence means. */
+/** An empty section (`server:` with everything commented out) counts as absent. */
 function withoutEmptySections(tree: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return structuredClone(Object.fromEntries(Object.entries(tree).filter(([, value]) => value !== null)))
 }
@@ -92,7 +92,7 @@ function withoutEmptySections(tree: Readonly<Record<string, unknown>>): Record<s
 function layEnvironment(tree: Record<string, unknown>, env: LoadOptions['env'], origins: Map<string, string>): void {
   for (const setting of settings) {
     const text = setting.env === undefined ? undefined : env?.[setting.env]
-    // An empty variable is an unset one: that is what `PORT= npm start` and compose files mean by it.
+    // An empty variable counts as unset: `PORT= npm start` and compose files mean that.
     if (text === undefined || text === '' || setting.env === undefined) continue
     setIn(tree, setting.path, parseText(text, setting.node.type))
     origins.set(setting.path.join('.'), setting.env)
@@ -110,7 +110,7 @@ function layFlags(tree: Record<string, unknown>, flags: LoadOptions['flags'], or
 
 function parseText(text: string, type: string | undefined): unknown {
   const isNumber = type === 'integer' || type === 'number'
-  // What is no number stays text, so that the complaint can show it.
+  // A value that is no number stays text, so that the error can show it.
   return isNumber && text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text
 }
 
@@ -125,13 +125,13 @@ function layDemo(tree: Record<string, unknown>, hasFile: boolean): void {
   tree['admin'] ??= demoAdmin()
 }
 
-/** Pools that came after the start: their keys are where those of the file's pools are. */
+/** Problems with the keys of pools added after the start: their keys come from the environment too. */
 export function upstreamKeyProblems<S extends Settings>(settings: S): { settings: S; problems: Problem[] } {
   const resolved = withUpstreamKeys(settings, environment())
   return { settings: { ...settings, pools: resolved.settings.pools }, problems: resolved.problems }
 }
 
-/** The admin key for the command line, where it is not given as a flag. */
+/** The admin key of the environment, for commands without --key. */
 export const adminKeyOfEnvironment = (): string | undefined => environment()['SPILLWAY_ADMIN_KEY'] || undefined
 
 function withUpstreamKeys(
@@ -160,8 +160,8 @@ function withUpstreamKeys(
 }
 
 /**
- * A name that is nearly one of ours is a typing mistake. Others are left alone: Kubernetes sets SPILLWAY_… names of
- * its own beside a service called `spillway`.
+ * A variable whose name is nearly one of ours is a typing mistake. Other names are ignored: Kubernetes sets SPILLWAY_…
+ * variables of its own beside a service called `spillway`.
  */
 function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
   const known = [

@@ -1,4 +1,4 @@
-/** Did you mean …? The known word that is the fewest typing mistakes away, if it is near enough to be a mistake. */
+/** The known word with the fewest typing mistakes, if it is near enough, for "Did you mean …?". */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   // Any two short words are near each other.
   if (word.length < 3) return undefined

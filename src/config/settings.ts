@@ -4,11 +4,11 @@ import { ConfigSchema } from './schema.ts'
 /** Every setting of the schema as one flat list: for the environment, the settings page and `.env.example`. */
 export interface Setting {
   readonly path: readonly string[]
-  /** Absent inside lists: those are written in the file only. */
+  /** Absent inside lists, which can be written in the file only. */
   readonly env: string | undefined
   readonly node: SchemaNode
   readonly isRequired: boolean
-  /** The optional block that it is part of: required then means, if the block is there. */
+  /** The optional block that the setting belongs to; "required" then means: if the block is there. */
   readonly within: string | undefined
 }
 
@@ -44,7 +44,7 @@ function envNameOf(path: readonly string[], node: SchemaNode): string {
   return node.env ?? `SPILLWAY_${words.join('_')}`
 }
 
-/** Puts a value into a tree of plain objects, making the objects on the way; what is in the way is left for the check. */
+/** Puts a value into a tree of plain objects, making missing objects; a value in the way is left for the check. */
 export function setIn(tree: Record<string, unknown>, path: Path, value: unknown): void {
   let at = tree
   for (const key of path.slice(0, -1)) {

@@ -7,7 +7,7 @@ import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
 import { CONTEXT_TOKENS_MAX } from './defaults.ts'
 import type { BackendConfig, Config, ModelConfig, PeerConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
 
-/** Settings speak milliseconds and names; the domain speaks microseconds and things. */
+/** Turns settings (milliseconds, names) into domain objects (microseconds, references). */
 
 export function toModels(config: Config): Model[] {
   return config.models.map((model) => {
@@ -17,7 +17,7 @@ export function toModels(config: Config): Model[] {
   })
 }
 
-/** A release says only where it differs from its model. */
+/** A release names only what differs from its model. */
 export function toReleases(config: Config): Release[] {
   return config.models.flatMap((model) =>
     versionsOf(model).map((version): Release => {
@@ -37,7 +37,7 @@ export function toReleases(config: Config): Release[] {
   )
 }
 
-/** Percents become ratios, versions ids. */
+/** Percentages become ratios, versions become ids. */
 export function toRollouts(config: Config): RolloutSettings[] {
   return config.models.flatMap((model): RolloutSettings[] => {
     const { rollout } = model
@@ -76,17 +76,17 @@ function toShadow({ shadow, canary }: RolloutConfig, idOf: (version: string) => 
 
 type ReleaseConfig = NonNullable<ModelConfig['releases']>[number]
 
-/** A pool with what is needed to reach it. */
+/** A pool with everything needed to reach it. */
 export interface PoolSetup {
   readonly pool: Pool
-  /** What its model does, and how long one request or one input of it may be. */
+  /** Kind of the pool's model, and the longest request or input. */
   readonly kind: ModelKind
   readonly contextTokensMax: number
   readonly backend: BackendConfig | PeerBackend
   readonly limit: PoolConfig['limit']
   readonly isLocal: boolean
   readonly roundTripUs: number
-  /** Where each replica is, by its id; none for simulated ones. */
+  /** Address of each replica, by id; empty for simulated replicas. */
   readonly urls: ReadonlyMap<string, string>
 }
 
@@ -101,8 +101,8 @@ export function toPools(config: Config): PoolSetup[] {
 }
 
 /**
- * One pool for each model and each other region, with its gateway as the only replica. Whether it has the model, it says
- * itself; which release it runs, it chooses itself, so these belong to none of ours.
+ * One pool per model and other region, with that region's gateway as the only replica. The peer itself reports whether
+ * it has the model and chooses its release, so these pools belong to no release of ours.
  */
 function peerPools({ models, regions }: Config): PoolSetup[] {
   return regions.peers.flatMap((peer) =>
@@ -161,7 +161,7 @@ export function profileOf(
 
 function addressesOf({ backend, replicas }: PoolConfig): readonly (string | undefined)[] {
   if (typeof replicas !== 'number') return replicas
-  // Whoever is to be discovered is not there yet.
+  // Replicas from discovery are not there yet.
   if (backend.kind !== 'simulated' && backend.url === undefined) return []
   return Array.from({ length: replicas }, () => (backend.kind === 'simulated' ? undefined : backend.url))
 }
@@ -177,7 +177,7 @@ export function toTenants(config: Config): Tenant[] {
     orgId: tenant.org ?? tenant.id,
     weight: tenant.weight,
     orgWeight: orgWeights.get(tenant.org ?? tenant.id) ?? tenant.weight,
-    // The name was checked when the configuration was read.
+    // The SLO's name was checked when the configuration was read.
     slo: slos.get(tenant.slo)!,
     bands: tenant.bands,
     allowance: toAllowance(tenant.allowance),
@@ -192,7 +192,7 @@ function toAnswerTerms({ ttlS, ...terms }: NonNullable<TenantConfig['answerCache
   return { ...terms, ttlUs: secondsToUs(ttlS) }
 }
 
-/** A key with the hash that its secret must have. */
+/** A key with the hash of its secret. */
 export interface KeySetup {
   readonly key: Key
   readonly hash: string

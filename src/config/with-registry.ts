@@ -9,9 +9,9 @@ import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { ReleaseSchema } from './schema-rollout.ts'
 
 /**
- * The configuration file and the registry together: what the file says stands and wins, the registry adds models,
- * pools, and releases of any model. Both speak the same words and are checked by the same rules, so that whatever was
- * added by hand could be pasted into the file.
+ * The configuration file and the registry together. The file wins; the registry adds models, pools, and releases of any
+ * model. Both have the same format and are checked by the same rules, so that an entry of the registry could be pasted
+ * into the file.
  */
 const { releases: _releases, rollout: _rollout, ...modelProperties } = ModelSchema.properties
 const RegistryModelSchema = item(
@@ -34,16 +34,16 @@ type ModelBody = ModelConfig & { readonly stable?: string }
 
 type ReleaseBody = Type.Static<typeof RegistryReleaseSchema>
 
-/** What is wrong, and where, in the words of the API. */
+/** A problem and its place, in the words of the API. */
 export interface EntryProblem {
   readonly kind: RegistryKind
   readonly name: string
-  /** `backend.kind`; empty for the whole of it. */
+  /** `backend.kind`; empty for the whole entry. */
   readonly param: string
   readonly text: string
 }
 
-/** What is wrong with one entry by itself. */
+/** The problem of one entry by itself. */
 export function checkEntry({ kind, name, body }: RegistryEntry): EntryProblem[] {
   if (kind === 'rollout') return []
   const schema = REGISTRY_SCHEMAS[kind]
@@ -64,7 +64,7 @@ function toEntryProblem(kind: RegistryKind, name: string, { path, text }: Proble
   return { kind, name, param: path.join('.').replace(/\.(\d+)/g, '[$1]'), text }
 }
 
-/** Entries that a newer or older version cannot read are left out: one of them must not keep the rest from serving. */
+/** Entries that this version cannot read are left out: one such entry must not keep the others from being served. */
 export function withRegistry(config: Config, entries: readonly RegistryEntry[]): Config {
   const good = entries.filter((entry) => checkEntry(entry).length === 0)
   const bodies = <T>(kind: CheckedKind): T[] =>
@@ -86,7 +86,7 @@ export function withRegistry(config: Config, entries: readonly RegistryEntry[]):
   return { ...config, models, pools }
 }
 
-/** The file's releases first, or the stable one: the first is what everybody gets who is told nothing else. */
+/** The file's releases come first, or the stable one: the first release serves every request without a rollout. */
 function withReleases(
   model: ModelConfig,
   releases: readonly ReleaseBody[],
@@ -103,10 +103,10 @@ function withReleases(
   return { ...model, releases: [...before, ...added] }
 }
 
-/** `2` before `10`. */
+/** Sorts `2` before `10`. */
 const inVersionOrder = new Intl.Collator('en', { numeric: true }).compare
 
-/** What is wrong with all of them together. A model that no pool serves yet is not wrong: its pool comes next. */
+/** The problem of all entries together. A model without a pool is allowed, because its pool comes next. */
 export function checkTogether(config: Config, entries: readonly RegistryEntry[]): EntryProblem[] {
   const together = withRegistry(config, entries)
   const unstable = entries.flatMap((entry) => checkStable(entry, together))
@@ -138,7 +138,7 @@ function checkStable({ kind, name, body }: RegistryEntry, { models }: Config): E
   return [{ kind, name, param: 'stable', text }]
 }
 
-/** A key that came from the environment is in its place already: that is not a second one. */
+/** The pool without the key that was read from the environment, which is not a second key. */
 function withoutResolvedKey(pool: PoolConfig): PoolConfig {
   const { backend } = pool
   if (backend.kind === 'simulated' || backend.apiKeyEnv === undefined) return pool

@@ -5,7 +5,7 @@ import type { EngineEvent } from '../engine/engine-event.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 
-/** An engine that answers in one go, in the words of one that generates: for metrics, an answer is its own first token. */
+/** Reports a batching engine in the terms of a generating one: in metrics, its answer counts as the first token. */
 export class BatchWatch implements EngineWatcher<BatchItem, BatchView> {
   readonly #metrics: EngineMetrics
 
@@ -30,7 +30,7 @@ export class BatchWatch implements EngineWatcher<BatchItem, BatchView> {
   }
 }
 
-/** A batch is a step; there are no blocks of keys and values to count. */
+/** A batch counts as a step; there are no blocks of keys and values. */
 export function engineViewOf({
   running,
   waiting,

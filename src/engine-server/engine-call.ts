@@ -9,12 +9,12 @@ import type { Exchange } from '../gateway/exchange.ts'
 import type { Call, DeltaSink, Ending, Sink } from '../lifecycle/ports.ts'
 import type { EngineFacts } from './engine-served.ts'
 
-/** What an engine's server asks of its engine, and what it tells its client in the end, whatever kind of model it is. */
+/** A call of the engine behind an engine server, and the end of the call for the client, for every kind of model. */
 export interface EngineAsked {
   readonly kind: RequestKind
   readonly body: object
   readonly cancellation: Cancellation
-  /** An engine knows no tenants: the salt of its cache is the client's affair. */
+  /** Salt of the prefix cache, chosen by the client: an engine knows no tenants. */
   readonly salt?: string
   readonly choiceCount?: number
   readonly isStreamed?: boolean
@@ -63,7 +63,7 @@ const ANYBODY: Tenant = {
   queueUsMax: 0,
 }
 
-/** Everything that was asked, on no rung: nobody plans with what an engine runs. */
+/** A plan of the whole request on the full rung: an engine does no planning. */
 export const planOf = (
   { model }: EngineFacts,
   { keptSegments, outputTokensMax }: Pick<Plan, 'keptSegments' | 'outputTokensMax'>,
@@ -77,7 +77,7 @@ export const planOf = (
   estimate: { promptTokens: 0, cachedTokens: 0, outputTokens: 0, outputTokensHigh: 0, cost: 0, engineUs: 0 },
 })
 
-/** What goes wrong before the engine has it, if it shall: true when that was its end. */
+/** Applies a fault before the engine gets the request; true if that was the end of the request. */
 export async function meetsFate(
   engine: EngineFacts,
   sink: Sink,

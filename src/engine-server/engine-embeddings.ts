@@ -11,7 +11,9 @@ import { noSuchModel, readVllmEmbedding, unsupportedApi } from '../wire/vllm.ts'
 import { BROKEN, callOf, meetsFate, planOf, tellEnding } from './engine-call.ts'
 import type { EngineFacts, ServedEncoder } from './engine-served.ts'
 
-/** `/v1/embeddings` as vLLM's server has it for a model that makes vectors; what such a model cannot do, it says. */
+/**
+ * `/v1/embeddings` as in vLLM's server for an embedding model; other endpoints answer that the model cannot do that.
+ */
 export function engineEmbeddingRoutes(engine: ServedEncoder): Route[] {
   return [
     { method: 'POST', path: '/v1/embeddings', handle: (exchange) => embed(engine, exchange) },
@@ -19,7 +21,7 @@ export function engineEmbeddingRoutes(engine: ServedEncoder): Route[] {
   ]
 }
 
-/** What a generative engine says to who wants vectors. */
+/** The answer of a generative engine to `/v1/embeddings`. */
 export const noEmbeddings = (): Route => without('/v1/embeddings', 'Embeddings')
 
 const without = (path: string, api: string): Route => ({

@@ -1,17 +1,17 @@
 import { Rng } from '../base/rng.ts'
 
 /**
- * What shall go wrong with the next request? For trying what a router, a client or an alert does when an engine
- * misbehaves. Drawn from the seed, so the same requests in the same order meet the same faults.
+ * Faults of the next request, for testing a router, a client or an alert against an engine that misbehaves. Faults are
+ * drawn from the seed, so the same requests in the same order meet the same faults.
  */
 export interface FaultOptions {
   /** Share of requests that are answered 500. */
   readonly failRatio: number
-  /** Share of requests that are taken and never answered. */
+  /** Share of requests that are accepted and never answered. */
   readonly hangRatio: number
-  /** After so many requests, none is answered any more, though the server still says that it is healthy. */
+  /** After this many requests none is answered any more, while `/health` stays 200. */
   readonly hangAfter: number | undefined
-  /** After so many requests, the next one ends the process. */
+  /** After this many requests the next one ends the process. */
   readonly crashAfter: number | undefined
 }
 
@@ -32,7 +32,7 @@ export class Faults {
   nextFate(): Fate {
     const { failRatio, hangRatio, hangAfter, crashAfter } = this.#options
     const before = this.#requestCount++
-    // Drawn whatever happens: switching one fault on must not move the others.
+    // Drawn for every request: switching one fault on must not move the others.
     const draw = this.#rng.next()
     if (crashAfter !== undefined && before >= crashAfter) return 'crash'
     if (hangAfter !== undefined && before >= hangAfter) return 'hang'

@@ -15,9 +15,9 @@ import { BROKEN, callOf, meetsFate, planOf, tellEnding } from './engine-call.ts'
 import type { ServedEngine } from './engine-served.ts'
 
 /**
- * Bytes → sequences → answer, as vLLM's server does it: no tenants and no queue of its own. Whatever is well formed and
- * fits the context goes into the engine at once and waits there. A streamed answer's headers go out as soon as the
- * engine has it, long before the first token.
+ * Bytes → sequences → answer, as in vLLM's server: no tenants, and no queue of its own. A well-formed request that fits
+ * the context goes into the engine at once and waits there. The headers of a stream go out as soon as the engine has
+ * queued it, long before the first token.
  */
 export function engineGenerateRoutes(engine: ServedEngine): Route[] {
   return [
@@ -28,7 +28,7 @@ export function engineGenerateRoutes(engine: ServedEngine): Route[] {
 
 type Body = ChatBody | CompletionBody
 
-/** Enough for any batch of prompts; each choice is a sequence of its own. */
+/** Enough for any batch of prompts; each choice is a sequence. */
 const CHOICES_MAX = 256
 
 async function generate(engine: ServedEngine, exchange: Exchange, kind: RequestKind): Promise<void> {
@@ -97,7 +97,7 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
   }
 }
 
-/** What the answer may be, or what is wrong with the question. */
+/** The bounds of the answer, or what is wrong with the request. */
 async function plan(
   engine: ServedEngine,
   { body, cancellation }: Asked,
@@ -166,7 +166,7 @@ function makeSink(engine: ServedEngine, exchange: Exchange, { kind, body, cancel
     headersOf: () => [],
     rateLimits: () => [],
     listsPassages: false,
-    // vLLM sends its headers at once or not at all; whoever waits is in its queue.
+    // vLLM sends its headers at once, so there is no keep-alive while a request waits in the engine.
     keepAliveUs: engine.stalledReaderUs,
   }
   return body.stream === true ? new SseSink(options) : new JsonSink(options)

@@ -5,7 +5,7 @@ import type { Registry } from '../telemetry/registry.ts'
 
 /** vLLM's metrics as vLLM declares them: names, help, labels, buckets. `engine-metrics.ts` feeds them. */
 
-/** The served model, and the index of the engine among those that share the load behind one server: always the first. */
+/** The served model, and the index of the engine among data-parallel engines behind one server: always the first. */
 export type Identity = readonly [model: string, engine: string]
 
 const LABELS = ['model_name', 'engine'] as const
@@ -85,12 +85,12 @@ export function declareSizes(registry: Registry, identity: Identity, contextToke
     outputTokens: of('request_generation_tokens', 'Number of generation tokens processed.'),
     outputTokensMax: of('request_params_max_tokens', 'Histogram of the max_tokens request parameter.'),
     choices: of('request_params_n', 'Histogram of the n request parameter.', [1, 2, 5, 10, 20]),
-    // A histogram whose name ends like a counter's: vLLM's choice.
+    // The name of this histogram ends like a counter's, as in vLLM.
     stepTokens: of('iteration_tokens_total', 'Histogram of number of tokens per engine_step.', STEP_TOKEN_BOUNDS),
   }
 }
 
-/** A gauge that is always one: what it says is in its labels, spelt as Python would. */
+/** A gauge that is always 1; its labels have the facts, spelt as in Python. */
 export function declareCacheInfo(registry: Registry, limits: EngineLimits): void {
   const info = {
     block_size: String(limits.blockTokens),

@@ -19,11 +19,11 @@ import {
 } from '../wire/vllm.ts'
 import type { EngineFacts } from './engine-served.ts'
 
-/** Everything that vLLM's server answers beside generating: what it is, how it is, and its tokenizer. */
+/** The routes of vLLM's server beside generation: version, health, load, models and tokenizer. */
 export function engineRoutes(engine: EngineFacts): Route[] {
   const models = vllmModelList(engine.model, engine.contextTokensMax, engine.createdAtS)
   const version = JSON.stringify({ version: vllmVersion(packageJson.version) })
-  // vLLM answers these with nothing but the status.
+  // vLLM answers these with an empty body.
   const isWell = (exchange: Exchange): void => exchange.send(200, 'text/plain', '')
   return [
     { method: 'GET', path: '/health', handle: isWell },
@@ -43,7 +43,7 @@ export function engineRoutes(engine: EngineFacts): Route[] {
 
 function tokenizerRoutes(engine: EngineFacts): Route[] {
   const { tokenizer } = engine.reader
-  // Unlike a prompt, a text to be counted may be longer than the context.
+  // A text to be counted may be longer than the context, unlike a prompt.
   const reader = new PromptReader({ tokenizer, tokensMax: Number.POSITIVE_INFINITY, breathe })
   return [
     {
@@ -80,7 +80,7 @@ async function tokensOf(reader: PromptReader, body: TokenizeBody): Promise<numbe
   return [...read.segments.flatMap((segment) => segment.tokens), ...(wantsTail ? read.tail : [])]
 }
 
-/** Collect, check, model, answer: what the small POST routes have in common. */
+/** The common steps of the small POST routes: collect, check, model, answer. */
 async function answer<T extends { readonly model?: string | null }>(
   engine: EngineFacts,
   exchange: Exchange,

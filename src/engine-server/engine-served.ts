@@ -6,7 +6,7 @@ import type { Faults } from './engine-faults.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import type { InFlight } from './in-flight.ts'
 
-/** One simulated engine as its server's routes see it, whatever it answers. */
+/** One simulated engine as its server's routes see it, for every kind of model. */
 export interface EngineFacts {
   readonly model: string
   readonly createdAtS: number
@@ -17,18 +17,18 @@ export interface EngineFacts {
   readonly faults: Faults
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number
-  /** Of every request that has not been answered. */
+  /** Every request without a complete answer. */
   readonly inFlight: InFlight
-  /** Ends the process as a crash would: nothing is said, nothing is closed. */
+  /** Ends the process like a crash: without an answer, without closing anything. */
   readonly crash: () => void
 }
 
-/** One that generates. */
+/** An engine that generates. */
 export interface ServedEngine extends EngineFacts {
   readonly backend: SimulatedBackend
 }
 
-/** One that answers in one go: embeddings. */
+/** An engine that answers without streaming: embeddings. */
 export interface ServedEncoder extends EngineFacts {
   readonly backend: SimulatedBatchBackend
 }

@@ -30,32 +30,33 @@ import type { EngineFacts } from './engine-served.ts'
 import { InFlight } from './in-flight.ts'
 
 /**
- * One simulated engine alone over HTTP: vLLM's API, vLLM's metrics, a GPU's timing, and no GPU. To a router, a
- * dashboard or an autoscaler it looks like vLLM; and it can be told to misbehave.
+ * One simulated engine over HTTP: vLLM's API, vLLM's metrics, a GPU's timing, and no GPU. It looks like vLLM to a
+ * router, a dashboard or an autoscaler, and can be told to misbehave.
  *
- * Everything waits in the engine, as in vLLM. There the queue has no end; here it ends at `waitingMax`, with a 503.
+ * Requests wait in the engine, as in vLLM. vLLM's queue is unbounded; this one is bounded by `waitingMax`, above which
+ * requests get 503.
  */
 export interface EngineServerOptions {
-  /** The name that it serves under: any, or that of a configured model, whose context and profile are then taken. */
+  /** Name to serve under: any name, or that of a configured model, whose context and profile are then used. */
   readonly model?: string | undefined
   readonly profile?: string | undefined
-  /** The configured model's if absent. */
+  /** Kind of the model; the configured model's if absent. */
   readonly kind?: EngineKind | undefined
   readonly contextTokensMax?: number | undefined
   readonly changes?: EngineChanges
   readonly seed?: number | undefined
-  /** Asked of whoever calls `/v1`; nobody is asked if absent. */
+  /** Key required for `/v1`; none if absent. */
   readonly apiKey?: string | undefined
   readonly faults?: FaultOptions
-  /** Until then it says that it is not ready, as one that loads its weights. */
+  /** Time in which the server reports not ready, like an engine that loads its weights. */
   readonly loadSeconds?: number | undefined
-  /** How a crash ends the process. */
+  /** Ends the process in a simulated crash. */
   readonly exit: (code: number) => void
 }
 
 export type EngineKind = 'chat' | 'embedding'
 
-/** Minutes of work for any profile: whoever waits behind so many has long given up. */
+/** Longest queue: minutes of work for any profile, longer than clients wait. */
 const WAITING_MAX = 16_384
 
 const CRASH_EXIT_CODE = 70
@@ -112,7 +113,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
   }
 }
 
-/** What the model itself answers. */
+/** The routes of the model itself. */
 function modelRoutes(config: Config, resolved: Resolved, facts: EngineFacts, seed: number): Route[] {
   const { kind, profile, contextTokensMax, engineOptions, changes } = resolved
   const { clock, metrics, reader } = facts
@@ -133,14 +134,14 @@ function modelRoutes(config: Config, resolved: Resolved, facts: EngineFacts, see
 interface Resolved {
   readonly model: string
   readonly kind: EngineKind
-  /** What is to be different from the profile. */
+  /** Changes to the profile. */
   readonly changes: EngineChanges
   readonly profile: string
   readonly contextTokensMax: number
   readonly engineOptions: EngineOptions
 }
 
-/** What was said, else what the configuration says of a model of that name, else our defaults. */
+/** The options given, else those of the configured model of that name, else the defaults. */
 function resolve(config: Config, options: EngineServerOptions): Resolved {
   const model = options.model ?? config.models[0]?.name ?? 'simulated'
   const configured = config.models.find(({ name }) => name === model)
@@ -156,7 +157,7 @@ function resolve(config: Config, options: EngineServerOptions): Resolved {
   }
   const { blockCount, blockTokens } = engineOptions.limits
   const wanted = options.contextTokensMax ?? configured?.contextTokensMax ?? defaults.CONTEXT_TOKENS_MAX
-  // As vLLM sees to it: one sequence of full length always fits.
+  // As in vLLM, one sequence of full length always fits.
   return { model, kind, changes, profile, contextTokensMax: Math.min(wanted, blockCount * blockTokens), engineOptions }
 }
 
@@ -178,7 +179,7 @@ function withReadiness(route: Route, isReady: () => boolean): Route {
   }
 }
 
-/** As in vLLM, only what is under `/v1` asks for the key. */
+/** As in vLLM, only paths under `/v1` require the key. */
 function withKey(route: Route, apiKey: string | undefined): Route {
   if (apiKey === undefined || !route.path.startsWith('/v1/')) return route
   const wanted = Buffer.from(digestOf(apiKey))

@@ -1,6 +1,6 @@
 import type { Cancellation } from '../base/cancellation.ts'
 
-/** The answers that an engine server is making, so that it can wait for them to end, or end them. */
+/** The running answers of an engine server, so that it can wait for their end, or cancel them. */
 export class InFlight {
   readonly #open = new Set<Cancellation>()
   #onEmpty: (() => void) | undefined
@@ -18,7 +18,7 @@ export class InFlight {
     if (this.#open.size === 0) this.#onEmpty?.()
   }
 
-  /** Resolves when none is left. */
+  /** Resolves when no answer is running. */
   ended(): Promise<void> {
     if (this.#open.size === 0) return Promise.resolve()
     return new Promise((resolve) => {

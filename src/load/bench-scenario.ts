@@ -5,7 +5,7 @@ import { withTraceTenants } from '../sim/scenario/scenario-trace.ts'
 import { openTrace } from '../sim/traces/fs-trace.ts'
 import { TraceError, type TraceRequest } from '../sim/traces/trace.ts'
 
-/** A scenario for a live run, with the recorded workload that it plays, if any. */
+/** A scenario for a live run, with the recorded workload to play, if any. */
 export function openBenchScenario(
   name: string,
   options: { readonly path: string; readonly factor: number; readonly seed: number } | undefined,

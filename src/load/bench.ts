@@ -12,13 +12,13 @@ import { checkTarget, keyRing, parseUrl } from './http-bench-target.ts'
 import { type LoadEnd, type LoadState, runLoad } from './live-load.ts'
 
 /**
- * A scenario's clients against a live server, ours or anybody's that speaks OpenAI's API, told by the same collector
- * and in the same report as a simulated run. The scenario's platform part only says who the tenants are and what they
- * were promised; the server runs as it runs.
+ * A scenario's clients against a live server, Spillway or any other with OpenAI's API, with the collector and the
+ * report of a simulated run. The scenario's platform part only names the tenants and their promises; the server keeps
+ * its own settings.
  */
 export interface BenchOptions {
   readonly scenario: Scenario
-  /** Plays this in place of the scenario's own workload. */
+  /** Recorded workload to play instead of the scenario's own. */
   readonly trace?: Iterable<TraceRequest>
   readonly url: string
   /** As given with --key. */
@@ -31,12 +31,12 @@ export interface BenchOptions {
   readonly requestsMax: number
   readonly inFlightMax: number
   readonly ignoresEos: boolean
-  /** Said once, before anything is sent. */
+  /** Called once, before the first request. */
   readonly onStart: (tenants: number) => void
   readonly onTick: (state: LoadState, tally: Tally) => void
-  /** Real time if absent; where the server's is slower, so is the clients'. */
+  /** Real time if absent; a slower clock slows the clients as well. */
   readonly clock?: Clock
-  /** Resolves when a person has had enough. */
+  /** Resolves when the user stops the run. */
   readonly stop?: Promise<unknown>
 }
 
@@ -50,14 +50,14 @@ export interface Benched {
 const GRACE_S = 60
 const WINDOW_S = 5
 
-/** What a client cannot see of a server. */
+/** Figures that a client cannot see of a server. */
 const UNSEEN = { utilisation: 0, kv: 0, preemptions: 0, stepMs: undefined, steps: 0 } as const
 
 export async function bench(options: BenchOptions): Promise<Benched> {
   const { scenario, durationS } = options
   const url = parseUrl(options.url)
   const { config, groupOf } = configOf(scenario, options.seed)
-  // A trace may name tenants that no stream of the scenario has.
+  // A trace may name tenants without a stream in the scenario.
   const streams =
     options.trace === undefined
       ? streamsOf(scenario, { config, groupOf })
@@ -74,7 +74,7 @@ export async function bench(options: BenchOptions): Promise<Benched> {
   const collector = new Collector({
     tenants: new Map(toTenants(config).map((tenant) => [tenant.id, tenant])),
     startAt: 0,
-    // A run that was cut short keeps its proportions.
+    // A shortened run keeps the proportion of its warm-up.
     warmUntil: secondsToUs((scenario.warmupS ?? 0) * Math.min(1, durationS / scenario.durationS)),
     windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
     outputWeight: COST_DEFAULTS.outputWeight,
@@ -110,6 +110,6 @@ export async function bench(options: BenchOptions): Promise<Benched> {
   return { report, expectations: checkExpectations(expectations, report, {}), lagMs: end.lagMs }
 }
 
-/** A live server is measured once: there is no variant to compare with. */
+/** A live run has no variants to compare with. */
 const isAboutOneRun = ({ atMostTimes, atLeastTimes, of }: Expectation): boolean =>
   atMostTimes === undefined && atLeastTimes === undefined && (of === undefined || of === '*')

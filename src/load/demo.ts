@@ -9,14 +9,13 @@ import { checkTarget } from './http-bench-target.ts'
 import { type LoadEnd, runLoad } from './live-load.ts'
 
 /**
- * Calm, a spike by one tenant, recovery: what the platform is for, in a few minutes. The workload is the shipped
- * scenario `demo`, stretched or squeezed to the time there is; it runs against the platform at `url`, or against one
- * that is started here for as long as it lasts.
+ * The demo: calm, a spike by one tenant, recovery, in a few minutes. Its workload is the shipped scenario `demo`,
+ * scaled to the given time; it runs against the platform at `url`, or against one that is started for the demo.
  */
 export interface DemoOptions {
-  /** Undefined: the default one if it runs, else one of our own. */
+  /** Undefined: the platform at the default address if one runs, else one of our own. */
   readonly url: string | undefined
-  /** Starts a platform on a free port, when no other answers. */
+  /** Starts a platform on a free port, if none runs. */
   readonly startOwn: () => Promise<Running>
   readonly seconds: number
   readonly onStart: (start: {
@@ -40,7 +39,7 @@ export interface DemoPhase {
 export interface DemoView {
   readonly atS: number
   readonly phase: DemoPhase
-  /** What the counts of the tenants are about. */
+  /** The time that the tenants' counts cover. */
   readonly seconds: number
   readonly tenants: readonly DemoTenant[]
 }
@@ -54,14 +53,14 @@ export interface DemoTenant extends TenantTally {
 export interface DemoEnd {
   readonly url: string
   readonly noisy: string
-  /** How late the requests were sent: more than a little, and the machine was busy with something else. */
+  /** How late the requests were sent; a large value means that the machine was busy. */
   readonly lagMs: LoadEnd['lagMs']
   readonly phases: ReadonlyArray<{ readonly phase: DemoPhase; readonly tenants: readonly DemoTenant[] }>
 }
 
 export const DEMO_URL = 'http://127.0.0.1:8080'
 export const DEMO_SECONDS = 300
-/** Who makes the spike. */
+/** The tenant of the spike. */
 const NOISY = 'globex'
 /** Long enough for a percentile, short enough to see a change. */
 const RECENT_S = 6
@@ -140,7 +139,7 @@ async function findOrStart(options: DemoOptions): Promise<{ url: string; own: Ru
   return { url: own.address, own }
 }
 
-/** The same story in another time. */
+/** The same scenario, scaled to another duration. */
 function squeeze(scenario: Scenario, seconds: number): Scenario {
   const ratio = seconds / scenario.durationS
   return {

@@ -3,21 +3,21 @@ import { DEMO_KEYS, isLoopback } from '../config/demo.ts'
 import { nearest } from '../config/nearest.ts'
 import { LoadTarget } from './http-load-target.ts'
 
-/** Who is asked, and as whom: keys and models as given on the command line, checked before anything is sent. */
+/** The server, keys and models of a live run, as given on the command line and checked before the first request. */
 
 export function parseUrl(text: string): string {
   try {
     const url = new URL(text)
     if (url.protocol === 'http:' || url.protocol === 'https:') return text
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new ConfigError([`--url is "${text}". Give an address such as http://127.0.0.1:8080.`])
 }
 
 /**
- * `tenant=secret` for one tenant (or every tenant of a group), a bare secret for all others. Without any, the demo
- * tenants have their published keys, on loopback only; everybody else sends none, as engines without keys expect.
+ * `tenant=secret` is for one tenant (or every tenant of a group), a bare secret for all others. Without any, the demo
+ * tenants have their published keys, on loopback only; other tenants send none, as engines without keys expect.
  */
 export function keyRing(
   given: readonly string[],
@@ -41,7 +41,7 @@ export function keyRing(
   return (tenantId, group) => keys.get(tenantId) ?? keys.get(group ?? '') ?? forAll ?? demo.get(tenantId)
 }
 
-/** Is anybody there, do the keys open, are the models known? One clear line for each that is not so. */
+/** Checks that the server answers, the keys work and the models are known; one clear line for each problem. */
 export async function checkTarget(
   url: string,
   keys: ReadonlyMap<string | undefined, string>,
@@ -60,7 +60,7 @@ export async function checkTarget(
         const which = key === undefined ? `no key was given for` : `its key was refused for`
         problems.push(`${url} answers ${answer.status}: ${which} ${tenantId}. Give --key ${tenantId}=SECRET.`)
       }
-      // Servers without a list of models are taken at their word.
+      // A server without a list of models is assumed to have the model.
       if (answer.kind !== 'listed' || answer.models.length === 0) continue
       for (const model of models.filter((name) => !answer.models.includes(name))) {
         problems.push(`${url} has no model "${model}". It has ${answer.models.join(', ')}: choose one with --model.`)

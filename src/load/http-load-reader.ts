@@ -3,13 +3,13 @@ import { SseReader } from '../wire/sse.ts'
 import { errorMessage, readUpstream } from '../wire/upstream.ts'
 
 /**
- * Reads one answer as a client that measures: when did each token come, and how did it end? Thousands of these share
- * one core, so a frame that only brings text is recognised, not parsed.
+ * Reads one answer as a measuring client: the time of each token, and how the answer ended. Thousands of readers share
+ * one core, so a frame with text only is recognised without parsing it.
  */
 export interface LoadWatcher {
-  /** The answer's head has come: somebody has begun to work on it. */
+  /** The answer's headers have come. */
   begin(head: LoadHead): void
-  /** So many tokens, now. */
+  /** One token has come. */
   token(): void
   end(ending: LoadEnding): void
 }
@@ -33,14 +33,14 @@ export type LoadEnding =
       readonly retryAfterMs: number | undefined
       readonly mayRetry: boolean
     }
-  /** It broke off, or never came: `code` is low in number, for counting. */
+  /** The answer was interrupted, or never came; `code` has few values, for counting. */
   | { readonly kind: 'failed'; readonly code: string; readonly because: string }
   | { readonly kind: 'cancelled' }
 
 const ERROR_BYTES_MAX = 64 << 10
-/** Text that is not empty, in any of the places where servers put it. */
+/** Text that is not empty, in any field where servers put it. */
 const BRINGS_TEXT = /"(?:content|text|reasoning|reasoning_content)":\s?"[^"]/
-/** Frames that say more than text: read properly. */
+/** Frames with more than text, which are parsed. */
 const SAYS_MORE = /"usage":\s?\{|"error":|"tool_calls":|"finish_reason":\s?"/
 
 export class LoadReader implements Dispatcher.DispatchHandler {
@@ -59,7 +59,7 @@ export class LoadReader implements Dispatcher.DispatchHandler {
     this.#watcher = watcher
   }
 
-  /** The client has had enough: the connection is dropped, and the server should notice. */
+  /** Cancels the request: the connection is dropped. */
   cancel(): void {
     this.#end({ kind: 'cancelled' })
     this.#controller?.abort(new Error('cancelled'))
@@ -158,7 +158,7 @@ export class LoadReader implements Dispatcher.DispatchHandler {
     try {
       error = errorOf(JSON.parse(text))
     } catch {
-      // A page of some proxy: the status says enough.
+      // An HTML page of a proxy: the status is enough.
     }
     const code = (error.code ?? `http-${this.#status}`).replaceAll('_', '-')
     this.#end({
@@ -191,7 +191,7 @@ function errorOf(json: unknown): { code: string | undefined; message: string } {
   }
 }
 
-/** `retry-after-ms` where there is one, else `retry-after` in seconds; dates are rare enough to be left alone. */
+/** `retry-after-ms` if present, else `retry-after` in seconds; dates are rare and ignored. */
 function retryAfterMs(headers: Record<string, string | string[] | undefined>): number | undefined {
   const ms = Number(headers['retry-after-ms'])
   if (headers['retry-after-ms'] !== undefined && Number.isFinite(ms)) return ms

@@ -27,7 +27,7 @@ export class LoadTarget {
     })
   }
 
-  /** Sends one chat request, with these headers beside the usual ones. The returned function calls it off. */
+  /** Sends one chat request, with these headers beside the usual ones. The returned function cancels it. */
   send(body: string, more: readonly string[], watcher: LoadWatcher): () => void {
     const reader = new LoadReader(watcher)
     const headers = ['content-type', 'application/json', 'accept', 'text/event-stream', ...more]
@@ -36,7 +36,7 @@ export class LoadTarget {
     return () => reader.cancel()
   }
 
-  /** What is there, before anything is sent: the models that this key may use, or why there is no answer. */
+  /** The models that this key may use, or why there is no answer; asked before the run. */
   async models(key: string | undefined): Promise<ModelsAnswer> {
     try {
       const { statusCode, body } = await this.#pool.request({
@@ -59,7 +59,7 @@ export class LoadTarget {
   }
 }
 
-/** A system's code says enough to whoever knows it; the number of a DOM exception says nothing to anybody. */
+/** The system's error code if there is one; the number of a DOM exception is useless. */
 function becauseOf(error: unknown): string {
   const { code, name, message } = error as Error & { readonly code?: unknown }
   if (name === 'TimeoutError') return 'it took the connection and said nothing'

@@ -11,17 +11,18 @@ import { LoadTarget } from './http-load-target.ts'
 import { LoadScripts, LoadServe } from './load-serve.ts'
 
 /**
- * A scenario's clients against a real server, in real time. Open loop: arrivals never wait for answers. It ends when
- * the time is over and everybody has been served or has waited out the grace; then whoever is left leaves.
+ * A scenario's clients against a real server, in real time. Open loop: arrivals never wait for answers. The run ends
+ * when its time is over and every request has ended or the grace period has passed; the remaining requests are then
+ * cancelled.
  */
 export interface LoadOptions {
   readonly url: string
   readonly streams: readonly TenantStream[]
-  /** A recorded workload in place of the streams; what it does not say is as in the first of them. */
+  /** A recorded workload instead of the streams; what the trace lacks is taken from the first stream. */
   readonly trace?: Iterable<TraceRequest>
   readonly durationS: number
   readonly seed: number
-  /** Rates are multiplied by this. */
+  /** Multiplies the rates. */
   readonly scale: number
   readonly keyOf: (tenantId: string) => string | undefined
   readonly modelOf: (model: string) => string
@@ -29,13 +30,13 @@ export interface LoadOptions {
   readonly inFlightMax: number
   readonly requestsMax: number
   readonly ignoresEos: boolean
-  /** How long answers may go on after the last arrival. */
+  /** Time that answers have to end after the last arrival. */
   readonly graceS: number
   /** Called twice a second. */
   readonly onTick: (state: LoadState) => void
   /** Real time if absent. */
   readonly clock?: Clock
-  /** Tells when to stop early; what is in flight is then called off. */
+  /** Resolves to stop early; running requests are then cancelled. */
   readonly stop?: Promise<unknown>
 }
 
@@ -49,15 +50,15 @@ export interface LoadState {
 export interface LoadEnd {
   readonly endAt: number
   readonly sent: number
-  /** How late we were in sending, in milliseconds. */
+  /** How late requests were sent, in milliseconds. */
   readonly lagMs: { readonly mean: number; readonly max: number; readonly over20MsRatio: number }
 }
 
 const TICK_MS = 500
-/** Starting ten thousand clients takes less; so all of them begin at zero, in every run. */
+/** Longer than ten thousand clients take to start, so that all of them begin at zero in every run. */
 const SETUP_US = 50_000
 
-/** Silence of a server that is not merely slow. */
+/** Longest silence of a server that is merely slow. */
 const SILENCE_MS_MAX = 300_000
 
 export async function runLoad(options: LoadOptions): Promise<LoadEnd> {
@@ -84,7 +85,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadEnd> {
     inFlight: serving.inFlight,
     sent: serving.sentCount,
   })
-  // The clock's own timers do not keep a process alive; this one does, for as long as there is a run.
+  // The clock's own timers do not keep the process alive; this one does, as long as the run lasts.
   const ticker = setInterval(() => options.onTick(state()), TICK_MS)
   try {
     await Promise.race([ended(clock, endAt, serving, options.graceS), options.stop ?? new Promise(() => {})])

@@ -6,7 +6,7 @@ import type { Outcome, Refusal, RefusalCode } from '../domain/outcome.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { LoadEnding, LoadHead, LoadWatcher } from './http-load-reader.ts'
 
-/** What one client saw of one answer, token by token, and how that reads in the journal. */
+/** What one client saw of one answer, token by token, as journal entries. */
 export class LoadSeen implements LoadWatcher {
   readonly #clock: Clock
   readonly #request: Request
@@ -74,7 +74,7 @@ export class LoadSeen implements LoadWatcher {
     }
   }
 
-  /** The server's own count where it gives one; else what was sent, and the frames that came. */
+  /** The server's own count if there is one; else the tokens that were sent and the frames that came. */
   #usage(ending: LoadEnding): Usage {
     if (ending.kind === 'finished' && ending.usage !== undefined) return ending.usage
     if (this.#tokens === 0) return NO_USAGE
@@ -82,7 +82,7 @@ export class LoadSeen implements LoadWatcher {
   }
 }
 
-/** Codes that say that the request had been queued before it lost its place. */
+/** Codes of requests that had been queued before they were shed. */
 const LOST_PLACE: Readonly<Record<string, Outcome>> = { 'waited-too-long': 'expired', evicted: 'evicted' }
 
 function judge(ending: LoadEnding): { outcome: Outcome; because: string } {
@@ -94,7 +94,7 @@ function judge(ending: LoadEnding): { outcome: Outcome; because: string } {
     case 'failed':
       return { outcome: LOST_PLACE[ending.code.replaceAll('_', '-')] ?? 'failed', because: ending.because }
     case 'refused':
-      // "Come back later" is a server that protects itself; anything else is a mistake, theirs or ours.
+      // 429 and 503 are a server that protects itself; every other error is a failure.
       return isShed(ending.status)
         ? { outcome: LOST_PLACE[ending.code] ?? 'rejected', because: ending.because }
         : { outcome: 'failed', because: `${ending.status}: ${ending.because}` }
@@ -103,7 +103,7 @@ function judge(ending: LoadEnding): { outcome: Outcome; because: string } {
 
 const isShed = (status: number): boolean => status === 429 || status === 503
 
-/** A client that is told to wait but not how long waits this long. */
+/** Wait of a client that is refused without a Retry-After. */
 const RETRY_UNTOLD_MS = 1_000
 
 /**

@@ -10,12 +10,12 @@ import type { LoadTarget } from './http-load-target.ts'
 import { LoadSeen } from './load-seen.ts'
 
 /**
- * Serves a simulated client's request by sending it to a real server, and tells what was seen in the words of the
- * journal: so a live run and a simulated one have the same report. What only the server knows (its pool, its
- * predictions) is left out; "admitted" is when the answer's head came.
+ * Serves a simulated client's request by sending it to a real server, and records what was seen as journal entries, so
+ * that a live run and a simulated run have the same report. What only the server knows (its pool, its predictions) is
+ * left out; "admitted" is when the answer's headers came.
  *
- * Latency counts from `request.arrivedAt`, the instant at which the client meant to send: when this process is too
- * busy to send in time, that shows.
+ * Latency counts from `request.arrivedAt`, the instant at which the client meant to send, so that a process too busy to
+ * send in time shows in the latency.
  */
 export interface LoadServeParts {
   readonly clock: Clock
@@ -26,15 +26,15 @@ export interface LoadServeParts {
   /** The server's name for a model of the scenario. */
   readonly modelOf: (model: string) => string
   readonly take: (entry: Entry) => void
-  /** More than this at once is not sent: told as failed, never left out. */
+  /** Requests above this number in flight are not sent; they count as failed. */
   readonly inFlightMax: number
-  /** After so many nothing more is sent. */
+  /** No more than this many requests are sent. */
   readonly requestsMax: number
-  /** Ask vLLM or llama.cpp to go on until `max_tokens`, so that answers have the lengths of the scenario. */
+  /** Tells vLLM or llama.cpp to go on until `max_tokens`, so that answers have the scenario's lengths. */
   readonly ignoresEos: boolean
 }
 
-/** How long each answer should be; live it is asked for with `max_tokens`. */
+/** The length of each answer; a live server gets it as `max_tokens`. */
 export class LoadScripts extends ClientScripts {
   readonly #wanted = new Map<string, number>()
 
@@ -56,7 +56,7 @@ export class LoadServe {
   readonly #open = new Set<() => void>()
   #sentCount = 0
   #isClosed = false
-  /** How late this process was in sending: its own fault, and part of every latency. */
+  /** How late this process sent requests; part of every latency. */
   readonly lagUs = { sum: 0, max: 0, count: 0, over20Ms: 0 }
 
   constructor(parts: LoadServeParts) {
@@ -71,12 +71,12 @@ export class LoadServe {
     return this.#sentCount
   }
 
-  /** Nothing more will be sent. */
+  /** No more requests will be sent. */
   get isDone(): boolean {
     return this.#isClosed || this.#sentCount >= this.#parts.requestsMax
   }
 
-  /** Everybody leaves, and nobody comes. */
+  /** Cancels the running requests; no more are sent. */
   close(): void {
     this.#isClosed = true
     for (const cancel of this.#open) cancel()
@@ -84,7 +84,7 @@ export class LoadServe {
 
   serve(request: Request, cancellation: Cancellation, sink: Sink): Promise<Settled> {
     const { clock, take, inFlightMax } = this.#parts
-    // The run is over: a client that comes back now waits for ever, and is forgotten with it.
+    // The run is over: a client that would come back now waits for ever, and is forgotten with the run.
     if (this.isDone) return new Promise(() => {})
     take({
       kind: 'arrived',
@@ -141,11 +141,11 @@ export class LoadServe {
   }
 }
 
-/** Spillway's knobs go as headers: other servers reject a body that they do not know, and ignore such a header. */
+/** Spillway's options go as headers: other servers reject unknown fields in a body, and ignore unknown headers. */
 function headersOf(request: Request, key: string | undefined): string[] {
   const deadlineMs = Math.max(1, Math.round((request.deadlineAt - request.arrivedAt) / 1_000))
   const headers = ['x-spillway-deadline-ms', String(deadlineMs), 'x-spillway-band', request.band]
-  // Simulated clients take late answers whole, and are told which were late.
+  // Simulated clients take late answers whole and count which were late.
   if (request.isCutOff !== true) headers.push('x-spillway-cut-off', 'false')
   if (request.bid !== 0) headers.push('x-spillway-bid', String(request.bid))
   if (key !== undefined) headers.push('authorization', `Bearer ${key}`)

@@ -1,9 +1,7 @@
-/**
- * The numbers themselves: one cell per series. Hot paths write to them, a scrape asks them for their lines.
- */
+/** The cells of metrics, one per series. Hot paths write to cells; a scrape reads their lines. */
 import { formatNumber } from './exposition.ts'
 
-/** Only grows. */
+/** A value that only grows. */
 export class CounterCell {
   readonly #prefix: string
   value = 0
@@ -16,7 +14,7 @@ export class CounterCell {
     if (by >= 0 && by < Number.POSITIVE_INFINITY) this.value += by
   }
 
-  /** For a count that somebody else keeps: takes its present value, and never goes back. */
+  /** Takes the present value of a count kept elsewhere; the counter never goes back. */
   raiseTo(value: number): void {
     if (value > this.value && value < Number.POSITIVE_INFINITY) this.value = value
   }
@@ -26,7 +24,7 @@ export class CounterCell {
   }
 }
 
-/** Goes up and down. */
+/** A value that goes up and down. */
 export class GaugeCell {
   readonly #prefix: string
   value = 0
@@ -51,8 +49,8 @@ export interface Scale {
 }
 
 /**
- * How often, by size. Counts are kept per bucket and summed up only when written; the sum is kept in the small unit,
- * in which samples are whole numbers, so that it is exact whatever the order of the samples.
+ * Counts by size. Counts are kept per bucket and summed up only when written. The sum is kept in the small unit, in
+ * which samples are whole numbers, so that the sum is exact for any order of samples.
  */
 export class HistogramCell {
   readonly #scale: Scale
@@ -71,7 +69,7 @@ export class HistogramCell {
     this.#countPrefix = `${name}_count${inBraces(labels)} `
   }
 
-  /** A negative sample (a clock that was set back) counts as zero: the event did happen. */
+  /** A negative sample (a clock that was set back) counts as zero. */
   observe(value: number): void {
     if (!(value < Number.POSITIVE_INFINITY)) return
     const sample = value > 0 ? value : 0
@@ -82,7 +80,7 @@ export class HistogramCell {
     this.#sum += sample
   }
 
-  /** Many samples at once, already sorted into these same buckets (the last one is beyond the last bound). */
+  /** Adds many samples at once, already sorted into the same buckets (the last is beyond the last bound). */
   merge(counts: ArrayLike<number>, sum: number): void {
     if (counts.length !== this.#counts.length || !(sum >= 0 && sum < Number.POSITIVE_INFINITY)) return
     for (let i = 0; i < counts.length; i++) this.#counts[i] = (this.#counts[i] as number) + (counts[i] as number)

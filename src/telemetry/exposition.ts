@@ -4,12 +4,12 @@ export function escapeHelp(text: string): string {
   return text.toWellFormed().replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 }
 
-/** A label value is any text; what is not text (half of a surrogate pair) becomes U+FFFD, as on any UTF-8 wire. */
+/** A label value is any text; half of a surrogate pair becomes U+FFFD, as on any UTF-8 wire. */
 export function escapeLabelValue(text: string): string {
   return text.toWellFormed().replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }
 
-/** `a="1",b="2"`, without braces: a histogram puts its `le` behind it. */
+/** `a="1",b="2"`, without braces, because a histogram adds its `le`. */
 export function formatLabels(names: readonly string[], values: readonly string[]): string {
   return names.map((name, i) => `${name}="${escapeLabelValue(values[i] ?? '')}"`).join(',')
 }

@@ -19,45 +19,47 @@ import type { Journal } from '../lifecycle/ports.ts'
  */
 export interface Subscriber {
   readonly name: string
-  /** A returned promise means "busy: give me nothing more until it settles". Throwing or rejecting loses the entry. */
+  /**
+   * A returned promise means: busy, deliver nothing more until it settles. If it throws or rejects, the entry is lost.
+   */
   take(entry: Entry): void | Promise<void>
-  /** Called after each batch, for whoever gathers first and writes once. */
+  /** Called after each batch, for subscribers that gather entries and write once. */
   flush?(): void
 }
 
-/** How one subscriber is doing. Counts only grow. */
+/** The state of one subscriber. Counts only grow. */
 export interface SubscriberView {
   readonly name: string
   readonly taken: number
-  /** Lost in all: pushed out of a full ring, or thrown at. */
+  /** Entries lost in all: pushed out of a full ring, or failed. */
   readonly dropped: number
   readonly waiting: number
-  /** What it last threw, for a person. */
+  /** The subscriber's last error, for a person. */
   readonly lastError: string | undefined
 }
 
 export interface LiveJournalOptions {
   /**
-   * Calls the function, but never at once: `soon` when it suits, `next` before anything else that is not pending yet;
-   * a later call takes the place of an earlier one. Absent: nothing is delivered until somebody calls `drain`.
+   * Calls the function later: `soon` when it suits, `next` before anything else that is not pending yet; a later call
+   * replaces an earlier one. Absent: nothing is delivered until `drain` is called.
    */
   readonly schedule?: (drain: () => void, when: 'soon' | 'next') => void
 }
 
 /**
  * Entries that may wait for one subscriber. A request makes about five, so this is 1,600 requests in one turn of the
- * event loop: more than a loop that is still alive can take in. 64 kB of pointers each.
+ * event loop, more than a working loop can take in. 64 kB of pointers each.
  */
 const RING_ENTRIES = 8_192
 
 /**
- * Entries given to one subscriber in one turn of the event loop: this many, or half of what waits if that is more.
- * Metrics take 0.4 µs each, so an ordinary batch holds the loop for a tenth of a millisecond, which no client sees.
- * The half is what keeps up with any burst: a fixed number would fall behind for ever once a turn brings more.
+ * Entries given to one subscriber in one turn of the event loop: this many, or half of the waiting ones if that is
+ * more. Metrics take 0.4 µs each, so an ordinary batch holds the loop for a tenth of a millisecond, which no client
+ * notices. The half keeps up with any burst: a fixed number would fall behind once a turn brings more.
  */
 const BATCH_ENTRIES = 256
 
-/** So many in one pause are a burst: they are delivered at once, long before a ring is full. */
+/** This many entries in one pause are a burst: they are delivered at once, long before a ring is full. */
 const BURST_ENTRIES = 1_024
 
 export class LiveJournal implements Journal {
@@ -86,8 +88,8 @@ export class LiveJournal implements Journal {
   }
 
   /**
-   * Delivers what is waiting now to everyone who is not busy. Entries that subscribers record meanwhile wait for the
-   * next call, so that one which answers each entry with another cannot hold us here.
+   * Delivers the waiting entries to every subscriber that is not busy. Entries recorded meanwhile wait for the next
+   * call, so that a subscriber which records an entry for each entry cannot loop here.
    */
   drain(): void {
     this.#deliver((waiting) => waiting)
@@ -115,7 +117,7 @@ export class LiveJournal implements Journal {
     try {
       this.#schedule(this.#drainSome, when)
     } catch {
-      // Nobody on the request's path may hear of it; the next entry tries again.
+      // The request's path must not see this error; the next entry tries again.
       this.#isScheduled = false
     }
   }
@@ -184,7 +186,7 @@ class Feed {
         this.#isBusy = false
         if (this.#ring.size > 0) this.#onFree()
       })
-      // The two steps above cannot throw; this says so to whoever looks for floating promises.
+      // The two steps above cannot throw; this satisfies the check for floating promises.
       .catch(() => {})
   }
 
@@ -206,7 +208,7 @@ function messageOf(error: unknown): string {
   try {
     return error instanceof Error ? error.message : String(error)
   } catch {
-    // Even an error's own text may throw.
+    // Reading an error's text may itself throw.
     return 'unknown'
   }
 }

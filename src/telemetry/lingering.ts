@@ -1,13 +1,13 @@
 import { US_PER_S } from '../base/clock.ts'
 
 /**
- * When may the counters of something that is gone be forgotten? Not at once: the last scrape must see their last values.
- * After `GRACE_US` by the entries' own time, or sooner when too many have gone: a fleet that comes and goes all day
- * must not fill the page. What comes back meanwhile counts on where it stopped.
+ * Delays forgetting the counters of removed things, because the last scrape must see their last values. Counters are
+ * forgotten after `GRACE_US` by the entries' own time, or sooner when there are too many, so that a fleet that changes
+ * all day does not fill the page. What comes back before that counts on where it stopped.
  */
 const GRACE_US = 600 * US_PER_S
 
-/** Labels that linger at once: with four endings each, a third of what one metric may have. */
+/** Labels that linger at once: with four endings each, a third of the series of one metric. */
 const LINGERING_MAX = 100
 
 export class Lingering {

@@ -2,29 +2,31 @@ import { constants, fstatSync, openSync, write } from 'node:fs'
 import type { LogDestination } from './log.ts'
 
 /**
- * Lines on their way to a file descriptor, without anybody waiting for whoever reads them. A log collector that stops
- * reading is an old way to stop a service: standard output blocks when its pipe is full. Here lines are gathered, one
- * write is under way at a time, and what cannot be written is tried again later; beyond a bound lines are lost, and
- * `write` throws so that the journal counts them.
+ * Writes lines to a file descriptor without waiting for its reader. A log collector that stops reading would otherwise
+ * stop the service, because standard output blocks when its pipe is full. Lines are gathered, one write runs at a time,
+ * and what cannot be written is tried again later. Beyond a bound lines are lost, and `write` throws so that the
+ * journal counts them.
  */
 export interface LiveLog extends LogDestination {
   /** Writes what is left, for a second at most: only for the end of the process. */
   close(): Promise<void>
 }
 
-/** Twenty seconds of lines at 100 requests a second: a reader that pauses longer has stopped. */
+/**
+ * Characters that may wait: twenty seconds of lines at 100 requests a second. A reader that pauses longer has stopped.
+ */
 const WAITING_CHARS_MAX = 1_000_000
 
 /**
- * Pause before trying again, be it a full pipe or a full disk; it doubles while nothing moves. A pipe holds 64 kB, so
- * the shortest allows 6 MB a second to a reader that keeps up, and the longest costs next to nothing without one.
+ * Pause before the next try, for a full pipe or a full disk; it doubles while nothing moves. A pipe holds 64 kB, so the
+ * shortest pause allows 6 MB a second, and the longest costs next to nothing.
  */
 const RETRY_MS_MIN = 10
 const RETRY_MS_MAX = 320
 
 /**
- * Lines go out when they fill a pipe, or after this long: each write wakes a thread of the pool, which on a busy machine
- * costs as much as making a hundred lines.
+ * Lines are written when they fill a pipe, or after this long. Each write wakes a thread of the pool, which on a busy
+ * machine costs as much as making a hundred lines.
  */
 const GATHER_CHARS = 64_000
 const GATHER_MS = 50
@@ -38,9 +40,9 @@ export function makeLiveLog(fileDescriptor: number = STDOUT): LiveLog {
 }
 
 /**
- * A blocked write occupies a thread that the process cannot end without: `process.exit` would hang on a full pipe.
- * A pipe can be opened once more, without blocking, where the system shows descriptors as files; elsewhere we take
- * it as it is.
+ * A blocked write occupies a thread, and `process.exit` waits for it: the process would hang on a full pipe. Where the
+ * system shows descriptors as files, a pipe can be opened a second time without blocking; elsewhere the descriptor is
+ * used as it is.
  */
 function nonBlockingTwin(fileDescriptor: number): number {
   try {
@@ -54,7 +56,7 @@ function nonBlockingTwin(fileDescriptor: number): number {
 class FileDescriptorLog implements LiveLog {
   readonly #fileDescriptor: number
   #gathered = ''
-  /** What the write under way has still to bring out. */
+  /** The bytes that the running write has not written yet. */
   #sending: Buffer | undefined
   #retryMs = RETRY_MS_MIN
   #onEmpty: (() => void) | undefined

@@ -2,11 +2,11 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import type { ProcessSample } from './process-metrics.ts'
 
 /**
- * What does the operating system say of this process? Event-loop figures are those since the last call: whoever
- * scrapes twice as often sees twice as fine, and two scrapers share what there is.
+ * Figures of this process from the operating system. Event-loop figures cover the time since the last call, so two
+ * scrapers each see a part of the time.
  */
 
-/** The histogram's timer fires this often; what it shows is lateness beyond that. */
+/** Interval of the histogram's timer; the histogram shows delays beyond it. */
 const DELAY_RESOLUTION_MS = 10
 
 const NS_PER_S = 1e9
@@ -15,7 +15,7 @@ export function makeProcessSampler(): () => ProcessSample {
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   delay.enable()
   let utilization = performance.eventLoopUtilization()
-  // Before its first tick the histogram says NaN, and what it measures includes its own interval.
+  // Before its first tick the histogram returns NaN, and its values include the interval itself.
   const late = (ns: number): number =>
     Math.max(0, (Number.isFinite(ns) ? ns : 0) / NS_PER_S - DELAY_RESOLUTION_MS / 1e3)
   return () => {

@@ -5,14 +5,14 @@ import { type LogDestination, LogLines, type LogOptions } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { RecentTickets } from './recent.ts'
 
-/** What the live server watches itself with: one journal and those who listen. */
+/** Telemetry of the live server: one journal and its subscribers. */
 export interface LiveTelemetry {
   readonly journal: LiveJournal
-  /** The body of `/metrics`, with everything that has happened until now. */
+  /** The body of `/metrics`, with all events until now. */
   metricsText(): string
-  /** What is remembered of a ticket, until now. */
+  /** The remembered entries of a ticket, until now. */
   storyOf(ticketId: string): ReturnType<RecentTickets['storyOf']>
-  /** Delivers and writes what is still waiting. For the end of the process. */
+  /** Delivers and writes what is still waiting, at the end of the process. */
   close(): Promise<void>
 }
 
@@ -25,12 +25,12 @@ export interface LiveTelemetryOptions {
 }
 
 /**
- * How long entries are gathered before they are delivered. At 5,000 requests a second a delivery on every turn of the
- * event loop cost a tenth of the process (one write of the log each, mostly); fifty requests together cost a fiftieth.
+ * Time that entries are gathered before they are delivered. At 5,000 requests a second, a delivery on every turn of the
+ * event loop cost a tenth of the process (mostly one write of the log each); fifty requests together cost a fiftieth.
  */
 const PAUSE_MS = 10
 
-/** One delivery is pending at a time: the last that was asked for. */
+/** One delivery is pending at a time: the one scheduled last. */
 function makeSchedule(): NonNullable<LiveJournalOptions['schedule']> {
   let timer: NodeJS.Timeout | undefined
   return (drain, when) => {

@@ -1,16 +1,16 @@
-/** One line before it is spelled. */
+/** One line of the log before formatting. */
 export interface LogLine {
   readonly level: 'info' | 'warn' | 'error'
   readonly at: number
   readonly message: string
-  /** Undefined ones are left out. */
+  /** Undefined fields are left out. */
   readonly fields: Readonly<Record<string, string | number | boolean | undefined>>
 }
 
 /**
- * For machines: one object, in the shape that pino made familiar. By hand, because it is one call of `JSON.stringify`:
- * half of the time that pino took for a settled request. Neither process id nor host: whoever collects logs adds
- * them, and two runs of one seed must log the same.
+ * A line for machines: one object, in pino's shape. Made with one call of `JSON.stringify`, in half of pino's time for
+ * a settled request. Process id and host are left out: log collectors add them, and two runs of one seed must log the
+ * same.
  */
 export function jsonLine({ at, level, message, fields }: LogLine): string {
   const inner = JSON.stringify(fields).slice(1, -1)
@@ -30,7 +30,7 @@ export function prettyLine({ at, level, message, fields }: LogLine): string {
   return `${line}\n`
 }
 
-/** Quotation marks only where a value could be taken for two, or could repaint the terminal. */
+/** Quotation marks only where a value could be read as two, or could repaint the terminal. */
 function spell(value: string | number | boolean): string {
   if (typeof value !== 'string' || /^[\p{L}\p{N}._:/@+-]+$/u.test(value)) return String(value)
   return JSON.stringify(value)

@@ -4,25 +4,25 @@ import { jsonLine, type LogLine, prettyLine } from './log-line.ts'
 import { maskFreeText } from './mask-free-text.ts'
 
 /**
- * What would a person want to read afterwards? One line for each settled request, one for each fault, one when the
- * platform or a replica changes its state; nothing per token, nothing per attempt.
+ * The log: one line for each settled request, one for each fault, one when the platform or a replica changes its state;
+ * nothing per token, nothing per attempt.
  *
- * Fields are copied by name, never spread: whatever else an entry may come to carry stays out of the log until
- * somebody writes its name here. Reasons are free text and may quote what a library choked on, so they pass through
- * `maskFreeText`. The line's time is the entry's, not the moment of writing.
+ * Fields are copied by name, never spread, so that a new field of an entry stays out of the log until its name is
+ * written here. Reasons are free text and may quote a library's input, so they pass through `maskFreeText`. The time of
+ * a line is the entry's, not the moment of writing.
  */
 export interface LogOptions {
   readonly destination: LogDestination
   /** `json`: one object a line, for machines. `pretty`: one short line, for a person at a terminal. */
   readonly format?: 'json' | 'pretty'
-  /** Beneath it nothing is written: `error` leaves only faults. */
+  /** Lines below this level are not written: `error` leaves only faults. */
   readonly level?: 'info' | 'warn' | 'error' | 'silent'
 }
 
-/** Where lines go, each with its newline. It may throw to say that a line is lost: the journal counts it. */
+/** Where lines go, each with its newline. `write` may throw when a line is lost: the journal counts it. */
 export interface LogDestination {
   write(line: string): void
-  /** Called when a batch is over: what was gathered may go out. */
+  /** Called at the end of a batch: gathered lines may be written. */
   flush?(): void
 }
 
@@ -82,7 +82,7 @@ export class LogLines implements Subscriber {
     return { level: 'info', at, message: what.replace('-', ' '), fields }
   }
 
-  /** Replicas report all the time; only a change is news. */
+  /** Replicas report every tick; only a change is logged. */
   #replicaLine({ at, replicaId, isReady, because }: Extract<Entry, { kind: 'replica-reported' }>): LogLine | undefined {
     if (this.#wasReady.get(replicaId) === isReady) return undefined
     if (this.#wasReady.size >= REPLICAS_MAX) this.#wasReady.clear()
@@ -131,7 +131,7 @@ function faultLine({ at, where, because, ticketId }: FaultSeen): LogLine {
   return { level: 'error', at, message: 'fault', fields: { where, because: maskFreeText(because), ticket: ticketId } }
 }
 
-/** Tenths are enough: nobody reads a log for microseconds. */
+/** Tenths of a millisecond are precise enough for a log. */
 function toMs(to: number | undefined, from: number | undefined): number | undefined {
   return to === undefined || from === undefined ? undefined : Math.round((to - from) / 100) / 10
 }

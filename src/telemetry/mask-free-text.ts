@@ -6,17 +6,17 @@
  * This is the second net: entries should hold no such text to begin with.
  */
 
-/** A reason is a sentence. Longer ones are somebody's body. */
+/** Longest reason: a reason is a sentence; longer texts are probably a quoted body. */
 const TEXT_LENGTH_MAX = 200
 
-/** Scanned at most: a megabyte of error message must not cost a megabyte of matching. */
+/** Characters scanned at most, so that a megabyte of error message does not cost a megabyte of matching. */
 const SCANNED_LENGTH_MAX = 2_000
 
-/** An apostrophe inside a word is no quotation mark; an opening mark without an end hides all that follows. */
+/** An apostrophe inside a word is not a quotation mark; an opening mark without an end hides all that follows. */
 const QUOTED =
   /"[^"]*("|$)|“[^”]*(”|$)|`[^`]*(`|$)|(?<![\p{L}\p{N}])'(?:[^']|(?<=[\p{L}\p{N}])'(?=[\p{L}\p{N}]))*('|$)/gu
 
-/** `Bearer …`, `sk-…` and its kin, and `api_key=…` in any spelling. */
+/** `Bearer …`, `sk-…` and similar keys, and `api_key=…` in any spelling. */
 const CREDENTIAL =
   /\b(?:bearer|basic)\s+[^\s,;]+|\b(?:sk|pk|rk|xoxb|ghp|gho|hf|spw)[-_][\w-]{4,}|\b(?:api[-_ ]?key|authorization|token|password|secret)\b\s*[:=]\s*[^\s,;]+/gi
 

@@ -16,11 +16,11 @@ import type { Subscriber } from './journal.ts'
  * generation of the heap, and copying those of every ticket was a quarter of all the time of our own code.
  */
 export interface RecentTicketsOptions {
-  /** A thousand tickets of five entries are about 4 MB; as many may be on their way. */
+  /** A thousand tickets of five entries are about 4 MB; as many may be live. */
   readonly ticketsMax?: number
-  /** Retries are few; a ticket with more entries than this keeps its beginning and its newest one. */
+  /** Retries are few; a ticket with more entries than this keeps its first entries and its newest one. */
   readonly entriesPerTicketMax?: number
-  /** Settled tickets that are kept in a second, of each of the two sorts. */
+  /** Settled tickets kept per second, of each of the two sorts. */
   readonly keptPerSecondMax?: number
 }
 
@@ -28,7 +28,7 @@ export class RecentTickets implements Subscriber {
   readonly name = 'recent'
   readonly #ticketsMax: number
   readonly #entriesPerTicketMax: number
-  /** Both in order of arrival here: a Map keeps the order of insertion. */
+  /** Both maps are in order of arrival here: a Map keeps the order of insertion. */
   readonly #live = new ChurningMap<string, Entry[]>()
   readonly #kept = new ChurningMap<string, Entry[]>()
   readonly #ordinary: Allowance
@@ -51,12 +51,12 @@ export class RecentTickets implements Subscriber {
     if (entry.kind === 'settled') this.#settle(ticketId, story, entry)
   }
 
-  /** Its entries, oldest first; undefined when it is unknown or forgotten. */
+  /** The ticket's entries, oldest first; undefined when the ticket is unknown or forgotten. */
   storyOf(ticketId: string): readonly Entry[] | undefined {
     return this.#live.get(ticketId) ?? this.#kept.get(ticketId)
   }
 
-  /** Ids that still have a story: the settled, then those on their way, each oldest first. */
+  /** Ids of remembered tickets: settled ones first, then live ones, each oldest first. */
   ticketIds(): string[] {
     return [...this.#kept.keys(), ...this.#live.keys()]
   }
@@ -74,7 +74,7 @@ export class RecentTickets implements Subscriber {
   }
 }
 
-/** It got what it asked for, at the first try. */
+/** The ticket got what it asked for, at the first attempt. */
 function isOrdinary({ outcome, rung, attempts }: Settled): boolean {
   return outcome === 'completed' && rung === 'full' && attempts === 1
 }
@@ -84,7 +84,7 @@ function insert(stories: ChurningMap<string, Entry[]>, ticketId: string, story: 
   stories.set(ticketId, story)
 }
 
-/** So many in each second of the entries' own time. */
+/** Allows this many in each second of the entries' own time. */
 class Allowance {
   readonly #perSecondMax: number
   #secondEndsAt = Number.NEGATIVE_INFINITY

@@ -4,17 +4,17 @@ import { type ResponseEvents, ResponseFault, ResponseParser } from '../wire/resp
 
 /**
  * Kept-alive connections to one server behind a plain `http:` URL, for the calls that make up nearly all traffic: POST
- * with a body that is known, answer by answer, no pipelining. Whoever asks speaks undici's handler interface, and TLS,
- * probes and everything else go on through undici.
+ * with a complete body, answer by answer, no pipelining. Callers use undici's handler interface; TLS, probes and
+ * everything else go through undici.
  *
- * Why not undici for these too: a fifth of a busy gateway's time was spent there (its parser in WebAssembly, a stream
+ * Why not undici for these calls too: undici took a fifth of a busy gateway's time (its parser in WebAssembly, a stream
  * and a request object between socket and handler, a turn of the event loop for every use of an idle connection), and
- * most of what 5,000 open streams hold. Here bytes go from one shared read buffer through the parser to the handler.
+ * most of the memory of 5,000 open streams. Here bytes go from one shared read buffer through the parser to the handler.
  *
  *     dispatch ─▶ idle line, else a new one, else wait ─▶ write ─▶ read ─▶ resting ─(next turn of the loop)─▶ idle
  *
- * A line that has just ended an answer rests until the event loop has looked at its socket again: what a server sends
- * unasked, be it the end or bytes, is seen before the next request goes out on it, and the line is dropped.
+ * A line that has just ended an answer rests until the event loop has looked at its socket again. A close or stray bytes
+ * from the server are then seen before the next request goes out on the line, and the line is dropped.
  */
 export interface PlainPoolOptions {
   readonly host: string

@@ -4,7 +4,7 @@ import { type Got, get, isOk } from './http-get.ts'
 import type { HttpUpstream } from './http-upstream.ts'
 
 /**
- * Is this replica ready, and how busy is it? Each kind of engine has its own place to ask; names of gauges are known by
+ * Is this replica ready, and how busy is it? Each kind of engine has its own path to ask; names of gauges are known by
  * `wire/engine-gauges.ts`, whatever page they are on. Paths are from the server's root: probes live beside the API, not
  * under it.
  *

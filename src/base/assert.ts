@@ -1,4 +1,4 @@
-/** A broken assertion is a programmer's error, never a user's: it names the invariant that did not hold. */
+/** A broken assertion is a programming error, never a user's mistake; its message names the invariant. */
 export class AssertionError extends Error {
   override readonly name = 'AssertionError'
 }

@@ -10,7 +10,7 @@ import { assert } from './assert.ts'
  * every live request in a `Map`, 0.9 of 2.3 MB promoted at each scavenge were requests that had long ended (--trace-gc).
  */
 export interface BagItem {
-  /** Set by the bag; −1 outside. */
+  /** Set by the bag; −1 outside of it. */
   bagIndex: number
 }
 
@@ -27,7 +27,7 @@ export class Bag<T extends BagItem> implements Iterable<T> {
     this.#items.push(item)
   }
 
-  /** False when it was not here. */
+  /** False when the item was not in the bag. */
   remove(item: T): boolean {
     const index = item.bagIndex
     if (index < 0 || this.#items[index] !== item) return false
@@ -40,7 +40,7 @@ export class Bag<T extends BagItem> implements Iterable<T> {
     return true
   }
 
-  /** What is in it now; it may change meanwhile. */
+  /** The present items; the bag may change during the walk. */
   [Symbol.iterator](): Iterator<T> {
     return [...this.#items][Symbol.iterator]()
   }

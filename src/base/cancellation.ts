@@ -12,7 +12,7 @@ export class Cancellation {
     return this.#because !== undefined
   }
 
-  /** Why, once cancelled. */
+  /** The reason, once cancelled. */
   get because(): string | undefined {
     return this.#because
   }
@@ -34,7 +34,7 @@ export class Cancellation {
     if (errors.length > 0) throw errors[0]
   }
 
-  /** Calls `listener` when cancelled, or at once if that has happened. The returned function forgets it. */
+  /** Calls `listener` on cancellation, or at once if it has happened. The returned function removes the listener. */
   onCancel(listener: (because: string) => void): () => void {
     if (this.#because !== undefined) {
       listener(this.#because)
@@ -49,7 +49,7 @@ export class Cancellation {
     const listeners = this.#listeners
     const index = listeners?.indexOf(listener) ?? -1
     if (listeners === undefined || index < 0) return
-    // While they are being called their places must not shift.
+    // While listeners are being called, their places must not shift.
     if (this.isCancelled) listeners[index] = undefined
     else listeners.splice(index, 1)
   }

@@ -25,7 +25,7 @@ export class ChurningMap<K, V> {
 
   delete(key: K): boolean {
     if (!this.#map.delete(key)) return false
-    // A map much larger than that is renewed as it halves: the copy is paid for by as many deletions.
+    // A much larger map is renewed when it has halved: the cost of the copy is spread over as many deletions.
     if (++this.#deletions >= Math.max(DELETIONS_BEFORE_RENEWAL, this.#map.size)) {
       this.#deletions = 0
       this.#map = new Map(this.#map)
@@ -33,7 +33,7 @@ export class ChurningMap<K, V> {
     return true
   }
 
-  /** Do not delete while walking through: what was deleted may then be seen. */
+  /** Do not delete during a walk: deleted entries may then still be seen. */
   keys(): MapIterator<K> {
     return this.#map.keys()
   }

@@ -14,7 +14,7 @@ export type CancelTimer = () => void
 
 export interface Clock {
   now(): Instant
-  /** Calls `fn` once, at `instant` or as soon after it as the clock can. The returned function forgets it. */
+  /** Calls `fn` once, at `instant` or as soon after it as the clock can. The returned function cancels the timer. */
   at(instant: Instant, fn: () => void): CancelTimer
   sleep(durationUs: number): Promise<void>
 }

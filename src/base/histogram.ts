@@ -27,7 +27,7 @@ export class Histogram {
     return this.#infinite > 0 ? Number.POSITIVE_INFINITY : this.#max
   }
 
-  /** Infinity counts: it is how an answer that never came is told. */
+  /** Infinity counts: it stands for an answer that never came. */
   observe(value: number, count = 1): void {
     this.#count += count
     if (value === Number.POSITIVE_INFINITY) {
@@ -42,7 +42,7 @@ export class Histogram {
     if (value > this.#max) this.#max = value
   }
 
-  /** The value below which this share of the samples lies; undefined while there are none. */
+  /** The value below which this share of the samples lies; undefined without samples. */
   quantile(ratio: number): number | undefined {
     if (this.#count === 0) return undefined
     const rank = Math.max(1, Math.ceil(ratio * this.#count))
@@ -54,7 +54,7 @@ export class Histogram {
     return Number.POSITIVE_INFINITY
   }
 
-  /** Takes the samples of another one in. */
+  /** Adds the samples of another histogram. */
   add(other: Histogram): void {
     if (other.#counts.length > this.#counts.length) this.#grow(other.#counts.length)
     for (let i = 0; i < other.#counts.length; i++) {

@@ -20,13 +20,13 @@ const SUB_BITS = 3
 const SUBS = 1 << SUB_BITS
 const SAMPLE_WEIGHT = 16
 
-/** Largest value told apart; bigger ones count as this. */
+/** Largest value that is distinguished; larger ones count as this. */
 export const QUANTILE_VALUE_MAX = 2 ** 31 - 1
 
 export interface QuantileSketchOptions {
   /** Values above this fall into the last bucket: memory is 4 bytes × 8 per power of two. */
   readonly valueMax: number
-  /** How many recent samples the answer is about; older ones fade. */
+  /** Number of recent samples that the answer covers; older ones fade. */
   readonly memorySamples: number
 }
 
@@ -35,7 +35,7 @@ export class QuantileSketch {
   readonly #valueMax: number
   readonly #weightMax: number
   #weight = 0
-  /** Of what every sample weighs times its value. */
+  /** Sum of weight × value over all samples. */
   #sum = 0
 
   constructor(options: QuantileSketchOptions) {
@@ -46,12 +46,12 @@ export class QuantileSketch {
     this.#weightMax = 2 * SAMPLE_WEIGHT * options.memorySamples
   }
 
-  /** How many samples it stands on, faded ones counted in part. */
+  /** Number of samples in the sketch, with faded ones counted in part. */
   get sampleCount(): number {
     return this.#weight / SAMPLE_WEIGHT
   }
 
-  /** The mean of what it remembers; undefined while there is nothing. */
+  /** The mean of the remembered samples; undefined without samples. */
   get mean(): number | undefined {
     return this.#weight === 0 ? undefined : this.#sum / this.#weight
   }
@@ -65,12 +65,12 @@ export class QuantileSketch {
     if (this.#weight >= this.#weightMax) this.fade()
   }
 
-  /** The value below which this share of the samples lies; undefined while there are none. */
+  /** The value below which this share of the samples lies; undefined without samples. */
   quantile(ratio: number): number | undefined {
     return this.#fromRank(ratio * this.#weight)
   }
 
-  /** The same, of the samples in buckets above `value` only: for guessing how a cut-off sample would have gone on. */
+  /** The same for samples in buckets above `value` only: for guessing how long a cut-off sample would have become. */
   quantileAbove(value: number, ratio: number): number | undefined {
     const bucket = bucketOf(Math.min(this.#valueMax, Math.max(0, Math.round(value))))
     let below = 0
@@ -79,7 +79,7 @@ export class QuantileSketch {
     return above === 0 ? undefined : this.#fromRank(below + Math.max(1, ratio * above))
   }
 
-  /** Halves what every sample so far weighs: for owners whose memory is a time. */
+  /** Halves the weight of all samples so far, for owners whose memory is a time. */
   fade(): void {
     const counts = this.#counts
     let weight = 0
@@ -88,7 +88,7 @@ export class QuantileSketch {
       counts[i] = count
       weight += count
     }
-    // The mean stays as it was: halving changes what a sample weighs, not what it is.
+    // The mean is unchanged: halving changes the weight of a sample, not its value.
     this.#sum = this.#weight === 0 ? 0 : (this.#sum * weight) / this.#weight
     this.#weight = weight
   }

@@ -23,7 +23,7 @@ export class Ring<T> {
     return this.#slots.length
   }
 
-  /** Adds the newest; true when the oldest had to go for it. */
+  /** Adds the newest item; true when the oldest was dropped for it. */
   push(item: T): boolean {
     const slots = this.#slots
     const capacity = slots.length
@@ -38,12 +38,12 @@ export class Ring<T> {
     return true
   }
 
-  /** Takes the oldest. */
+  /** Takes the oldest item. */
   shift(): T | undefined {
     if (this.#size === 0) return undefined
     const slots = this.#slots
     const item = slots[this.#head]
-    // The slot lets go at once: a ring that has been full must not keep that many items alive for ever.
+    // The slot is cleared at once, so that a ring that was full does not keep old items alive.
     slots[this.#head] = undefined
     this.#head = this.#head + 1 === slots.length ? 0 : this.#head + 1
     this.#size--

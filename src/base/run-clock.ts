@@ -1,8 +1,8 @@
 import type { CancelTimer, Clock, Instant } from './clock.ts'
 
 /**
- * Another clock, counted from the start of a run: so a live run and a simulated one speak of the same instants. The
- * start may lie a little ahead; until then it is zero, so that everybody who is set up meanwhile begins together.
+ * Another clock, counted from the start of a run, so that a live run and a simulated run have the same instants. The
+ * start may be a little ahead; until then `now` is zero, so that all clients that are set up meanwhile begin together.
  */
 export class RunClock implements Clock {
   readonly #clock: Clock

@@ -41,7 +41,7 @@ export class SumTree {
   #children = new Uint32Array(4)
   #root = NIL
   #count = 0
-  // Where the two halves of a split ended up: fields instead of a returned pair, because it is the hot path.
+  // The two halves of a split: fields instead of a returned pair, because this is the hot path.
   #splitLow = NIL
   #splitHigh = NIL
 
@@ -53,7 +53,7 @@ export class SumTree {
     return this.#count
   }
 
-  /** One of the totals alone: asked for with every request, and no object has to be made for it. */
+  /** One of the totals alone: it is read for every request and needs no object. */
   get firstTotal(): number {
     return this.#nodes[this.#root * STRIDE + FIRST_SUM] as number
   }
@@ -71,7 +71,7 @@ export class SumTree {
     }
   }
 
-  /** Puts the slot at a key with its amounts, moving it if it was elsewhere. */
+  /** Puts the slot at a key with its amounts, and moves the slot if it was elsewhere. */
   set(slot: number, key: number, amounts: Sums): void {
     assert(!Number.isNaN(key), 'a key can be ordered')
     const node = slot + 1
@@ -160,7 +160,7 @@ export class SumTree {
     return tree
   }
 
-  /** Cuts a tree into what is before the node and what is after it. */
+  /** Splits a tree into what is before the node and what is after it. */
   #split(tree: number, node: number): void {
     if (tree === NIL) {
       this.#splitLow = NIL

@@ -2,13 +2,13 @@ import type { Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 
 /**
- * The open connections of a server, with the last response on each: what it takes to close one without tearing an
- * answer. Node's own `server.close()` counts a response as over when it has been written, and drops the connection
- * although a slow reader has not taken it yet; it also stops looking for clients that are too slow to send.
+ * The open connections of a server, with the last response on each, so that connections can be closed without cutting
+ * an answer off. Node's own `server.close()` drops a connection when its response has been written, although a slow
+ * reader has not received it yet; it also stops looking for clients that are too slow to send.
  *
- *     no response yet      stays until all answers have ended: it may be asking whether we are ready
- *     response going out   stays until it is out
- *     response is out      closed at once: the next request should go elsewhere
+ *     no response yet           stays until all answers have ended: its client may ask for readiness
+ *     response being sent       stays until the response is sent
+ *     response sent             closed at once: the next request should go elsewhere
  */
 export class Connections {
   readonly #server: Server

@@ -14,9 +14,9 @@ import { msToUs, secondsToUs } from '../base/clock.ts'
  */
 const FAILURES_MAX = 3
 const PAUSE_US_MIN = msToUs(500)
-/** With this, something that comes back is in use again within five seconds. */
+/** Longest pause: a part that comes back is in use again within five seconds. */
 const PAUSE_US_MAX = secondsToUs(4)
-/** A probe that nobody reported on is forgotten after this. */
+/** A probe without a result is forgotten after this time. */
 const PROBE_US_MAX = secondsToUs(4)
 
 export type BreakerState = 'closed' | 'open'
@@ -57,7 +57,7 @@ export class Breaker {
     this.#failures++
     const wasOpen = this.#openUntil !== undefined
     if (!wasOpen && this.#failures < FAILURES_MAX) return
-    // Answers to questions from before it opened tell nothing new.
+    // Results of calls from before the breaker opened tell nothing new.
     if (wasOpen && this.#probeUntil === undefined) return
     if (wasOpen) this.#pauseUs = Math.min(PAUSE_US_MAX, this.#pauseUs * 2)
     this.#probeUntil = undefined

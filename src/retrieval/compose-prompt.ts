@@ -1,12 +1,12 @@
 import type { Passage } from '../domain/corpus.ts'
 
 /**
- * Which of the found passages does the prompt get, and in which order?
+ * Chooses the passages of a prompt and their order.
  *
- * The best that fit: in order of score, leaving out what would not fit any more and cutting the best one if even that is
- * too long alone. Then by document and position, not by score: neighbours read as they were written, and questions that
- * find the same passages give the engine the same prefix, token for token, which its cache then holds. Where they stand
- * in the conversation (behind everything that stays the same) is the wire's business.
+ * The best that fit are taken in order of score. A passage that does not fit any more is left out; the best one is cut
+ * if it is too long alone. The chosen passages are ordered by document and position, not by score: neighbours read as
+ * they were written, and questions that find the same passages give the engine the same prefix, token for token, which
+ * stays cached. `wire/passage-text.ts` decides where they go in the conversation.
  */
 export function composePassages(
   ranked: readonly Passage[],
@@ -26,7 +26,7 @@ export function composePassages(
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The beginning of a passage, up to a word's end. */
+/** The beginning of a passage, up to the end of a word. */
 function cut(passage: Passage, tokens: number): Passage | undefined {
   const length = Math.floor((passage.text.length * tokens) / passage.tokens)
   const text = passage.text.slice(0, length).replace(/\s+\S*$/, '')

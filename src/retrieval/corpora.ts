@@ -14,14 +14,14 @@ import type { CorpusDirectory } from './corpus-directory.ts'
 import type { Indexer } from './indexer.ts'
 import { PartUnavailable, type SearchParts, searchCorpus } from './indexes/hybrid-search.ts'
 
-/** Managing corpora: everything that is not on a request's path. Errors that a client can do something about are values. */
+/** Management of corpora: everything outside a request's path. Errors that a client can mend are values. */
 export interface CorporaOptions {
   readonly clock: Clock
   readonly store: CorpusStore
   readonly parts: SearchParts
   readonly directory: CorpusDirectory
   readonly indexer: Indexer
-  /** What remembers something of a tenant beside the store. */
+  /** Caches that remember something of a tenant beside the store. */
   readonly caches: ReadonlyArray<Forgetful>
   readonly makeId: () => string
 }
@@ -31,10 +31,10 @@ export interface Forgetful {
   forgetTenant(tenantId: string): Promise<void>
 }
 
-/** Longer than any search takes; whoever asks the search endpoint waits for an answer, not for a first token. */
+/** Longer than any search: a client of the search endpoint waits for an answer, not for a first token. */
 const SEARCH_US = secondsToUs(10)
 
-/** A document of this size is 25,000 passages, and takes most of an hour to embed here. */
+/** Longest document: 25,000 passages, which take most of an hour to embed with the built-in embedder. */
 export const DOCUMENT_CHARACTERS_MAX = 16 * 1024 * 1024
 
 export class StoreCorpora implements Corpora {
@@ -89,7 +89,7 @@ export class StoreCorpora implements Corpora {
     const { id } = await this.getCorpus(tenantId, corpus)
     const documents: Document[] = []
     for (const draft of drafts) {
-      // PostgreSQL's texts hold no NUL.
+      // PostgreSQL's texts cannot contain NUL.
       const text = draft.text.replaceAll('\0', '')
       const digest = hash('sha256', text, 'hex')
       const documentId = draft.id ?? `file-${hash('sha256', `${id}\n${digest}`, 'hex').slice(0, 24)}`
@@ -209,7 +209,7 @@ export class StoreCorpora implements Corpora {
     return Math.floor(usToSeconds(this.#options.clock.now()))
   }
 
-  /** A store that cannot be reached is an expected thing, with a name of its own. */
+  /** An unreachable store is an expected condition, with a refusal of its own. */
   async #reach<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()

@@ -4,13 +4,13 @@ import type { CorpusFacts } from '../domain/corpus.ts'
 import type { CorpusStore, StoreOptions } from '../lifecycle/retrieval-ports.ts'
 
 /**
- * Which corpus does this name mean, and which version is it? Asked by every retrieval, so it is remembered for a moment:
- * a change made through this process is seen at once (`forget`), one made by another within `FRESH_US`. What is older
- * still says enough to find something in a cache while the store does not answer.
+ * Resolves a name to a corpus and its version. Every retrieval asks, so the result is remembered for a moment: a change
+ * made through this process is seen at once (`forget`), one made by another process within `FRESH_US`. An older result
+ * still serves to look into a cache while the store does not answer.
  */
 const FRESH_US = secondsToUs(1)
 
-/** Corpora that one process works with at a time; the least recently used is asked for again. */
+/** Corpora remembered by one process; the least recently used is dropped. */
 const KNOWN_MAX = 4_096
 
 interface Known {
@@ -28,7 +28,7 @@ export class CorpusDirectory {
     this.#store = store
   }
 
-  /** What is known now: `fresh` may be relied on, the rest only when the store cannot be asked. */
+  /** What is known now: a `fresh` result is reliable, another one only serves while the store does not answer. */
   known(tenantId: string, corpus: string): { readonly facts: CorpusFacts | undefined; readonly isFresh: boolean } {
     const known = this.#known.get(keyOf(tenantId, corpus))
     if (known === undefined) return { facts: undefined, isFresh: false }
@@ -45,14 +45,14 @@ export class CorpusDirectory {
     return facts
   }
 
-  /** Something changed: whoever asks next asks the store. What was known stays as the last resort. */
+  /** The corpus changed: the next lookup asks the store. The old result is kept as a last resort. */
   forget(tenantId: string, corpusId: string): void {
     for (const [key, { facts }] of this.#known) {
       if (facts?.tenantId === tenantId && facts.id === corpusId) this.#known.set(key, { facts, at: -FRESH_US })
     }
   }
 
-  /** It is gone: nothing of it may be found again. */
+  /** The corpus was deleted: nothing of it may be found again. */
   remove(tenantId: string, corpusId: string): void {
     for (const [key, { facts }] of this.#known) {
       if (facts?.tenantId === tenantId && facts.id === corpusId) this.#known.delete(key)

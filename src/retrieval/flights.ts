@@ -2,8 +2,8 @@ import { Cancellation } from '../base/cancellation.ts'
 import type { Clock, Instant } from '../base/clock.ts'
 
 /**
- * The same question asked twice at once is searched once (single flight). A flight lands, fails, or is called off: at
- * its deadline, or as soon as nobody waits for it any more.
+ * The same question asked twice at once is searched once (single flight). A flight lands, fails, or is cancelled: at
+ * its deadline, or when no request waits for it any more.
  */
 export class Flights<T> {
   readonly #clock: Clock
@@ -17,7 +17,7 @@ export class Flights<T> {
     return this.#flying.size
   }
 
-  /** Joins the flight with this name, or starts it. `leave` must be called once by whoever joined. */
+  /** Joins the flight with this name, or starts it. Every caller of `join` must call `leave` once. */
   join(
     name: string,
     deadlineAt: Instant,
@@ -51,7 +51,7 @@ export class Flights<T> {
       forget()
       this.#flying.delete(name)
     })
-    // Whoever waits hears of a failure; when nobody does it is no fault of the process.
+    // Waiting requests see the failure; without any, it is not a fault of the process.
     landing.catch(() => {})
     return { landing, cancellation, waiterCount: 0 }
   }

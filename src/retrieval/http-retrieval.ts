@@ -15,8 +15,8 @@ import { CorpusDirectory } from './corpus-directory.ts'
 import { withinTime } from './within-time.ts'
 
 /**
- * Retrieval that runs in a process of its own (`spillway retrieval`), as the same two ports. The budget is kept here too:
- * a process that hangs costs what it would cost if it were ours, and is left alone after failures.
+ * Retrieval in its own process (`spillway retrieval`), behind the same two ports. The budget is kept here too: a
+ * process that hangs costs no more than a local one would, and is left alone after failures.
  */
 export interface HttpRetrievalOptions {
   readonly clock: Clock
@@ -25,10 +25,10 @@ export interface HttpRetrievalOptions {
   readonly breaker: Breaker
 }
 
-/** What the way there and back may cost of a budget; the other side gets the rest. */
+/** Part of the budget for the network; the other process gets the rest. */
 const ON_THE_WAY_US = msToUs(5)
 const MANAGE_MS_MAX = 30_000
-/** Whoever asks waits for less; a retrieval process that is silent for longer is not there. */
+/** Longest wait for a lookup; a retrieval process that is silent for longer counts as down. */
 const LOOK_UP_MS_MAX = 1_000
 const CONNECTIONS_MAX = 64
 
@@ -40,7 +40,7 @@ export class HttpRetrieval implements Retriever {
   readonly #directory: CorpusDirectory
   readonly #caches: readonly Forgetful[]
 
-  /** `caches` are on this side: what they hold of a tenant goes with what the process holds. */
+  /** `caches` are those of this process: they forget a tenant together with the other process. */
   constructor(options: HttpRetrievalOptions, caches: readonly Forgetful[] = []) {
     this.#caches = caches
     const url = new URL(options.url)
@@ -101,7 +101,7 @@ export class HttpRetrieval implements Retriever {
     return look.kind === 'found' ? look.corpus : undefined
   }
 
-  /** Every method of the port, by its name. */
+  /** Every method of the port, by name. */
   #makeCorpora(): Corpora {
     return new Proxy({} as Corpora, {
       get: (_, method) => (method === 'then' ? undefined : (...args: unknown[]) => this.#manage(String(method), args)),

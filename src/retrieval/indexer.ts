@@ -29,16 +29,16 @@ export interface IndexedFacts {
   readonly because: string
 }
 
-/** Small steps: a statement with so many passages holds the embedded store for 20 ms, and a search waits that long. */
+/** Passages of a statement: this many hold the embedded store for 20 ms, and a search waits that long. */
 const PASSAGES_PER_STATEMENT = 8
 const PASSAGES_PER_LOOK = 64
 const DOCUMENTS_PER_LOOK = 32
-/** Statistics are refreshed first after so many passages, then whenever there are half as many again. */
+/** Statistics are refreshed after this many passages, then whenever there are half as many again. */
 const REFRESH_COUNT_MIN = 200
 const REFRESH_GROWTH = 1.5
 const PAUSE_US_MIN = secondsToUs(0.5)
 const PAUSE_US_MAX = secondsToUs(30)
-/** A step that failed so often in a row is not waiting for a restart: the document is what is wrong. */
+/** A step that failed this often in a row fails its document: a restart would not help. */
 const ATTEMPTS_MAX = 20
 
 export class Indexer {
@@ -54,20 +54,20 @@ export class Indexer {
     this.#options = options
   }
 
-  /** There may be something to do. Returns at once. */
+  /** Starts indexing if something waits. Returns at once. */
   wake(): void {
     this.#isWanted = true
     if (this.#isRunning || this.#isStopped) return
     this.#isRunning = true
     this.#idle = this.#run()
-      // The store has been away for minutes. Nothing is lost: whoever wakes it next goes on.
+      // The store has been away for minutes. Nothing is lost: the next `wake` goes on.
       .catch(() => {})
       .finally(() => {
         this.#isRunning = false
       })
   }
 
-  /** Ends after the step that runs. What is not done is done by whoever starts next. */
+  /** Ends after the running step. The next process goes on from there. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#idle
@@ -142,8 +142,8 @@ export class Indexer {
   }
 
   /**
-   * How many were embedded; undefined when it was told to stop before the end. While some vectors are written the next
-   * are made; whoever is waited for last says how long it takes.
+   * The number of embedded passages; undefined when it was told to stop before the end. The next vectors are made while
+   * the last ones are written.
    */
   async #embedAll({ tenantId, corpusId, documentId }: UnfinishedDocument): Promise<number | undefined> {
     const { store, embedder } = this.#options
@@ -168,7 +168,7 @@ export class Indexer {
     return undefined
   }
 
-  /** Tries again until it works, the process stops (then undefined), or it has failed too often. */
+  /** Repeats a step until it works, the process stops (then undefined), or it has failed too often. */
   async #patiently<T>(step: () => Promise<T>): Promise<T | undefined> {
     const { clock } = this.#options
     let pauseUs = PAUSE_US_MIN
@@ -184,14 +184,14 @@ export class Indexer {
     return undefined
   }
 
-  /** In short naps, so that stopping does not wait for a long pause. */
+  /** Sleeps in short pieces, so that stopping does not wait for a long pause. */
   async #pause(durationUs: number, clock: Clock): Promise<void> {
     const endsAt = clock.now() + durationUs
     while (!this.#isStopped && clock.now() < endsAt) await clock.sleep(Math.min(PAUSE_US_MIN, endsAt - clock.now()))
   }
 }
 
-/** The store understood and said no (an SQL error has a code of five characters): asking again changes nothing. */
+/** The store refused the statement (an SQL error has a code of five characters): repeating it changes nothing. */
 function isHopeless(error: unknown): boolean {
   const code = (error as { code?: unknown }).code
   return typeof code === 'string' && /^(22|23|42)/.test(code) && code.length === 5

@@ -27,20 +27,23 @@ export interface RetrieverOptions {
   readonly parts: SearchParts
   readonly directory: CorpusDirectory
   readonly cache: PassageCache
-  /** 0 keeps nothing. */
+  /** 0: nothing is cached. */
   readonly cacheTtlS: number
 }
 
-/** Longer questions are pasted documents: their beginning says what is meant, and embedding costs by the token. */
+/** Longer questions are pasted documents: their beginning is enough, and embedding costs by the token. */
 const QUERY_CHARACTERS_MAX = 1_000
 
-/** Past its time an entry may still help out for so many times that time. */
+/** An entry past its time may still be used for this many times that time. */
 const STALE_RATIO = 12
 
-/** A half that has not come at this part of the budget is done without: the rest is for reading what was found. */
+/**
+ * A half of the search that has not come at this part of the budget is left out; the rest of the budget is for reading
+ * passages.
+ */
 const JOIN_RATIO = 0.75
 
-/** A search behind a stale answer's back may take this many budgets: nobody waits for it. */
+/** A background search behind a stale answer may take this many budgets: no request waits for it. */
 const REVALIDATE_RATIO = 8
 
 export class PassageRetriever implements Retriever {
@@ -94,7 +97,7 @@ export class PassageRetriever implements Retriever {
     })
   }
 
-  /** Fresh from memory, or from the store in time; or else what was last known of it. */
+  /** The corpus: fresh from memory, or from the store in time; else what was last known of it. */
   async #corpusOf(ask: CorpusAsk, deadlineAt: Instant): Promise<Resolved> {
     const { directory, parts } = this.#options
     const { tenantId, corpus: name, cancellation } = ask
@@ -121,7 +124,7 @@ export class PassageRetriever implements Retriever {
     return waited.kind === 'done' ? waited.value : undefined
   }
 
-  /** `good`: as if searched now. `aged`: past its time, but nothing changed. `old`: better than nothing. */
+  /** `good`: as if searched now. `aged`: past its time, but the corpus is unchanged. `old`: better than nothing. */
   #worthOf(cached: CachedPassages | undefined, corpus: CorpusFacts, isCurrent: boolean): Worth {
     if (cached === undefined || cached.deletions !== corpus.deletions) return 'none'
     const ageUs = this.#options.clock.now() - cached.storedAt
@@ -155,7 +158,7 @@ export class PassageRetriever implements Retriever {
     void landing.then(leave, leave)
   }
 
-  /** Late or broken: what a cache still has, else nothing. The request goes on either way. */
+  /** Late or broken: the passages of a cache, else none. The request goes on either way. */
   #without(
     ask: RetrievalAsk,
     lastResort: CachedPassages | undefined,
@@ -171,9 +174,9 @@ type Worth = 'good' | 'aged' | 'old' | 'none'
 
 interface Resolved {
   readonly corpus: CorpusFacts | undefined
-  /** False when the store could not be asked: then only caches can help. */
+  /** False when the store did not answer: then only caches can help. */
   readonly isCurrent: boolean
-  /** The store said so, now or a moment ago. */
+  /** The store confirmed the corpus, now or a moment ago. */
   readonly isKnown: boolean
   readonly because: string
 }

@@ -34,7 +34,7 @@ export function splitPassages(text: string, options: SplitOptions = SPLIT_DEFAUL
 }
 
 interface Section {
-  /** Headings above it, outermost first. */
+  /** Headings above the passage, outermost first. */
   readonly path: readonly string[]
   readonly blocks: string[]
 }
@@ -55,7 +55,7 @@ function sectionsOf(text: string): Section[] {
   }
   const endSection = (): void => {
     endBlock()
-    // A heading with nothing under it is text too.
+    // A heading without text under it is text too.
     if (blocks.length > 0) sections.push({ path, blocks })
     else if (path.length > 0) sections.push({ path: path.slice(0, -1), blocks: [path.at(-1) as string] })
     blocks = []
@@ -74,7 +74,7 @@ function sectionsOf(text: string): Section[] {
   return sections
 }
 
-/** At most a third of a passage: a chain of long headings must not crowd out the text. */
+/** At most a third of a passage: long headings must not crowd out the text. */
 function headingLine(path: readonly string[], charactersMax: number): string {
   if (path.length === 0) return ''
   const whole = path.join(' › ')
@@ -121,7 +121,7 @@ function* wordsWithin(text: string, room: number): Generator<string> {
   let rest = text
   while (rest.length > room) {
     const space = rest.lastIndexOf(' ', room)
-    // Never half of a surrogate pair.
+    // Does not cut inside a surrogate pair.
     const hard = /[\uD800-\uDBFF]/.test(rest.charAt(room - 1)) ? room - 1 : room
     const end = space > room / 2 ? space : Math.max(1, hard)
     yield rest.slice(0, end).trim()

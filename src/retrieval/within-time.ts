@@ -6,7 +6,7 @@ export type Waited<T> =
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'late' }
 
-/** Waits for a promise, but no longer than until `instant`. What comes later is nobody's business any more. */
+/** Waits for a promise until `instant` at most. A later result is ignored. */
 export function withinTime<T>(clock: Clock, instant: Instant, promise: Promise<T>): Promise<Waited<T>> {
   return new Promise((resolve) => {
     const forget = clock.at(instant, () => resolve({ kind: 'late' }))

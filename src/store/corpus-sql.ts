@@ -1,7 +1,7 @@
 /**
- * Every statement about corpora, in one place. Two rules, which a test checks: each names the tenant as its first
- * parameter (only `unfinished` does not: the indexer asks it for all tenants, and takes them in turns), and each is one statement, so that
- * what belongs together happens together without a transaction that somebody could leave open.
+ * Every statement about corpora, in one place. A test checks two rules. Each statement has the tenant as its first
+ * parameter (except `unfinished`, with which the indexer asks for all tenants in turn). And each operation is one
+ * statement, so that it is atomic without a transaction that could be left open.
  */
 
 const CORPUS_FACTS = `c.tenant_id as "tenantId", c.id, c.name, c.version::float8 as version, c.deletions::float8 as deletions,
@@ -33,7 +33,7 @@ export const SQL = {
     returning ${CORPUS}`,
   deleteCorpus: 'delete from corpus where tenant_id = $1::text and id = $2::text returning id',
 
-  /** The row that is there already comes back as it is; a failed or cancelled one is taken up again. */
+  /** Returns a row that exists as it is; a failed or cancelled document is taken up again. */
   addDocument: `
     with added as (
       insert into document as d (tenant_id, corpus_id, id, name, hash, body, bytes, attributes, created_at_s)
@@ -147,7 +147,7 @@ export const SQL = {
   deleteFile: 'delete from file where tenant_id = $1::text and id = $2::text returning id',
 } as const
 
-/** Lists go from one row to the next by `ordinal`, which never repeats, so that pages neither skip nor repeat. */
+/** Lists are ordered by `ordinal`, which never repeats, so that pages neither skip nor repeat rows. */
 type Order = 'asc' | 'desc'
 const beyond = (order: Order): string => (order === 'asc' ? '>' : '<')
 
@@ -172,9 +172,9 @@ export const listFilesSql = (order: Order): string => `
   order by f.ordinal ${order} limit $3::int`
 
 /**
- * BM25 as an inner product: the passage's side (saturated, length-normalised frequencies) is stored as a sparse vector,
- * the question's side (inverse document frequencies) comes with it. Only passages with one of the rarer terms are
- * scored, which the inverted list (GIN) finds.
+ * BM25 as an inner product: the passage's factors (saturated, length-normalised frequencies) are stored as a sparse
+ * vector, the question's factors (inverse document frequencies) come with the query. Only passages with one of the
+ * rarer terms are scored, which the inverted list (GIN) finds.
  */
 export const searchTermsSql = (filter: string): string => `
   select n.id::text as "passageId", -n.distance as score from (
@@ -184,7 +184,7 @@ export const searchTermsSql = (filter: string): string => `
     order by 2, 1 limit $5::int
   ) n`
 
-/** The cast and the condition on `dimensions` are what the index of `vectorIndexSql` is made of. */
+/** The cast and the condition on `dimensions` must be those of the index of `vectorIndexSql`. */
 export const searchVectorsSql = (dimensions: number, filter: string): string => `
   select n.id::text as "passageId", 1 - n.distance as score from (
     select i.passage_id as id, i.embedding::halfvec(${dimensions}) <=> $3::halfvec(${dimensions}) as distance
@@ -193,7 +193,7 @@ export const searchVectorsSql = (dimensions: number, filter: string): string => 
     order by 2 limit $4::int
   ) n`
 
-/** So many vectors at once, as pairs of parameters: a passage's id and its vector. */
+/** Sets this many vectors at once, as pairs of parameters: a passage's id and its vector. */
 export const setVectorsSql = (count: number): string => `
   with draft(id, vector) as (
     values ${Array.from({ length: count }, (_, i) => `($${3 + 2 * i}::bigint, $${4 + 2 * i}::halfvec)`).join(', ')}
@@ -220,7 +220,7 @@ export const vectorIndexSql = (dimensions: number): string => `
   using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions}`
 
 /**
- * PGlite has no autovacuum: without this it takes every table for empty and reads all of it instead of an index (a search
- * of 10,000 passages then takes 180 ms instead of 10). On a server it only comes sooner than it would by itself.
+ * PGlite has no autovacuum: without this the planner takes every table for empty and scans it instead of using an index
+ * (a search of 10,000 passages then takes 180 ms instead of 10). On a server it only happens sooner than by itself.
  */
 export const REFRESH_STATISTICS = 'analyze corpus, document, passage, passage_index, passage_vector, term'

@@ -12,30 +12,33 @@ export type Row = Readonly<Record<string, unknown>>
 export type Parameter = string | number | boolean | null | Uint8Array
 
 export interface QueryOptions {
-  /** Called off in the database, not only here: what runs is stopped, what waits is never started. */
+  /**
+   * Cancels the statement in the database, not only here: a running statement is stopped, a waiting one is never
+   * started.
+   */
   readonly cancellation?: Cancellation | undefined
-  /** Something that a client waits for goes before something that only must be done. */
+  /** A statement that a client waits for goes before others. */
   readonly isUrgent?: boolean
 }
 
 export interface RunOptions {
-  /** A limit of its own, in place of that of ordinary statements. */
+  /** Time limit of this statement, instead of the usual one. */
   readonly msMax?: number
 }
 
 export interface Database {
   query(sql: string, parameters: readonly Parameter[], options?: QueryOptions): Promise<readonly Row[]>
-  /** Several statements without parameters, as migrations are: those may take longer than anything else. */
+  /** Several statements without parameters, for migrations, which may take longer than anything else. */
   run(script: string, options?: RunOptions): Promise<void>
   close(): Promise<void>
 }
 
-/** The database is not there, or does not answer: somebody else's fault, and worth trying later. */
+/** The database is down or does not answer: worth trying later. */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseUnavailable'
 }
 
-/** The query was called off by its own cancellation. */
+/** The query was cancelled by its own cancellation. */
 export class QueryCancelled extends Error {
   override readonly name = 'QueryCancelled'
 }

@@ -9,7 +9,7 @@ export function filterSql(filter: Filter | undefined, parameters: Parameter[]): 
   return filter === undefined ? '' : ` and ${condition(filter, parameters, 0)}`
 }
 
-/** Deeper nesting than this is no filter that anybody wrote by hand. */
+/** Deepest nesting of a filter that a person would write. */
 const DEPTH_MAX = 8
 
 const ORDER = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const

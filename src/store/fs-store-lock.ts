@@ -1,19 +1,19 @@
 import { readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 
 /**
- * One process owns a folder of the embedded database: two would write over each other's pages. The owner leaves its
- * number and when it was started in a file beside it; whoever finds an owner that still runs stays out and says who it is. A
- * process that died left nothing running, so its mark is taken over.
+ * A lock on a folder of the embedded database: two processes would write over each other's pages. The owner writes its
+ * process id and start time into a file beside the folder. A process that finds a running owner stays out and names it.
+ * The lock of a dead process is taken over.
  */
 export class FolderInUse extends Error {
   override readonly name = 'FolderInUse'
 }
 
-/** Takes the folder, or throws `FolderInUse`. The returned function gives it back. */
+/** Locks the folder, or throws `FolderInUse`. The returned function unlocks it. */
 export function lockFolder(path: string, pid: number): () => void {
   const file = `${path.replace(/\/+$/, '')}.lock`
   const own = markOf(pid)
-  // A second try: whoever is in our way may go, or die, between the two looks.
+  // A second try: the owner may leave, or die, between the two looks.
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       writeFileSync(file, own, { flag: 'wx', mode: 0o600 })
@@ -34,7 +34,10 @@ export function lockFolder(path: string, pid: number): () => void {
   return () => release(file, own)
 }
 
-/** A number comes again; together with when its process was started it does not. Where that cannot be read it is 0. */
+/**
+ * A process id is used again; together with the start of its process it is unique. The start is 0 where it cannot be
+ * read.
+ */
 function markOf(pid: number): string {
   const stat = read(`/proc/${pid}/stat`)
   const startedAt = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
@@ -46,7 +49,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // It is there, and somebody else's.
+    // The process exists and belongs to another user.
     return (error as { code?: string }).code === 'EPERM'
   }
 }

@@ -1,10 +1,10 @@
 import { type Dispatcher, Pool } from 'undici'
 
 /**
- * Which models and versions does an MLflow registry know? Reads its REST API, page by page; changes nothing there. What
- * becomes a release of ours is decided by whoever imports.
+ * Reads the models and versions of an MLflow registry through its REST API, page by page; changes nothing there. The
+ * importer decides which of them become releases.
  *
- * Failures are values, and never carry the server's words or our credential.
+ * Failures are values, and never contain the server's words or our credential.
  */
 export interface MlflowOptions {
   /** `https://mlflow.example.org`, with a path where it is served under one. */
@@ -27,7 +27,7 @@ export interface RegistryVersion {
   readonly version: string
   /** Where the weights are: `s3://…`, `models:/…`. */
   readonly artifact: string
-  /** `READY` is the only one that can be served. */
+  /** Only `READY` versions can be served. */
   readonly status: string
   readonly stage: string
   readonly runId: string
@@ -42,7 +42,7 @@ export type MlflowAnswer<T> =
 
 const TIMEOUT_MS = 10_000
 const PAGE_SIZE = 200
-/** 20,000 models or versions: beyond that the filter is wrong. */
+/** 20,000 models or versions: with more, the filter is wrong. */
 const PAGES_MAX = 100
 
 export class MlflowRegistry {
@@ -145,7 +145,7 @@ function pairs(list: unknown, key: string, value: string): Record<string, string
   return Object.fromEntries(list.filter(isObject).map((pair) => [textOf(pair[key]), textOf(pair[value])]))
 }
 
-/** The filter has two kinds of quotes and no escapes: a name with one kind stands in the other, and never ends early. */
+/** The filter has two kinds of quotes and no escapes: a name with one kind of quote is put into the other. */
 const quoted = (text: string): string => (text.includes("'") ? `"${text.replaceAll('"', '')}"` : `'${text}'`)
 
 /** Versions are numbers in some answers, and texts in others. */

@@ -9,8 +9,8 @@ import { lockFolder } from './fs-store-lock.ts'
 import { PreparedStatements } from './live-prepared-statements.ts'
 
 /**
- * The embedded database, in a thread of its own: PGlite computes on the thread that owns it, and a search of 14 ms there
- * would stall every stream of the gateway for as long. One statement at a time; `live-pglite.ts` holds the queue.
+ * The embedded database in its own thread: PGlite computes on the thread that owns it, and a search of 14 ms would
+ * stall every stream of the gateway. One statement at a time; `live-pglite.ts` has the queue.
  */
 export interface ThreadAsk {
   readonly id: number
@@ -24,9 +24,9 @@ export type ThreadAnswer =
   | { readonly id: number; readonly error: { readonly message: string; readonly code: string | undefined } }
 
 export interface ThreadData {
-  /** A folder of its own; in memory if absent. */
+  /** Folder of the database; in memory if absent. */
   readonly path: string | undefined
-  /** Statements that every session begins with. */
+  /** Statements at the start of every session. */
   readonly session: string
 }
 
@@ -40,18 +40,18 @@ async function open(): Promise<PGlite> {
   if (path !== undefined) unlock = lockFolder(path, process.pid)
   return PGlite.create({
     ...(path === undefined ? {} : { dataDir: path }),
-    // A ready-made empty database opens in a second; making one takes five.
+    // A prepared empty database opens in a second; making one takes five.
     ...(isEmpty ? { loadDataDir: await readyMade() } : {}),
     extensions: { vector },
   })
 }
 
-/** A search computes for some milliseconds while streams wait to be written: those go first. */
+/** A search computes for some milliseconds while streams wait to be written: streams go first. */
 const NICENESS = 2
 
 const port = parentPort
 if (port !== null) {
-  // On Linux this is of the calling thread alone, which is what is meant; elsewhere it would slow the whole process down.
+  // On Linux this sets the calling thread alone, as intended; elsewhere it would slow the whole process.
   if (process.platform === 'linux') setPriority(NICENESS)
   const database = await open()
   await database.exec(session)

@@ -14,16 +14,16 @@ import type { ThreadAnswer, ThreadData } from './live-pglite-thread.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
 
 /**
- * The embedded database as a queue before its thread. The thread is given one statement at a time, so that what a
- * client waits for overtakes what only must be done, and what was called off before it began is never begun. A
- * statement that runs cannot be interrupted inside PGlite: statements are therefore small by design, and one that
- * takes longer than `HANG_US` means that the thread is lost; it is ended, and the next statement starts another. On
- * disk that is a crash, which PostgreSQL's log survives.
+ * The embedded database as a queue in front of its thread. The thread gets one statement at a time, so that urgent
+ * statements overtake others, and a statement cancelled while it waits is never started. PGlite cannot interrupt a
+ * running statement: statements are therefore small by design, and one that takes longer than `HANG_US` means that the
+ * thread is lost. The thread is then ended, and the next statement starts another. On disk that is a crash, which
+ * PostgreSQL's log survives.
  */
 export interface PgliteOptions {
   readonly clock: Clock
   readonly path: string | undefined
-  /** Runs on every newly started thread before anybody's statement. */
+  /** Runs on every new thread before any other statement. */
   readonly prepare?: (database: Database) => Promise<unknown>
   readonly queueMax?: number
 }
@@ -34,7 +34,7 @@ const HANG_US = secondsToUs(60)
 /** First start of an empty folder, on a slow disk. */
 const OPEN_US = secondsToUs(60)
 
-/** Waiting statements; more means that nobody keeps up, and refusing is kinder than waiting. */
+/** Waiting statements; more means that the database cannot keep up, and refusing is better than waiting. */
 const QUEUE_MAX = 1_000
 
 interface Pending {
@@ -78,7 +78,7 @@ export class PgliteDatabase implements Database {
     await this.#opening?.catch(() => {})
     const thread = this.#thread
     if (thread === undefined) return
-    // A process that is ending must still wait for what the database writes last.
+    // A process that is ending must still wait for the last writes of the database.
     thread.ref()
     const exited = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
     thread.postMessage('close')
@@ -111,7 +111,7 @@ export class PgliteDatabase implements Database {
     })
   }
 
-  /** One that waits leaves the queue; one that runs is let finish, and nobody hears of it. */
+  /** A waiting statement leaves the queue; a running one finishes, and its result is ignored. */
   #cancel(queue: Pending[], pending: Pending, because: string): void {
     const place = queue.indexOf(pending)
     if (place >= 0) queue.splice(place, 1)
@@ -165,7 +165,7 @@ export class PgliteDatabase implements Database {
     await prepare?.(this.#preparation())
   }
 
-  /** While a thread is being prepared nobody else's statement reaches it. */
+  /** While a thread is being prepared, no other statement reaches it. */
   #preparation(): Database {
     const ask = (sql: string, parameters: readonly Parameter[] | undefined, hangUs: number): Promise<readonly Row[]> =>
       new Promise((resolve, reject) => {
@@ -194,7 +194,7 @@ export class PgliteDatabase implements Database {
     this.#pump()
   }
 
-  /** The thread is gone or worthless: whoever waits is told, and the next statement starts another. */
+  /** The thread is lost: waiting statements fail, and the next one starts another thread. */
   #lose(because: string): void {
     const thread = this.#thread
     this.#thread = undefined
@@ -214,8 +214,9 @@ const hangUsOf = (options: RunOptions | undefined): number =>
   options?.msMax === undefined ? HANG_US : msToUs(options.msMax)
 
 /**
- * PostgreSQL's errors have a code; one without is WebAssembly's own, after which its memory cannot be trusted. Nor can
- * its stack when PostgreSQL finds it too deep: none of our statements is, and it has been seen to say so until restarted.
+ * PostgreSQL's errors have a code. An error without one is WebAssembly's own, after which its memory cannot be trusted.
+ * Nor can its stack when PostgreSQL finds it too deep: none of our statements is that deep, and the error was seen to
+ * repeat until a restart.
  */
 const isBeyondRepair = (code: string | undefined): boolean => code === undefined || code === STACK_TOO_DEEP
 

@@ -2,15 +2,15 @@ import { type PGlite, protocol } from '@electric-sql/pglite'
 import type { Parameter } from './database.ts'
 
 /**
- * Statements that the embedded database has read and planned before. Its own `query` reads, describes, plans and throws
- * away each time, in six calls into WebAssembly; here a statement is prepared once and then costs one call (bind, execute
- * and sync in one message, as the protocol allows). A search takes half the time that way.
+ * Prepared statements of the embedded database. Its own `query` parses, describes, plans and discards each time, in six
+ * calls into WebAssembly; a prepared statement costs one call (bind, execute and sync in one message). A search takes
+ * half the time that way.
  */
 
-/** Our own statements are some forty; filters of clients make more. The least recently used is closed. */
+/** We have some forty statements; filters of clients make more. The least recently used one is closed. */
 const STATEMENTS_MAX = 128
 
-/** The shape of a table changed under a plan, or the statement is not there any more: worth preparing again, once. */
+/** A table changed under a plan, or the statement is gone: prepare it again, once. */
 const STALE_CODES = ['0A000', '26000']
 
 interface Prepared {
@@ -96,7 +96,7 @@ export class PreparedStatements {
     if (known !== undefined) await this.#send([serialize.close({ type: 'S', name: known.name }), serialize.sync()])
   }
 
-  /** All in one message; what it said, or the error that it ended with. */
+  /** Sends all parts in one message; returns the reply, or the error. */
   async #send(parts: readonly Uint8Array[]): Promise<readonly Message[]> {
     const { messages } = await this.#database.execProtocol(Buffer.concat(parts), { throwOnError: false })
     const error = messages.find((message) => message.name === 'error')
@@ -107,7 +107,7 @@ export class PreparedStatements {
 
 const isTrue = (text: string): boolean => text === 't'
 
-/** By the types' numbers in PostgreSQL's catalogue; what is not here stays text. */
+/** Readers by the type's number in PostgreSQL's catalogue; other types stay text. */
 const READERS: Readonly<Record<number, (text: string) => unknown>> = {
   16: isTrue,
   21: Number,

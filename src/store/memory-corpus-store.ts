@@ -30,8 +30,8 @@ import {
 } from './memory-rows.ts'
 
 /**
- * Corpora in plain maps: the naive twin that the SQL store is held against, and the store of simulated worlds. It looks
- * at everything and remembers nothing past its process.
+ * Corpora in plain maps: the naive twin that the SQL store is compared with, and the store of simulations. It scans
+ * everything and keeps nothing past its process.
  */
 export class MemoryCorpusStore implements CorpusStore {
   readonly #corpora = new Map<string, Map<string, StoredCorpus>>()

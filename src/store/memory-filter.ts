@@ -1,6 +1,6 @@
 import type { Attributes, Filter } from '../domain/corpus.ts'
 
-/** The same as `filter-sql.ts` says in SQL. */
+/** The same conditions as `filter-sql.ts`. */
 export function matchesFilter(attributes: Attributes, filter: Filter | undefined): boolean {
   if (filter === undefined) return true
   if ('filters' in filter) {

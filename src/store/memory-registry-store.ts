@@ -7,7 +7,7 @@ import type {
   RegistryWrite,
 } from '../domain/registry.ts'
 
-/** The registry without a disk: for tests, and as the plain twin of the one in SQL. */
+/** The registry in memory: for tests, and as the plain twin of the SQL one. */
 export class MemoryRegistryStore implements RegistryStore {
   readonly #entries = new Map<string, RegistryEntry>()
   readonly #changes: RegistryChange[] = []

@@ -2,7 +2,7 @@ import type { Corpus, CorpusFacts, Document } from '../domain/corpus.ts'
 import type { Hit, Page, PageAsk, PassageDraft, TermSearch, UnfinishedDocument } from '../lifecycle/retrieval-ports.ts'
 import { matchesFilter } from './memory-filter.ts'
 
-/** What `memory-corpus-store.ts` holds, and how its rows are counted, ranked and paged. */
+/** The rows of `memory-corpus-store.ts`, and how they are counted, ranked and paged. */
 export interface StoredPassage extends PassageDraft {
   readonly id: string
   vector?: Float32Array
@@ -21,7 +21,7 @@ export interface StoredCorpus {
   readonly documents: Map<string, StoredDocument>
 }
 
-/** Unsplit ones first, tenants in turns. */
+/** Documents that are not split come first; tenants take turns. */
 export function unfinishedOf(corpora: ReadonlyMap<string, ReadonlyMap<string, StoredCorpus>>): UnfinishedDocument[] {
   const waiting = [...corpora].flatMap(([tenantId, own]) => {
     const documents = [...own.values()].flatMap(({ row, documents }) =>
@@ -37,7 +37,7 @@ export function unfinishedOf(corpora: ReadonlyMap<string, ReadonlyMap<string, St
   return sorted.map(({ document }) => document)
 }
 
-/** The best by their scores, ties by age; a passage without a score is no candidate. */
+/** The best by score, ties by age; a passage without a score is left out. */
 export function bestHits(
   documents: Iterable<StoredDocument>,
   { limit, filter }: Pick<TermSearch, 'limit' | 'filter'>,
@@ -69,7 +69,7 @@ export function toCorpus({ row, documents }: StoredCorpus): Corpus {
   }
 }
 
-/** In the order in which they came; `after` may name one that is not among the rows any more by its filter. */
+/** Rows in order of insertion; `after` may name a row that the filter leaves out. */
 export function pageOf<T extends { readonly id: string }>(
   rows: readonly T[],
   { limit, order, after }: PageAsk,

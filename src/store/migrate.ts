@@ -2,9 +2,9 @@ import { type Database, DatabaseUnavailable } from './database.ts'
 import { MIGRATIONS, type Migration } from './migrations.ts'
 
 /**
- * Brings a database to the newest shape, forward only. Several processes may start at once: one takes the lock, the
- * others wait for it and find the work done. A database that is newer than this program is left alone, and said so:
- * an old program must not write into a shape that it does not know.
+ * Migrates a database to the newest schema, forward only. Several processes may start at once: one takes the lock, the
+ * others wait and find the work done. A database newer than this program is left alone and reported, because an old
+ * program must not write into a schema that it does not know.
  */
 
 /** Any number, the same in every process. */
@@ -37,11 +37,11 @@ export async function migrate(database: Database, migrations: readonly Migration
 const SCHEMA_STEP = `create table if not exists schema_step
   (step int primary key, name text not null, done_at timestamptz not null default now());`
 
-/** Even "if not exists" fails when two processes find at the same time that it does not. */
+/** Even "if not exists" fails when two processes create the same thing at the same time. */
 const underLock = (statement: string): string =>
   `do $migrate$ begin perform pg_advisory_xact_lock(${LOCK}); ${statement} end $migrate$;`
 
-/** Under the lock we look again: another process may have been faster. */
+/** The step is checked again under the lock: another process may have been faster. */
 async function runStep(database: Database, { step, name, sql }: Migration): Promise<void> {
   await database.run(
     `

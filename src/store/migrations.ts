@@ -1,10 +1,10 @@
 /**
- * The shape of the store, as steps that only go forward. A step that was ever released is never changed: what is wrong
- * with it is put right by the next one. Every step runs on PGlite and on PostgreSQL 15 and later with pgvector 0.7 and
- * later; a step and its mark in `schema_step` are one transaction.
+ * The schema of the store, as steps that only go forward. A released step is never changed; the next step corrects it.
+ * Every step runs on PGlite and on PostgreSQL 15 and later with pgvector 0.7 and later; a step and its mark in
+ * `schema_step` are one transaction.
  *
- * What tenants bring belongs to a tenant: the tenant is the first column of every key and of every foreign key, so that a row
- * cannot even refer to another tenant's.
+ * Tenants' data has the tenant as the first column of every key and of every foreign key, so that a row cannot refer to
+ * another tenant's row.
  */
 export interface Migration {
   readonly step: number
@@ -103,8 +103,8 @@ create table file (
 `
 
 /**
- * Of the platform, not of a tenant. Bodies are in the words of the configuration file and checked by its schema: a second
- * schema in SQL would only disagree with it some day.
+ * The registry belongs to the platform, not to a tenant. Bodies have the format of the configuration file and are
+ * checked by its schema: a second schema in SQL would drift from it.
  */
 const REGISTRY = `
 create table registry_entry (
@@ -130,9 +130,9 @@ create index registry_change_by_name on registry_change (name);
 `
 
 /**
- * Vectors in a table of their own. Beside the terms they made each row five times as wide as a search by words needs, and
- * writing one moved the row, so that every list of its terms was written again. What moved must be counted anew, or the
- * planner takes it for empty.
+ * Vectors in their own table. Beside the terms they made each row five times as wide as a search by words needs, and
+ * writing a vector moved the row, so that every list of its terms was written again. Moved tables must be analysed, or
+ * the planner takes them for empty.
  */
 const VECTORS_APART = `
 create table passage_vector (

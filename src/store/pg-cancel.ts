@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 
 /**
- * Asks a PostgreSQL server to stop what one of its sessions is doing: sixteen bytes over a connection of their own
- * (PostgreSQL documentation, "Canceling Requests in Progress"). No answer comes; the query itself fails if it worked.
+ * Asks a PostgreSQL server to cancel the statement of a session: sixteen bytes over a separate connection (PostgreSQL
+ * documentation, "Canceling Requests in Progress"). There is no reply; if it worked, the query itself fails.
  */
 export interface Session {
   readonly host: string

@@ -14,8 +14,8 @@ import { cancelInDatabase } from './pg-cancel.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
 
 /**
- * A PostgreSQL server behind a small pool. A query that is called off is cancelled in the server; a session that does
- * not answer even that is thrown away, so that a hanging server costs connections and never a place in the pool.
+ * A PostgreSQL server behind a small pool. A cancelled query is cancelled in the server too; a session that does not
+ * react is closed, so that a hanging server costs connections and never a place in the pool.
  */
 export interface PgOptions {
   readonly clock: Clock
@@ -23,17 +23,17 @@ export interface PgOptions {
   readonly connectionsMax?: number
   readonly connectMsMax?: number
   readonly statementMsMax?: number
-  /** A broken idle connection; it is replaced by itself. */
+  /** Called for a broken idle connection, which is replaced by itself. */
   readonly onIdleError?: (error: Error) => void
 }
 
 /** Enough for twenty searches a second at 50 ms each, several times over; PostgreSQL allows 100 by default. */
 const CONNECTIONS_MAX = 10
-/** In one data centre a connection takes a millisecond or two; a second is a server that is not there. */
+/** A connection takes a millisecond or two in one data centre; after a second the server counts as down. */
 const CONNECT_MS_MAX = 1_000
 /** Deleting a large corpus takes seconds. */
 const STATEMENT_MS_MAX = 30_000
-/** A healthy server answers a cancellation within a round trip. */
+/** A healthy server reacts to a cancellation within a round trip. */
 const CANCEL_GRACE_US = msToUs(100)
 
 export class PgDatabase implements Database {
@@ -52,7 +52,7 @@ export class PgDatabase implements Database {
       keepAlive: true,
       application_name: 'spillway',
       statement_timeout: this.#statementMsMax,
-      // The pool waits for what this returns, whatever its type says.
+      // The pool waits for the returned promise, although its type does not say so.
       onConnect: (client) => client.query(SESSION_SETTINGS) as unknown as undefined,
     })
     this.#pool.on('error', (error) => options.onIdleError?.(error))
@@ -87,7 +87,7 @@ export class PgDatabase implements Database {
     try {
       return await Promise.race([connecting, cancelled])
     } catch (error) {
-      // Whoever gave up does not keep the connection that comes too late.
+      // A connection that comes after the caller gave up goes back to the pool.
       connecting.then(
         (client) => client.release(),
         () => {},
@@ -112,7 +112,7 @@ export class PgDatabase implements Database {
       client.release(isBroken)
     }
     return new Promise((resolve, reject) => {
-      // The server's own limit comes first; this is for a server that does not answer at all.
+      // The server's own limit comes first; this one is for a server that does not answer at all.
       const forgetHang = this.#clock.at(this.#clock.now() + msToUs(msMax + 1_000), () => {
         release(true)
         reject(new DatabaseUnavailable('The database does not answer.'))
@@ -130,7 +130,7 @@ export class PgDatabase implements Database {
           },
           (error: unknown) => {
             const isBroken = !isSqlError(error)
-            // A script that failed has left its own limit behind.
+            // A failed script leaves its time limit set in the session.
             release(isBroken || msMax !== this.#statementMsMax)
             reject(isBroken ? unavailable(error) : error)
           },
@@ -143,7 +143,7 @@ export class PgDatabase implements Database {
   }
 }
 
-/** What pg knows of a session; its types do not say. */
+/** Fields of pg's session that its types leave out. */
 interface Internals {
   readonly processID?: number
   readonly secretKey?: number
@@ -161,7 +161,7 @@ function cancelSession(client: pg.PoolClient): void {
   cancelInDatabase({ host: host ?? 'localhost', port: port ?? 5432, processId: processID, secretKey })
 }
 
-/** Five characters: the server understood us and said no. Classes 57 and 53 say that it is not well itself. */
+/** Five characters: the server refused the statement. Classes 57 and 53 say that the server itself has trouble. */
 function isSqlError(error: unknown): boolean {
   const code = (error as { code?: unknown }).code
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|53|08)/.test(code)

@@ -1,6 +1,6 @@
 import type { Database, Parameter, QueryOptions, Row, RunOptions } from './database.ts'
 
-/** A database that is brought into shape before its first statement; if that fails, the next statement tries again. */
+/** A database that is migrated before its first statement; if that fails, the next statement tries again. */
 export class PreparedDatabase implements Database {
   readonly #inner: Database
   readonly #prepare: (database: Database) => Promise<unknown>
@@ -11,7 +11,7 @@ export class PreparedDatabase implements Database {
     this.#prepare = prepare
   }
 
-  /** Resolves when it is in shape; rejects with why it is not. */
+  /** Resolves when the database is migrated; rejects with the reason otherwise. */
   ready(): Promise<unknown> {
     this.#ready ??= this.#prepare(this.#inner).catch((error: unknown) => {
       this.#ready = undefined

@@ -1,8 +1,8 @@
 /**
- * How every session searches. `ef_search` is how many neighbours HNSW keeps in sight: above the 32 that a hybrid search
- * asks for. When a filter (another tenant's passages, attributes) throws most of them away the scan goes on instead of
- * coming back with too few, up to a bound. A bitmap of the inverted list is cheaper than the planner thinks when
- * everything is in memory. Nothing here is worth compiling.
+ * Search settings of every session. `ef_search` is the number of neighbours that HNSW keeps: above the 32 that a hybrid
+ * search asks for. When a filter (another tenant's passages, attributes) discards most of them, the scan goes on up to
+ * a bound. A bitmap of the inverted list is cheaper than the planner assumes, because everything is in memory. JIT
+ * compilation is off, because no statement is long enough for it.
  */
 export const SESSION_SETTINGS = `
 set hnsw.ef_search = 40;

@@ -36,12 +36,12 @@ import type { Database, Parameter, QueryOptions, Row } from './database.ts'
 import { filterSql } from './filter-sql.ts'
 import { withoutNuls } from './without-nuls.ts'
 
-/** Corpora in SQL: rows in, rows out. What the statements mean is said in `corpus-sql.ts`. */
+/** Corpora in SQL. `corpus-sql.ts` explains the statements. */
 
-/** The term space of `analyse-text.ts`, as a sparse vector's text names it. */
+/** The term space of `analyse-text.ts`, as written in the text of a sparse vector. */
 const TERM_SPACE = 1_000_000_000
 
-/** What pgvector can index as halves. */
+/** Most dimensions that pgvector can index as halves. */
 const DIMENSIONS_MAX = 4_000
 
 /** PostgreSQL's error code. */
@@ -294,7 +294,7 @@ export class SqlCorpusStore implements CorpusStore {
 
 const urgent = (options: StoreOptions | undefined): QueryOptions => ({ ...options, isUrgent: true })
 
-/** It becomes part of a statement: nothing but a small whole number may. */
+/** The number becomes part of a statement, so it must be a small whole number. */
 function checkedDimensions(dimensions: number): number {
   assert(Number.isInteger(dimensions) && dimensions > 0 && dimensions <= DIMENSIONS_MAX, 'vectors have 1 to 4000 parts')
   return dimensions
@@ -319,8 +319,8 @@ function sparseText(ids: readonly number[], weights: readonly number[]): string 
 }
 
 /**
- * A vector as pgvector sends halves: how many (16 bits), 16 bits of nothing, then each, the high byte first. As text it
- * would take longer to read than to search for.
+ * A vector in pgvector's binary format of halves: their number (16 bits), 16 zero bits, then each, the high byte first.
+ * As text it would take longer to read than to search for.
  */
 function halfBytes(vector: Float32Array): Uint8Array {
   const bytes = new DataView(new ArrayBuffer(4 + 2 * vector.length))

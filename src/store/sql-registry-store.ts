@@ -11,9 +11,8 @@ import type {
 import type { Database, Row } from './database.ts'
 
 /**
- * The registry in SQL. A write is one statement, so it is whole or not there, whatever dies in the middle; its revision
- * is the key of the first of its changes, so two writers against one revision cannot both succeed. Changes are only ever
- * added.
+ * The registry in SQL. A write is one statement, so it is stored completely or not at all. Its revision is the key of
+ * the first of its changes, so two writers against one revision cannot both succeed. Changes are only added.
  */
 export class SqlRegistryStore implements RegistryStore {
   readonly #database: Database
@@ -23,7 +22,7 @@ export class SqlRegistryStore implements RegistryStore {
   }
 
   async load(): Promise<RegistryState> {
-    // One statement, one moment: entries and revision belong together.
+    // One statement, so that entries and revision belong together.
     const rows = await this.#database.query(
       `select kind, name, body::text as body, (${REVISION})::int as revision
          from (select 1) as once left join registry_entry on true
@@ -82,7 +81,7 @@ const UNIQUE_VIOLATION = '23505'
 
 const REVISION = 'select coalesce(max(revision), 0) from registry_change'
 
-/** Nothing at all when the revision is another one. */
+/** Writes nothing when the revision is another one. */
 const WRITE = `
 with given as (
   select ordinal::int as ordinal, item->>'kind' as kind, item->>'name' as name,

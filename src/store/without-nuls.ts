@@ -1,8 +1,8 @@
 import type { Database, Parameter } from './database.ts'
 
 /**
- * PostgreSQL's texts hold no NUL, neither plain nor written as `\u0000` in JSON. Nobody means one: it is left out of
- * every parameter, so that a stray byte in a name is a name that does not exist and not an error of the database.
+ * PostgreSQL's texts cannot contain NUL, neither plain nor as `\u0000` in JSON. NUL is removed from every parameter, so
+ * that a stray byte in a name gives an unknown name and not an error of the database.
  */
 export function withoutNuls(database: Database): Database {
   return {
@@ -15,6 +15,6 @@ export function withoutNuls(database: Database): Database {
 function clean(parameter: Parameter): Parameter {
   if (typeof parameter !== 'string') return parameter
   const plain = parameter.includes('\0') ? parameter.replaceAll('\0', '') : parameter
-  // An even number of backslashes before it are backslashes of their own.
+  // An even number of backslashes before it are escaped backslashes.
   return plain.includes('\\u0000') ? plain.replace(/(?<!\\)((?:\\\\)*)\\u0000/g, '$1') : plain
 }

@@ -3,19 +3,18 @@ import type { Entry } from '../domain/entry.ts'
 import type { Journal } from '../lifecycle/ports.ts'
 
 /**
- * Who hears what happened, without anybody waiting for them?
+ * The live journal: delivers entries to subscribers without making requests wait for them.
  *
  * `record` puts the entry into one bounded ring per subscriber and returns: no subscriber code runs on the request's
  * path. Rings are drained in batches later, when the scheduler says so (live: a few milliseconds later, so that many
  * requests share one delivery and one write of the log; simulated: whenever the simulator calls `drain`).
  *
  *   record ──▶ ring ──▶ metrics
- *         ├──▶ ring ──▶ log                  a full ring drops its oldest entry: what is watched is the present
- *         └──▶ ring ──▶ dashboard (busy)     a busy one is passed over until its promise settles
+ *         ├──▶ ring ──▶ log                  a full ring drops its oldest entry: the present matters most
+ *         └──▶ ring ──▶ another (busy)       a busy subscriber is skipped until its promise settles
  *
- * All subscribers here are lossy. One that is slow, throws or hangs loses entries, which are counted per subscriber,
- * and changes nothing else (law L11). What may not be lost (ledger, audit) does not subscribe here: it goes through
- * a spool of its own.
+ * Subscribers may lose entries: one that is slow, throws or hangs loses entries, which are counted per subscriber, and
+ * changes nothing else (law L11). What must not be lost therefore goes through a port, not through the journal.
  */
 export interface Subscriber {
   readonly name: string

@@ -1,9 +1,9 @@
 /**
- * What may a reason say in a log? Our own words, yes; but libraries quote in their errors what they choked on
- * (`Unexpected token 'T', "Tell me ab"... is not valid JSON`), and that may be a prompt or a key. So everything
- * between quotation marks goes, everything that looks like a credential goes, and what is left is short and one line.
+ * Masks a reason for the log. Libraries quote their input in error messages
+ * (`Unexpected token 'T', "Tell me ab"... is not valid JSON`), and the input may be a prompt or a key. So everything
+ * between quotation marks and everything that looks like a credential is removed, and the rest is cut to one short line.
  *
- * This is the second net: entries should hold no such text to begin with.
+ * This is a second safeguard: entries should contain no such text in the first place.
  */
 
 /** Longest reason: a reason is a sentence; longer texts are probably a quoted body. */

@@ -4,16 +4,15 @@ import type { Entry, Settled } from '../domain/entry.ts'
 import type { Subscriber } from './journal.ts'
 
 /**
- * What happened to this ticket? Keeps the entries of the tickets that were last heard of, so that
- * `spillway explain REQUEST_ID` can tell their story with its reasons. Tickets on their way are all kept, up to a bound;
- * of those that have settled the longest known is forgotten first.
+ * The entries of recent tickets, so that `spillway explain REQUEST_ID` can print what happened and why. All live tickets
+ * are kept, up to a bound; of the settled ones the oldest is forgotten first.
  *
  *     live ──settled──▶ kept      fifty a second that went as they should, and fifty others: refused, degraded, retried …
  *
- * Nobody asks within a fifth of a second, which is how far back a thousand tickets reach at 5,000 a second; fifty and
- * fifty reach ten seconds, and a busy platform forgets nothing of what went wrong for the sake of what went well. Below
- * fifty a second everything is kept. It is also a matter of cost: entries that are remembered outlive the young
- * generation of the heap, and copying those of every ticket was a quarter of all the time of our own code.
+ * At 5,000 requests a second a thousand tickets reach back a fifth of a second, too short to ask for one; fifty and
+ * fifty a second reach back ten seconds, and tickets that went well do not push out those that did not. Below fifty a
+ * second everything is kept. The bound saves time too: remembered entries outlive the young generation of the heap, and
+ * copying those of every ticket took a quarter of the time of our own code.
  */
 export interface RecentTicketsOptions {
   /** A thousand tickets of five entries are about 4 MB; as many may be live. */

@@ -43,7 +43,7 @@ export const OTHER = 'other'
 /** The format that `Registry.text` writes, for the Content-Type header. */
 export const EXPOSITION_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** A thousand series of a histogram are a megabyte of text: more than anybody should scrape of one metric. */
+/** A thousand series of a histogram are a megabyte of text, more than a scrape of one metric should cost. */
 const SERIES_MAX = 1_000
 
 type LabelValues<L extends readonly string[]> = { readonly [I in keyof L]: string }
@@ -74,7 +74,7 @@ export class Registry {
     )
   }
 
-  /** For what is sampled rather than counted: called at the start of every scrape. One that throws is passed over. */
+  /** Registers a sampler, called at the start of every scrape. A sampler that throws is skipped. */
   beforeScrape(sample: () => void): void {
     this.#beforeScrape.push(sample)
   }
@@ -89,7 +89,7 @@ export class Registry {
       try {
         sample()
       } catch {
-        // A sampler that fails leaves its last values standing; the other metrics must still come out.
+        // A sampler that fails leaves its last values; the other metrics must still be written.
       }
     }
     let text = ''
@@ -103,7 +103,7 @@ export class Registry {
     makeCell: (name: string, labels: string) => C,
   ): Family<L, C> {
     const labelNames = options.labels ?? []
-    // Colons are for recording rules and for names that others gave (`vllm:…`); ours have none.
+    // Colons are for recording rules and for names given by others (`vllm:…`); our own names have none.
     assert(/^[a-z][a-z0-9_:]*$/.test(options.name), `metric name ${options.name} is lower case`)
     assert(!this.#families.has(options.name), `metric ${options.name} is registered once`)
     for (const label of labelNames)
@@ -128,7 +128,10 @@ export class Family<L extends readonly string[], C extends Cell> {
   readonly #seriesMax: number
   readonly #makeCell: (name: string, labels: string) => C
   readonly #head: string
-  /** By label text, in order of birth: what is written, and what keeps two spellings of one text from being two series. */
+  /**
+   * Cells by label text, in order of creation: this is what is written, and it keeps two spellings of one text one
+   * series.
+   */
   readonly #cells = new Map<string, C>()
   readonly #root: Branch<C> = new Map()
   #only: C | undefined
@@ -184,7 +187,7 @@ export class Family<L extends readonly string[], C extends Cell> {
     return text
   }
 
-  /** Not kept in the tree: which label sets overflowed is exactly what must not take room. */
+  /** The overflow cell is not in the tree: which label sets overflowed must not take room. */
   #overflow(): C {
     return this.#birth(this.view.labelNames.map(() => OTHER))
   }

@@ -39,7 +39,7 @@ const REVIEW_US = 60_000_000
 const DWELL_US = 600_000_000
 /** Longer than any sensible scrape interval, and than the five minutes Prometheus looks back. */
 const GRACE_US = 600_000_000
-/** With half the volume one is clearly smaller; two that are about equal would trade the name for ever. */
+/** Twice the volume is clearly larger; two tenants of about the same volume would swap the name for ever. */
 const PROMOTE_RATIO = 2
 /** Slots for unnamed tenants: space-saving keeps every one with more than 1/200 of their volume. */
 const UNNAMED_MAX = 200
@@ -47,17 +47,17 @@ const UNNAMED_MAX = 200
 interface Slot {
   readonly id: string
   volume: number
-  /** The part of `volume` that is not its own. */
+  /** The part of `volume` that was inherited from the evicted tenant. */
   inherited: number
   state: 'named' | 'lingering' | 'unnamed'
   changedAt: number
-  /** Its volume when it was last put into the heap: never more than `volume`. */
+  /** Volume when the slot was last put into the heap: never more than `volume`. */
   heapVolume: number
 }
 
 export class TopLabels {
   readonly #slots = new Map<string, Slot>()
-  /** Unnamed slots by the volume they had when they were put here; those that grew since are put back on the way. */
+  /** Unnamed slots by their volume when they were put here; slots that grew since are put back when they are met. */
   readonly #smallestFirst = new Heap<Slot>((a, b) => a.heapVolume < b.heapVolume)
   readonly #namedMax: number
   readonly #lingeringMax: number
@@ -80,11 +80,11 @@ export class TopLabels {
     this.#onForget = options.onForget
   }
 
-  /** Counts the volume, and says under which label to book it. */
+  /** Counts the volume, and returns the label to count under. */
   observe(at: number, id: string, volume: number): string {
     if (this.#reviewAt === undefined) this.#reviewAt = at + this.#reviewUs
     else if (at >= this.#reviewAt) this.#review(at)
-    // A tenant that calls itself `other` is in good company: it can never have a series of its own.
+    // A tenant called `other` can never have a series of its own.
     if (id === OTHER) return OTHER
     const slot = this.#slots.get(id) ?? this.#takeSlot(at, id, volume)
     slot.volume += volume
@@ -104,7 +104,7 @@ export class TopLabels {
         slot.inherited = this.#evictSmallest()
         slot.volume = slot.inherited
       }
-      // What it is about to get is counted in already: most newcomers are gone before they get more.
+      // The new volume is counted already: most newcomers send no more.
       slot.heapVolume = slot.volume + volume
       this.#smallestFirst.push(slot)
     }
@@ -112,7 +112,7 @@ export class TopLabels {
     return slot
   }
 
-  /** Gives up the slot of the smallest unnamed tenant, and says how small it was. */
+  /** Evicts the smallest unnamed tenant, and returns its volume. */
   #evictSmallest(): number {
     const heap = this.#smallestFirst
     for (let slot = heap.pop(); slot !== undefined; slot = heap.pop()) {
@@ -129,7 +129,7 @@ export class TopLabels {
   }
 
   #review(at: number): void {
-    // After a long silence one review stands for all that were missed: nobody was there to trade names with.
+    // After a long silence one review stands for all that were missed.
     this.#reviewAt = at + this.#reviewUs
     // Halving all alike keeps the heap's order.
     for (const slot of this.#slots.values()) {
@@ -144,7 +144,7 @@ export class TopLabels {
 
   #promoteOne(at: number): boolean {
     const isBigger = (a: Slot, b: Slot) => ownVolume(a) > ownVolume(b)
-    // A lingering tenant has its series still: it may come back even when no further one may linger.
+    // A lingering tenant still has its series, so it may come back even when no other tenant may linger.
     const returning = this.#pick('lingering', isBigger)
     const rising = this.#lingeringCount < this.#lingeringMax ? this.#pick('unnamed', isBigger) : undefined
     const best = returning !== undefined && (rising === undefined || !isBigger(rising, returning)) ? returning : rising
@@ -184,7 +184,7 @@ export class TopLabels {
     return this.#slots.size - this.#namedCount - this.#lingeringCount
   }
 
-  /** The first of the best in order of arrival, so that ties fall the same way every time. */
+  /** The first of the best in order of arrival, so that ties are always broken the same way. */
   #pick(
     state: Slot['state'],
     isBetter: (a: Slot, b: Slot) => boolean,

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-/** Bodies of the admin API. What models and pools hold is the configuration's to check; here only their frame is. */
+/** Bodies of the admin API. The configuration's schema checks models and pools; only the frame is checked here. */
 const because = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
 const thing = Type.Record(Type.String(), Type.Unknown())
 const identifier = Type.String({ minLength: 1, maxLength: 256 })
@@ -8,7 +8,7 @@ const identifier = Type.String({ minLength: 1, maxLength: 256 })
 const frame = <const T extends Type.TProperties>(properties: T) =>
   Type.Object({ ...properties, because }, { additionalProperties: false })
 
-/** As many as one call may bring: a whole registry is imported in a few. */
+/** Most items in one call: a whole registry is imported in a few calls. */
 const MANY = 200
 
 export const ModelPutBody = frame({

@@ -25,7 +25,7 @@ export class StreamEncoder {
   readonly #head: string
   #tail: string
   #rung = 'full'
-  /** By index: whose first delta, which has the role, has gone out. */
+  /** By index: whether the choice's first delta, which has the role, has been sent. */
   readonly #startedChoices: boolean[] = []
 
   constructor(identity: AnswerIdentity) {
@@ -36,7 +36,7 @@ export class StreamEncoder {
     this.#tail = identity.includesUsage ? '],"usage":null}\n\n' : ']}\n\n'
   }
 
-  /** A lesser answer says so in every chunk, because a stream's headers may be gone before its rung is known. */
+  /** A degraded answer says so in every chunk, because the headers of a stream may be sent before its rung is known. */
   noteRung(rung: string): void {
     if (rung === 'full' || this.#rung !== 'full') return
     this.#rung = rung
@@ -52,7 +52,7 @@ export class StreamEncoder {
     return frames
   }
 
-  /** A frame without choices that carries something of ours; clients that do not know it skip it. */
+  /** A frame without choices that carries a field of ours; clients that do not know the field skip it. */
   aside(more: Readonly<Record<string, unknown>>): string {
     return `${this.#head}],${JSON.stringify(more).slice(1)}\n\n`
   }
@@ -87,7 +87,7 @@ interface WholeChoice {
   logprobs: unknown
 }
 
-/** Collects an answer that is sent as one JSON document. Put together by hand, as the chunks of a stream are. */
+/** Collects an answer that is sent as one JSON document, built by hand like the chunks of a stream. */
 export class WholeAnswer {
   readonly #choices: Array<WholeChoice | undefined> = []
 
@@ -105,13 +105,13 @@ export class WholeAnswer {
     }
   }
 
-  /** `ours` is what we have to say beside the answer. */
+  /** `ours` are Spillway's own fields beside the answer. */
   encode(identity: AnswerIdentity, usage: Usage, ours?: Readonly<Record<string, unknown>>): string {
     const isChat = identity.kind === 'chat'
     let choices = ''
     for (let index = 0; index < this.#choices.length; index++) {
       const choice = this.#choices[index]
-      // An engine may have left one out: what is missing is left out here too, not null.
+      // An engine may have left a choice out: it is left out here too, not null.
       if (choice === undefined) continue
       if (choices !== '') choices += ','
       choices += isChat ? `{"index":${index},"message":${messageOf(choice)}` : textOf(choice, index)

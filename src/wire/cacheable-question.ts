@@ -25,13 +25,13 @@ export function cacheableQuestion(body: ChatBody, temperatureMax: number): Cache
   return { promptVersion: hash('sha256', version, 'hex'), question }
 }
 
-/** OpenAI's: who says nothing wants variety. */
+/** OpenAI's default: a client that sets no temperature wants variety. */
 const TEMPERATURE_DEFAULT = 1
 
-/** A longer conversation is nobody else's; and naming it would cost milliseconds. */
+/** A longer conversation is not repeated by another client, and hashing it would cost milliseconds. */
 const VERSION_CHARACTERS_MAX = 128 * 1024
 
-/** How an answer travels, who is asking and how soon: none of it changes what the answer says. Our own knobs neither. */
+/** Fields that do not change what an answer says: transport, caller, urgency, and our own options. */
 const NEUTRAL = new Set([
   'stream',
   'stream_options',
@@ -65,10 +65,10 @@ function textOf(content: unknown): string | undefined {
   return text
 }
 
-/** Deeper than any body that a person or an SDK writes. */
+/** Deeper than any body of a person or an SDK. */
 const DEPTH_MAX = 64
 
-/** Keys in order, so that two clients who write them differently ask the same. */
+/** Keys in a fixed order, so that two clients with different key orders ask the same question. */
 function sorted(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return value
   if (Array.isArray(value)) return value.map((one) => sorted(one, depth + 1))

@@ -1,8 +1,8 @@
 import type { SegmentText } from './prompt-text.ts'
 
 /**
- * A conversation as one text, for engines that take nothing else. Each family of models was trained on its own marks;
- * the engine knows them only when it applies a template itself, which these endpoints do not.
+ * A conversation as one text, for engines that take only text. Each family of models was trained on its own marks;
+ * these endpoints apply no template, so the marks are added here.
  */
 export type ChatTemplate = 'plain' | 'chatml' | 'llama-3' | 'mistral'
 

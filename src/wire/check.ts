@@ -3,8 +3,8 @@ import { Compile } from 'typebox/compile'
 import { invalidRequest, type WireFault } from './openai-error.ts'
 
 /**
- * Does this body have the shape we need, and if not, which parameter is wrong? The happy path is one compiled check
- * (about 30 ns); the search for the words of the refusal runs only when it fails.
+ * Checks the shape of a body and names the wrong parameter. A valid body costs one compiled check (about 30 ns); the
+ * words of the refusal are searched for only when it fails.
  */
 export type Checked<T> =
   | { readonly kind: 'ok'; readonly value: T }
@@ -50,8 +50,8 @@ function describe(body: unknown, problems: readonly Problem[]): WireFault {
 }
 
 /**
- * We speak of the first wrong parameter. A failed union reports every branch of it; the branch that got furthest into
- * the value is the one that the client meant.
+ * The error names the first wrong parameter. A failed union reports every branch; the branch that got furthest into the
+ * value is the one that the client meant.
  */
 function furthest(problems: readonly Problem[]): Problem | undefined {
   let chosen: Problem | undefined

@@ -7,7 +7,7 @@ import { SpillwayOptions } from './schemas.ts'
 
 /**
  * `/v1/embeddings` as OpenAI has it: texts or tokens in, one vector each out, as numbers or as base64 of little-endian
- * 32-bit floats, which is what the official SDKs ask for.
+ * 32-bit floats, which the official SDKs ask for.
  */
 const nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
@@ -67,7 +67,7 @@ export interface EmbeddingAnswer {
   readonly vectors: readonly Float32Array[]
   readonly usage: Usage
   readonly isBase64: boolean
-  /** What stands beside OpenAI's keys. */
+  /** Fields beside OpenAI's. */
   readonly more?: Readonly<Record<string, unknown>>
 }
 
@@ -81,14 +81,14 @@ export function embeddingAnswer({ model, vectors, usage, isBase64, more }: Embed
   return JSON.stringify({ object: 'list', data, model, usage: counts, ...more })
 }
 
-/** Every machine that we run on is little-endian; one that is not writes the bytes in order all the same. */
+/** The vector's bytes in little-endian order, on any machine. */
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.alloc(vector.length * 4)
   for (let i = 0; i < vector.length; i++) bytes.writeFloatLE(vector[i] as number, i * 4)
   return bytes.toString('base64')
 }
 
-/** What an engine answered: vectors in the order of the inputs, however it writes them. Undefined when it is none. */
+/** The vectors of an engine's answer in the order of the inputs, in either encoding. Undefined when it has none. */
 export function readVectors(json: unknown): readonly Float32Array[] | undefined {
   const { data } = (typeof json === 'object' && json !== null ? json : {}) as { data?: unknown }
   if (!Array.isArray(data) || data.length === 0) return undefined
@@ -112,7 +112,7 @@ function vectorOf(embedding: unknown): Float32Array | undefined {
   return Float32Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(i * 4))
 }
 
-/** The first so many parts, as long as before: what a model trained for it (Matryoshka) keeps its meaning in. */
+/** The first dimensions, scaled to length 1: models trained for it (Matryoshka) keep their meaning there. */
 export function shortened(vector: Float32Array, dimensions: number | undefined): Float32Array {
   if (dimensions === undefined || dimensions >= vector.length) return vector
   const cut = vector.slice(0, dimensions)

@@ -1,5 +1,5 @@
 /**
- * Kubernetes' list of who serves: EndpointSlices of `discovery.k8s.io/v1`, and the events of a watch on them, one JSON
+ * Kubernetes' list of endpoints: EndpointSlices of `discovery.k8s.io/v1`, and the events of a watch on them, one JSON
  * document a line. Only what is needed to reach an engine is read.
  */
 export interface SliceEndpoint {
@@ -24,10 +24,10 @@ export type SliceEvent =
   | { readonly kind: 'put'; readonly slice: Slice }
   | { readonly kind: 'deleted'; readonly slice: Slice }
   | { readonly kind: 'bookmark'; readonly version: string | undefined }
-  /** Too much has happened since: list again. */
+  /** The watch has missed events: list again. */
   | { readonly kind: 'lost' }
 
-/** A port by its name, or its number; undefined takes the first. */
+/** A port by name or number; undefined takes the first. */
 export type PortChoice = string | number | undefined
 
 export function readSliceList(json: unknown, port: PortChoice): SliceList {
@@ -56,7 +56,7 @@ function readSlice(json: unknown, port: PortChoice): Slice {
   }
 }
 
-/** Not ready and not even serving is nobody; unknown means ready, as the API says. */
+/** An endpoint that is neither ready nor serving is left out; unknown means ready, as the API says. */
 function readEndpoint(endpoint: Record<string, unknown>, port: number): SliceEndpoint[] {
   const { ready, serving, terminating } = (isObject(endpoint['conditions']) ? endpoint['conditions'] : {}) as {
     ready?: boolean | null
@@ -67,7 +67,7 @@ function readEndpoint(endpoint: Record<string, unknown>, port: number): SliceEnd
   if (isDraining ? serving === false : ready === false) return []
   const addresses = Array.isArray(endpoint['addresses']) ? endpoint['addresses'].map(String) : []
   const zone = typeof endpoint['zone'] === 'string' ? endpoint['zone'] : undefined
-  // All addresses of one endpoint are the same pod's: the first will do.
+  // All addresses of one endpoint belong to the same pod: the first is enough.
   return addresses.slice(0, 1).map((address) => ({ address, port, state: isDraining ? 'draining' : 'ready', zone }))
 }
 

@@ -17,7 +17,7 @@ export interface EngineGauges {
 interface GaugeName {
   readonly fact: keyof EngineGauges
   readonly name: string
-  /** Part of the labels that the line must have. */
+  /** Text that the labels of the line must contain. */
   readonly label?: string
 }
 
@@ -60,7 +60,7 @@ export function readEngineGauges(page: string): EngineGauges {
   return gauges
 }
 
-/** A fact has one name: that which came first. An engine that has two for it would be counted twice. */
+/** Each fact is read under the name that came first: an engine with two names for it would be counted twice. */
 function readLine(
   line: string,
   byFact: Map<keyof EngineGauges, Map<string, number>>,
@@ -74,7 +74,7 @@ function readLine(
   if (value === undefined) return firstName
   const rank = /dp_rank="([^"]*)"/.exec(line)?.[1] ?? ''
   const ranks = byFact.get(fact) ?? new Map<string, number>()
-  // Triton counts each of its models in a line of its own.
+  // Triton has one line per model.
   const key = name === 'nv_inference_pending_request_count' ? line.slice(0, line.indexOf('}')) : rank
   ranks.set(key, Math.max(ranks.get(key) ?? 0, value))
   byFact.set(fact, ranks)

@@ -1,13 +1,13 @@
 import type { ChatBody, CompletionBody } from './schemas.ts'
 
-/** What a body says about how its answer ends: OpenAI's parameters, and vLLM's, which load generators rely on. */
+/** Options of a body about the end of its answer: OpenAI's, and vLLM's, which load generators rely on. */
 export interface EngineKnobs {
   readonly stops: readonly string[]
   /** vLLM's `include_stop_str_in_output`. */
   readonly includesStop: boolean
-  /** vLLM's `min_tokens`: no end, and no stop sequence, before so many. */
+  /** vLLM's `min_tokens`: no end and no stop sequence before this many tokens. */
   readonly minTokens: number
-  /** vLLM's `ignore_eos`: the answer goes on until `max_tokens`. How benchmarks get answers of a known length. */
+  /** vLLM's `ignore_eos`: the answer goes on until `max_tokens`; benchmarks get answers of a known length this way. */
   readonly ignoresEnd: boolean
   readonly isJson: boolean
 }

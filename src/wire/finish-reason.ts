@@ -1,12 +1,11 @@
 /**
- * Why did an answer end, in OpenAI's words? Engines have words of their own: TGI says `eos_token`, some servers send an
- * empty string with every chunk, and an aborted answer is none at all. Unknown words pass as they are: a client that
- * talks to that engine may know them.
+ * Finish reasons in OpenAI's words. Engines have their own: TGI says `eos_token`, some servers send an empty string
+ * with every chunk, and an aborted answer has none. Unknown words are passed on: a client of that engine may know them.
  */
 const OPENAI_WORDS: Readonly<Record<string, string | null>> = {
   '': null,
   null: null,
-  // Python's, put into a string: Triton's vLLM backend.
+  // Python's None as a string: Triton's vLLM backend.
   None: null,
   eos: 'stop',
   eos_token: 'stop',
@@ -18,7 +17,7 @@ const OPENAI_WORDS: Readonly<Record<string, string | null>> = {
   tool_use: 'tool_calls',
 }
 
-/** The engine gave up in the middle: what came so far is not an answer. */
+/** The engine gave up in the middle: the text so far is not an answer. */
 const BROKEN_OFF: ReadonlySet<string> = new Set(['abort', 'aborted', 'cancelled', 'error', 'model_error'])
 
 export function readFinishReason(reason: unknown): string | null {

@@ -8,8 +8,8 @@ import type { ChatBody, CompletionBody } from './schemas.ts'
 import { readUpstream, type UpstreamAnswer, withoutResult } from './upstream.ts'
 
 /**
- * The Open Inference Protocol, version 2, as Triton, KServe and TorchServe speak it: named tensors in, named tensors
- * out; and Triton's extension for language models, `generate`: a text in, texts out.
+ * The Open Inference Protocol, version 2, of Triton, KServe and TorchServe: named tensors in, named tensors out; and
+ * Triton's extension for language models, `generate`: a text in, texts out.
  */
 
 // ── tensors ──
@@ -28,13 +28,13 @@ export interface OipMetadata {
   readonly outputs: readonly OipTensor[]
 }
 
-/** The client's tensors as they came; what is ours is taken out. */
+/** The client's tensors as sent, without our own fields. */
 export function inferBody(request: Request): string {
   const { spillway: _ours, ...body } = request.text?.body ?? {}
   return JSON.stringify({ ...body, id: request.id })
 }
 
-/** An answer in tensors is one document; the server's own name for the model and our id are left out of it. */
+/** An answer in tensors is one document; the server's own name for the model and our id are left out. */
 export function readInfer(json: unknown): UpstreamAnswer {
   if (!isObject(json) || json['error'] !== undefined || !Array.isArray(json['outputs'])) return withoutResult(json)
   const { model_name: _theirs, id: _ours, ...document } = json
@@ -70,7 +70,7 @@ export function isReadyBody(text: string): boolean {
 // ── generate ──
 
 export interface GenerateStyle {
-  /** Which backend of Triton's runs the model: they take the same questions in different words. */
+  /** Triton's backend that runs the model; the two take the same parameters under different names. */
   readonly runtime: 'vllm' | 'tensorrt-llm'
   readonly template: ChatTemplate
 }
@@ -118,12 +118,12 @@ function promptOf(request: Request, plan: Plan, template: ChatTemplate): string 
 }
 
 /**
- * Reads the frames of one answer. Each frame is a piece of the text; counts, where the model returns them, are per
- * frame in Triton's vLLM backend, and are added up; where there are none, each frame counts as one token.
+ * Reads the frames of one answer. Each frame is a piece of the text. Counts are per frame in Triton's vLLM backend and
+ * are added up; without counts, each frame counts as one token.
  */
 export function makeGenerateReader(outputTokensMax: number): {
   readonly read: (json: unknown) => UpstreamAnswer
-  /** Why the answer ended, for those who do not say. */
+  /** The finish reason, for servers that send none. */
   readonly closingReason: () => string
 } {
   let promptTokens = 0

@@ -49,7 +49,7 @@ export function invalidRequest(message: string, param: string | null, code: Faul
   return { code, message, param }
 }
 
-/** `detail` rides beside the four keys: our reasons in numbers. SDKs ignore what they do not know. */
+/** `detail` is added beside the four keys: numbers behind the decision. SDKs ignore unknown keys. */
 export function errorBody(error: OpenAiError, detail?: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ error: detail === undefined ? error : { ...error, spillway: detail } })
 }

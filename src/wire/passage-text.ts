@@ -1,10 +1,10 @@
 import type { Passage, RetrievalOutcome } from '../domain/corpus.ts'
 
 /**
- * Passages in a prompt. They stand in front of the last question, inside its message: everything before it (system
- * prompt, earlier turns) stays what it was, token for token, so that the engine's prefix cache still holds it, and every
- * chat template takes it, which is not so for a second system message. What they say is marked as material: a passage is
- * somebody's document, not the user's wish.
+ * Passages in a prompt. Passages go in front of the last question, inside its message. Everything before (system
+ * prompt, earlier turns) stays the same, token for token, so that the engine's prefix cache still has it; and every
+ * chat template accepts it, unlike a second system message. Passages are marked as material, because they are documents
+ * and not the user's words.
  */
 export function passageText(passages: readonly Passage[]): string {
   const quoted = passages.map(
@@ -25,7 +25,7 @@ interface ChatMessage {
   readonly content?: unknown
 }
 
-/** The same messages, with passages in front of what the user said last. */
+/** The same messages, with passages in front of the user's last message. */
 export function withPassages<T extends ChatMessage>(messages: readonly T[], passages: readonly Passage[]): T[] {
   const at = messages.findLastIndex(({ role }) => role === 'user')
   const text = passageText(passages)
@@ -38,7 +38,7 @@ function joined(text: string, content: unknown): unknown {
     : text + (typeof content === 'string' ? content : '')
 }
 
-/** What an answer says about its retrieval; the passages themselves only for who asked for them. */
+/** What an answer reports about its retrieval; the passages themselves only for clients that asked for them. */
 export function wireRetrieved(
   retrieved: { readonly outcome: RetrievalOutcome; readonly because: string; readonly passages: readonly Passage[] },
   listsPassages: boolean,

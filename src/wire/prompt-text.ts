@@ -1,15 +1,15 @@
 import type { Segment } from '../domain/request.ts'
 import type { ChatBody, CompletionBody } from './schemas.ts'
 
-/** The text behind each segment of a prompt, for those who count its tokens or answer it. */
+/** The text of each segment of a prompt, for counting its tokens and for answering it. */
 export interface SegmentText {
   readonly role: Segment['role']
   readonly text: string
-  /** Tokens that are not text: images and the like, and prompts that came as token ids. */
+  /** Tokens without text: images and the like, and prompts sent as token ids. */
   readonly otherTokens: number
 }
 
-/** An image of ordinary size costs a vision model about this much; the engine's own count corrects it later. */
+/** Cost of an image of ordinary size for a vision model, about; the engine's own count corrects it later. */
 const TOKENS_PER_ATTACHMENT = 800
 
 const ROLES: Readonly<Record<string, Segment['role']>> = {
@@ -36,7 +36,7 @@ export function chatTexts(body: Pick<ChatBody, 'messages'>): SegmentText[] {
   })
 }
 
-/** One segment per prompt: a list of prompts is answered as so many choices. */
+/** One segment per prompt: a list of prompts is answered as that many choices. */
 export function completionTexts(prompt: CompletionBody['prompt']): SegmentText[] {
   if (typeof prompt === 'string') return [{ role: 'user', text: prompt, otherTokens: 0 }]
   if (typeof prompt[0] === 'number') return [{ role: 'user', text: '', otherTokens: prompt.length }]

@@ -8,7 +8,7 @@ import {
   CompletionBody as CompletionSchema,
 } from './schemas.ts'
 
-/** Bytes → a checked body. Everything a client can get wrong about a body is said here, in OpenAI's words. */
+/** Bytes → a checked body. All errors of a client's body are made here, in OpenAI's format. */
 
 export function readJson(bytes: Buffer): Checked<unknown> {
   if (!isUtf8(bytes)) {
@@ -25,7 +25,7 @@ export function readJson(bytes: Buffer): Checked<unknown> {
   }
 }
 
-/** V8 quotes the text around a syntax error; the position helps, the quote could be a prompt in a log. */
+/** V8 quotes the text around a syntax error. The position is kept; the quote could put a prompt into a log. */
 function positionOnly(message: string): string {
   const position = /position \d+( \(line \d+ column \d+\))?/.exec(message)
   return position === null ? 'it ends too early or has a stray character' : `unexpected text at ${position[0]}`

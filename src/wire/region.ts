@@ -3,8 +3,8 @@ import type { Outlook } from '../domain/outlook.ts'
 import type { Request } from '../domain/request.ts'
 
 /**
- * What gateways of two regions say to each other: what each thinks of its own models, and what goes along with a request
- * that is sent on. Times are milliseconds on the wire.
+ * Messages between the gateways of two regions: outlooks of models, and the headers of a request that is sent on. Times
+ * are milliseconds on the wire.
  */
 export const REGION_PATH = '/spillway/region'
 
@@ -24,7 +24,7 @@ export function regionAnswer(region: string, outlooks: ReadonlyMap<string, Outlo
   return JSON.stringify({ object: 'spillway.region', region, models })
 }
 
-/** Undefined when it is not such an answer. */
+/** Undefined when the text is not such a message. */
 export function readRegionAnswer(text: string): ReadonlyMap<string, Outlook> | undefined {
   let json: unknown
   try {
@@ -52,7 +52,7 @@ function readOutlook(said: Said): Outlook {
 const amount = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0
 
-/** Whose request it is, where it came from, how often it was sent on, and how much of its time is left. */
+/** The request's tenant, origin, number of hops, and remaining time. */
 export function forwardHeaders(request: Request, now: Instant, region: string): string[] {
   const headers = [
     'x-spillway-tenant',

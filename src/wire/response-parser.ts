@@ -21,11 +21,11 @@ export class ResponseFault extends Error {
   readonly code = 'INVALID_RESPONSE'
 }
 
-/** Engines send a few hundred bytes; proxies before them a few thousand. */
+/** Engines send a few hundred bytes; proxies in front of them a few thousand. */
 const HEAD_BYTES_MAX = 64 << 10
 /** A size with its extensions, and all trailers together. */
 const FRAMING_BYTES_MAX = 8 << 10
-/** Sixteen would be the most that any system has: these are 256 TB. */
+/** Twelve hexadecimal digits are 256 TB, more than any answer has. */
 const SIZE_DIGITS_MAX = 12
 
 const CR = 13
@@ -35,7 +35,7 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
-/** Inside a line they are an attempt to begin another one. */
+/** Inside a line these would begin another line. */
 const STRAY = /[\r\n\0]/
 
 type State =
@@ -58,30 +58,30 @@ export class ResponseParser {
   readonly #events: ResponseEvents
   #state: State = 'done'
   #mayReuse = false
-  /** Of a body or a chunk: bytes that are still to come. */
+  /** Bytes of a body or a chunk that are still to come. */
   #left = 0
   #digits = 0
   #framingBytes = 0
-  /** The beginning of a head whose end has not come. */
+  /** The beginning of a head whose end has not arrived. */
   #rest: Buffer | undefined
 
   constructor(events: ResponseEvents) {
     this.#events = events
   }
 
-  /** The next answer is expected. */
+  /** Starts the next answer. */
   begin(): void {
     this.#state = 'head'
     this.#mayReuse = false
     this.#rest = undefined
   }
 
-  /** The last answer was whole, nothing came after it, and the server keeps the connection. */
+  /** The last answer was complete, nothing followed it, and the server keeps the connection. */
   get mayReuse(): boolean {
     return this.#state === 'done' && this.#mayReuse
   }
 
-  /** Throws a `ResponseFault` when the bytes are no answer, or more than one. */
+  /** Throws a `ResponseFault` when the bytes are not exactly one answer. */
   read(bytes: Buffer): void {
     let at = 0
     while (at < bytes.length) {
@@ -97,7 +97,7 @@ export class ResponseParser {
     }
   }
 
-  /** The connection has closed: says whether the answer was whole. */
+  /** The connection has closed: returns whether the answer was complete. */
   close(): boolean {
     if (this.#state === 'until-close') this.#end()
     return this.#state === 'done'
@@ -110,7 +110,7 @@ export class ResponseParser {
     const end = head.indexOf(HEAD_END, Math.max(0, known - 3))
     if (end > HEAD_BYTES_MAX || (end < 0 && head.length > HEAD_BYTES_MAX)) throw new ResponseFault('a head without end')
     if (end < 0) {
-      // A copy: the caller's buffer is not ours.
+      // A copy, because the caller reuses its buffer.
       this.#rest = this.#rest === undefined ? Buffer.from(head) : head
       return bytes.length
     }
@@ -126,7 +126,7 @@ export class ResponseParser {
     const status = Number(digits)
     const headers = readHeaders(lines)
     if (status === 101) throw new ResponseFault('it wants another protocol')
-    // An interim answer: the real one follows.
+    // An interim response: the final one follows.
     if (status < 200) return
     const connection = headers['connection']?.toLowerCase() ?? ''
     this.#mayReuse = version === '1' ? !connection.includes('close') : connection.includes('keep-alive')
@@ -171,7 +171,7 @@ export class ResponseParser {
     this.#framingBytes = 0
   }
 
-  /** One byte of what stands between and after chunks. */
+  /** One byte of the framing between and after chunks. */
   #readFraming(byte: number): void {
     if (++this.#framingBytes > FRAMING_BYTES_MAX) throw new ResponseFault('framing without end')
     switch (this.#state) {
@@ -217,7 +217,7 @@ export class ResponseParser {
       return
     }
     if (this.#digits === 0) throw new ResponseFault('a chunk without a size')
-    // Blanks after the size are bad manners, and harmless.
+    // Blanks after the size are unusual and harmless.
     if (byte === CR) this.#state = 'size-lf'
     else if (byte === SEMICOLON || byte === 32 || byte === 9) this.#state = 'size-rest'
     else throw new ResponseFault('a size that is no number')
@@ -234,7 +234,7 @@ export class ResponseParser {
   }
 }
 
-/** Names in lower case; of a name that comes twice the first counts, unless it says where the answer ends. */
+/** Names are in lower case. Of a repeated name the first counts, unless it says where the answer ends. */
 function readHeaders(lines: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null) as Record<string, string>
   for (let i = 1; i < lines.length; i++) {

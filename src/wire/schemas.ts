@@ -1,9 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox'
 
 /**
- * The bodies that clients send, as far as we look into them. These schemas validate at run time and are what
- * `/openapi.json` serves, so the description cannot drift from the behaviour. Parameters that we do not name are
- * accepted and passed on, as OpenAI does.
+ * The bodies that clients send, as far as Spillway reads them. These schemas validate at run time and are served in
+ * `/openapi.json`, so the description cannot drift from the behaviour. Parameters without a schema are accepted and
+ * passed on, as OpenAI does.
  */
 
 const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))

@@ -5,10 +5,10 @@
 
 export const SSE_DONE = 'data: [DONE]\n\n'
 
-/** A comment line: readers ignore it, proxies and clients see that the connection lives. */
+/** A comment line: readers ignore it; proxies and clients see that the connection is alive. */
 export const SSE_KEEP_ALIVE = ': keep-alive\n\n'
 
-/** One frame may not be longer than this: an engine that never ends a line must not fill our memory. */
+/** Longest frame: an engine that never ends a line must not fill our memory. */
 export const SSE_FRAME_BYTES_MAX = 1 << 20
 
 const LF = 10

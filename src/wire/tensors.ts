@@ -5,8 +5,9 @@ import { andThen, readJson } from './read-body.ts'
 import { SpillwayOptions } from './schemas.ts'
 
 /**
- * Questions in tensors, as clients of the Open Inference Protocol v2 send them in JSON: named inputs with a datatype, a
- * shape, and data in row-major order, flat or nested. Binary tensors beside the JSON are an extension that we do not take.
+ * Requests in tensors, as clients of the Open Inference Protocol v2 send them in JSON: named inputs with a datatype, a
+ * shape, and data in row-major order, flat or nested. Binary tensors beside the JSON are an extension that is not
+ * supported.
  */
 const DATATYPES = [
   'BOOL',
@@ -87,16 +88,16 @@ function kindOf(datatype: Tensor['datatype']): keyof typeof CHECKS {
   return datatype.startsWith('FP') ? 'number' : 'whole'
 }
 
-/** All elements in order, whatever the nesting; at most as deep as a shape is long. */
+/** All elements in order, for any nesting; at most as deep as the shape is long. */
 export function valuesOf({ data, shape }: Pick<Tensor, 'data' | 'shape'>): readonly unknown[] {
   return Array.isArray(data[0]) ? (data.flat(shape.length) as unknown[]) : data
 }
 
-/** A patch of 16 × 16 pixels in three colours: what a vision transformer counts as one token. */
+/** A patch of 16 × 16 pixels in three colours: one token of a vision transformer. */
 const ELEMENTS_PER_TOKEN = 768
 
 /**
- * The question's work, in tokens, a row at a time: rows of a batch are answered side by side, and each must fit alone.
+ * The work of a request in tokens, row by row: the rows of a batch are answered side by side, and each must fit alone.
  * Texts are counted as texts, numbers by the patch.
  */
 export function rowTokens({ inputs }: TensorBody, estimateTokens: (text: string) => number): number[] {

@@ -6,20 +6,19 @@ import { isBrokenOff, readFinishReason } from './finish-reason.ts'
 import { withPassages } from './passage-text.ts'
 
 /**
- * What we say to an OpenAI-compatible engine, and what we understand of its answers. Engines differ: some leave out
- * usage, some send numbers as error codes, some send `null` where others send nothing. We are tolerant here, and
- * strict in `answer.ts`.
+ * Requests to an OpenAI-compatible engine, and its answers. Engines differ: some leave out usage, some send numbers as
+ * error codes, some send `null` where others send nothing. Reading is tolerant here; writing is strict in `answer.ts`.
  */
 
-/** What an engine will and will not take. */
+/** What an engine accepts. */
 export interface UpstreamStyle {
-  /** The name for the longest answer; undefined leaves what the client used. OpenAI's newer models take only the second. */
+  /** Name of the output limit; undefined keeps the client's. OpenAI's newer models accept only the second. */
   readonly outputBound?: 'max_tokens' | 'max_completion_tokens'
-  /** Whether it may be asked for the usage of a stream: Azure's older versions refuse the question. */
+  /** Whether a stream may ask for usage: older versions of Azure refuse that. */
   readonly asksUsage?: boolean
 }
 
-/** What the client's body says about these is ours to say anew. */
+/** Fields of the client's body that Spillway sets itself. */
 const SAID_ANEW = new Set([
   'spillway',
   'priority',
@@ -30,7 +29,7 @@ const SAID_ANEW = new Set([
   'stream_options',
 ])
 
-/** The client's body as the plan has it: fewer messages, a shorter answer, the engine's own name for the model. */
+/** The client's body as planned: fewer messages, a shorter answer, the engine's own name for the model. */
 export function upstreamBody(request: Request, plan: Plan, upstreamModel: string, style: UpstreamStyle = {}): string {
   const body: Readonly<Record<string, unknown>> = request.text?.body ?? {}
   const out: Record<string, unknown> = { model: upstreamModel }
@@ -66,7 +65,7 @@ interface UpstreamUsage {
   prompt_tokens_details?: { cached_tokens?: number } | null
 }
 
-/** llama.cpp's own count, which it also sends where it leaves out `usage`. */
+/** llama.cpp's own count, which it sends even where it leaves out `usage`. */
 interface Timings {
   prompt_n?: unknown
   cache_n?: unknown
@@ -77,16 +76,16 @@ export interface UpstreamAnswer {
   readonly choices: readonly ChoiceDelta[]
   readonly usage: Usage | undefined
   readonly error: UpstreamError | undefined
-  /** Of a model that answers in one go. */
+  /** Result of a model that answers without streaming. */
   readonly result?: Result
-  /** Tokens that this piece brings, where the engine says so. */
+  /** Tokens of this piece, if the engine reports them. */
   readonly tokens?: number
 }
 
 export interface UpstreamError {
   /** As the engine sent it. */
   readonly json: unknown
-  /** An HTTP status, where the engine put one into the body: some stream their errors under a 200. */
+  /** An HTTP status that the engine put into the body: some engines stream errors under a 200. */
   readonly status: number | undefined
 }
 
@@ -99,7 +98,7 @@ export function readUpstream(json: unknown): UpstreamAnswer {
     timings?: Timings | null
     error?: unknown
   }
-  // vLLM's older way to put an error into a stream.
+  // vLLM's older format of an error in a stream.
   if (answer.object === 'error') return failed(answer)
   if (answer.error !== undefined && answer.error !== null) return failed(answer.error)
   const choices = Array.isArray(answer.choices) ? answer.choices.filter(isObject).map(readChoice) : []
@@ -107,14 +106,14 @@ export function readUpstream(json: unknown): UpstreamAnswer {
   return { choices, usage: readUsage(answer.usage) ?? readTimings(answer.timings), error: undefined }
 }
 
-/** The client's question about texts, with the engine's own name for the model. */
+/** The client's texts, with the engine's own name for the model. */
 export function embeddingBody(request: Request, upstreamModel: string): string {
   const { spillway: _ours, priority: _order, service_tier: _tier, ...body } = request.text?.body ?? {}
-  // Numbers, whatever the client wants: not every engine has base64, and the answer is written anew.
+  // Always numbers: not every engine has base64, and our answer is encoded again anyway.
   return JSON.stringify({ ...body, model: upstreamModel, encoding_format: 'float' })
 }
 
-/** An answer in vectors, whole: one for each of so many inputs. */
+/** A complete answer in vectors: one for each of `inputCount` inputs. */
 export function readEmbeddings(json: unknown, inputCount: number): UpstreamAnswer {
   const vectors = readVectors(json)
   if (vectors?.length !== inputCount) return withoutResult(json)
@@ -122,7 +121,7 @@ export function readEmbeddings(json: unknown, inputCount: number): UpstreamAnswe
   return { choices: [], usage, error: undefined, result: { kind: 'vectors', vectors } }
 }
 
-/** Not the answer that was wanted: at most an error; whatever text is in it is nothing to anybody. */
+/** Not a result: an error at most; any text in it is ignored. */
 export const withoutResult = (json: unknown): UpstreamAnswer => ({ ...readUpstream(json), choices: [] })
 
 const failed = (error: unknown): UpstreamAnswer => ({
@@ -140,7 +139,7 @@ function readChoice(choice: UpstreamChoice, position: number): ChoiceDelta {
   const content = contentOf(said['content'])
   let extra: Record<string, unknown> | undefined
   for (const key in said) {
-    // The role is ours to send, and a null refusal says nothing.
+    // The role is sent by us, and a null refusal is ignored.
     if (key === 'content' || key === 'role' || said[key] === null) continue
     extra ??= {}
     extra[key] = said[key]
@@ -150,7 +149,7 @@ function readChoice(choice: UpstreamChoice, position: number): ChoiceDelta {
     : { index, content, finishReason, logprobs, extra }
 }
 
-/** Text, or, as some send it, a list of parts. */
+/** Text, or a list of parts, which some clients send. */
 function contentOf(content: unknown): string | null {
   if (!Array.isArray(content)) return textOf(content) ?? null
   return content.map((part: unknown) => (isObject(part) ? (textOf(part['text']) ?? '') : '')).join('')

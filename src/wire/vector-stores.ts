@@ -2,8 +2,8 @@ import { type Static, Type } from 'typebox'
 import type { Corpus, Document, Passage, StoredFile } from '../domain/corpus.ts'
 
 /**
- * Corpora in OpenAI's words: a corpus is a vector store, a document in it a file of the store. What we do not do with a
- * parameter (chunking, expiry, ranker) is accepted and left alone, as for other endpoints.
+ * Corpora in OpenAI's terms: a corpus is a vector store, a document is a file of the store. Parameters without effect
+ * here (chunking, expiry, ranker) are accepted and ignored, as on other endpoints.
  */
 const Metadata = Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 }), { maxProperties: 16 })
 
@@ -16,7 +16,7 @@ const AttributesSchema = Type.Record(
 const orNull = <T extends Parameters<typeof Type.Optional>[0]>(schema: T) =>
   Type.Optional(Type.Union([schema, Type.Null()]))
 
-/** Bounds what one call can ask of the store. */
+/** Most files of one call, which bounds its cost in the store. */
 const FILES_PER_CALL_MAX = 500
 
 const name = Type.String({ minLength: 1, maxLength: 256 })
@@ -40,7 +40,7 @@ export const VectorStoreFilesBody = Type.Object({
 
 export const AttributesBody = Type.Object({ attributes: Type.Union([AttributesSchema, Type.Null()]) })
 
-/** Ours: many texts in one call, without the way through files. */
+/** Spillway's own: many texts in one call, without uploading files. */
 export const DocumentsBody = Type.Object({
   documents: Type.Array(
     Type.Object({
@@ -137,7 +137,9 @@ export function wireFile(file: StoredFile): Record<string, unknown> {
   }
 }
 
-/** A set of files that joined a store together; its id names the store and the moment, there is no record of it. */
+/**
+ * A set of files that joined a store together; its id contains the store and the time, and there is no record of it.
+ */
 export function wireFileBatch(id: string, corpusId: string, documents: readonly Document[]): Record<string, unknown> {
   const count = (status: Document['status']): number => documents.filter((one) => one.status === status).length
   const inProgress = count('in-progress')

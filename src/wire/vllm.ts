@@ -6,11 +6,11 @@ import { andThen, checkChat, checkCompletion, readJson } from './read-body.ts'
 import { type ChatBody, type CompletionBody, Message } from './schemas.ts'
 
 /**
- * What vLLM's server says and takes where it differs from OpenAI's: errors with the HTTP status as a number for their
- * code, a model card that tells the context's length, and the endpoints around its tokenizer.
+ * vLLM's API where it differs from OpenAI's: errors with the HTTP status as a number in `code`, a model card with the
+ * context length, and the endpoints of its tokenizer.
  */
 
-/** The vLLM whose API and metrics we follow, and, as a local version label, who is really speaking. */
+/** The vLLM version whose API and metrics are followed, with Spillway's version as a local version label. */
 export const vllmVersion = (ours: string): string => `0.11.0+spillway.${ours}`
 
 export interface VllmError {
@@ -60,7 +60,7 @@ export function readVllmChat(bytes: Buffer, served: string): Checked<ChatBody> {
   return andThen(readJson(bytes), (json) => andThen(checkChat(withModel(json, served)), checkStreamOptions))
 }
 
-/** vLLM stops after 16 tokens where OpenAI's own models would go on. */
+/** vLLM stops after 16 tokens by default, where OpenAI's own models go on. */
 const COMPLETION_TOKENS_DEFAULT = 16
 
 export function readVllmCompletion(bytes: Buffer, served: string): Checked<CompletionBody> {

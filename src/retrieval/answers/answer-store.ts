@@ -2,32 +2,32 @@ import type { Instant } from '../../base/clock.ts'
 import type { KeptAnswer } from '../../lifecycle/ports.ts'
 
 /**
- * Where answers are kept. A shelf holds what may be given to the same askers: its name says everything that must be
- * equal (`shelf.ts`), its vectors say which question each answer was for. Whoever looks sees one shelf of one tenant.
+ * A store of answers. A shelf holds answers for one combination of everything that must be equal (`shelf.ts`); vectors
+ * on the shelf say which question each answer is for. A lookup sees one shelf of one tenant.
  *
- * A store may be wrong only by forgetting. No method throws, and none takes longer than a bound of its own; `undefined`
- * candidates mean that it could not be asked.
+ * A store may forget, and may not be wrong otherwise. No method throws, and each has its own time limit; `undefined`
+ * candidates mean that the store did not reply.
  */
 export interface AnswerStore {
   candidates(shelf: Shelf): Candidates | undefined | Promise<Candidates | undefined>
   read(shelf: Shelf, id: string): KeptAnswer | undefined | Promise<KeptAnswer | undefined>
-  /** The oldest of a full shelf goes. */
+  /** Adds an answer; a full shelf drops its oldest. */
   add(shelf: Shelf, entry: NewAnswer): void
-  /** Everything of one tenant, at once. */
+  /** Forgets everything of one tenant, at once. */
   forgetTenant(tenantId: string): Promise<void>
   close(): Promise<void>
 }
 
 export interface Shelf {
   readonly tenantId: string
-  /** A hash: whoever lists shelves reads neither prompts nor questions. */
+  /** A hash, so that a list of shelves shows neither prompts nor questions. */
   readonly name: string
 }
 
 export interface Candidate {
   readonly id: string
   readonly vector: Float32Array
-  /** What the question speaks of (`same-words.ts`). */
+  /** The words of the question that carry meaning (`same-words.ts`). */
   readonly words: string
   readonly expiresAt: Instant
 }
@@ -41,5 +41,5 @@ export interface NewAnswer {
   readonly expiresAt: Instant
 }
 
-/** Answers on one shelf, which is all that a tenant asks with one prompt: comparing with so many takes 0.3 ms. */
+/** Answers on one shelf, which has all questions of a tenant with one prompt: comparing this many takes 0.3 ms. */
 export const SHELF_MAX = 512

@@ -9,8 +9,8 @@ import {
 } from './answer-store.ts'
 
 /**
- * Answers in this process's memory. When there are too many, or they hold too much, the tenant with the most gives up
- * its oldest: one that asks a lot does not push out what others have.
+ * Answers in this process's memory. When there are too many, or they take too much memory, the tenant with the most
+ * gives up its oldest, so that a tenant with many questions does not push out the answers of others.
  */
 export interface MemoryAnswerOptions {
   readonly entriesMax: number
@@ -28,7 +28,7 @@ interface Entry extends Candidate {
 
 interface Tenant {
   bytes: number
-  /** By id, oldest first: a Map keeps the order of insertion. */
+  /** Entries by id, oldest first: a Map keeps the order of insertion. */
   readonly entries: Map<string, Entry>
   readonly shelves: Map<string, Entry[]>
 }
@@ -60,7 +60,7 @@ export class MemoryAnswerStore implements AnswerStore {
     const tenant = this.#tenants.get(tenantId)
     const entry = tenant?.entries.get(id)
     if (tenant === undefined || entry === undefined || entry.shelf !== name) return undefined
-    // What is used stays.
+    // A used entry becomes the newest.
     tenant.entries.delete(id)
     tenant.entries.set(id, entry)
     return entry.answer
@@ -117,5 +117,5 @@ export class MemoryAnswerStore implements AnswerStore {
   }
 }
 
-/** Objects, maps and numbers around one answer: an estimate that bounds the memory, and does not count it. */
+/** Estimated bytes of objects, maps and numbers around one answer; it bounds the memory roughly. */
 const ENTRY_BYTES = 600

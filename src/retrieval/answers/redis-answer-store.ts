@@ -16,10 +16,10 @@ import {
 } from './answer-store.ts'
 
 /**
- * Answers that all gateways share. A shelf is a list of vectors, newest first, cut to its bound with each one added;
- * each answer is a key of its own, so that looking costs one read of vectors and, on a hit, one of an answer. Both expire,
- * and the server's `maxmemory` policy bounds them all. Vectors travel as one byte for each part, which moves a cosine by
- * a thousandth and makes a full shelf 270 kB instead of a megabyte.
+ * Answers that all gateways share. A shelf is a list of vectors, newest first, cut to its bound with each addition;
+ * each answer is a key of its own, so that a lookup costs one read of vectors and, on a hit, one of an answer. Both
+ * expire, and the server's `maxmemory` policy bounds them all. A vector takes one byte per dimension, which moves a
+ * cosine by a thousandth and makes a full shelf 270 kB instead of a megabyte.
  */
 export interface RedisAnswerOptions {
   readonly clock: Clock
@@ -27,7 +27,7 @@ export interface RedisAnswerOptions {
   readonly prefix?: string
 }
 
-/** Bytes before the vector: the id (12), when it expires (8), how long the vector is (2); after it come the words. */
+/** Bytes before the vector: the id (12), its expiry (8), the length of the vector (2); the words follow the vector. */
 const ID_BYTES = 12
 const HEAD_BYTES = ID_BYTES + 8 + 2
 
@@ -54,7 +54,7 @@ export class RedisAnswerStore implements AnswerStore {
     const { clock, connection } = this.#options
     const ttlMs = Math.max(1, Math.ceil(usToMs(entry.expiresAt - clock.now())))
     const text = JSON.stringify(entry.answer)
-    // The same answer to the same question has the same id: two gateways that keep it at once keep it once.
+    // The same answer to the same question has the same id, so that two gateways store it once.
     const bytes = Buffer.from(entry.vector.buffer, entry.vector.byteOffset, entry.vector.byteLength)
     const id = hash('sha256', Buffer.concat([bytes, Buffer.from(text)]), 'hex').slice(0, ID_BYTES)
     const list = this.#listOf(shelf)

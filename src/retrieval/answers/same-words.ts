@@ -13,7 +13,7 @@ export const wordsOf = (question: string): string =>
     .sort()
     .join(' ')
 
-/** Of `wordsOf`. Two letters that changed places in one word are a slip of the fingers. */
+/** Compares the results of `wordsOf`. Two swapped letters in one word count as a typing mistake. */
 export function hasSameWords(a: string, b: string): boolean {
   if (a === b) return true
   const [left, right] = [a.split(' '), b.split(' ')]
@@ -23,7 +23,7 @@ export function hasSameWords(a: string, b: string): boolean {
   return isMistyped(onlyLeft[0] as string, onlyRight[0] as string)
 }
 
-/** Short words that differ by an exchange are other words: `form`, `from`. */
+/** Shorter words that differ by a swap are different words: `form`, `from`. */
 const MISTYPED_LENGTH_MIN = 5
 
 function isMistyped(a: string, b: string): boolean {
@@ -33,7 +33,7 @@ function isMistyped(a: string, b: string): boolean {
   return a.slice(at + 2) === b.slice(at + 2) && a[at] === b[at + 1] && a[at + 1] === b[at]
 }
 
-/** Words about the asking, which say nothing of what is asked. */
+/** Words of asking, which do not say what is asked. */
 const ASKING: ReadonlySet<string> = new Set(
   termsOf(
     'please tell explain answer question quick know want wonder wondering curious help say give show ask asking like let ' +

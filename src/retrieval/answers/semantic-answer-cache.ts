@@ -22,17 +22,17 @@ export interface SemanticAnswerOptions {
   readonly store: AnswerStore
   readonly embedder: Embedder
   readonly embedderBreaker: Breaker
-  /** What looking may take; then it is done without. */
+  /** Time limit of a lookup; after it the request goes on without the cache. */
   readonly findUsMax?: number
 }
 
-/** The built-in embedder takes 20 ms for a question; a first token is promised in hundreds. */
+/** The built-in embedder takes 20 ms for a question; promises of the first token are hundreds of milliseconds. */
 const FIND_US_MAX = msToUs(100)
 
-/** Longer questions are pasted documents: two of them are never the same, and what differs may be one word of them. */
+/** Longer questions are pasted documents: two of them are never the same, and may differ in one word. */
 const QUESTION_CHARACTERS_MAX = 1_000
 
-/** An answer's beginning says what it says; embedding costs by the token. */
+/** Characters of an answer that are compared: its beginning is enough, and embedding costs by the token. */
 const LIKENESS_CHARACTERS_MAX = 700
 
 export class SemanticAnswerCache implements AnswerCache {
@@ -76,7 +76,7 @@ export class SemanticAnswerCache implements AnswerCache {
     return a === undefined || b === undefined ? undefined : cosine(a, b)
   }
 
-  /** Nobody waits for it: the question is embedded when there is time, and what fails is not kept. */
+  /** Stores the answer in the background: the question is embedded when there is time, and failures are ignored. */
   async #keep(ask: AnswerAsk, answer: KeptAnswer): Promise<void> {
     const { clock, store, findUsMax = FIND_US_MAX } = this.#options
     const vector = await this.#embed(ask.question, clock.now() + KEEP_RATIO * findUsMax)
@@ -128,7 +128,7 @@ function nearestOf(
   return best
 }
 
-/** Of unit vectors. */
+/** Cosine of two unit vectors. */
 function cosine(a: Float32Array, b: Float32Array): number {
   let sum = 0
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number)

@@ -17,7 +17,7 @@ export function shelfOf(ask: Omit<AnswerAsk, 'terms' | 'cancellation'>): Shelf {
   return { tenantId, name: hash('sha256', parts.map((part) => `${part.length}:${part}`).join(''), 'hex') }
 }
 
-/** The words of a question that decide it, in a fixed order. */
+/** The words that decide a question, in a fixed order. */
 export function marksOf(question: string): string {
   const words = question.toLowerCase().match(WORD) ?? []
   const marks: string[] = []
@@ -43,7 +43,7 @@ const NEGATIONS = new Set(
   ),
 )
 
-/** Pairs that turn a question round when one stands for the other. */
+/** Pairs of words that reverse a question when swapped. */
 const PAIRS = `increase decrease|rise fall|raise lower|higher lower|high low|more less|more fewer|most least|greater smaller|
   better worse|best worst|improve worsen|before after|pre post|earlier later|early late|first last|first second|start stop|
   begin end|open close|enable disable|allow deny|allow forbid|accept reject|include exclude|add remove|install uninstall|
@@ -58,7 +58,7 @@ const PAIRS = `increase decrease|rise fall|raise lower|higher lower|high low|mor
 
 const SIDES: ReadonlySet<string> = new Set(PAIRS.split(/[\s|]+/).map(stemOf))
 
-/** Enough for the forms of the words above: increases, increased, increasing. */
+/** A stem, good enough for the words above: increases, increased, increasing. */
 function stemOf(word: string): string {
   return word.length > 4 ? word.replace(/(ing|ed|es|s|e|ly)$/, '') : word
 }

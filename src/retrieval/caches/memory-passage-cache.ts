@@ -1,15 +1,15 @@
 import { type CachedPassages, type CacheKey, keyPrefix, keyText, type PassageCache } from './passage-cache.ts'
 
 /**
- * In this process's memory: the least recently used entry goes when there are too many or they hold too much. Sizes are
- * estimates (two bytes a character and a constant): they bound the memory, they do not count it.
+ * Passages in this process's memory: the least recently used entry is dropped when there are too many or they take too
+ * much memory. Sizes are estimates (two bytes a character and a constant).
  */
 export interface MemoryCacheOptions {
   readonly entriesMax: number
   readonly bytesMax: number
 }
 
-/** Half a minute of a hundred different questions a second, or a few hundred long ones. */
+/** Half a minute of a hundred different questions a second, or a few hundred long questions. */
 export const MEMORY_CACHE_DEFAULTS: MemoryCacheOptions = { entriesMax: 4_096, bytesMax: 32 * 1024 * 1024 }
 
 const PASSAGE_BYTES = 400

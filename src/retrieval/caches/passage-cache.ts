@@ -2,15 +2,15 @@ import type { Instant } from '../../base/clock.ts'
 import type { Passage } from '../../domain/corpus.ts'
 
 /**
- * What was found before. A key names the tenant, the corpus, the question and how many passages; the entry says which
- * version of the corpus it was found in, so that whoever reads it can tell whether it is still good.
+ * A cache of passages. A key names the tenant, the corpus, the question and the number of passages; the entry names the
+ * version of the corpus, so that a reader can tell whether it is still valid.
  *
- * `get` may be wrong only by forgetting. Neither method throws, and neither takes longer than a bound of its own.
+ * A cache may forget, and may not be wrong otherwise. Neither method throws, and each has its own time limit.
  */
 export interface PassageCache {
   get(key: CacheKey): CachedPassages | undefined | Promise<CachedPassages | undefined>
   set(key: CacheKey, entry: CachedPassages): void
-  /** Everything of one tenant. */
+  /** Forgets everything of one tenant. */
   forgetTenant(tenantId: string): Promise<void>
   close(): Promise<void>
 }
@@ -26,14 +26,14 @@ export interface CachedPassages {
   readonly version: number
   readonly deletions: number
   readonly storedAt: Instant
-  /** By rank. */
+  /** Passages by rank. */
   readonly passages: readonly Passage[]
 }
 
-/** What all keys of a tenant begin with, and no other's. */
+/** Prefix of all keys of a tenant, and of no other's. */
 export const keyPrefix = (tenantId: string): string => `${tenantId.length}:${tenantId}`
 
-/** The lengths make it unambiguous: no choice of tenant and question can name another's entry. */
+/** The lengths make the key unambiguous: no tenant and question can name another's entry. */
 export function keyText({ tenantId, corpusId, query, passagesMax }: CacheKey): string {
   return `${keyPrefix(tenantId)}${corpusId.length}:${corpusId}${passagesMax}:${query}`
 }

@@ -4,8 +4,9 @@ import type { Breaker } from '../breaker.ts'
 import { withinTime } from '../within-time.ts'
 
 /**
- * One connection to Redis or Valkey, for caches: asked within a hard limit, and left alone after failures. A cache that is
- * slower than what it stands before is none. It connects with the first question, and again by itself.
+ * One connection to Redis or Valkey, for caches: every command has a hard time limit, and a breaker leaves the server
+ * alone after failures, because a cache must be faster than what it caches. The connection opens with the first
+ * command, and reopens by itself.
  */
 export interface RedisConnectionOptions {
   readonly clock: Clock
@@ -14,13 +15,13 @@ export interface RedisConnectionOptions {
   readonly usMax?: number
 }
 
-/** A round trip takes a tenth of a millisecond; a search takes ten. */
+/** Time limit of a command: a round trip takes a tenth of a millisecond, a search ten. */
 const US_MAX = msToUs(10)
 
-/** Commands on their way. A server that has stopped reading must not fill our memory. */
+/** Commands in flight. A server that has stopped reading must not fill our memory. */
 const COMMANDS_MAX = 1_000
 
-/** A server that says nothing for this long while we wait is cut off, and connected to again. */
+/** A server that is silent for this long while a command waits is disconnected, and connected again. */
 const SILENCE_MS_MAX = 2_000
 
 export type RedisClient = ReturnType<typeof makeClient>
@@ -35,7 +36,7 @@ export class RedisConnection {
     this.#options = options
   }
 
-  /** What it says in time; undefined when it does not, or is left alone. */
+  /** The server's reply in time; undefined when there is none, or the breaker is open. */
   async ask<T>(question: (client: RedisClient) => Promise<T>): Promise<T | undefined> {
     const { clock, breaker, usMax = US_MAX } = this.#options
     const now = clock.now()
@@ -49,7 +50,7 @@ export class RedisConnection {
     return waited.value
   }
 
-  /** Nobody waits for this; when it cannot be said at once it is not said. */
+  /** Sends a command without waiting for its result; dropped when it cannot be sent at once. */
   tell(command: (client: RedisClient) => Promise<unknown>): void {
     if (this.#options.breaker.state === 'open' || this.#isClosed) return
     const { client } = this.#open()
@@ -73,7 +74,7 @@ export class RedisConnection {
       return { client: this.#client, connecting: this.#connecting }
     }
     const client = makeClient(this.#options.url)
-    // The breaker tells what matters; the client connects again by itself.
+    // The breaker reports failures; the client reconnects by itself.
     client.on('error', () => {})
     this.#client = client
     this.#connecting = client.connect().catch(() => {})

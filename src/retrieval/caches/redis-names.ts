@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto'
 import type { RedisConnection } from './redis-connection.ts'
 
-/** How caches name what is a tenant's, and how all of it is found again to be forgotten. */
+/** Names of a tenant's keys in Redis, and how they are found again to be deleted. */
 export const tenantName = (tenantId: string): string => hash('sha256', tenantId, 'hex').slice(0, 24)
 
-/** Keys looked at in one round trip. */
+/** Keys examined in one round trip. */
 const SCAN_COUNT = 1_000
-/** A cache of a hundred million keys has been seen by then; a server that lies about its end must not keep us here. */
+/** Bound of the scan, enough for a hundred million keys: a faulty server must not keep us here for ever. */
 const SCANS_MAX = 100_000
 
-/** Removes every key that matches. Stops where the server does; what is left then expires by itself. */
+/** Removes every matching key. Stops if the server fails; the remaining keys expire by themselves. */
 export async function forgetKeys(connection: RedisConnection, pattern: string): Promise<void> {
   let cursor = '0'
   for (let scan = 0; scan < SCANS_MAX; scan++) {

@@ -4,15 +4,15 @@ import { RedisConnection, type RedisConnectionOptions } from './redis-connection
 import { forgetKeys, tenantName } from './redis-names.ts'
 
 /**
- * Passages that all gateways share, in Redis or Valkey. Keys are hashes, so that nobody who lists them reads questions;
- * entries expire by themselves, and the server's own `maxmemory` policy bounds how much there is.
+ * Passages that all gateways share, in Redis or Valkey. Keys are hashes, so that a list of keys shows no questions.
+ * Entries expire by themselves, and the server's own `maxmemory` policy bounds their number.
  */
 export interface RedisCacheOptions extends RedisConnectionOptions {
   readonly ttlS: number
   readonly prefix?: string
 }
 
-/** Entries are kept past their time, to help out when a search is late: as long as `retriever.ts` would take them. */
+/** Entries are kept past their time, for searches that are late: as long as `retriever.ts` accepts them. */
 const STALE_RATIO = 12
 
 export class RedisPassageCache implements PassageCache {

@@ -1,6 +1,6 @@
 import type { CachedPassages, CacheKey, PassageCache } from './passage-cache.ts'
 
-/** First here, then where all gateways look; what was found there is kept here too. */
+/** Looks in this process first, then in the shared cache; an entry found there is stored here too. */
 export class TieredPassageCache implements PassageCache {
   readonly #near: PassageCache
   readonly #far: PassageCache

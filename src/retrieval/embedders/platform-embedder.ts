@@ -2,15 +2,15 @@ import type { Embedder, EmbedOptions } from '../../lifecycle/retrieval-ports.ts'
 import { toUnit } from './to-unit.ts'
 
 /**
- * Vectors from the platform's own embedding model: texts go through the same admission, turns and journal as everybody's
- * requests, as the platform's own tenant, in sets as large as the engine's batch. How a request is made is given to it
- * (`main/platform-vectors.ts`); here is how many go together and what must come back.
+ * Vectors from the platform's own embedding model: texts go through the same admission, turns and journal as all
+ * requests, as the platform's own tenant, in sets as large as the engine's batch. `main/platform-vectors.ts` makes the
+ * requests; the size of the sets and the check of the answers are here.
  */
 export interface PlatformEmbedderOptions {
   readonly model: string
   readonly dimensions: number
   readonly textsMax: number
-  /** One request: a vector for each text, or an error that says why not. */
+  /** Makes one request: a vector for each text, or an error with the reason. */
   readonly ask: (texts: readonly string[], options: EmbedOptions) => Promise<readonly Float32Array[]>
 }
 
@@ -26,7 +26,7 @@ export class PlatformEmbedder implements Embedder {
     this.#options = options
   }
 
-  /** Sets go one after the other: the engine's batches are full either way, and others' texts fit in between. */
+  /** Sets go one after the other: the engine's batches are full either way, and other tenants' texts fit in between. */
   async embed(texts: readonly string[], options: EmbedOptions): Promise<readonly Float32Array[]> {
     const { textsMax, ask } = this.#options
     const vectors: Float32Array[] = []

@@ -10,17 +10,19 @@ import { stem } from './stem.ts'
  * another id in another corpus (law L13), and the list behind an id is as long as that corpus needs and no longer.
  */
 export interface TermCounts {
-  /** Ascending, each once. */
+  /** Ascending, without repeats. */
   readonly ids: readonly number[]
   readonly counts: readonly number[]
-  /** All terms, repeats counted: the length that BM25 speaks of. */
+  /** Number of terms, repeats counted: the length in BM25. */
   readonly length: number
 }
 
 /** pgvector's sparse vectors have at most a billion dimensions. */
 export const TERM_ID_MAX = 1_000_000_000
 
-/** A question with more terms is a pasted document: its first ones say what it is about, and bound the search. */
+/**
+ * A question with more terms is a pasted document: its first terms say what it is about, and this bounds the search.
+ */
 export const QUERY_TERMS_MAX = 64
 
 const STOP_WORDS = new Set(
@@ -35,7 +37,7 @@ const STOP_WORDS = new Set(
 
 const WORDS = /[\p{L}\p{N}\p{M}]+/gu
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
-/** Nobody asks for a word of this length; what looks like one is a key or encoded data. */
+/** A longer word is a key or encoded data, which nobody searches for. */
 const WORD_LENGTH_MAX = 64
 
 export function termsOf(text: string): string[] {

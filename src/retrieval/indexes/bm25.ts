@@ -30,7 +30,7 @@ export function termWeights({ ids, counts, length }: TermCounts): Pick<PassageDr
   return { termIds: ids, termWeights: counts.map((count) => (count * (K1 + 1)) / (count + damping)) }
 }
 
-/** Undefined when the corpus has none of the asked terms. */
+/** Undefined when the corpus has none of the question's terms. */
 export function toTermSearch(facts: TermFacts, limit: number): TermSearch | undefined {
   const known = [...facts.passagesWith].filter(([, passages]) => passages > 0)
   if (known.length === 0) return undefined
@@ -40,7 +40,7 @@ export function toTermSearch(facts: TermFacts, limit: number): TermSearch | unde
   const oneOf: number[] = []
   let candidates = 0
   for (const [termId, passages] of known.sort((a, b) => a[1] - b[1] || a[0] - b[0])) {
-    // The rarest term is always looked up, or a corpus full of one word could not be searched at all.
+    // The rarest term is always used; otherwise a corpus full of one word could not be searched at all.
     if (oneOf.length > 0 && candidates + passages > CANDIDATES_MAX) break
     oneOf.push(termId)
     candidates += passages
@@ -48,11 +48,11 @@ export function toTermSearch(facts: TermFacts, limit: number): TermSearch | unde
   return { weights, oneOf, limit }
 }
 
-/** The share of what the question asks for (by idf) that the best hit has: how much its words can be trusted. */
+/** The share of the question's terms (by idf) in the best hit: how far its words can be trusted. */
 export function coverageOf(search: TermSearch, bestScore: number, askedTerms: number, passageCount: number): number {
   let possible = 0
   for (const { weight } of search.weights) possible += weight
-  // A term that the corpus does not have at all was asked for too, and would have been a rare one.
+  // A term that the corpus does not have counts too, as a rare one.
   possible += Math.max(0, askedTerms - search.weights.length) * idf(passageCount, 1)
   return possible === 0 ? 0 : Math.min(1, bestScore / possible)
 }

@@ -26,9 +26,9 @@ export interface Search {
   readonly query: string
   readonly limit: number
   readonly filter?: Filter | undefined
-  /** When to make do with one half. */
+  /** When to go on with one half alone. */
   readonly joinAt: Instant
-  /** When nothing is worth anything any more; the cancellation comes with it. */
+  /** When the search is worth nothing any more; it is then cancelled. */
   readonly deadlineAt: Instant
   readonly cancellation: Cancellation
 }
@@ -39,10 +39,10 @@ export interface Found {
   readonly because: string
 }
 
-/** Something that a search needs was late, broken, or left alone because it was. */
+/** A part of the search was late, broken, or left alone by its breaker. */
 export class PartUnavailable extends Error {
   override readonly name = 'PartUnavailable'
-  /** Late is nobody's fault; broken is. */
+  /** Late is not a failure; broken is. */
   readonly isLate: boolean
 
   constructor(message: string, isLate = false) {
@@ -116,7 +116,7 @@ async function searchByVectors(parts: SearchParts, corpus: CorpusFacts, search: 
     throw new PartUnavailable(`the corpus was embedded by ${corpus.embedder}, not by ${embedder.name}`)
   }
   const { cancellation, filter, joinAt: deadlineAt } = search
-  // After `joinAt` its vector is of no use: that is when the embedder is late.
+  // After `joinAt` the vector is useless: that is the embedder's deadline.
   const [vector] = await guarded(parts.clock, embedderBreaker, 'the embedder', { deadlineAt, cancellation }, () =>
     embedder.embed([search.query], { kind: 'question', cancellation }),
   )
@@ -130,7 +130,9 @@ function fromStore<T>(parts: SearchParts, search: Search, ask: () => Promise<T>)
   return guarded(parts.clock, parts.storeBreaker, 'the store', search, ask)
 }
 
-/** Asks only where the breaker allows it, waits no longer than the search is worth, and tells the breaker. */
+/**
+ * Calls a part only if its breaker allows it, waits at most until the deadline, and reports the result to the breaker.
+ */
 export async function guarded<T>(
   clock: Clock,
   breaker: Breaker,
@@ -145,7 +147,7 @@ export async function guarded<T>(
     breaker.succeeded(now)
     return waited.value
   }
-  // Called off before its time is nobody's failure.
+  // Cancelled before its deadline: not a failure of the part.
   if (!(cancellation.isCancelled && now < deadlineAt)) breaker.failed(now)
   if (waited.kind === 'late') throw new PartUnavailable(`${what} was late`, true)
   throw new PartUnavailable(

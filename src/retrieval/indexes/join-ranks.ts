@@ -11,13 +11,13 @@ import type { Hit } from '../../lifecycle/retrieval-ports.ts'
  */
 const K = 5
 
-/** Places beyond this are not worth joining. */
+/** Ranks beyond this are not joined. */
 export const RANKS_MAX = 32
 
 export interface Ranked {
   readonly terms: readonly Hit[] | undefined
   readonly vectors: readonly Hit[] | undefined
-  /** 0 … 1: how much of the question's words the best hit has. */
+  /** 0 … 1: the share of the question's words in the best hit. */
   readonly coverage: number
 }
 
@@ -31,7 +31,7 @@ export function joinRanks({ terms, vectors, coverage }: Ranked, limit: number): 
   }
   add(terms, weights.terms)
   add(vectors, weights.vectors)
-  // The best that both halves together could have said is 1.
+  // The best possible score of both halves together is 1.
   const best =
     ((terms === undefined ? 0 : weights.terms) + (vectors === undefined ? 0 : weights.vectors)) / (K + 1) || 1
   return [...scores]
@@ -40,17 +40,17 @@ export function joinRanks({ terms, vectors, coverage }: Ranked, limit: number): 
     .slice(0, limit)
 }
 
-/** Below the first only vectors speak, above the second mostly words; between them it goes over smoothly. */
+/** Below the first mostly vectors count, above the second mostly words; between them the weight changes linearly. */
 const COVERAGE_POOR = 0.15
 const COVERAGE_GOOD = 0.4
 
 /**
- * What the half that does not lead still weighs. Measured with K on one set of a thousand questions in the text's own
- * words (bench/retrieval/README.md): first place 0.960 at 0.15, 0.948 at 0.25, 0.906 when both weigh the same.
+ * Weight of the half that does not lead. Measured with K on one set of a thousand questions in the text's own words
+ * (bench/retrieval/README.md): first place 0.960 at 0.15, 0.948 at 0.25, 0.906 when both weigh the same.
  */
-const SECOND_VOICE = 0.15
+const WEAKER_HALF_WEIGHT = 0.15
 
 export function weightsFor(coverage: number): { readonly terms: number; readonly vectors: number } {
   const trust = Math.min(1, Math.max(0, (coverage - COVERAGE_POOR) / (COVERAGE_GOOD - COVERAGE_POOR)))
-  return { terms: SECOND_VOICE + (1 - SECOND_VOICE) * trust, vectors: 1 - (1 - SECOND_VOICE) * trust }
+  return { terms: WEAKER_HALF_WEIGHT + (1 - WEAKER_HALF_WEIGHT) * trust, vectors: 1 - (1 - WEAKER_HALF_WEIGHT) * trust }
 }

@@ -12,10 +12,10 @@ import { endingOf, retryAfterSeconds } from './http-ending.ts'
  *   event-stream ─▶ frame by frame    ─▶ deltas … finished, or lost if it breaks off
  *   JSON         ─▶ collect (bounded) ─▶ one delta, finished
  *
- * It ends exactly once. When the sink says "slow reader", the connection is paused, the engine's socket fills, and
- * that is the backpressure; frames that had arrived in the same piece are held until the reader has caught up.
+ * An answer ends exactly once. When the sink reports a slow reader, the connection is paused and the engine's socket
+ * fills, which is the backpressure; frames of the same read are held until the reader has caught up.
  *
- * What an engine says never goes into the reasons that we journal: it may quote the prompt or the answer.
+ * An engine's own words never go into journalled reasons: they may quote the prompt or the answer.
  */
 
 export interface AnswerFormat {

@@ -1,8 +1,8 @@
 /**
- * How much of the prompts could have been found in memory at best? One cache for the whole fleet, without end, that has
- * read a prompt as soon as it is sent: the bound that any placement is measured against.
+ * The best possible prefix hits: one unbounded cache for the whole fleet, which has every prompt as soon as it is sent.
+ * Placements are measured against this bound.
  *
- * Bounded: beyond `NAMES_MAX` different blocks it gives up, and says nothing rather than something wrong.
+ * Beyond `NAMES_MAX` different blocks it gives up and reports nothing, rather than something wrong.
  */
 const NAMES_MAX = 2_000_000
 
@@ -22,12 +22,12 @@ export class BestHits {
     this.#blockTokens = blockTokens
   }
 
-  /** Undefined when there were too many names to know. */
+  /** Undefined when there were too many block names. */
   get count(): HitCount | undefined {
     return this.#names > NAMES_MAX ? undefined : { hits: this.#hits, queries: this.#queries }
   }
 
-  /** A prompt goes to some engine. `salt` keeps tenants apart, as engines do. */
+  /** A prompt is sent to an engine. `salt` keeps tenants apart, as in engines. */
   sent(salt: string, hashes: readonly number[], promptTokens: number): void {
     if (hashes.length === 0 || this.#names > NAMES_MAX) return
     const seen = this.#seen.get(salt) ?? new Set<number>()
@@ -37,7 +37,7 @@ export class BestHits {
     for (let i = held; i < hashes.length; i++) seen.add(hashes[i] as number)
     this.#names += hashes.length - held
     this.#queries += promptTokens
-    // At least one token is computed, however much is held.
+    // At least one token is computed, however much is cached.
     this.#hits += Math.min(held, Math.floor((promptTokens - 1) / this.#blockTokens)) * this.#blockTokens
   }
 }

@@ -12,7 +12,7 @@ import { simulate } from './simulate.ts'
 import { openTrace } from './traces/fs-trace.ts'
 import { TraceError } from './traces/trace.ts'
 
-/** A scenario with everything that it compares itself with: the run, its variants, and whether it is as expected. */
+/** A scenario with all its comparisons: the run, its variants, and whether its expectations hold. */
 export interface Simulation {
   readonly scenario: Scenario
   readonly report: Report
@@ -22,7 +22,7 @@ export interface Simulation {
 
 export interface SimulationOptions {
   readonly seed: number
-  /** Paths set otherwise than in the file, variants included. */
+  /** Values at paths that replace those of the file, for the variants too. */
   readonly set: Readonly<Record<string, unknown>>
   /** Names of `COMPARISONS`, or PATH=VALUE: each is run beside the scenario. */
   readonly compare?: readonly string[]
@@ -36,7 +36,7 @@ export async function compareVariants(file: ConfigFile, options: SimulationOptio
   try {
     return await runAll(file, options)
   } catch (error) {
-    // A broken trace or a path that leads nowhere is the person's to mend: one line, no stack.
+    // A broken trace or an unknown path is the user's to correct: one line, no stack.
     if (error instanceof TraceError || error instanceof PathError) throw new ConfigError([error.message])
     throw error
   }
@@ -48,7 +48,8 @@ async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Sim
   const tree = trace === undefined ? file.tree : withTraceTenants(file.tree, trace)
   const checked = (paths: Readonly<Record<string, unknown>>): Scenario => checkScenario(file, withPaths(tree, paths))
   const scenario = checked(set)
-  // Everything is checked before anything is run: a mistake in the last variant is told now and not in an hour.
+  // Everything is checked before the first run, so that a mistake in the last variant is reported now and not in an
+  // hour.
   const others = new Map<string, Scenario>()
   for (const [name, paths] of Object.entries(scenario.variants ?? {})) others.set(name, checked({ ...set, ...paths }))
   for (const name of options.compare ?? []) others.set(name, checked({ ...set, ...comparisonOf(name) }))
@@ -79,7 +80,7 @@ function comparisonOf(name: string): Readonly<Record<string, unknown>> {
   ])
 }
 
-/** A value that reads as JSON is that, anything else is text. */
+/** A value that parses as JSON is that value; everything else is text. */
 export function parseValue(text: string): unknown {
   try {
     return JSON.parse(text)

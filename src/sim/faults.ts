@@ -5,14 +5,14 @@ import { restartInTurn } from './rolling-restart.ts'
 import type { Fault } from './scenario/scenario.ts'
 import type { SimulatedFleet, SimulatedReplica } from './world.ts'
 
-/** What can break. */
+/** The parts of a simulation that faults affect. */
 interface World {
   readonly gateways: readonly SimulatedGateway[]
   readonly fleet: SimulatedFleet
   readonly retrieval: RetrievalWorld
 }
 
-/** Breaks it when the scenario says so, and mends it again. */
+/** Starts each fault at its time, and ends it again. */
 export function scheduleFaults(clock: Clock, { gateways, fleet, retrieval }: World, faults: readonly Fault[]): void {
   const startAt = clock.now()
   for (const fault of faults) {
@@ -48,7 +48,7 @@ export function scheduleFaults(clock: Clock, { gateways, fleet, retrieval }: Wor
 
 const isLostWith = (fault: Fault, region: string): boolean => fault.kind === 'region-loss' && region === fault.target
 
-/** Of the region where these replicas are; the only one, if there is one. */
+/** The gateway of the region of these replicas; the only gateway, if there is one. */
 function gatewayOf(gateways: readonly SimulatedGateway[], [first]: readonly SimulatedReplica[]): SimulatedGateway {
   return gateways.find(({ region }) => region === first?.replica.region) ?? (gateways[0] as SimulatedGateway)
 }

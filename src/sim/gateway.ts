@@ -9,8 +9,8 @@ import { serveRequest } from '../lifecycle/serve-request.ts'
 import type { Serve } from './clients/client.ts'
 
 /**
- * One region's gateway: the platform that would run there, with its own control loop, and a switch. A gateway that is
- * lost ends whatever it was doing; when it is back it is a new process, which remembers nothing.
+ * One region's gateway: the platform that would run there, with its own control loop. A gateway can be lost, which ends
+ * all its requests; when it is back it is a new process without memory.
  */
 const TICK_US = US_PER_S
 
@@ -69,8 +69,8 @@ export class SimulatedGateway {
 export type RoundTrips = (from: string, to: string) => number
 
 /**
- * How clients of a region reach a gateway: their own, or, while that is lost, the nearest that is up, as a name server
- * would send them. Nobody up: the connection is refused, which is told in the journal by nobody else.
+ * How clients of a region reach a gateway: their own, or, while that is lost, the nearest one that is up, as a name
+ * server would send them. If none is up the connection is refused, which is journalled here because no gateway can.
  */
 export function serveFrom(
   home: string,

@@ -22,10 +22,13 @@ export interface LawOptions {
   readonly concurrencyMaxOf?: (replicaId: string) => number
 }
 
-/** More than a few of one kind say nothing new. */
+/** More violations of one kind say nothing new. */
 const VIOLATIONS_MAX = 20
 
-/** What has been told of a live ticket. Its last turn only: the one before must have ended when the next is granted. */
+/**
+ * What the journal has said of a live ticket. Only its last turn is kept: the one before must have ended when the next
+ * is granted.
+ */
 interface Story {
   readonly arrivedAt: number
   admittedAt: number | undefined
@@ -34,7 +37,7 @@ interface Story {
   replicaId: string
   isHeld: boolean
   ending: AttemptEnded['ending'] | undefined
-  /** It was answered from the cache, without a turn. */
+  /** The ticket was answered from the cache, without a turn. */
   isKnown: boolean
 }
 
@@ -42,7 +45,7 @@ export class LawChecker {
   readonly violations: Violation[] = []
   readonly #options: LawOptions
   readonly #live = new Map<string, Story>()
-  /** Leases out, by replica: only where there is a limit to hold them against. */
+  /** Leases held by replica; only where there is a limit to compare with. */
   readonly #held = new Map<string, number>()
   #arrived = 0
   #settled = 0
@@ -75,14 +78,14 @@ export class LawChecker {
     }
   }
 
-  /** When the run is over nothing may be alive. */
+  /** At the end of a run no ticket may be live. */
   finish(): readonly Violation[] {
     for (const ticketId of this.#live.keys()) this.#broken('L1', ticketId, 'it never ended')
     if (this.#arrived !== this.#settled + this.#live.size) this.#broken('L1', '', 'arrived ≠ settled + live')
     return this.violations
   }
 
-  /** Seen by somebody who looks at more than the journal. */
+  /** Reports a violation that was found outside the journal. */
   broken(law: Violation['law'], what: string): void {
     this.#broken(law, '', what)
   }

@@ -14,12 +14,12 @@ import type { ClientScripts } from './clients/scripts.ts'
 import type { SimulatedGateway } from './gateway.ts'
 
 /**
- * The gateway of another region, seen from this one: the same story is told over there, half a round trip away. What goes
- * along is what the live gateways send each other (`wire/region.ts`): the tenant, the deadline, one hop more.
+ * The gateway of another region, as seen from this one: the same story runs there, half a round trip away. The request
+ * carries what live gateways send each other (`wire/region.ts`): the tenant, the deadline, one hop more.
  */
 export interface PeerLink {
   readonly clock: Clock
-  /** Found when it is needed: gateways that know each other cannot all be made first. */
+  /** A function, because gateways that refer to each other cannot all be made first. */
   readonly there: () => SimulatedGateway
   readonly fromRegion: string
   readonly roundTripUs: number
@@ -54,7 +54,7 @@ export class SimulatedPeer implements Backend {
     return {
       ...request,
       ...this.#onBehalf(request),
-      // Every attempt is a ticket of its own over there.
+      // Every attempt is a ticket of its own in the other region.
       id: `${request.id}@${there().region}.${lease.id}`,
       segments: plan.segments,
       prefixHashes: isTrimmed ? [] : request.prefixHashes,
@@ -64,7 +64,7 @@ export class SimulatedPeer implements Backend {
     }
   }
 
-  /** As the live directory has it: never degraded over there, and on no key's account. */
+  /** As in the live tenant directory: never degraded there, and counted against no key. */
   #onBehalf({ tenant }: Request): { tenant: Tenant; key: Key } {
     let known = this.#behalf.get(tenant.id)
     if (known === undefined) {
@@ -76,7 +76,7 @@ export class SimulatedPeer implements Backend {
   }
 }
 
-/** One request on its way there, and its answer on the way back. */
+/** One request to the other region, and its answer on the way back. */
 class PeerCall {
   readonly #link: PeerLink
   readonly #call: Call
@@ -151,7 +151,7 @@ class PeerCall {
   }
 }
 
-/** What an HTTP status would say of it: room, a fault of the request's, or that it broke. */
+/** The ending that an HTTP status would give: no room, a fault of the request, or lost. */
 function endingOf({ outcome, refusal, because }: Settled, usage: Usage | undefined, isUp: boolean): Ending {
   if (outcome === 'completed') return { kind: 'finished', usage }
   if (outcome === 'cancelled') return { kind: 'cancelled' }

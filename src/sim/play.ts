@@ -17,14 +17,14 @@ import type { TraceRequest } from './traces/trace.ts'
 import type { SimulatedFleet } from './world.ts'
 
 /**
- * The story of a simulated run: clients begin, faults strike, the clock runs until the scenario is over and everybody
- * has been served or refused, and nothing is left behind.
+ * The story of a simulated run: clients begin, faults happen, the clock runs until the scenario is over and every
+ * request has ended; then nothing may be left behind.
  */
 export interface Run {
   readonly scenario: Scenario
   readonly seed: number
   readonly clock: VirtualClock
-  /** One for each region; the first is where clients go whose streams name none. */
+  /** One gateway per region; the first is for clients of streams without a region. */
   readonly gateways: readonly SimulatedGateway[]
   readonly roundTrips: RoundTrips
   readonly journal: Journal
@@ -34,19 +34,19 @@ export interface Run {
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
   readonly collector: Collector
   readonly laws: LawChecker
-  /** A recorded workload in place of the described one. */
+  /** A recorded workload instead of the scenario's own. */
   readonly trace?: Iterable<TraceRequest>
-  /** Called now and then with the simulated time. */
+  /** Called from time to time with the simulated time. */
   readonly onProgress: (atS: number) => void
 }
 
-/** After the last arrival everybody may finish; what still lives then has leaked. */
+/** Time after the last arrival in which requests may end; a ticket that is live after it has leaked. */
 const AFTERMATH_S = 600
 
 export interface RunEnd {
   readonly endAt: number
   readonly engines: EnginesUse
-  /** What one endless cache for everybody would have found, as a share of the prompts' tokens. */
+  /** What one unbounded cache for all replicas would have found, as a share of the prompts' tokens. */
   readonly prefixBestRatio: number | undefined
   readonly engineParts: ReadonlyMap<string, EnginesUse>
 }
@@ -54,7 +54,7 @@ export interface RunEnd {
 export async function play(run: Run): Promise<RunEnd> {
   const { scenario, clock, gateways, collector, laws } = run
   const endAt = secondsToUs(scenario.durationS)
-  // The first probes need virtual time to pass through their promises.
+  // The first probes resolve in virtual time.
   for (const gateway of gateways) gateway.start()
   await clock.run(clock.now() + 1)
   if (run.trace === undefined) startClients(run, endAt)
@@ -78,7 +78,7 @@ export async function play(run: Run): Promise<RunEnd> {
   return { endAt, engines, prefixBestRatio, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }
 }
 
-/** Nobody is left, so nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
+/** After the last request nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
 function leftBehind(run: Run): string[] {
   const { gateways, scripts, fleet } = run
   const left: string[] = []
@@ -101,7 +101,7 @@ function assertInvariants({ gateways }: Run): void {
   for (const { platform } of gateways) platform.policies.dispatcher.assertInvariants()
 }
 
-/** Where a stream's clients go. */
+/** The gateway that a stream's clients use. */
 function serveOf({ gateways, roundTrips, journal }: Run, { region }: StreamSpec): Serve {
   const home = region ?? (gateways[0] as SimulatedGateway).region
   if (gateways.length > 1 && !gateways.some((gateway) => gateway.region === home))
@@ -133,7 +133,9 @@ function startTrace(run: Run, requests: Iterable<TraceRequest>, endAt: number): 
   new TraceClient({ clock, scripts, serve, requests, callers, spec, endAt }).start()
 }
 
-/** Looks at the engines at both ends of a stretch; who calls what it returns learns what they did in it. */
+/**
+ * Reads the engines at the start of a stretch; the returned function reads them at its end and returns the difference.
+ */
 function watchEngines({ clock, fleet }: Run, fromAt: number, toAt: number): () => EnginesUse {
   let before = lookAt(fleet)
   let after: EngineLook | undefined
@@ -146,7 +148,7 @@ function watchEngines({ clock, fleet }: Run, fromAt: number, toAt: number): () =
   return () => enginesUse(before, after ?? lookAt(fleet), toAt - fromAt)
 }
 
-/** Counts from `fromAt` to when it is asked. */
+/** Counts from `fromAt` until the returned function is called. */
 function watchBestHits({ clock, fleet }: Run, fromAt: number): () => number | undefined {
   let before = fleet.bestHits.count
   clock.at(fromAt, () => {
@@ -159,7 +161,7 @@ function watchBestHits({ clock, fleet }: Run, fromAt: number): () => number | un
   }
 }
 
-/** Looks at the engines at every window's end, and at the dispatcher's books. */
+/** Reads the engines and checks the dispatcher's invariants at the end of every window. */
 function watchWindows(run: Run, windowUs: number, endAt: number): void {
   const { clock, fleet, collector } = run
   let last = lookAt(fleet)

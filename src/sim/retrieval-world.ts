@@ -17,8 +17,8 @@ import { QUESTION_EMBEDDER, topicWord, vectorOf } from './clients/questions.ts'
 import type { Latency, RetrievalWorldSpec } from './scenario/scenario-retrieval.ts'
 
 /**
- * Retrieval and the answer cache in a simulated world: the same retriever, breakers and caches that run live, over a
- * store in memory and an embedder without a model, each with a latency that is drawn and a switch for what can go wrong.
+ * Retrieval and the answer cache in a simulation: the retriever, breakers and caches that run live, over a store in
+ * memory and an embedder without a model. Each part has a drawn latency and can be made to fail.
  */
 export interface RetrievalWorldOptions {
   readonly clock: Clock
@@ -26,14 +26,14 @@ export interface RetrievalWorldOptions {
   readonly seed: number
   readonly spec: RetrievalWorldSpec | undefined
   readonly cacheTtlS: number
-  /** Who has a corpus. */
+  /** Tenants with a corpus. */
   readonly tenantIds: readonly string[]
 }
 
-/** The corpus that every tenant has here. */
+/** The name of every tenant's corpus. */
 export const CORPUS = 'simulated'
 
-/** As `bench/retrieval/search.ts` measures them embedded. */
+/** Latencies of the embedded store, as measured by `bench/retrieval/search.ts`. */
 const STORE: Latency = { p50Ms: 2, p95Ms: 4 }
 const EMBEDDER: Latency = { p50Ms: 20, p95Ms: 30 }
 const PASSAGE_TOKENS = 170
@@ -41,7 +41,7 @@ const TOPICS = 40
 
 type PartName = 'store' | 'embedder'
 
-/** What a fault may name; `retrieval` is all of it. */
+/** Targets of faults; `retrieval` is both parts. */
 export const RETRIEVAL_PARTS: readonly string[] = ['store', 'embedder', 'retrieval']
 
 export class RetrievalWorld {
@@ -74,12 +74,12 @@ export class RetrievalWorld {
     return new RetrievalWorld(options, corpora)
   }
 
-  /** Times slower; Infinity never answers. `retrieval` means both parts. */
+  /** Makes a part slower by this factor; Infinity never answers. `retrieval` means both parts. */
   slowDown(target: string, factor: number): void {
     for (const mood of this.#moodsOf(target)) mood.factor = factor
   }
 
-  /** Refuses at once. */
+  /** Makes a part refuse at once. */
   lose(target: string): void {
     for (const mood of this.#moodsOf(target)) mood.isLost = true
   }
@@ -100,7 +100,7 @@ export class RetrievalWorld {
   }
 }
 
-/** How a part is doing, and how long it takes therefore. */
+/** The present state of a part, and its latency. */
 class Mood {
   factor = 1
   isLost = false
@@ -134,7 +134,7 @@ class Mood {
 /** The 95th percentile of the normal distribution. */
 const NORMAL_P95 = 1.645
 
-/** Everything that a request waits for takes its time; filling the corpora does not. */
+/** Everything that a request waits for takes time; filling the corpora does not. */
 function moody(store: MemoryCorpusStore, mood: Mood): CorpusStore {
   return new Proxy(store, {
     get(target, name) {

@@ -3,11 +3,11 @@ import type { SimulatedGateway } from './gateway.ts'
 import type { SimulatedReplica } from './world.ts'
 
 /**
- * Every replica in turn: nothing more goes there, what runs there ends, it restarts with an empty memory, comes back
- * slowly, and only then it is the next one's turn. What an operator does to update a fleet under load.
+ * Restarts one replica after the other: it is drained, restarts with an empty cache, comes back slowly, and then the
+ * next one follows. Operators update a fleet under load this way.
  */
 const LOOK_US = 100_000
-/** A drain that takes longer than this is cut short, as any operator would; so is waiting for one that stays away. */
+/** Longest drain, and longest wait for a replica to come back; then the restart goes on. */
 const PATIENCE_S = 120
 
 export async function restartInTurn(

@@ -28,11 +28,11 @@ import { SimulatedFleet } from './world.ts'
 export interface SimulateOptions {
   readonly seed: number
   readonly onProgress?: (atS: number) => void
-  /** A recorded workload in place of the scenario's own. */
+  /** A recorded workload instead of the scenario's own. */
   readonly trace?: Iterable<TraceRequest> | undefined
-  /** Hears every journal entry, in order. */
+  /** Called with every journal entry, in order. */
   readonly onEntry?: (entry: Entry) => void
-  /** Sees the platform before anything happens: how experiments put policies of their own in the place of ours. */
+  /** Called with the platform before the run, so that experiments can replace policies. */
   readonly onAssembled?: (platform: Platform, fleet: SimulatedFleet, clock: VirtualClock) => void
   /** Measures real time; only the report's `wall` depends on it. */
   readonly wallMs?: () => number
@@ -76,7 +76,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
         return platform
       }),
   )
-  /** Its own engines, and the gateways of the other regions. */
+  /** The region's own engines, and the gateways of the other regions. */
   function backendsOf(fromRegion: string): Backends {
     const peers = new Map<string, SimulatedPeer>()
     return {
@@ -121,7 +121,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   })
 }
 
-/** Whoever's streams ask for passages has a corpus. */
+/** Gives a corpus to every tenant whose stream uses retrieval. */
 function retrievalOf(
   scenario: Scenario,
   config: Config,

@@ -11,8 +11,8 @@ import type { ClientScripts } from './clients/scripts.ts'
 import { BROKEN, FATE_SEED, GOOD, TraitScripts, type Traits } from './clients/traits.ts'
 
 /**
- * The simulated fleet: the same backend and the same engine that run live, on virtual time, and with a switch for
- * everything that can go wrong with a replica.
+ * The simulated fleet: the backend and the engine that run live, on virtual time, with faults that can be switched on
+ * for each replica.
  */
 export class SimulatedFleet implements Backends {
   readonly bestHits = new BestHits()
@@ -28,7 +28,7 @@ export class SimulatedFleet implements Backends {
     }
   }
 
-  /** What is sent to any engine, seen on its way. */
+  /** Observes every prompt sent to an engine. */
   #watched(scripts: ClientScripts): Scripts {
     return {
       scriptsFor: (request, plan) => {
@@ -60,7 +60,7 @@ export class SimulatedFleet implements Backends {
   }
 }
 
-/** A replica that can crash, hang and slow down. What an engine did before a crash still counts in its totals. */
+/** A replica that can crash, hang and slow down. The totals include what an engine did before a crash. */
 export class SimulatedReplica implements Backend {
   readonly replica: Replica
   readonly #clock: StretchedClock
@@ -99,7 +99,7 @@ export class SimulatedReplica implements Backend {
     return this.#backend.probe(replica)
   }
 
-  /** Everything that it was doing is lost, and its memory with it. */
+  /** The replica loses all its sequences and its cache. */
   crash(): void {
     this.#isUp = false
     this.#buried.push(this.#driver.view())
@@ -114,17 +114,17 @@ export class SimulatedReplica implements Backend {
     this.#clock.setPace(1)
   }
 
-  /** Times slower; Infinity hangs it. */
+  /** Makes the replica slower by this factor; Infinity hangs it. */
   slowDown(factor: number): void {
     this.#clock.setPace(1 / factor)
   }
 
-  /** Worse than it should be, in one respect, until it recovers. */
+  /** Makes the replica worse in one respect until it recovers. */
   misbehave(traits: Partial<Traits>): void {
     this.#traits = { ...GOOD, ...traits }
   }
 
-  /** The engine as it is now. */
+  /** The present engine. */
   get engine(): EngineView {
     return this.#driver.view()
   }
@@ -135,8 +135,8 @@ export class SimulatedReplica implements Backend {
 }
 
 /**
- * A clock for one engine that can run slower than the world's, or stand still: how a slow or hanging GPU looks from
- * outside. Instants given to `at` are the engine's own.
+ * A clock for one engine that can run slower than the world's, or stand still, which is how a slow or hanging GPU looks
+ * from outside. Instants given to `at` are the engine's own.
  */
 class StretchedClock implements Clock {
   readonly #world: Clock
@@ -160,7 +160,7 @@ class StretchedClock implements Clock {
   }
 
   at(instant: Instant, fn: () => void): CancelTimer {
-    // The usual case: nothing is stretched, and the world's own timer will do.
+    // The usual case: nothing is stretched, and the world's own timer is enough.
     const timer = { at: instant, fn, cancel: () => {} }
     this.#timers.add(timer)
     this.#arm(timer)
@@ -187,7 +187,10 @@ class StretchedClock implements Clock {
     }
   }
 
-  /** Times 1 ÷ 1.3 and back is a hair less: a timer that fires must find that its instant has come, or it fires for ever. */
+  /**
+   * Rounding of × 1 ÷ 1.3 and back loses a little: a timer that fires must find its instant reached, or it fires for
+   * ever.
+   */
   #catchUpTo(own: Instant): void {
     if (this.now() >= own) return
     this.#worldAnchor = this.#world.now()

@@ -13,9 +13,9 @@ import { drawQuestion } from './questions.ts'
 import type { ClientScripts } from './scripts.ts'
 
 /**
- * One stream of simulated clients: sends requests as its scenario says, waits or not when it is refused, leaves when
- * it has had enough. It knows how long its answers will be; what it asks goes through `serve`, which is the same
- * story that live requests go through.
+ * One stream of simulated clients: sends requests as its scenario says, retries or gives up after a refusal, and
+ * disconnects when the scenario says so. A client knows how long its answers will be. Its requests go through `serve`,
+ * the same story as live requests.
  */
 export type Serve = (request: Request, cancellation: Cancellation, sink: Sink) => Promise<Settled>
 
@@ -26,19 +26,19 @@ export interface ClientParts {
   readonly caller: { readonly tenant: Tenant; readonly key: Key }
   readonly spec: StreamSpec
   readonly seed: number
-  /** Unique among the run's clients: names its requests and its random streams. */
+  /** Unique among the run's clients: names the client's requests and random streams. */
   readonly name: string
   readonly endAt: Instant
-  /** Times as many arrivals, or sessions, as its spec says; 1. */
+  /** Multiplies the stream's arrivals or sessions; 1. */
   readonly load?: number
 }
 
-/** Turns of a conversation are about this long: what the ladder can trim away one by one. */
+/** Length of a turn of a conversation, about: the ladder trims turn by turn. */
 const TURN_TOKENS = 400
 const SYSTEM_TOKENS_MAX = 200
-/** Tokens that one prefix hash names: the engine's block. */
+/** Tokens per prefix hash: the engine's block. */
 const BLOCK_TOKENS = 16
-/** No shared beginning is longer than sixteen million tokens; so names of two groups never meet. */
+/** No shared beginning is longer than sixteen million tokens, so the names of two groups never collide. */
 const PREFIX_BLOCKS_MAX = 1 << 20
 
 export class Client {
@@ -80,13 +80,13 @@ export class Client {
     return spec.toS === undefined ? endAt : Math.min(endAt, secondsToUs(spec.toS))
   }
 
-  /** Open loop: the next arrival does not wait for anybody. */
+  /** Open loop: the next arrival waits for no answer. */
   #sendNextAfter(from: Instant): void {
     const { spec, clock } = this.#parts
     const { arrivals } = spec
     if (arrivals.kind === 'closed') return
     const factor = (this.#parts.load ?? 1) * factorAt(spec.phases, usToSeconds(from))
-    // A pause is looked at again soon; a gap that began in it would miss what follows.
+    // A pause is checked again soon; a gap that began in it would miss the next phase.
     const gapUs =
       factor === 0 ? PAUSE_US : secondsToUs(drawUnitGap(arrivals, this.#arrivals) / (arrivals.ratePerS * factor))
     const at = from + Math.max(1, gapUs)
@@ -102,14 +102,14 @@ export class Client {
     const thinkS = spec.arrivals.kind === 'closed' ? spec.arrivals.thinkS : 0
     while (clock.now() < this.#endAt) {
       await this.#ask()
-      // Without a thought there is still a round trip: who is refused at once would otherwise ask without end.
+      // There is at least a round trip between requests: a client refused at once would otherwise ask without end.
       await clock.sleep(Math.max(ROUND_TRIP_US, secondsToUs(thinkS * drawExponential(this.#arrivals))))
     }
   }
 
   /**
-   * One wish, with as many tries as the client has patience for. It counts from when it was meant to be sent: where
-   * the sender itself is late (live, on a busy machine), that is part of the latency and not left out of it.
+   * One request, with as many tries as the client makes. Latency counts from when the request was meant to be sent, so
+   * that a late sender (live, on a busy machine) is part of it.
    */
   async #ask(meantAt: Instant = this.#parts.clock.now()): Promise<void> {
     const { spec, clock, serve, scripts } = this.#parts
@@ -128,7 +128,7 @@ export class Client {
       scripts.forget(request.id)
       const { refusal } = sink
       if (refusal === undefined || refusal.retryAfterUs === undefined || attempt === triesMax) return
-      // A client that does not listen still needs a round trip.
+      // A client that ignores Retry-After still needs a round trip.
       await clock.sleep(spec.retry?.kind === 'honour' ? refusal.retryAfterUs : ROUND_TRIP_US)
       if (clock.now() >= this.#endAt) return
     }
@@ -171,7 +171,7 @@ export class Client {
     }
   }
 
-  /** What it wants to know: for retrieval and for the caches, where its stream or its tenant has them. */
+  /** The question, for retrieval and for caches, where the stream or its tenant uses them. */
   #question(): Pick<Request, 'retrieval' | 'cacheable'> {
     const { spec, caller, name } = this.#parts
     const isCacheable = spec.questions !== undefined && caller.tenant.answerCache !== undefined
@@ -189,7 +189,7 @@ export class Client {
     return { sessionHash: fnv1a32(`${name} ${this.#talks.below(spec.conversations)}`) }
   }
 
-  /** Names of the shared beginning's blocks. Each stream has beginnings of its own: another one's are other text. */
+  /** Names of the blocks of the shared beginning. Each stream has beginnings of its own. */
   #prefixHashes(prefixTokens: number, groups: number, promptTokens: number): number[] {
     const group = this.#prefixSalt + this.#habits.below(groups)
     const blocks = Math.floor(Math.min(prefixTokens, promptTokens) / BLOCK_TOKENS)
@@ -199,7 +199,7 @@ export class Client {
   }
 }
 
-/** What a client says that it wants at most; nothing, by default. */
+/** The client's `max_tokens`; unset by default. */
 export function maxTokensOf({ maxTokens }: StreamSpec, outputTokens: number): number | undefined {
   return maxTokens === 'exact' ? outputTokens : typeof maxTokens === 'number' ? maxTokens : undefined
 }
@@ -207,7 +207,7 @@ export function maxTokensOf({ maxTokens }: StreamSpec, outputTokens: number): nu
 const PAUSE_US = 100_000
 const ROUND_TRIP_US = 1_000
 
-/** A system part and turns: the last one is the question. */
+/** A system prompt and turns; the last turn is the question. */
 export function segmentsOf(promptTokens: number, prefixTokens: number | undefined): Segment[] {
   const systemTokens = Math.min(prefixTokens ?? SYSTEM_TOKENS_MAX, promptTokens - 1)
   const segments: Segment[] = systemTokens > 0 ? [{ role: 'system', tokens: systemTokens }] : []
@@ -220,7 +220,7 @@ export function segmentsOf(promptTokens: number, prefixTokens: number | undefine
   return segments
 }
 
-/** Takes everything at once; remembers only how it was refused. */
+/** Takes every delta at once; remembers only the refusal. */
 export class SimSink implements Sink {
   refusal: Refusal | undefined
 

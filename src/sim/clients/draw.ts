@@ -23,7 +23,7 @@ function atQuantile(points: ReadonlyArray<readonly number[]>, quantile: number):
   return points.at(-1)?.[1] ?? 1
 }
 
-/** A gap with mean 1, to be divided by the rate of the moment. */
+/** A gap with mean 1, to be divided by the present rate. */
 export function drawUnitGap(arrivals: Exclude<Arrivals, { kind: 'closed' }>, rng: Rng): number {
   switch (arrivals.kind) {
     case 'poisson':
@@ -62,7 +62,7 @@ export function drawNormal(rng: Rng): number {
   return Math.sqrt(-2 * Math.log(1 - rng.next())) * Math.cos(2 * Math.PI * rng.next())
 }
 
-/** Lanczos' approximation, good to ten digits for what we ask of it. */
+/** Lanczos' approximation, good to ten digits in the range used here. */
 function gammaOf(z: number): number {
   const g = [
     676.5203681218851, -1259.1392167224028, 771.3234287776531, -176.6150291621406, 12.507343278686905,
@@ -75,7 +75,7 @@ function gammaOf(z: number): number {
   return Math.sqrt(2 * Math.PI) * t ** (x + 0.5) * Math.exp(-t) * sum
 }
 
-/** How much busier than usual this second is. */
+/** The factor of the rate at this second. */
 export function factorAt(phases: readonly RatePhase[] | undefined, atS: number): number {
   let factor = 1
   for (const phase of phases ?? []) {

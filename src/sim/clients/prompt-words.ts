@@ -2,11 +2,11 @@ import { fnv1a32, Rng } from '../../base/rng.ts'
 import type { Request } from '../../domain/request.ts'
 
 /**
- * Text of about so many tokens, for servers that want text. Common short English words are one token each, with the
- * blank before them, in every tokenizer that is in use; so a prompt of n tokens is n words.
+ * Text with about a given number of tokens, for live servers. Common short English words are one token each, with the
+ * blank before them, in every usual tokenizer; so a prompt of n tokens is n words.
  *
  * All text is cut from one long ring of words, made once: a prompt of a thousand words costs two look-ups and a copy.
- * What starts at another place of the ring is other text, so two prompts share a beginning only if they are meant to.
+ * Each start in the ring gives different text, so two prompts share a beginning only if they are meant to.
  */
 const WORDS =
   'water river stone light house garden summer winter morning evening letter story music paper window market bridge ' +
@@ -19,7 +19,7 @@ const WORDS =
   'carry bring take give make find keep hold leave reach turn move stand walk run write read speak hear see ' +
   'know think learn teach build break cut join open plan work play rest wait start stop change grow fall rise'
 
-/** Many more places to start from than requests that are in flight at once. */
+/** Many more starts than requests in flight. */
 const RING_WORDS = 1 << 17
 const SENTENCE_WORDS = 12
 
@@ -45,7 +45,7 @@ export class PromptWords {
     this.#starts = starts
   }
 
-  /** `count` words, the same for the same place. */
+  /** `count` words from a place; the same place gives the same words. */
   take(place: number, count: number): string {
     let text = ''
     let from = place % RING_WORDS
@@ -59,8 +59,8 @@ export class PromptWords {
   }
 
   /**
-   * The messages of a request, as JSON. Words need no escaping, so none is done. A block that has a name is the text of
-   * that name; the rest is this request's own.
+   * The messages of a request, as JSON. Words need no escaping. A named block is the text of its name; the rest is this
+   * request's own.
    */
   messages(request: Request): string {
     const own = fnv1a32(request.id)
@@ -73,7 +73,7 @@ export class PromptWords {
     return `[${parts.join(',')}]`
   }
 
-  /** So many tokens from the prompt's token `at` on. */
+  /** `count` tokens from the prompt's token `at` on. */
   #between(hashes: readonly number[], at: number, tokens: number, ownPlace: number): string {
     const namedEnd = Math.min(at + tokens, hashes.length * BLOCK_TOKENS)
     const pieces: string[] = []
@@ -89,7 +89,7 @@ export class PromptWords {
   }
 }
 
-/** Tokens that one name of a block stands for, as in the engine. */
+/** Tokens per block name, as in the engine. */
 const BLOCK_TOKENS = 16
 const wordsFor = (tokens: number): number => Math.max(1, Math.round(tokens * WORDS_PER_TOKEN))
 

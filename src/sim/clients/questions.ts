@@ -3,8 +3,8 @@ import type { Embedder } from '../../lifecycle/retrieval-ports.ts'
 import type { Questions } from '../scenario/scenario-retrieval.ts'
 
 /**
- * Questions without a language: a topic and a wording, in letters (a digit would be a number that must be equal). Two
- * wordings of one topic lie as near to each other as the scenario says; two topics have nothing to do with each other.
+ * Questions without a language: a topic and a wording, in letters (the answer cache would compare digits as numbers).
+ * Two wordings of one topic have the similarity that the scenario sets; two topics have none.
  */
 export function drawQuestion(spec: Questions | undefined, rng: Rng, count: number): string {
   if (spec === undefined) return questionOf(count, 0, 1)
@@ -15,10 +15,10 @@ function questionOf(topic: number, wording: number, similarity: number): string 
   return `topic${letters(topic)} near${letters(Math.round(similarity * 1_000))} ${signs(wording)}`
 }
 
-/** What passages are about: the word that a question about it has, too. */
+/** The word of a topic, which passages and questions about it contain. */
 export const topicWord = (topic: number): string => `topic${letters(topic)}`
 
-/** Another wording has the same words: only what stands between them differs. */
+/** Signs between the words: another wording has the same words and other signs. */
 const SIGNS = '.,;:!?-+*/'
 const signs = (number: number): string => String(number).replace(/\d/g, (digit) => SIGNS[Number(digit)] ?? '')
 
@@ -29,7 +29,7 @@ const numberIn = (text: string): number =>
 
 const DIMENSIONS = 64
 
-/** Vectors as the questions say they lie; the same for the same text, in every run. */
+/** Vectors with the similarities of the questions; the same for the same text, in every run. */
 export function vectorOf(text: string): Float32Array {
   const [, topic = text, near = '', wording = ''] = /^topic([a-j]+)(?: near([a-j]+) (\S+))?/.exec(text) ?? []
   const centre = randomUnit(`topic/${topic}`)
@@ -50,7 +50,7 @@ function unit(vector: Float32Array): Float32Array {
   return vector.map((part) => part / length)
 }
 
-/** The embedder of simulated worlds, as fast as whoever calls it lets it be. */
+/** The embedder of simulations; its caller adds the latency. */
 export const QUESTION_EMBEDDER: Embedder = {
   name: 'simulated',
   dimensions: DIMENSIONS,

@@ -2,12 +2,12 @@ import type { Script, Scripts, ScriptsMade } from '../../backends/simulated.ts'
 import type { Plan } from '../../domain/plan.ts'
 import type { Request } from '../../domain/request.ts'
 
-/** Items of holdout sets have short answers. */
+/** Tokens of an answer to a holdout item: these are short. */
 const HOLDOUT_ANSWER_TOKENS = 8
 
 /**
- * What the simulated clients' answers will truly be: known to the client's script and to the engine, and to nobody
- * between them (law L10). An entry lives as long as its request.
+ * The true lengths of the simulated clients' answers, known to the client's script and the engine alone (law L10). An
+ * entry lives as long as its request.
  */
 export class ClientScripts implements Scripts {
   readonly #outputTokens = new Map<string, number>()
@@ -18,7 +18,7 @@ export class ClientScripts implements Scripts {
     this.#outputTokens.set(requestId, outputTokens)
   }
 
-  /** The same request under another name, over in another region. False when its client is gone. */
+  /** The same request under another name, in another region. False when its client has left. */
   copy(requestId: string, toId: string): boolean {
     const outputTokens = this.#outputTokens.get(requestId)
     if (outputTokens === undefined) return false
@@ -43,7 +43,7 @@ export class ClientScripts implements Scripts {
 
   #scriptOf(request: Request, plan: Plan): Script {
     const { errand } = request
-    // A copy's answer is as long as the one that it is compared with; the client may have forgotten it by then.
+    // A shadow's answer is as long as the one that it is compared with; the client may have forgotten it by then.
     const known = this.#outputTokens.get(errand?.kind === 'shadow' ? errand.of : request.id)
     const answer = errand?.kind === 'holdout' ? (this.answers.get(errand.of) ?? '') : undefined
     const wanted = known ?? (answer === undefined ? 1 : HOLDOUT_ANSWER_TOKENS)
@@ -54,7 +54,7 @@ export class ClientScripts implements Scripts {
       promptTokens: Math.max(1, promptTokens),
       sharesPrompt: false,
       outputTokens: Math.max(1, Math.min(wanted, plan.outputTokensMax)),
-      // A trimmed prompt keeps its system part; beyond it the blocks have other names.
+      // A trimmed prompt keeps its system prompt; the blocks after it have other names.
       prefixHashes: isTrimmed ? [] : request.prefixHashes,
       finishReason: wanted > plan.outputTokensMax ? 'length' : 'stop',
       ...(answer !== undefined && { textBetween: (from: number) => (from === 0 ? answer : '') }),

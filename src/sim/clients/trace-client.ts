@@ -8,22 +8,22 @@ import { maxTokensOf, type Serve, SimSink, segmentsOf } from './client.ts'
 import type { ClientScripts } from './scripts.ts'
 
 /**
- * Sends a recorded workload: each request at its time, for its tenant, whatever happened to those before it. The
- * trace is read one request ahead, so its length costs no memory. What a trace does not say (model, band, what the
- * client wants at most) is as in the scenario's first stream.
+ * Sends a recorded workload: each request at its time, for its tenant, whatever happened to earlier requests. The trace
+ * is read one request ahead, so its length costs no memory. What a trace does not say (model, band, `max_tokens`) is as
+ * in the scenario's first stream.
  */
 export interface TraceClientParts {
   readonly clock: Clock
   readonly scripts: ClientScripts
   readonly serve: Serve
   readonly requests: Iterable<TraceRequest>
-  /** Whoever the trace names, by id; requests that name nobody are dealt out in turn. */
+  /** The trace's tenants, by id; requests without a tenant are dealt out in turn. */
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key }>
   readonly spec: StreamSpec
   readonly endAt: Instant
 }
 
-/** Tokens that one prefix hash names: the engine's block. */
+/** Tokens per prefix hash: the engine's block. */
 const BLOCK_TOKENS = 16
 
 export class TraceClient {
@@ -54,7 +54,7 @@ export class TraceClient {
     })
   }
 
-  /** It counts from when it was meant to be sent, as everywhere. */
+  /** Latency counts from when the request was meant to be sent. */
   async #ask(recorded: TraceRequest, arrivedAt: Instant): Promise<void> {
     const { scripts, serve } = this.#parts
     const request = this.#makeRequest(recorded, arrivedAt)

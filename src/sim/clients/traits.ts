@@ -1,13 +1,13 @@
 import type { Script, Scripts } from '../../backends/simulated.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 
-/** How a release can be worse than another, besides being slower: what a scenario's faults switch on. */
+/** How a release can be worse than another, besides being slower; faults of a scenario switch these on. */
 
-/** What is wrong with a release, as its clients see it. */
+/** The faults of a release, as its clients see them. */
 export interface Traits {
   /** Share of its attempts that end in an error at once. */
   readonly errorRatio: number
-  /** Share of its answers in which the model says that it will not answer. */
+  /** Share of its answers in which the model refuses to answer. */
   readonly refusalRatio: number
   /** Share of the items of a holdout set that it answers wrongly. */
   readonly wrongRatio: number
@@ -15,7 +15,7 @@ export interface Traits {
 
 export const GOOD: Traits = { errorRatio: 0, refusalRatio: 0, wrongRatio: 0 }
 
-/** A fault falls on the same attempts whatever the workload's seed is: it is the release that is broken. */
+/** A fault affects the same attempts for every seed of the workload: the release is broken, not the workload. */
 export const FATE_SEED = 7
 
 export const BROKEN: Refusal = {
@@ -28,7 +28,7 @@ export const BROKEN: Refusal = {
 /** "I cannot help with that." */
 const REFUSAL_TOKENS = 8
 
-/** The clients' scripts, except that some answers are refusals, or wrong. */
+/** The clients' scripts, with some answers replaced by refusals or wrong ones. */
 export class TraitScripts implements Scripts {
   readonly #scripts: Scripts
   readonly #refuses: () => boolean

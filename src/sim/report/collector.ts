@@ -8,21 +8,21 @@ import { StatsSheet } from './stats-sheet.ts'
 import { Windows } from './windows.ts'
 
 /**
- * Listens to a journal and keeps sums, never tickets: memory does not grow with the length of a run. Live and simulated
- * runs are told by the same collector, so their reports can be laid side by side.
+ * Subscribes to a journal and keeps sums, never tickets, so that memory does not grow with the length of a run. Live
+ * and simulated runs have the same collector, so their reports can be compared.
  */
 export interface CollectorOptions {
   readonly tenants: ReadonlyMap<string, Tenant>
   readonly startAt: Instant
-  /** Earlier tickets are not counted, except in the windows. */
+  /** Tickets that arrive earlier are not counted, except in the windows. */
   readonly warmUntil: Instant
   readonly windowUs: number
   readonly outputWeight: number
-  /** Stretches to be told of apart, by name. */
+  /** Stretches of time with their own figures, by name. */
   readonly parts: ReadonlyMap<string, { readonly fromAt: Instant; readonly toAt: Instant }>
 }
 
-/** A stretch of the run: who arrived in it, and what happened in it. */
+/** A stretch of the run: the tickets that arrived in it, and what happened in it. */
 export interface Part {
   readonly fromAt: Instant
   readonly toAt: Instant
@@ -31,7 +31,7 @@ export interface Part {
   rungChanges: number
 }
 
-/** Time that tickets of a tenant were waiting: who is backlogged all the time has a claim to its share. */
+/** Time in which a tenant's tickets waited: a tenant that is always backlogged has a claim to its share. */
 class Backlogged {
   readonly #fromAt: Instant
   #waiting = 0
@@ -94,7 +94,7 @@ export class Collector {
     if (entry.kind === 'retrieval-ended' || entry.kind === 'answer-looked-up') this.#retrieved(entry)
     switch (entry.kind) {
       case 'arrived':
-        // The platform's own errands are not a part of the workload.
+        // The platform's own errands are not part of the workload.
         if (this.options.tenants.has(entry.tenantId)) this.windows.arrived(entry.at - this.options.startAt)
         return
       case 'admitted':
@@ -123,12 +123,12 @@ export class Collector {
     }
   }
 
-  /** Share of the counted time in which the tenant had something waiting. */
+  /** Share of the counted time in which the tenant had tickets waiting. */
   backloggedRatio(tenantId: string, until: Instant): number {
     return (this.#backlogged.get(tenantId)?.upTo(until) ?? 0) / Math.max(1, until - this.options.warmUntil)
   }
 
-  /** Tickets of the tenant that were shed before it was served a single one on a lower rung. */
+  /** Tickets of the tenant that were shed before any of its tickets was served on a lower rung. */
   shedInFull(tenantId: string): number {
     return this.#shedInFull.get(tenantId) ?? 0
   }

@@ -8,7 +8,7 @@ import { renderPage } from './page/render-page.ts'
 import type { Report } from './report.ts'
 import { seriesOf } from './report-series.ts'
 
-/** A run for the record: the page that a person looks at, and the object behind it. */
+/** Writes a run to files: the page for people, and the JSON behind it. */
 export interface ReportParts {
   readonly scenario: Scenario
   readonly report: Report
@@ -17,7 +17,7 @@ export interface ReportParts {
   readonly isLive: boolean
 }
 
-/** Windows of the collector when a scenario does not say. */
+/** Width of the collector's windows when the scenario sets none. */
 const WINDOW_S = 5
 
 /** Returns the path of the page. */

@@ -3,7 +3,7 @@ import type { Checked } from '../scenario/expectations.ts'
 import type { Report } from './report.ts'
 
 /**
- * What the report's page shows: the run as windows of time, its tenants as rows, its expectations as sentences. Plain
+ * The data of the report's page: the run as windows of time, its tenants as rows, its expectations as sentences. Plain
  * data, so that a live run, a simulated one and a stored JSON report are drawn by the same code.
  */
 export interface ReportSeries {
@@ -16,9 +16,9 @@ export interface ReportSeries {
   readonly tenants: readonly SeriesTenant[]
   readonly expectations: readonly Checked[]
   readonly totals: SeriesTotals
-  /** The same scenario otherwise, for comparison. */
+  /** The variants of the scenario, for comparison. */
   readonly variants: ReadonlyArray<{ readonly name: string; readonly totals: SeriesTotals }>
-  /** A live server does not tell what its queues and engines do. */
+  /** A live server does not report its queues and engines. */
   readonly isLive: boolean
 }
 
@@ -27,7 +27,7 @@ export interface SeriesTotals {
   readonly completed: number
   readonly shed: number
   readonly failed: number
-  /** Share of what was asked that was answered within the promise. */
+  /** Share of the requests that were answered within the promise. */
   readonly goodputRatio: number
   readonly goodputPerS: number
   readonly outputTokensPerS: number
@@ -37,7 +37,10 @@ export interface SeriesTotals {
   readonly utilisation: number | undefined
 }
 
-/** Counts are of the window; latencies are milliseconds, endless for those that were let in and lost their place. */
+/**
+ * Counts are of the window; latencies are in milliseconds, infinite for tickets that were admitted and lost their
+ * place.
+ */
 export interface SeriesWindow {
   readonly atS: number
   readonly arrivals: number
@@ -51,7 +54,7 @@ export interface SeriesWindow {
   readonly itlP95: number | undefined
   readonly utilisation: number
   readonly kv: number
-  /** Share of the admitted on each rung, from the full one down. */
+  /** Share of the admitted tickets on each rung, from the full one down. */
   readonly rungs: Readonly<Record<string, number>>
 }
 
@@ -60,7 +63,7 @@ export interface SeriesTenant {
   readonly weight: number
   /** Weighted tokens. */
   readonly served: number
-  /** Of all that was served. */
+  /** Share of all served tokens. */
   readonly share: number
   readonly arrived: number
   readonly completed: number

@@ -9,8 +9,8 @@ import type { SheetView } from './stats-sheet.ts'
 import type { WindowView } from './windows.ts'
 
 /**
- * What was seen, as one object: the same for a simulated and a live run. Times are milliseconds, rates per second,
- * money in US dollars.
+ * The report as one object: the same for a simulated and a live run. Times are in milliseconds, rates per second, money
+ * in US dollars.
  */
 export interface Report extends SheetView {
   readonly scenario: string
@@ -19,9 +19,9 @@ export interface Report extends SheetView {
   readonly tenants: Readonly<Record<string, TenantView>>
   readonly fairness: FairnessView
   readonly engine: EngineUse & PrefixUse
-  /** The engines of each pool alone. */
+  /** The engines of each pool. */
   readonly pools: Readonly<Record<string, EngineUse>>
-  /** The scenario's own stretches of time. */
+  /** The scenario's parts. */
   readonly parts: Readonly<Record<string, PartView>>
   readonly prediction: {
     readonly coverage: number | undefined
@@ -38,7 +38,7 @@ export interface Report extends SheetView {
   }
   /** By model; empty where no release was tried. */
   readonly rollouts: Readonly<Record<string, RolloutReport>>
-  /** How requests got their passages; and the answer cache, where tenants have it. */
+  /** Outcomes of retrievals, and of the answer cache where tenants use it. */
   readonly retrieval: RetrievalView
   readonly answers: AnswersView
   readonly queuedMax: number
@@ -51,13 +51,13 @@ export interface Report extends SheetView {
 export interface TenantView extends StatsView {
   readonly weight: number
   readonly backloggedRatio: number
-  /** Shed before it was served a single ticket on a lower rung. */
+  /** Tickets shed before any ticket of the tenant was served on a lower rung. */
   readonly shedInFull: number
 }
 
 /** Tickets that arrived in a part, and what the engines and the ladder did in it. */
 export interface PartView extends SheetView {
-  /** How much of it was run: below 1 it ends after the run did. */
+  /** Share of the part that was run: below 1 the run ended inside the part. */
   readonly ranRatio: number
   readonly engine: EngineUse
   readonly pools: Readonly<Record<string, EngineUse>>
@@ -72,11 +72,11 @@ export interface FairnessView {
   readonly backloggedTenants: number
   /** Largest deviation of a backlogged tenant's share from its weighted share. */
   readonly shareErrorMax: number | undefined
-  /** Largest difference of served cost per unit of weight between two of them. */
+  /** Largest difference of served cost per unit of weight between two backlogged tenants. */
   readonly maxServiceDifference: number | undefined
-  /** Most ÷ least served cost per weight, over all tenants that asked for anything, backlogged or not. */
+  /** Most ÷ least served cost per weight, over all tenants that sent a request, backlogged or not. */
   readonly servedSpread: number | undefined
-  /** Completions of the backlogged tenant that has fewest: with few, a share says little. */
+  /** Completions of the backlogged tenant with the fewest: with few completions a share says little. */
   readonly completedMin: number | undefined
 }
 
@@ -89,11 +89,11 @@ export interface EngineUse {
   readonly steps: number
 }
 
-/** Of the prompts that name their blocks. */
+/** Figures of the prompts that name their blocks. */
 export interface PrefixUse {
-  /** What one endless cache for everybody would have found. */
+  /** What one unbounded cache for all replicas would have found. */
   readonly prefixBestRatio: number | undefined
-  /** What was found of that. */
+  /** Share of that which was found. */
   readonly prefixHitOfBest: number | undefined
 }
 
@@ -116,7 +116,7 @@ export interface ReportFacts {
   readonly wallSeconds: number
 }
 
-/** A tenant with a queue this much of the time is held to its share. */
+/** A tenant with a queue for this share of the time is compared with its share. */
 const BACKLOGGED_RATIO = 0.99
 
 export function makeReport(collector: Collector, facts: ReportFacts): Report {
@@ -198,7 +198,7 @@ function partsOf(collector: Collector, { engineParts, endAt }: ReportFacts): Rec
   return views
 }
 
-/** Of engines that nobody looked at. */
+/** Figures of engines that were not read. */
 const NO_USE: EngineUse = {
   utilisation: 0,
   kv: 0,
@@ -243,10 +243,10 @@ function spreadOf(tenants: readonly TenantView[]): number | undefined {
   return least > 0 ? Math.max(...rates) / least : undefined
 }
 
-/** How the engines stood at one instant, by pool; those that crashed before included. */
+/** The engines at one instant, by pool; those that crashed before are included. */
 export type EngineLook = ReadonlyMap<string, { readonly replicaCount: number; readonly views: readonly EngineView[] }>
 
-/** What the engines did between two looks at them. */
+/** What the engines did between two readings. */
 export function enginesUse(before: EngineLook, after: EngineLook, durationUs: number): EnginesUse {
   const pools: Record<string, EngineUse> = {}
   for (const [poolId, { replicaCount, views }] of after) {

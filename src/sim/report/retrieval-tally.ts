@@ -2,18 +2,18 @@ import { QuantileSketch } from '../../base/quantile.ts'
 import { RETRIEVAL_OUTCOMES, type RetrievalOutcome } from '../../domain/corpus.ts'
 import type { AnswerLookup, Entry } from '../../domain/entry.ts'
 
-/** How did requests get their passages, and how often was an answer known? Sums only. */
+/** Outcomes of retrievals and of lookups in the answer cache, as sums. */
 export interface RetrievalView {
   readonly count: number
   readonly outcomes: Readonly<Record<RetrievalOutcome, number>>
-  /** Share that had passages from a search or a cache that is as good as one. */
+  /** Share of retrievals with passages from a search or from a valid cache entry. */
   readonly goodRatio: number | undefined
   readonly waitMs: { readonly p50: number | undefined; readonly p95: number | undefined; readonly max: number }
 }
 
 export interface AnswersView {
   readonly lookups: Readonly<Record<AnswerLookup, number>>
-  /** Known ones of those that could be asked, whether they were given or made anew to compare. */
+  /** Share of lookups that found an answer, whether it was sent or generated again to compare. */
   readonly hitRatio: number | undefined
   /** Tokens that no engine computed. */
   readonly savedTokens: number

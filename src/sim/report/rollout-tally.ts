@@ -3,23 +3,23 @@ import { usToSeconds } from '../../base/clock.ts'
 import type { AttemptEnded, Entry, RolloutChanged } from '../../domain/entry.ts'
 import { PLATFORM_TENANT } from '../../lifecycle/rollout/errands.ts'
 
-/** How did the rollouts go? Counted from the journal, per model; memory is one record per model, and live errands. */
+/** The course of rollouts, counted from the journal, per model; memory is one record per model, and live errands. */
 export interface RolloutReport {
   readonly stable: string
   readonly canary: string
-  /** What the canary gets at the end. */
+  /** The canary's share at the end. */
   readonly percent: number
   readonly changes: number
-  /** 1 if it ended so, else 0: expectations compare numbers. */
+  /** 1 if the rollout ended so, else 0: expectations compare numbers. */
   readonly rolledBack: number
   readonly promoted: number
   /** Seconds of the run at the last change. */
   readonly changedAtS: number
   readonly because: string
-  /** Attempts of the canary while it was tried, and how many of them failed. */
+  /** Attempts of the canary while it was on trial, and how many of them failed. */
   readonly canaryAttempts: number
   readonly canaryFailedAttempts: number
-  /** Copies of requests that a release answered unseen, and items of the holdout set. */
+  /** Copies of requests answered by a release that does not serve the client, and items of the holdout set. */
   readonly shadowAnswers: number
   readonly holdoutAnswers: number
 }
@@ -49,7 +49,7 @@ export class RolloutTally {
         this.#changed(entry)
         return
       case 'attempt-ended':
-        // The platform's own errands are not what the judge counts.
+        // The judge does not count the platform's own errands.
         if (!this.#errands.has(entry.ticketId)) this.#attempted(entry)
         return
       case 'shadow-ended':

@@ -1,8 +1,8 @@
 import type { Entry } from '../../domain/entry.ts'
 
 /**
- * Which entries are of a request that another region's gateway sent on? It has a ticket in each of the two, and its client
- * has one: reports tell of the client's. Memory is that of the live tickets.
+ * Recognises the entries of a request that another region's gateway sent on. Such a request has a ticket in both
+ * regions, but one client: reports count the client's. Memory is that of the live tickets.
  */
 export class SentOn {
   readonly #live = new Set<string>()

@@ -3,18 +3,18 @@ import type { Slo } from '../../domain/tenant.ts'
 import { Stats, type StatsView } from './stats.ts'
 
 /**
- * Some tickets, told apart by tenant, band and bid: those of a whole run, or of a part of it. Sums only, so memory does
- * not grow with their number.
+ * Figures of some tickets, by tenant, band and bid: those of a whole run, or of a part of it. Sums only, so that memory
+ * does not grow with their number.
  */
 export interface SheetView extends StatsView {
   readonly tenants: Readonly<Record<string, StatsView>>
   readonly bands: Readonly<Record<string, StatsView>>
-  /** Those who bid anything. */
+  /** Tickets with a bid, by amount. */
   readonly bids: Readonly<Record<string, StatsView>>
   readonly refusals: Readonly<Record<string, number>>
 }
 
-/** Scenarios bid a handful of amounts; live traffic may bid anything, and beyond these it is not told apart. */
+/** Most different bids that are distinguished: scenarios have a handful, live traffic may have any number. */
 const BIDS_MAX = 32
 
 export class StatsSheet {

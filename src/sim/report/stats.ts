@@ -4,7 +4,7 @@ import { GAP_BUCKETS_US } from '../../domain/gaps.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Slo } from '../../domain/tenant.ts'
 
-/** Counts and latencies of some tickets: of a tenant, of a band, of everybody. Times are kept in tenths of a ms. */
+/** Counts and latencies of some tickets: of a tenant, of a band, of all. Times are kept in tenths of a millisecond. */
 const UNIT_US = 100
 
 export interface Latency {
@@ -24,7 +24,7 @@ export interface StatsView {
   /** Weighted tokens served. */
   readonly served: number
   readonly degraded: number
-  /** Of the admitted: first token or end after the promise, or never. */
+  /** Admitted tickets with the first token or the end after the promise, or never. */
   readonly late: number
   readonly admitted: number
   readonly lateRatio: number
@@ -105,7 +105,7 @@ export class Stats {
   }
 }
 
-/** The promise was kept: first token, time between tokens on the average, and the end. */
+/** The promise was kept: first token, mean time between tokens, and the end. */
 export function isGood(settled: Settled, slo: Slo): boolean {
   const { arrivedAt, firstTokenAt, lastTokenAt, usage, at } = settled
   if (firstTokenAt === undefined || lastTokenAt === undefined) return false
@@ -124,12 +124,12 @@ export function isLate(settled: Settled, slo: Slo): boolean {
   return isFirstLate || settled.at > settled.deadlineAt
 }
 
-/** A bucket of gaps is told by its upper bound; the highest, open one by the longest gap. */
+/** A bucket of gaps counts at its upper bound; the highest, open one at the longest gap. */
 function observeGaps(itl: Histogram, gaps: NonNullable<Settled['gaps']>): void {
   let total = 0
   for (let i = 0; i < gaps.counts.length; i++) total += gaps.counts[i] as number
   if (total === 0) return
-  // One answer's gaps are much alike: where all fall into one bucket their mean says more than its bound.
+  // The gaps of one answer are similar: if all are in one bucket, their mean is more exact than its bound.
   const mean = gaps.sumUs / total
   for (let i = 0; i < gaps.counts.length; i++) {
     const count = gaps.counts[i] as number

@@ -2,7 +2,7 @@ import type { Instant } from '../../base/clock.ts'
 import { QuantileSketch } from '../../base/quantile.ts'
 import type { Entry, Settled } from '../../domain/entry.ts'
 
-/** How each tenant fared, in sums: for a glance during a run and a short table after it. */
+/** Sums per tenant, for a view during a run and a short table after it. */
 export interface TenantTally {
   arrived: number
   completed: number
@@ -14,12 +14,12 @@ export interface TenantTally {
   /** Milliseconds. */
   ttftP50: number | undefined
   ttftP95: number | undefined
-  /** The rung that most of its degraded answers had. */
+  /** The rung of most of the tenant's degraded answers. */
   rung: string | undefined
 }
 
 const TTFT_MS_MAX = 3_600_000
-/** In effect all of them: nothing fades before a hundred million answers. */
+/** In effect all samples: nothing fades before a hundred million answers. */
 const MEMORY_SAMPLES = 100_000_000
 
 class Counts {
@@ -59,7 +59,7 @@ class Counts {
 
 export class Tally {
   readonly #byTenant = new Map<string, Counts>()
-  /** Why things failed or were refused, by code. */
+  /** Failures and refusals, by code. */
   readonly reasons = new Map<string, number>()
 
   take(entry: Entry): void {
@@ -105,8 +105,8 @@ export class Tally {
 }
 
 /**
- * The same for the last few seconds: slices of one second each, a dozen of them; the oldest is forgotten whole. A
- * ticket is counted when it arrives and again when it ends.
+ * The same for the last few seconds: a dozen slices of one second each; the oldest slice is dropped whole. A ticket is
+ * counted when it arrives and again when it ends.
  */
 const SLICE_US = 1_000_000
 
@@ -130,7 +130,7 @@ export class RecentTally {
     slice.entries.push(entry)
   }
 
-  /** Whole seconds before `now`, so that a rate is a rate. */
+  /** Whole seconds before `now`, so that rates are exact. */
   view(now: Instant): Tally {
     const tally = new Tally()
     const from = Math.floor(now / SLICE_US) - this.#seconds

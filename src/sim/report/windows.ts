@@ -4,12 +4,12 @@ import type { Slo } from '../../domain/tenant.ts'
 import { latencyOf } from './stats.ts'
 
 /**
- * What happened when: counts and percentiles by window of time. A ticket belongs to the window in which it was
- * admitted (or refused); one that expired or was evicted there counts as infinitely late. So "p95 in every window" is
- * about everybody who was let in, not about those who came through.
+ * Counts and percentiles by window of time. A ticket belongs to the window in which it was admitted or refused; one
+ * that expired or was evicted counts as infinitely late. So "p95 in every window" covers all admitted tickets, not only
+ * those that completed.
  *
- * There are never more than `WINDOWS_MAX`: a run so long that it would need more has them twice as wide, as often as it
- * takes, so that memory does not grow with the length of a run.
+ * There are never more than `WINDOWS_MAX` windows: for a longer run their width is doubled until they suffice, so that
+ * memory does not grow with the length of a run.
  */
 const UNIT_US = 100
 
@@ -24,7 +24,7 @@ export interface WindowView {
   readonly completed: number
   readonly failed: number
   readonly degraded: number
-  /** Of the admitted, by rung. */
+  /** Admitted tickets by rung. */
   readonly rungs: Readonly<Record<string, number>>
   readonly ttftP50: number | undefined
   readonly ttftP95: number | undefined
@@ -45,7 +45,7 @@ interface Window {
   failed: number
   degraded: number
   queued: number
-  /** Sums over the looks at the engines. */
+  /** Sums over the readings of the engines. */
   utilisation: number
   kv: number
   looks: number
@@ -63,7 +63,7 @@ export class Windows {
     this.#windowUs = windowUs
   }
 
-  /** As wide as they are by now. */
+  /** The present width of the windows. */
   get windowUs(): number {
     return this.#windowUs
   }

@@ -2,9 +2,9 @@ import type { Report } from '../report/report.ts'
 import type { Expectation } from './scenario.ts'
 
 /**
- * Does the report show what the scenario says that it should? Paths walk the report; `*` stands for every name at its
- * place, and then each must hold. A value that is not there fails: an expectation that looks at nothing is no check. So
- * does one about a part of the scenario that was not run to its end.
+ * Compares a report with the scenario's expectations. Paths walk the report; `*` stands for every name, and then each
+ * value must satisfy the expectation. A missing value fails, because an expectation without a value checks nothing. An
+ * expectation about a part that was not run to its end fails too.
  */
 export interface Checked {
   readonly what: string
@@ -101,7 +101,7 @@ function valuesAt(node: unknown, path: readonly string[], except: ReadonlySet<st
         .map((name) => ({ path: [...walked, name], value: (value as Record<string, unknown>)[name] }))
     })
   }
-  // A window in which nothing happened has no percentile; it breaks no promise either.
+  // A window without requests has no percentile, and breaks no promise.
   return path.includes('*') ? found.filter(({ value }) => value !== undefined) : found
 }
 

@@ -9,7 +9,7 @@ import { type Scenario, ScenarioSchema } from './scenario.ts'
 import { crossCheck } from './scenario-checks.ts'
 import { configOf } from './scenario-config.ts'
 
-/** A scenario by the name of a shipped one or by path, checked; every mistake is told with its line. */
+/** Loads and checks a scenario by the name of a shipped one or by path; every error names its line. */
 export interface LoadedScenario {
   readonly scenario: Scenario
   readonly file: ConfigFile

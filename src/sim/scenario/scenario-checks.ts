@@ -6,14 +6,14 @@ import type { Expectation, Fault, Lengths, Scenario, StreamSpec } from './scenar
 import type { ScenarioConfig } from './scenario-config.ts'
 
 /**
- * What a schema cannot see in a scenario: names that nobody has, stretches of time that end before they begin, things
- * that would have no effect, expectations that could not fail. Each would otherwise be found out late or never.
+ * Checks of a scenario that a schema cannot make: unknown names, stretches of time that end before they begin, settings
+ * without effect, expectations that could not fail.
  */
 type Place = Problem['path']
 
 export function crossCheck(scenario: Scenario, { config, groupOf }: ScenarioConfig): Problem[] {
   const tenants = [...new Set([...config.tenants.map(({ id }) => id), ...groupOf.values()])]
-  // Simulated clients hold conversations; models that answer in one go have none to hold.
+  // Simulated clients have conversations; models that answer without streaming have none.
   const models = config.models.filter(({ kind }) => kind === 'chat').flatMap(({ name, aliases }) => [name, ...aliases])
   const pools = toPools(config).map(({ pool }) => pool)
   const targets = [

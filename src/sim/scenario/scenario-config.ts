@@ -8,17 +8,23 @@ import { toKeys, toTenants } from '../../config/to-domain.ts'
 import type { Key, Tenant } from '../../domain/tenant.ts'
 import type { Scenario, StreamSpec } from './scenario.ts'
 
-/** The scenario's platform as a configuration: groups become tenants, and everybody gets a key that nobody needs. */
+/**
+ * The scenario's platform as a configuration: groups become tenants, and every tenant gets a key, which the schema
+ * requires and nothing uses.
+ */
 export interface ScenarioConfig {
   readonly config: Config
-  /** Which group a tenant came from. */
+  /** The group of a tenant. */
   readonly groupOf: ReadonlyMap<string, string>
 }
 
-/** Ten thousand tenants take a second to check; the same scenario is asked for several times. */
+/**
+ * Checked configurations: ten thousand tenants take a second to check, and the same scenario is asked for several
+ * times.
+ */
 const known = new WeakMap<Scenario, ScenarioConfig>()
 
-/** `file` is for the messages: with it a wrong setting is told with its line. */
+/** `file` is for error messages: with it an error names its line. */
 export function configOf(scenario: Scenario, seed: number, file?: ConfigFile): ScenarioConfig {
   const made = known.get(scenario) ?? makeConfig(scenario, file)
   known.set(scenario, made)
@@ -46,7 +52,7 @@ function makeConfig(scenario: Scenario, file: ConfigFile | undefined): ScenarioC
   return { config: buildConfig({ path: file?.path ?? scenario.name, tree, lineOf }, {}), groupOf }
 }
 
-/** What each region's gateway runs on; one, with everything, where the scenario has no regions. */
+/** The configuration of each region's gateway; one with everything, where the scenario has no regions. */
 export function gatewaysOf({ regions }: Scenario, config: Config): Array<{ region: string; config: Config }> {
   const names = [...new Set(config.pools.map(({ region }) => region))]
   if (regions === undefined) return [{ region: config.regions.local ?? names[0] ?? '', config }]
@@ -74,7 +80,7 @@ export function roundTripsOf(regions: Scenario['regions']): (from: string, to: s
   }
 }
 
-/** The stretches of time that its report tells of apart. */
+/** The parts of the scenario. */
 export function partsOf({ parts = {} }: Scenario): ReadonlyMap<string, { fromAt: Instant; toAt: Instant }> {
   return new Map(
     Object.entries(parts).map(([name, { fromS, toS }]) => [
@@ -99,14 +105,17 @@ export function callersOf(config: Config, groupOf: ReadonlyMap<string, string>):
   }))
 }
 
-/** One tenant's stream: a group's is one of these for each of its tenants. */
+/** One tenant's stream; a group's stream becomes one for each of its tenants. */
 export interface TenantStream {
   readonly name: string
   readonly caller: Caller
   readonly spec: StreamSpec
 }
 
-/** Named as the simulator names them: the same seed sends the same requests at the same times, live and simulated. */
+/**
+ * The names are those of the simulator, so that the same seed sends the same requests at the same times, live and
+ * simulated.
+ */
 export function streamsOf(scenario: Scenario, { config, groupOf }: ScenarioConfig): TenantStream[] {
   const callers = callersOf(config, groupOf)
   const counts = new Map<string, number>()

@@ -10,7 +10,7 @@ const LatencySchema = Type.Object(
   { additionalProperties: false, description: 'Latency of one answer, log-normal.' },
 )
 
-/** Each stream that retrieves has a corpus of its own; searching it runs the same code as live. */
+/** Each tenant that retrieves has its own corpus; searching it runs the same code as live. */
 export const RetrievalWorldSchema = Type.Object(
   {
     store: Type.Optional(LatencySchema),

@@ -2,8 +2,8 @@ import { secondsToUs } from '../../base/clock.ts'
 import { surveyTrace, type Trace } from '../traces/fs-trace.ts'
 
 /**
- * A scenario that plays a trace: whoever the trace names becomes a tenant, on the terms of the scenario's first one. The
- * trace is read through once for it, as far as the scenario goes, so a broken line is told before anything starts.
+ * A scenario that plays a trace: the trace's tenants become tenants with the settings of the scenario's first one. The
+ * trace is read once beforehand, as far as the scenario goes, so that a broken line is reported before the run.
  */
 export function withTraceTenants(tree: Readonly<Record<string, unknown>>, trace: Trace): Record<string, unknown> {
   const durationS = typeof tree['durationS'] === 'number' ? tree['durationS'] : Number.POSITIVE_INFINITY

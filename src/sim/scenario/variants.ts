@@ -13,7 +13,7 @@ function setPath(node: unknown, steps: readonly string[], value: unknown, path: 
   if (typeof node !== 'object' || node === null || step === undefined) throw new PathError(path)
   const holder = node as Record<string, unknown>
   for (const name of step === '*' ? Object.keys(holder) : [step]) {
-    // One more may be appended; a hole in a list would be told as somebody else's mistake.
+    // One item may be appended; a hole in a list would be reported as another error.
     if (Array.isArray(node) && !(Number.isInteger(Number(name)) && Number(name) <= node.length)) {
       throw new PathError(path, `: it is a list of ${node.length}, counted from 0, and has no ${name}`)
     }

@@ -11,8 +11,8 @@ import {
 } from './trace.ts'
 
 /**
- * Azure's public LLM traces (AzurePublicDataset): one request a line, no tenants. Read both as published, with dates,
- * and condensed, with seconds since the first.
+ * Azure's public LLM traces (AzurePublicDataset): one request a line, no tenants. Reads them as published, with dates,
+ * and condensed, with seconds since the first request.
  */
 const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   time: ['arrival_s', 'TIMESTAMP'],
@@ -78,7 +78,7 @@ function columnsOf(cells: readonly string[]): Columns {
   }
 }
 
-/** Dates have seven digits after the point, one more than JavaScript reads; the fraction is read apart. */
+/** Dates have seven digits after the point, one more than JavaScript reads; the fraction is read separately. */
 const DATE = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d+)?(?:Z|\+00:00)?$/
 
 function secondsOf(line: TraceLine, columns: Columns, cell: string): number {

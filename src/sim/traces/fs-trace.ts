@@ -15,23 +15,23 @@ import {
 import { vtc } from './vtc.ts'
 
 /**
- * Traces as files. Reading is synchronous, a piece at a time: in virtual time nothing may wait for the real world, and
- * live a piece costs some microseconds. Memory is one piece and one line, whatever the file's size.
+ * Traces as files. Reading is synchronous, one piece at a time: virtual time must not wait for real I/O, and live a
+ * piece costs some microseconds. Memory is one piece and one line, for any size of file.
  */
 const FORMATS: readonly TraceFormat[] = [azure, mooncake, vtc, servegen]
 
 const PIECE_BYTES = 64 << 10
-/** A Mooncake prompt of a million tokens is 14 kB; a line this long is not one of a trace. */
+/** Longest line: a Mooncake prompt of a million tokens is 14 kB. */
 const LINE_CHARACTERS_MAX = 16 << 20
 
 export interface Trace {
   readonly path: string
   readonly format: string
-  /** From the beginning, each time it is asked for. Throws `TraceError` at a broken line. */
+  /** The requests from the beginning, at each call. Throws `TraceError` at a broken line. */
   requests(): Iterable<TraceRequest>
 }
 
-/** What a trace holds, from reading it through once: so a broken line is found before anything is started. */
+/** Facts of a trace from reading it once, which finds a broken line before the run. */
 export interface TraceSurvey {
   readonly requestCount: number
   readonly lastAtUs: number
@@ -55,7 +55,7 @@ export function openTrace(path: string, options: Partial<TraceOptions> = {}): Tr
   }
 }
 
-/** Reads as far as `untilUs`: a run that is shorter than its trace needs no more of it. */
+/** Reads as far as `untilUs`: a run shorter than its trace needs no more of it. */
 export function surveyTrace(trace: Trace, untilUs = Number.POSITIVE_INFINITY): TraceSurvey {
   const tenants = new Set<string>()
   let requestCount = 0
@@ -87,7 +87,7 @@ function* linesOf(path: string): Iterable<TraceLine> {
   const file = open(path)
   try {
     const piece = Buffer.allocUnsafe(PIECE_BYTES)
-    // A character may straddle two pieces.
+    // A character may be split between two pieces.
     const decoder = new StringDecoder('utf8')
     let rest = ''
     let number = 0
@@ -95,7 +95,7 @@ function* linesOf(path: string): Iterable<TraceLine> {
       const size = readSync(file, piece, 0, PIECE_BYTES, null)
       rest += size === 0 ? decoder.end() : decoder.write(piece.subarray(0, size))
       const lines = rest.split('\n')
-      // What follows the last line end is the beginning of a line, unless the file has ended.
+      // The text after the last line end is the beginning of a line, unless the file has ended.
       rest = size === 0 ? '' : (lines.pop() ?? '')
       for (const line of lines) {
         number++

@@ -2,7 +2,7 @@ import { US_PER_MS } from '../../base/clock.ts'
 import { hasFields, parseJsonLine } from './json-line.ts'
 import { LineFault, shown, type TraceFormat, type TraceLine, TraceTimes, tokensOf } from './trace.ts'
 
-/** Mooncake's traces (FAST'25): requests with the names of their 512-token blocks, so that shared prefixes show. */
+/** Mooncake's traces (FAST'25): requests with the names of their 512-token blocks, which show shared prefixes. */
 const HASH_UNIT_TOKENS = 512
 
 export const mooncake: TraceFormat = {

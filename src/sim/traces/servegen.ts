@@ -7,9 +7,9 @@ import { hasFields, parseJsonLine } from './json-line.ts'
 import { LineFault, shown, type TraceFormat, type TraceLine, type TraceOptions, type TraceRequest } from './trace.ts'
 
 /**
- * ServeGen's clients (Alibaba): one client a line, with quantiles of its lengths and, for windows of time, its rate
- * and how bursty it was. Single requests are drawn from these, from the seed, and the clients merged by time: memory
- * is one line per client, however long the day.
+ * ServeGen's clients (Alibaba): one client a line, with quantiles of its lengths and, for windows of time, its rate and
+ * burstiness. Requests are drawn from these, from the seed, and the clients are merged by time: memory is one line per
+ * client, for any duration.
  */
 export const servegen: TraceFormat = {
   name: 'servegen',
@@ -52,7 +52,7 @@ interface Window {
   readonly cv: number
 }
 
-/** The last window has no successor to say where it ends: the data's windows are this long. */
+/** Length of the last window, which has no successor: the length of the other windows. */
 const WINDOW_S = 600
 
 function* requestsOf(client: ServegenClient, { factor, seed }: TraceOptions): Iterable<TraceRequest> {
@@ -60,9 +60,9 @@ function* requestsOf(client: ServegenClient, { factor, seed }: TraceOptions): It
   for (const [i, { startS, ratePerS, cv }] of client.windows.entries()) {
     if (ratePerS === 0) continue
     const endS = client.windows[i + 1]?.startS ?? startS + WINDOW_S
-    // A window with one request has no spread: then gaps are drawn as Poisson's.
+    // A window with one request has no variation: its gaps are drawn as Poisson.
     const arrivals = { kind: 'gamma', ratePerS, cv: cv > 0 ? cv : 1 } as const
-    // Gaps begin anywhere in a running process, not at the window's edge: else every window opened with a volley.
+    // The first gap begins at a random point before the window; otherwise every window would begin with a burst.
     let atS = startS + (drawUnitGap(arrivals, rng) / ratePerS) * rng.next()
     for (; atS < endS; atS += drawUnitGap(arrivals, rng) / ratePerS) {
       yield {
@@ -103,7 +103,7 @@ function isAtLeastZero(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }
 
-/** `{"p10": 76, "p50": 822, …}` as points to draw between; the ends are where the data stops knowing. */
+/** `{"p10": 76, "p50": 822, …}` as points to interpolate; the first and last points are the ends of the data. */
 function lengthsOf(line: TraceLine, field: string, value: unknown): Lengths {
   const points: Array<[number, number]> = []
   for (const [name, tokens] of Object.entries(typeof value === 'object' && value !== null ? value : {})) {

@@ -1,21 +1,21 @@
 import type { Instant } from '../../base/clock.ts'
 
 /**
- * A recorded workload: who sent how much, when. Four formats are read (`traces/`), told apart by their first line;
- * whatever the format, what comes out is one stream of these, in order of time.
+ * A recorded workload: who sent how much, when. Four formats are read (`traces/`), recognised by their first line; all
+ * of them give one stream of requests in order of time.
  *
- * A line that cannot be understood ends the reading with its place and the reason: a trace with a hole in it would
- * give a report about another workload than the one that was asked for.
+ * A line that cannot be parsed ends the reading with its place and the reason: a trace with missing lines is another
+ * workload.
  */
 export interface TraceRequest {
   readonly atUs: Instant
-  /** Who sent it, where the trace knows. */
+  /** The sender, if the trace names it. */
   readonly tenant?: string
   readonly promptTokens: number
   readonly outputTokens: number
   /** Names of the prompt's leading blocks: equal names in equal places are equal text. */
   readonly prefixHashes?: readonly number[]
-  /** How many tokens one of those names stands for. */
+  /** Tokens per block name. */
   readonly hashUnitTokens?: number
 }
 
@@ -27,23 +27,23 @@ export interface TraceLine {
 
 export interface TraceFormat {
   readonly name: string
-  /** What a first line of this format looks like, for the message that names the formats. */
+  /** A first line of this format, for the message that lists the formats. */
   readonly example: string
   claims(firstLine: string): boolean
-  /** Throws `LineFault` at a line that it cannot read. Holds no more than it must: for recorded requests, one line. */
+  /** Throws `LineFault` at a line that it cannot read. For recorded requests, it holds one line in memory. */
   read(lines: Iterable<TraceLine>, options: TraceOptions): Iterable<TraceRequest>
 }
 
 export interface TraceOptions {
-  /** Time runs this many times faster: 2 halves every gap. */
+  /** Speed of time: 2 halves every gap. */
   readonly factor: number
-  /** For what a trace leaves open: ServeGen records rates and quantiles, not single requests. */
+  /** For formats without single requests: ServeGen records rates and quantiles. */
   readonly seed: number
 }
 
 export const TRACE_DEFAULTS: TraceOptions = { factor: 1, seed: 1 }
 
-/** One line is wrong. The reader adds the file's name. */
+/** One line is wrong; the caller adds the file's name. */
 export class LineFault extends Error {
   override readonly name = 'LineFault'
   readonly line: number
@@ -59,10 +59,10 @@ export class TraceError extends Error {
   override readonly name = 'TraceError'
 }
 
-/** Longest prompt or answer that is believed: a hundred million tokens in one request are a broken line. */
+/** Longest plausible prompt or answer: a longer one is a broken line. */
 const TOKENS_MAX = 100_000_000
 
-/** A whole number of tokens, or the reason why not. Traces have answers of no tokens at all; those count as one. */
+/** A whole number of tokens, or the reason why not. An answer without tokens, which traces contain, counts as one. */
 export function tokensOf(line: TraceLine, field: string, value: unknown): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
   if (typeof number !== 'number' || !Number.isInteger(number) || number < 0 || number > TOKENS_MAX) {
@@ -71,7 +71,7 @@ export function tokensOf(line: TraceLine, field: string, value: unknown): number
   return Math.max(1, number)
 }
 
-/** A time that is not before the line above it: a trace is played forwards, in one pass. */
+/** Checks that times ascend: a trace is played in one pass. */
 export class TraceTimes {
   readonly #factor: number
   #lastUs = 0
@@ -104,7 +104,7 @@ export function shown(value: unknown): string {
 export function blockHashes(request: TraceRequest, blockTokens: number): number[] {
   const { prefixHashes = [], hashUnitTokens = blockTokens, promptTokens } = request
   const perUnit = Math.max(1, Math.floor(hashUnitTokens / blockTokens))
-  // The last unit may be cut short by the end of the prompt, and only whole blocks have names.
+  // The end of the prompt may cut the last unit short, and only whole blocks have names.
   const blocksMax = Math.floor(promptTokens / blockTokens)
   const hashes: number[] = []
   for (const unit of prefixHashes) {

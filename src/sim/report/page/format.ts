@@ -1,10 +1,10 @@
-/** Numbers and text as a page shows them. */
+/** Numbers and text in the page's format. */
 
 export function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
 
-/** Into a script element: nothing in it may look like its end. */
+/** JSON for a script element: nothing in it may look like the end of the element. */
 export function escapeJson(value: unknown): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c')
 }

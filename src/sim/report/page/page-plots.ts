@@ -1,7 +1,7 @@
 import type { ReportSeries, SeriesWindow } from '../report-series.ts'
 import type { Plot, PlotSeries } from './plot.ts'
 
-/** Which plots a run has. */
+/** The plots of a run. */
 export function plotsOf(series: ReportSeries, windows: readonly SeriesWindow[], windowS: number): Plot[] {
   const atS = windows.map((window) => window.atS)
   const perS = (of: (window: SeriesWindow) => number): number[] => windows.map((window) => of(window) / windowS)
@@ -34,7 +34,7 @@ export function plotsOf(series: ReportSeries, windows: readonly SeriesWindow[], 
   return plots
 }
 
-/** Refused at the door: what lost its place in the queue was admitted before. */
+/** Refused at admission; tickets that lost their place in the queue were admitted before. */
 const notAdmitted = (window: SeriesWindow): number =>
   Math.max(0, Math.min(window.shed, window.arrivals - window.admitted))
 
@@ -68,7 +68,7 @@ function latency(series: ReportSeries, windows: readonly SeriesWindow[], atS: re
   }
 }
 
-/** Different promises of different tenants, a few at most: more lines than that say nothing. */
+/** Most promise lines in a plot, one for each different promise: more would be unreadable. */
 const PROMISES_MAX = 3
 
 function promisesOf(series: ReportSeries): number[] {
@@ -101,7 +101,7 @@ function queue(windows: readonly SeriesWindow[], atS: readonly number[]): Plot {
 }
 
 const RUNG_COLORS = ['var(--rung0)', 'var(--rung1)', 'var(--rung2)', 'var(--rung3)', 'var(--rung4)', 'var(--rung5)']
-/** From giving up nothing to giving up most; unknown ones come last. */
+/** From no reduction to the most; unknown rungs come last. */
 const RUNG_ORDER = ['full', 'trim-retrieval', 'trim-context', 'cap-output', 'smaller-model', 'shed-offline']
 
 function rungPlot(windows: readonly SeriesWindow[], atS: readonly number[]): Plot | undefined {

@@ -1,6 +1,6 @@
 /**
- * The page's looks. Colours are named by what they mean and chosen for light and dark apart: each set keeps its
- * contrast on its own ground and stays apart for those who do not see red and green alike.
+ * The page's style sheet. Colours are named by their meaning and chosen separately for light and dark: each set keeps
+ * its contrast and can be told apart without seeing red and green.
  */
 export const PAGE_STYLE = `
 :root{color-scheme:light dark;

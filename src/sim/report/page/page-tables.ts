@@ -2,7 +2,7 @@ import type { ReportSeries, SeriesTenant, SeriesTotals, SeriesWindow } from '../
 import { escapeHtml, formatNumber } from './format.ts'
 import { clockTime } from './plot.ts'
 
-/** The parts of the page that are read rather than looked at. */
+/** The tables of the page. */
 
 export function tilesOf({ totals }: ReportSeries): string {
   const share = (count: number): string => formatNumber(totals.arrived === 0 ? 0 : count / totals.arrived, '%')
@@ -24,7 +24,7 @@ export function tilesOf({ totals }: ReportSeries): string {
   return `<div class="tiles">${html.join('')}</div>`
 }
 
-/** Enough for one look; the rest is told in one row. */
+/** Most tenants in the table; the others are one row. */
 const TENANTS_MAX = 16
 
 export function tenantTable({ tenants }: ReportSeries): string {

@@ -1,15 +1,15 @@
 import { escapeHtml, formatNumber } from './format.ts'
 
 /**
- * One plot as HTML and SVG. The drawing is stretched to whatever width there is, with strokes that keep their
- * thickness; everything that is read (labels, legend, values) is HTML beside it, so that it keeps its size. So a page
- * needs no script to be seen, on a wall or on a telephone.
+ * One plot as HTML and SVG. The drawing is stretched to the available width, with strokes of constant thickness; all
+ * text (labels, legend, values) is HTML beside it, so that it keeps its size. The page needs no script to be read, on a
+ * wall or on a telephone.
  */
 export interface PlotSeries {
   readonly name: string
   /** A colour of the style sheet: `var(--NAME)`. */
   readonly color: string
-  /** `stack` lies on the one before it; `dashed` is a promise, not a measurement. */
+  /** `stack` lies on the series before it; `dashed` is a promise, not a measurement. */
   readonly kind: 'line' | 'area' | 'stack' | 'dashed'
   readonly values: readonly (number | undefined)[]
 }
@@ -21,13 +21,13 @@ export interface Plot {
   readonly series: readonly PlotSeries[]
   readonly atS: readonly number[]
   readonly unit: 'ms' | '%' | ''
-  /** The axis ends here, whatever the values are. */
+  /** End of the axis, for all values. */
   readonly max?: number
   readonly isLogarithmic?: boolean
   readonly height?: number
 }
 
-/** The drawing's own units; they are stretched. */
+/** Units of the drawing, which are stretched. */
 const WIDTH = 1_000
 const HEIGHT = 100
 
@@ -61,7 +61,7 @@ export function legendOf(series: readonly Pick<PlotSeries, 'name' | 'color' | 'k
 // ── Where a value lies ─────────────────────────────────────────────────────────────────────────────────────────────
 
 interface Axis {
-  /** From the top, in units of the drawing. Endless values lie at the top. */
+  /** Distance from the top, in units of the drawing. Infinite values are at the top. */
   readonly place: (value: number) => number
   readonly ticks: ReadonlyArray<{ readonly at: number; readonly label: string }>
 }
@@ -116,7 +116,7 @@ function timeLabels(atS: readonly number[]): string {
   const labels = []
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
     const left = to === from ? 0 : (100 * (at - from)) / (to - from)
-    // A label at an edge stays inside it.
+    // A label at an edge stays inside the plot.
     const edge = left > 95 ? ' class="end"' : ''
     labels.push(`<span${edge} style="left:${round(left)}%">${clockTime(at)}</span>`)
   }
@@ -164,7 +164,7 @@ function shapesOf(plot: Plot, axis: Axis): string {
 const xs = (count: number): number[] =>
   Array.from({ length: count }, (_, i) => (count < 2 ? 0 : (WIDTH * i) / (count - 1)))
 
-/** A window without a value is a hole, not a zero. */
+/** A window without a value is a gap, not a zero. */
 function linePath(x: readonly number[], values: readonly (number | undefined)[], axis: Axis): string {
   let path = ''
   let isOpen = false

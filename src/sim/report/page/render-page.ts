@@ -8,8 +8,8 @@ import { clockTime, type Plot, renderPlot } from './plot.ts'
 import { thinWindows } from './thin-windows.ts'
 
 /**
- * A run at a glance: one page in one file, that asks nothing of a network and looks right by day and by night. First
- * whether it went as expected, then what happened over time, then who got what.
+ * The report's page: one file that loads nothing from the network, for light and dark. First whether expectations hold,
+ * then what happened over time, then the tenants.
  */
 export function renderPage(series: ReportSeries): string {
   const windows = thinWindows(series.windows)
@@ -40,7 +40,7 @@ function verdictOf({ expectations }: ReportSeries): string {
     : `<p class="verdict bad"><b>✗</b> ${failing} of ${expectations.length} expectations fail</p>`
 }
 
-/** What the cursor says, as text: the page's script need not know how numbers are written. */
+/** Texts for the cursor, so that the page's script does not format numbers. */
 function tipsOf(plots: readonly Plot[]): unknown {
   return {
     times: (plots[0]?.atS ?? []).map(clockTime),

@@ -1,11 +1,11 @@
 import type { SeriesWindow } from '../report-series.ts'
 
-/** A screen has no more columns than this to show: a longer run is shown in wider windows. */
+/** Most windows in a plot; a longer run is shown in wider windows. */
 export const WINDOWS_MAX = 480
 
-/** Neighbours put together: counts are summed, and of what is a promise the worst is kept, never averaged away. */
+/** Merges neighbouring windows: counts are summed; of latencies the worst is kept, never averaged. */
 export function thinWindows(all: readonly SeriesWindow[]): readonly SeriesWindow[] {
-  // After the last arrival answers only run out: that is no part of the workload.
+  // After the last arrival answers only run out, which is not part of the workload.
   const windows = all.slice(0, all.findLastIndex(({ arrivals }) => arrivals > 0) + 1)
   if (windows.length <= WINDOWS_MAX) return windows
   const each = Math.ceil(windows.length / WINDOWS_MAX)

@@ -53,7 +53,7 @@ export async function checkTarget(
     for (const [key, tenantId] of keys) {
       const answer = await target.models(key)
       if (answer.kind === 'unreachable') {
-        problems.push(`nobody answers at ${url} (${answer.because}). Start the server, or give another --url.`)
+        problems.push(`no server answers at ${url} (${answer.because}). Start the server, or give another --url.`)
         break
       }
       if (answer.kind === 'refused' && (answer.status === 401 || answer.status === 403)) {

@@ -47,18 +47,18 @@ export const RETRIEVAL_PARTS: readonly string[] = ['store', 'embedder', 'retriev
 export class RetrievalWorld {
   readonly retriever: Retriever
   readonly answers: AnswerCache
-  readonly #moods: Readonly<Record<PartName, Mood>>
+  readonly #parts: Readonly<Record<PartName, FaultyPart>>
 
   private constructor(options: RetrievalWorldOptions, corpora: MemoryCorpusStore) {
     const { clock, journal, seed, spec, cacheTtlS } = options
-    this.#moods = {
-      store: new Mood(clock, spec?.store ?? STORE, Rng.stream(seed, 'retrieval/store')),
-      embedder: new Mood(clock, spec?.embedder ?? EMBEDDER, Rng.stream(seed, 'retrieval/embedder')),
+    this.#parts = {
+      store: new FaultyPart(clock, spec?.store ?? STORE, Rng.stream(seed, 'retrieval/store')),
+      embedder: new FaultyPart(clock, spec?.embedder ?? EMBEDDER, Rng.stream(seed, 'retrieval/embedder')),
     }
     const breakerOf = (what: string): Breaker =>
       new Breaker((state, at) => journal.record({ kind: 'breaker-changed', at, what, state }))
-    const store = moody(corpora, this.#moods.store)
-    const embedder = moodyEmbedder(this.#moods.embedder)
+    const store = storeWithLatency(corpora, this.#parts.store)
+    const embedder = embedderWithLatency(this.#parts.embedder)
     const embedderBreaker = breakerOf('embedder')
     const parts = { clock, store, embedder, storeBreaker: breakerOf('store'), embedderBreaker }
     const directory = new CorpusDirectory(clock, store)
@@ -76,23 +76,23 @@ export class RetrievalWorld {
 
   /** Makes a part slower by this factor; Infinity never answers. `retrieval` means both parts. */
   slowDown(target: string, factor: number): void {
-    for (const mood of this.#moodsOf(target)) mood.factor = factor
+    for (const part of this.#partsOf(target)) part.factor = factor
   }
 
   /** Makes a part refuse at once. */
   lose(target: string): void {
-    for (const mood of this.#moodsOf(target)) mood.isLost = true
+    for (const part of this.#partsOf(target)) part.isLost = true
   }
 
   recover(target: string): void {
-    for (const mood of this.#moodsOf(target)) {
-      mood.factor = 1
-      mood.isLost = false
+    for (const part of this.#partsOf(target)) {
+      part.factor = 1
+      part.isLost = false
     }
   }
 
-  #moodsOf(target: string): readonly Mood[] {
-    const { store, embedder } = this.#moods
+  #partsOf(target: string): readonly FaultyPart[] {
+    const { store, embedder } = this.#parts
     if (target === 'retrieval') return [store, embedder]
     if (target === 'store') return [store]
     if (target === 'embedder') return [embedder]
@@ -101,7 +101,7 @@ export class RetrievalWorld {
 }
 
 /** The present state of a part, and its latency. */
-class Mood {
+class FaultyPart {
   factor = 1
   isLost = false
   readonly #clock: Clock
@@ -135,25 +135,25 @@ class Mood {
 const NORMAL_P95 = 1.645
 
 /** Everything that a request waits for takes time; filling the corpora does not. */
-function moody(store: MemoryCorpusStore, mood: Mood): CorpusStore {
+function storeWithLatency(store: MemoryCorpusStore, part: FaultyPart): CorpusStore {
   return new Proxy(store, {
     get(target, name) {
       const method = Reflect.get(target, name) as unknown
       if (typeof method !== 'function') return method
       return async (...args: unknown[]) => {
         const options = args.at(-1) as { cancellation?: Cancellation } | undefined
-        await mood.answer(options?.cancellation)
+        await part.answer(options?.cancellation)
         return (method as (...all: unknown[]) => unknown).apply(target, args)
       }
     },
   })
 }
 
-function moodyEmbedder(mood: Mood): Embedder {
+function embedderWithLatency(part: FaultyPart): Embedder {
   return {
     ...QUESTION_EMBEDDER,
     async embed(texts, options) {
-      await mood.answer(options.cancellation)
+      await part.answer(options.cancellation)
       return QUESTION_EMBEDDER.embed(texts, options)
     },
   }

@@ -218,7 +218,7 @@ describe('bench against Spillway', () => {
   })
 
   it.each<[string, Partial<BenchOptions>, RegExp]>([
-    ['nobody there', { url: 'http://127.0.0.1:9' }, /nobody answers at http:\/\/127.0.0.1:9/],
+    ['nobody there', { url: 'http://127.0.0.1:9' }, /no server answers at http:\/\/127.0.0.1:9/],
     ['no address', { url: 'gpu-1' }, /--url is "gpu-1"/],
     ['a key for nobody', { keys: ['acne=sk-1'] }, /--key names "acne".*Did you mean "acme"/],
     ['a wrong key', { keys: ['acme=sk-wrong'] }, /answers 401: its key was refused for acme/],

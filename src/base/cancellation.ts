@@ -1,8 +1,8 @@
 /**
- * Has somebody called this off? A request's own small cancellation token: an `AbortController` costs a kilobyte and
- * nine microseconds, and every request would need several. `AbortSignal` appears only at the edges that demand it.
+ * A small cancellation token of a request: an `AbortController` costs a kilobyte and nine microseconds, and every
+ * request would need several. `AbortSignal` appears only at I/O edges that demand it.
  *
- * Cancelling is once and for all; a listener added afterwards is called at once.
+ * A token is cancelled once; a listener added afterwards is called at once.
  */
 export class Cancellation {
   #because: string | undefined

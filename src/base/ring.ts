@@ -4,7 +4,7 @@
  *   slots   [ e  f  c  d ]     capacity 4, head 2, size 4: shift gives c; push(g) takes c's slot
  *                  ^head
  *
- * Whoever must not lose anything asks `push`, which says whether something fell out.
+ * `push` returns whether the oldest item was dropped, for callers that count losses.
  */
 export class Ring<T> {
   readonly #slots: Array<T | undefined>

@@ -63,7 +63,7 @@ export class EngineMetrics implements EngineWatcher {
     declareCacheInfo(this.#registry, options.limits)
   }
 
-  /** Gauges are read when somebody asks. */
+  /** Gauges are read at each scrape. */
   watch(readView: () => EngineView): void {
     const gauges = declareGauges(this.#registry, this.#identity)
     const speculation = declareSpeculation(this.#registry, this.#identity, readView())

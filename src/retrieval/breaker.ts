@@ -2,10 +2,10 @@ import type { Instant } from '../base/clock.ts'
 import { msToUs, secondsToUs } from '../base/clock.ts'
 
 /**
- * Is it worth asking? A circuit breaker (Nygard, "Release It!"): after a few failures in a row nobody asks for a while,
- * so that something broken costs nothing instead of the whole budget of every request. Then one question is let through
- * to see (half-open); if it is answered everything is as before, if not the pause doubles, up to a bound that keeps
- * recovery within seconds.
+ * A circuit breaker (Nygard, "Release It!"): after a few failures in a row a part is not called for a while, so that a
+ * broken part costs nothing instead of the whole budget of every request. Then one call is let through as a probe
+ * (half-open). If it succeeds the breaker closes; if not the pause doubles, up to a bound that keeps recovery within
+ * seconds.
  *
  *   closed ── FAILURES_MAX in a row ──▶ open ── pause over ──▶ one probe ── ok ──▶ closed
  *                                        ▲────────── failed: pause × 2 ──┘

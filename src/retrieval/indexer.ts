@@ -6,13 +6,12 @@ import { termWeights } from './indexes/bm25.ts'
 import { splitPassages } from './split-passages.ts'
 
 /**
- * Documents become searchable, one after the other, behind everybody's back. First all that wait are split and stored:
- * that takes milliseconds, and from then on they are found by their words. Then they are embedded, a few passages at a
- * time, which takes a tenth of a second each with what is built in. Every step is stored and repeating one changes nothing, so a
- * process that dies goes on where it was when the next one asks `unfinished`.
+ * The indexer makes documents searchable in the background, one after the other. First all waiting documents are split
+ * and stored, which takes milliseconds; from then on they are found by their words. Then they are embedded, a few
+ * passages at a time, which takes a tenth of a second each with the built-in embedder. Every step is stored and can be
+ * repeated, so that a new process goes on where the last one stopped (`unfinished`).
  *
- * What cannot be reached (store, embedder) is waited for, with growing pauses; what is wrong with a document itself fails
- * that document and no other.
+ * The indexer waits for a store or embedder that does not answer, with growing pauses. A faulty document fails alone.
  */
 export interface IndexerOptions {
   readonly clock: Clock

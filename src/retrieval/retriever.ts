@@ -16,11 +16,11 @@ import { withinTime } from './within-time.ts'
  *                     good: `cached`     in time, both halves: `fresh`; one half: `reduced`
  *                     aged: `stale`,     late or broken: what a cache still has (`stale`), else nothing
  *                     and search again   (`skipped`: late; `failed`: broken)
- *                     behind its back
+ *                     in the background
  *
- * The budget is a promise to the request that waits: whatever the store, the embedder and the caches do, the answer is
- * there when it ends, and what is then still running is called off. A cache entry from before a deletion is never used,
- * however late we are (law L13 protects others; this protects the tenant from its own past).
+ * The budget is a promise to the waiting request: whatever the store, the embedder and the caches do, the result is
+ * there when the budget ends, and what still runs then is cancelled. A cache entry from before a deletion is never used,
+ * however late the search is, so that deleted text never comes back.
  */
 export interface RetrieverOptions {
   readonly clock: Clock

@@ -6,15 +6,15 @@ import { OTHER } from './registry.ts'
  *
  * The busiest `namedMax`; all others are counted together as `other`, so that ten thousand tenants cannot make ten
  * thousand series. Volumes are followed with space-saving (Metwally, Agrawal, El Abbadi 2005): a fixed number of
- * slots; a newcomer takes the slot of the smallest unnamed one and inherits its volume, so that whoever is busy stays.
- * What it inherited is remembered, and a name is won only with what is its own.
+ * slots; a newcomer takes the slot of the smallest unnamed tenant and inherits its volume, so that busy tenants stay.
+ * The inherited part is remembered, and does not count towards a name.
  * Volumes halve at every review, so that the busiest of today beats the busiest of last month.
  *
- * A label must not flicker, or every graph breaks. So while there is room the first to come are named at once, and
- * later names change hands only at a review, only to a tenant with `promoteRatio` times the volume, and only after
- * the loser has had its name for `dwellUs`. Who lost its name goes on as `other`; its own series stay, unmoved, until
- * `graceUs` later (the last scrape must see their last values) and are then forgotten through `onForget`. A name that
- * is won back within the grace goes on counting where it stopped: no counter ever goes back. Named and lingering
+ * A label must not flicker, because that breaks graphs. So while there is room, tenants are named at once. Later a name
+ * passes to another tenant only at a review, only if that tenant has `promoteRatio` times the volume, and only after the
+ * loser has had its name for `dwellUs`. A tenant without its name is counted as `other`; its own series stay, unmoved,
+ * until `graceUs` later (the last scrape must see their last values) and are then forgotten through `onForget`. A name
+ * won back within the grace goes on counting where it stopped: no counter ever goes back. Named and lingering
  * labels together are at most `namedMax + namedMax / 2`.
  *
  * Time is the entries' own, so the same entries give the same labels. It does not know what a volume is.

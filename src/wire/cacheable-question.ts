@@ -3,12 +3,12 @@ import type { Cacheable } from '../domain/request.ts'
 import type { ChatBody } from './schemas.ts'
 
 /**
- * May the answer to this body be kept and given again, and what does it depend on? Only a chat with one answer of plain
- * text, at a temperature that means "the same again", whose last message is a question in words. One that offers tools,
- * asks for log probabilities or several choices, brings an image, or says `spillway.cache: false` may not.
+ * Decides whether the answer to this body may be cached, and what it depends on. Cacheable is a chat with one answer of
+ * plain text, at a low temperature, whose last message is a question in words. A chat with tools, log probabilities,
+ * several choices, an image, or `spillway.cache: false` is not.
  *
- * Everything else that the client sent is the prompt version, as it stands: whoever changes a word of the system prompt,
- * an earlier turn, `max_tokens` or a parameter that we have never heard of asks another question.
+ * Everything else in the body is the prompt version: a change of a word of the system prompt, of an earlier turn, of
+ * `max_tokens` or of any unknown parameter makes another question.
  */
 export function cacheableQuestion(body: ChatBody, temperatureMax: number): Cacheable | undefined {
   const last = body.messages.at(-1)

@@ -1,11 +1,11 @@
 import { termsOf } from '../indexes/analyse-text.ts'
 
 /**
- * Do two questions speak of the same things? An embedding of a sentence hardly moves when one rare word of it is another
- * one: of questions with "asthma" put for "glaucoma" the built-in embedder takes four in five for the same at 0.9
- * (docs/adr/0016). So the words that carry meaning must be the same, however they are bent, ordered and wrapped; what
- * similarity then decides is whether they are said of each other in the same way. A synonym is another word here: that
- * costs hits and never an answer.
+ * Do two questions have the same words? The embedding of a sentence hardly moves when one rare word is replaced: with
+ * "asthma" in place of "glaucoma", the built-in embedder takes four of five questions for the same at 0.9
+ * (docs/adr/0016). So the words that carry meaning must be the same, in any inflection and order; similarity then
+ * decides whether they are related in the same way. A synonym counts as another word, which costs hits but never gives a
+ * wrong answer.
  */
 export const wordsOf = (question: string): string =>
   [...new Set(termsOf(question))]

@@ -9,12 +9,12 @@ import { hasSameWords, wordsOf } from './same-words.ts'
 import { shelfOf } from './shelf.ts'
 
 /**
- * The semantic cache: whole answers, found again by the meaning of their question (the idea of GPTCache, Bang, 2023). The
- * shelf says what must be equal; on it the nearest question of the same words decides, and only from the tenant's
- * threshold on. Where no
- * answer lies on the shelf nothing is embedded, so a question that nobody asked like this costs one look.
+ * The semantic cache: whole answers, found again by the meaning of their question (the idea of GPTCache, Bang, 2023).
+ * The name of a shelf says what must be equal. On the shelf, the nearest question with the same words is taken if its
+ * similarity reaches the tenant's threshold. If the shelf is empty nothing is embedded, so a question with a new prompt
+ * costs one lookup.
  *
- * The threshold belongs to the embedder: `bench/retrieval/calibrate-answers.ts` measures it on a set of paraphrases and
+ * The threshold depends on the embedder: `bench/retrieval/calibrate-answers.ts` measures it on a set of paraphrases and
  * of questions that only look alike (docs/adr/0016).
  */
 export interface SemanticAnswerOptions {

@@ -10,9 +10,9 @@ import { joinRanks, RANKS_MAX } from './join-ranks.ts'
 
 /**
  * One search of one corpus: by words and by meaning at the same time, joined by rank. The halves need different things
- * (the store alone; the embedder, then the store), so one of them may come when the other does not. At `joinAt` whatever
- * has arrived is joined; if nothing has, the first that comes is taken. What comes too late for its caller is called off
- * through the cancellation, in the store too.
+ * (the store alone; the embedder, then the store), so one half may succeed when the other does not. At `joinAt` the
+ * results that have arrived are joined; if none has, the first to come is taken. A search that is too late for its
+ * caller is cancelled, in the store too.
  */
 export interface SearchParts {
   readonly clock: Clock

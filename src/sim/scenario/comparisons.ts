@@ -1,15 +1,15 @@
 /**
- * What to compare with: each name stands for settings, so that `--compare fifo,vtc,spillway` runs one scenario under
+ * Comparisons by name: each name stands for settings, so that `--compare fifo,vtc,spillway` runs one scenario under
  * several policies. `PATH=VALUE` compares with any other setting.
  *
  *   spillway     everything on, as configured
- *   drr          fair order alone: nobody is refused for lateness, nobody is degraded
+ *   drr          fair order alone: no request is refused as too late, none is degraded
  *   vtc          the same with virtual token counters (OSDI'24)
  *   round-robin  tenants in turn, whatever their requests cost
- *   fifo         first come, first served, in a queue as long as it gets
+ *   fifo         first come, first served, in a long queue
  *   bounded      first come, first served, in a short queue: what does not fit is refused
- *   codel        first come, first served, with CoDel dropping from a queue that stands
- *   gradient     first come, first served, behind a limit that is learned from latency
+ *   codel        first come, first served, with CoDel dropping from a standing queue
+ *   gradient     first come, first served, behind a limit learned from latency
  *   no-ladder    everything on but degradation
  *   strict       strict priority by band and bid
  *   in-turn      everything on, but replicas are used in turn

@@ -24,7 +24,9 @@ import { Demand } from '../policy/ladder/demand.ts'
 import { Ladder } from '../policy/ladder/ladder.ts'
 import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
+import { TightestPromise } from '../policy/ladder/tightest-promise.ts'
 import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
+import type { PromisedPace } from '../policy/limits/reported.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
@@ -38,7 +40,7 @@ import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
 import { Presence } from '../policy/routing/presence.ts'
 import { batchOptionsOf } from './batch-options.ts'
-import { engineOptionsOf } from './engine-options.ts'
+import { type EngineSettings, engineOptionsOf } from './engine-options.ts'
 
 /**
  * Configuration → platform. The live server and the simulator both call this. They differ in the clock, the journal and
@@ -72,7 +74,8 @@ export function assemble(config: Config, parts: Parts): Platform {
     queueUsMax: msToUs(config.queue.waitMsMax),
     retrievalUsMax: msToUs(config.retrieval.budgetMs),
   })
-  const pools = toPools(config).map((setup) => makePoolPolicies(config, setup, now))
+  const { tightestPromise } = policies
+  const pools = toPools(config).map((setup) => makePoolPolicies(config, setup, tightestPromise, now))
   platform.fleetChanges.found(toModels(config), toReleases(config), pools)
   return platform
 }
@@ -108,7 +111,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     ladder: new Ladder(rungs),
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
     lengths: new LengthReport(),
-    tightestTtftUs: Math.min(...toTenants(config).map((tenant) => tenant.slo.ttftUs)),
+    tightestPromise: new TightestPromise(toTenants(config)),
     dispatcher: new Dispatcher({
       options: {
         queueRequestsMax: config.queue.requestsMax,
@@ -150,13 +153,16 @@ function makeHoldouts(config: Config): ReadonlyMap<string, Holdout> {
   )
 }
 
-/** The policies of one pool, added at the start or at run time. */
-export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant): PoolPolicies {
+/** The policies of one pool, added at the start or at run time. Any tenant may use any pool: there is one promise. */
+export function makePoolPolicies(
+  config: EngineSettings,
+  setup: PoolSetup,
+  promise: PromisedPace,
+  now: Instant,
+): PoolPolicies {
   const { pool } = setup
   const speed = speedOf(config, setup, COST_DEFAULTS.outputWeight)
   const ownSpeed = speedOfReplica(config, setup, speed)
-  // Any tenant may use any pool, so the tightest promise counts.
-  const interTokenUsMax = Math.min(...toTenants(config).map(({ slo }) => slo.interTokenUs))
   return {
     pool,
     wait: waitOf(speed),
@@ -165,7 +171,7 @@ export function makePoolPolicies(config: Config, setup: PoolSetup, now: Instant)
     engineOf: ownSpeed,
     kvTokensMax: speed.kvTokensMax,
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
-    makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), interTokenUsMax)),
+    makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), promise)),
     isLocal: setup.isLocal,
     roundTripUs: setup.roundTripUs,
     outlook: outlookOf(setup),
@@ -196,7 +202,12 @@ function waitOf({ alone, drainPerReplicaUs }: PoolSpeed): PredictedWait {
   })
 }
 
-function speedOf(config: Config, { backend, kind }: PoolSetup, outputWeight: number, given?: string): PoolSpeed {
+function speedOf(
+  config: EngineSettings,
+  { backend, kind }: PoolSetup,
+  outputWeight: number,
+  given?: string,
+): PoolSpeed {
   if (backend.kind !== 'simulated') return speedUnknown(outputWeight)
   const profile = given ?? backend.profile
   return kind === 'chat'
@@ -205,7 +216,7 @@ function speedOf(config: Config, { backend, kind }: PoolSetup, outputWeight: num
 }
 
 /** Where the GPUs of a pool differ, each replica has its own limit and memory size. */
-function speedOfReplica(config: Config, setup: PoolSetup, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
+function speedOfReplica(config: EngineSettings, setup: PoolSetup, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
   if (setup.backend.kind !== 'simulated' || setup.backend.profiles === undefined) return () => speed
   const known = new Map<string | undefined, PoolSpeed>()
   return (replica) => {
@@ -216,12 +227,12 @@ function speedOfReplica(config: Config, setup: PoolSetup, speed: PoolSpeed): (re
   }
 }
 
-function limitSpecOf({ limit }: PoolSetup, { steps, itemsMax }: PoolSpeed, interTokenUsMax: number): LimitSpec {
+function limitSpecOf({ limit }: PoolSetup, { steps, itemsMax }: PoolSpeed, promise: PromisedPace): LimitSpec {
   const { concurrencyMax: sequencesMax } = limit
   if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
   // One batch runs while the next gathers; further tickets wait in the lanes, where the order is fair.
   if (itemsMax !== undefined) return { kind: 'fixed', sequencesMax: Math.min(sequencesMax, 2 * itemsMax) }
   if (steps === undefined) return { kind: 'gradient', sequencesMax }
   const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }
-  return { kind: 'reported', model: steps, interTokenUsMax, options }
+  return { kind: 'reported', model: steps, promise, options }
 }

@@ -1,14 +1,13 @@
 import { msToUs } from '../base/clock.ts'
-import type { Config } from '../config/schema.ts'
 import { encoderCost } from '../engine/batch-cost.ts'
 import type { BatchOptions } from '../engine/batch-engine.ts'
-import { type EngineChanges, engineOptionsOf } from './engine-options.ts'
+import { type EngineChanges, type EngineSettings, engineOptionsOf } from './engine-options.ts'
 
 /**
  * Options of a batching engine, for models that answer without streaming, from MAX_BATCH_SIZE, BATCH_TIMEOUT_MS and a
  * GPU profile.
  */
-export function batchOptionsOf(config: Config, profileName: string, changes: EngineChanges = {}): BatchOptions {
+export function batchOptionsOf(config: EngineSettings, profileName: string, changes: EngineChanges = {}): BatchOptions {
   const { coefficients, limits } = engineOptionsOf(config, profileName, changes)
   return {
     batchSizeMax: limits.sequencesMax,

@@ -8,6 +8,9 @@ import type { Speculation } from '../engine/speculation.ts'
 import { findSpeculation, speculationNames } from '../engine/speculation-profiles.ts'
 import { loadProfile } from './fs-profiles.ts'
 
+/** The settings that simulated engines are made from. None of them changes while the process runs. */
+export type EngineSettings = Pick<Config, 'engine' | 'seed'>
+
 /** A profile's name and changes to it become the options of an engine; an impossible change is an error of one line. */
 export interface EngineChanges {
   readonly sequencesMax?: number | undefined
@@ -22,7 +25,11 @@ export interface EngineChanges {
   readonly slowdown?: number | undefined
 }
 
-export function engineOptionsOf(config: Config, profileName: string, changes: EngineChanges = {}): EngineOptions {
+export function engineOptionsOf(
+  config: EngineSettings,
+  profileName: string,
+  changes: EngineChanges = {},
+): EngineOptions {
   const profile = loadProfile(profileName)
   const { slowdown = 1, blockTokens, waitingMax, ...given } = changes
   const usual = limitsOf(profile, blockTokens)

@@ -56,7 +56,7 @@ export class LiveFleet {
     const { config, clock, platform, backends } = this.#parts
     await backends.prepare(setup)
     backends.add(setup, setup.pool.replicas)
-    const known = makePoolPolicies(config, setup, clock.now())
+    const known = makePoolPolicies(config, setup, platform.policies.tightestPromise, clock.now())
     const answer = platform.changeFleet({ kind: 'add-pool', known }, reason, isFounding)
     if (answer.kind === 'changed') this.#watch(setup, isFounding)
     else for (const replica of setup.pool.replicas) if (!this.#isKnown(replica)) backends.forget(replica)

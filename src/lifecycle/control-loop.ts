@@ -100,7 +100,7 @@ export class ControlLoop {
     const drainPerUs = wait.drainPerUs(now, readyReplicaCount)
     demand.settleLevel(now, drainPerUs)
     const backlogUs = wait.backlogCost === 0 ? 0 : wait.backlogCost / drainPerUs
-    const pressure = pressureOf({ predictedUs: backlogUs, affordableUs: policies.tightestTtftUs })
+    const pressure = pressureOf({ predictedUs: backlogUs, affordableUs: policies.tightestPromise.ttftUs })
     const change = shedding.observe(now, pressure)
     if (change !== undefined) {
       const { isShed, because } = change

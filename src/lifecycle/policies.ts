@@ -12,6 +12,7 @@ import type { Budgets } from '../policy/budgets/budgets.ts'
 import type { Scope } from '../policy/budgets/scope-budget.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
+import type { TightestPromise } from '../policy/ladder/tightest-promise.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TokenRatio } from '../policy/planning/token-ratio.ts'
 import type { Holdout } from '../policy/rollout/holdout.ts'
@@ -33,8 +34,8 @@ export interface Policies {
   readonly calibration: Calibration
   /** How prompts of each length fare. */
   readonly lengths: LengthReport
-  /** The tightest first-token promise of any tenant: the platform's own pressure is measured against it. */
-  readonly tightestTtftUs: number
+  /** The tightest promise of any tenant: the platform's own pressure is measured against it, and limits aim at it. */
+  readonly tightestPromise: TightestPromise
   readonly dispatcher: Dispatcher
   readonly budgets: Budgets
   readonly outputs: OutputLengths

@@ -18,7 +18,8 @@ const hangs: Turnout = { deltas: 1, ending: 'hangs' }
 function poolOf(world: VirtualWorld, id: string, count: number): PoolPolicies {
   const [setup] = toPools(world.config)
   const replicas = Array.from({ length: count }, (_, i) => replicaOf(world, `${id}-${i}`, id))
-  return makePoolPolicies(world.config, { ...setup!, pool: { ...setup!.pool, id, replicas } }, world.virtual.now())
+  const own = { ...setup!, pool: { ...setup!.pool, id, replicas } }
+  return makePoolPolicies(world.config, own, world.platform.policies.tightestPromise, world.virtual.now())
 }
 
 function replicaOf(world: VirtualWorld, id: string, poolId: string = POOL): Replica {

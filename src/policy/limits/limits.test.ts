@@ -38,7 +38,7 @@ describe('every limit', () => {
     ['fixed', () => new FixedLimit({ sequencesMax: 20 })],
     ['aimd', () => new AimdLimit()],
     ['gradient', () => new GradientLimit()],
-    ['reported', () => new ReportedLimit({ model: MODEL, interTokenUsMax: 20_000 })],
+    ['reported', () => new ReportedLimit({ model: MODEL, promise: { interTokenUs: 20_000 } })],
   ]
 
   test.each(limits)('%s: full means that nothing fits, after any samples', (_name, make) => {
@@ -129,12 +129,23 @@ describe('gradient', () => {
 })
 
 describe('reported', () => {
-  const limit = (): ReportedLimit => new ReportedLimit({ model: MODEL, interTokenUsMax: 25_000 })
+  const limit = (): ReportedLimit => new ReportedLimit({ model: MODEL, promise: { interTokenUs: 25_000 } })
 
   test('takes fewer when prompts are long against answers, and some whatever the model says', () => {
     expect(roomFor(limit(), 1_000, 200)).toBe(112)
     expect(roomFor(limit(), 1_000, 20)).toBe(44)
     expect(roomFor(limit(), 100_000, 1)).toBe(2)
+  })
+
+  test('follows the promise: a limit that was made before aims at the one of today', () => {
+    const promise = { interTokenUs: 25_000 }
+    const followed = new ReportedLimit({ model: MODEL, promise })
+    expect(roomFor(followed, 1_000, 200)).toBe(112)
+    promise.interTokenUs = 12_500
+    const tighter = new ReportedLimit({ model: MODEL, promise: { interTokenUs: 12_500 } })
+    expect(roomFor(followed, 1_000, 200)).toBe(roomFor(tighter, 1_000, 200))
+    expect(roomFor(followed, 1_000, 200)).toBeLessThan(112)
+    expect(followed.view()).toEqual(tighter.view())
   })
 
   test('takes no more while the prompts that it has not begun to answer fill a step', () => {
@@ -154,7 +165,7 @@ describe('reported', () => {
       meanTokenUs: (sequences, context, prefill) => MODEL.meanTokenUs(sequences, context, Math.min(2_048, prefill)),
     }
     // 66.7 prompt tokens a step each, and the token that it decodes.
-    expect(roomFor(new ReportedLimit({ model: capped, interTokenUsMax: 50_000 }), 4_000, 60)).toBe(30)
+    expect(roomFor(new ReportedLimit({ model: capped, promise: { interTokenUs: 50_000 } }), 4_000, 60)).toBe(30)
   })
 
   test('an engine slower than its profile is given less, and more again when it recovers', () => {

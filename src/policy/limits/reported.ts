@@ -57,27 +57,30 @@ export interface ReportedLimitOptions {
   readonly correctionMax: number
 }
 
+/** Mean microseconds per output token. */
+export interface PromisedPace {
+  readonly interTokenUs: number
+}
+
 export interface ReportedLimitParts {
   readonly model: StepModel
-  /** The pool's promise: mean microseconds per output token. */
-  readonly interTokenUsMax: number
+  /** What the platform has promised: asked each time, because tenants and their SLOs change while it runs. */
+  readonly promise: PromisedPace
   readonly options?: Partial<ReportedLimitOptions>
 }
 
 export class ReportedLimit implements Limit {
   readonly name = 'reported'
   readonly #model: StepModel
-  readonly #interTokenUsMax: number
-  readonly #aimUs: number
+  readonly #promise: PromisedPace
   readonly #tokensPerStepMax: number
   readonly #options: ReportedLimitOptions
   readonly #correction: Ewma
 
   constructor(parts: ReportedLimitParts) {
     this.#model = parts.model
-    this.#interTokenUsMax = parts.interTokenUsMax
+    this.#promise = parts.promise
     this.#options = { ...REPORTED_LIMIT_DEFAULTS, ...parts.options }
-    this.#aimUs = this.#interTokenUsMax * this.#options.aimRatio
     this.#tokensPerStepMax = parts.model.tokensPerStepMax ?? Number.POSITIVE_INFINITY
     this.#correction = new Ewma(this.#options.correctionMemoryUs)
   }
@@ -99,7 +102,7 @@ export class ReportedLimit implements Limit {
   }
 
   view(): LimitView {
-    const because = `${this.#interTokenUsMax / 1_000} ms a token, the model corrected by ${this.#factor().toFixed(2)}`
+    const because = `${this.#promise.interTokenUs / 1_000} ms a token, the model corrected by ${this.#factor().toFixed(2)}`
     return { sequencesMax: this.#options.sequencesMax, because }
   }
 
@@ -110,7 +113,8 @@ export class ReportedLimit implements Limit {
     const context = load.contextTokens + contextTokens
     const prefill = load.prefillMilliPerToken + prefillMilli
     if (sequences + prefill / 1_000 > this.#tokensPerStepMax) return false
-    return this.#meanTokenUs(sequences, context, prefill) * this.#factor() <= this.#aimUs
+    const aimUs = this.#promise.interTokenUs * this.#options.aimRatio
+    return this.#meanTokenUs(sequences, context, prefill) * this.#factor() <= aimUs
   }
 
   #meanTokenUs(sequences: number, contextTokens: number, prefillMilli: number): number {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { parseConfigFile } from './fs-config-file.ts'
 import { hashKey } from './key-hash.ts'
 import { buildConfig } from './load.ts'
-import { toKeys, toModels, toPools, toReleases, toTenants } from './to-domain.ts'
+import { profileOf, toKeys, toModels, toPools, toReleases, toTenants } from './to-domain.ts'
 
 const yaml = `
 models: [{ name: m }]
@@ -19,13 +19,41 @@ it('makes pools with named replicas and their addresses', () => {
   const [near, far] = toPools(config)
   expect(near?.pool).toMatchObject({ id: 'm-local', model: 'm', region: 'local' })
   expect(near?.pool.replicas.map((replica) => [replica.id, replica.poolId])).toEqual([
-    ['m-local-0', 'm-local'],
-    ['m-local-1', 'm-local'],
+    ['m-local-a', 'm-local'],
+    ['m-local-b', 'm-local'],
   ])
-  expect(near?.urls.get('m-local-1')).toBe('http://b/v1')
+  expect(near?.urls.get('m-local-b')).toBe('http://b/v1')
   expect(near?.limit.concurrencyMax).toBe(7)
   expect(far?.pool.replicas.map((replica) => replica.id)).toEqual(['far-0', 'far-1', 'far-2'])
   expect(far?.urls.size).toBe(0)
+})
+
+it('names a replica by its address, which stays when others come and go', () => {
+  const namesOf = (replicas: string): string[] => {
+    const pool = `models: [{ name: m }]\npools: [{ model: m, backend: { kind: http-openai }, replicas: ${replicas} }]`
+    const tenants = 'tenants: [{ id: a, keys: [] }]'
+    const [setup] = toPools(buildConfig(parseConfigFile('s.yaml', `${pool}\n${tenants}`), {}))
+    return setup?.pool.replicas.map(({ id }) => id) ?? []
+  }
+  expect(namesOf('["http://gpu-1:8000/v1", "https://api.example.org/v1/", "http://gpu-1:8000/v1"]')).toEqual([
+    'm-local-gpu-1:8000',
+    'm-local-api.example.org',
+    'm-local-gpu-1:8000#2',
+  ])
+  expect(namesOf('["https://api.example.org/v1/"]')).toEqual(['m-local-api.example.org'])
+})
+
+it('gives a simulated replica that comes later the profile that its number has', () => {
+  const profiles = 'profiles: [h100-llama-8b, a100-llama-8b]'
+  const poolOf = (count: number) => {
+    const text = `models: [{ name: m }]
+pools: [{ model: m, backend: { kind: simulated, profile: h100-llama-8b, ${profiles} }, replicas: ${count} }]
+tenants: [{ id: a, keys: [] }]`
+    const [setup] = toPools(buildConfig(parseConfigFile('s.yaml', text), {}))
+    return setup!
+  }
+  const later = poolOf(2).pool.replicas[1]!
+  expect(profileOf(poolOf(1), later)).toBe('a100-llama-8b')
 })
 
 it('makes tenants in microseconds, with what is absent filled in', () => {

@@ -132,7 +132,8 @@ function enginePools(config: Config): PoolSetup[] {
     const { model, region } = setup
     const known = config.models.find(({ name }) => name === model)
     const releaseId = releaseIdOf(model, versionOf(setup, config.models))
-    const replicas = addresses.map((_, i): Replica => ({ id: `${id}-${i}`, poolId: id, model, releaseId, region }))
+    const names = replicaNames(addresses)
+    const replicas = names.map((name): Replica => ({ id: `${id}-${name}`, poolId: id, model, releaseId, region }))
     const urls = new Map(
       replicas.flatMap((replica, i) => (addresses[i] === undefined ? [] : [[replica.id, addresses[i]]])),
     )
@@ -149,6 +150,24 @@ function enginePools(config: Config): PoolSetup[] {
   })
 }
 
+/**
+ * What replicas are called within their pool: by their address, which stays when others come and go, or by a number
+ * where engines are simulated and have none. An address that is listed twice is two replicas.
+ */
+function replicaNames(addresses: readonly (string | undefined)[]): string[] {
+  const seen = new Map<string, number>()
+  return addresses.map((url, i) => {
+    if (url === undefined) return String(i)
+    const name = addressName(url)
+    const count = (seen.get(name) ?? 0) + 1
+    seen.set(name, count)
+    return count === 1 ? name : `${name}#${count}`
+  })
+}
+
+/** `http://gpu-1:8000/v1` is `gpu-1:8000`. */
+const addressName = (url: string): string => url.replace(/^https?:\/\//, '').replace(/\/(v1\/?)?$/, '')
+
 /** The GPU profile of a pool's replica; undefined where its engines are not simulated. */
 export function profileOf(
   { backend, pool }: Pick<PoolSetup, 'backend' | 'pool'>,
@@ -156,7 +175,9 @@ export function profileOf(
 ): string | undefined {
   if (backend.kind !== 'simulated') return undefined
   const { profile, profiles = [profile] } = backend
-  return profiles[pool.replicas.indexOf(replica) % profiles.length] ?? profile
+  // By its number, which a replica that comes later has too.
+  const number = Number(replica.id.slice(pool.id.length + 1))
+  return profiles[number % profiles.length] ?? profile
 }
 
 function addressesOf({ backend, replicas }: PoolConfig): readonly (string | undefined)[] {

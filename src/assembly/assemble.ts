@@ -2,7 +2,16 @@ import type { Clock, Instant } from '../base/clock.ts'
 import { msToUs } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
-import { type PoolSetup, profileOf, toModels, toPools, toReleases, toRollouts, toTenants } from '../config/to-domain.ts'
+import {
+  type PoolSetup,
+  profileOf,
+  toHoldouts,
+  toModels,
+  toPools,
+  toReleases,
+  toRollouts,
+  toTenants,
+} from '../config/to-domain.ts'
 import type { PoolSpeed } from '../domain/engine-speed.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
@@ -10,7 +19,7 @@ import { Fleet } from '../lifecycle/fleet/fleet.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
-import type { AnswerCache, Backends, Capacity, Journal } from '../lifecycle/ports.ts'
+import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
 import { Calibration } from '../policy/admission/calibration.ts'
@@ -39,6 +48,7 @@ import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
 import { Presence } from '../policy/routing/presence.ts'
+import { MemoryRolloutKeeper } from '../store/memory-rollout-keeper.ts'
 import { batchOptionsOf } from './batch-options.ts'
 import { type EngineSettings, engineOptionsOf } from './engine-options.ts'
 
@@ -54,6 +64,8 @@ export interface Parts {
   readonly retriever?: Retriever
   /** Absent: no answers are stored. */
   readonly answers?: AnswerCache
+  /** Nothing is kept over a restart if absent. */
+  readonly rolloutKeeper?: RolloutKeeper
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -68,6 +80,7 @@ export function assemble(config: Config, parts: Parts): Platform {
       capacity: soleHolder,
       retriever: parts.retriever ?? noRetriever,
       answers: parts.answers ?? noAnswers,
+      rolloutKeeper: parts.rolloutKeeper ?? new MemoryRolloutKeeper(),
     },
     turnstile,
     policies,
@@ -129,7 +142,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     ratios: fleet.ratios,
     poolsByRelease: fleet.poolsByRelease,
     poolsById: fleet.poolsById,
-    holdouts: makeHoldouts(config),
+    holdouts: new Map(toHoldouts(config).map(({ model, items, options }) => [model, new Holdout(items, options)])),
     rollouts: new Map(toRollouts(config).map((settings) => [settings.model, new ModelRollout(settings)])),
     placer,
     health: new Health(),
@@ -142,15 +155,6 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     jitter: () => rng.next(),
     answerChecks: () => checks.next(),
   }
-}
-
-function makeHoldouts(config: Config): ReadonlyMap<string, Holdout> {
-  return new Map(
-    config.models.flatMap(({ name, rollout }): [string, Holdout][] => {
-      const holdout = rollout?.holdout
-      return holdout === undefined ? [] : [[name, new Holdout(holdout.items, holdout)]]
-    }),
-  )
 }
 
 /** The policies of one pool, added at the start or at run time. Any tenant may use any pool: there is one promise. */

@@ -12,48 +12,32 @@ import type { Clock } from '../base/clock.ts'
 import type { BackendConfig, Config, PeerConfig } from '../config/schema.ts'
 import { type PoolSetup, profileOf, toPools } from '../config/to-domain.ts'
 import type { ModelKind, Replica } from '../domain/fleet.ts'
-import type { ModelFeatures } from '../domain/model-features.ts'
 import { BatchEngine } from '../engine/batch-engine.ts'
 import { Engine } from '../engine/engine.ts'
 import type { Backend, Backends } from '../lifecycle/ports.ts'
 import type { OipMetadata } from '../wire/oip.ts'
 import { batchOptionsOf } from './batch-options.ts'
-import { engineOptionsOf } from './engine-options.ts'
+import { type EngineSettings, engineOptionsOf } from './engine-options.ts'
 import { makeHttpBackend } from './http-backends.ts'
 
-/** The backends of a configuration, one per replica, and what their models can do. */
+/** The backends of a configuration, one per replica. */
 export interface LiveBackends extends Backends {
   /** Loads what a pool of this kind needs, once for all pools. */
   prepare(setup: PoolSetup): Promise<void>
   /** Adds backends for these replicas; existing ones stay as they are. */
   add(setup: PoolSetup, replicas: readonly Replica[]): void
+  /** Sets the context of a model, also for its running engines. */
+  putModel(model: { readonly name: string; readonly contextTokensMax: number }): void
+  dropModel(name: string): void
   forget(replica: Replica): void
-  featuresOf(model: string): ModelFeatures
   /** Names and shapes of the model's tensors; undefined when no replica reports them. */
   metadataOf(model: string): Promise<OipMetadata | undefined>
   close(): Promise<void>
 }
 
-const SIMULATED_FEATURES: ModelFeatures = {
-  logprobs: false,
-  tools: false,
-  jsonSchema: false,
-  vectors: true,
-  tensors: true,
-}
-/** Triton's `generate` takes a text and returns a text. */
-const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false, tensors: true }
-const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true, vectors: true }
-
-const FEATURES: Readonly<Record<PoolSetup['backend']['kind'], ModelFeatures>> = {
-  peer: { ...UPSTREAM_FEATURES, tensors: true },
-  simulated: SIMULATED_FEATURES,
-  'http-openai': UPSTREAM_FEATURES,
-  'http-oip': OIP_FEATURES,
-}
-
 export async function makeLiveBackends(config: Config, clock: Clock): Promise<LiveBackends> {
-  const backends = new BackendsByReplica(config, clock)
+  const backends = new BackendsByReplica(config, config.regions.local ?? '', clock)
+  for (const model of config.models) backends.putModel(model)
   for (const setup of toPools(config)) {
     await backends.prepare(setup)
     backends.add(setup, setup.pool.replicas)
@@ -61,67 +45,133 @@ export async function makeLiveBackends(config: Config, clock: Clock): Promise<Li
   return backends
 }
 
+interface KnownBackend {
+  readonly backend: Backend
+  readonly model: string
+  readonly kind: ModelKind
+}
+
 class BackendsByReplica implements LiveBackends {
-  readonly #config: Config
+  readonly #engine: EngineSettings
   readonly #clock: Clock
-  readonly #byReplica = new Map<string, Backend>()
-  readonly #kinds = new Map<string, PoolSetup['backend']['kind']>()
-  readonly #peerOf: (peer: PeerConfig) => HttpPeerBackend
-  /** One replica per model, which is asked for the model's tensors. */
-  readonly #representatives = new Map<string, { readonly replicaId: string; readonly kind: ModelKind }>()
+  readonly #byReplica = new Map<string, KnownBackend>()
+  readonly #peers: PeerBackends
+  /** The context of each model that the configuration or the registry names. */
+  readonly #contextTokensMax = new Map<string, number>()
   #reader: PromptReader | undefined
 
-  constructor(config: Config, clock: Clock) {
-    this.#config = config
+  constructor(engine: EngineSettings, region: string, clock: Clock) {
+    this.#engine = engine
     this.#clock = clock
-    this.#peerOf = makePeers(config, clock)
+    this.#peers = new PeerBackends(region, clock)
   }
 
   async prepare({ backend }: PoolSetup): Promise<void> {
     // A tokenizer takes a hundred megabytes: a gateway in front of real engines does not load it.
-    if (backend.kind === 'simulated') this.#reader ??= await makePromptReader(longestContext(this.#config))
+    if (backend.kind === 'simulated') this.#reader ??= await makePromptReader(this.#longestContext())
   }
 
   add(setup: PoolSetup, replicas: readonly Replica[]): void {
-    const { pool, backend } = setup
-    if (backend.kind === 'peer') {
-      // The pools of this region decide what a model can do; another region decides only for models without a pool
-      // here.
-      if (!this.#kinds.has(pool.model)) this.#kinds.set(pool.model, 'peer')
-      for (const replica of replicas) this.#byReplica.set(replica.id, this.#peerOf(backend.peer))
-      return
-    }
-    this.#kinds.set(pool.model, backend.kind)
+    const { backend, kind, pool } = setup
     for (const replica of replicas) {
       if (this.#byReplica.has(replica.id)) continue
-      this.#byReplica.set(replica.id, makeBackend(this.#config, setup, backend, replica, this.#clock, this.#reader))
-      this.#representatives.set(pool.model, { replicaId: replica.id, kind: setup.kind })
+      const made =
+        backend.kind === 'peer'
+          ? this.#peers.join(backend.peer, replica)
+          : this.#makeBackend(setup, backend, replica, this.#reader)
+      this.#byReplica.set(replica.id, { backend: made, model: pool.model, kind })
     }
+  }
+
+  putModel({ name, contextTokensMax }: { readonly name: string; readonly contextTokensMax: number }): void {
+    this.#contextTokensMax.set(name, contextTokensMax)
+    this.#reader?.allow(contextTokensMax)
+  }
+
+  dropModel(name: string): void {
+    this.#contextTokensMax.delete(name)
   }
 
   of(replica: Replica): Backend {
-    return this.#byReplica.get(replica.id) as Backend
+    return this.#byReplica.get(replica.id)?.backend as Backend
   }
 
   forget(replica: Replica): void {
-    const backend = this.#byReplica.get(replica.id)
+    const known = this.#byReplica.get(replica.id)
     this.#byReplica.delete(replica.id)
-    void closeOf(backend)
+    if (!this.#peers.leave(replica)) void closeOf(known?.backend)
   }
 
-  featuresOf(model: string): ModelFeatures {
-    return FEATURES[this.#kinds.get(model) ?? 'simulated']
-  }
-
+  /** The first replica of the model that can report them is asked. */
   async metadataOf(model: string): Promise<OipMetadata | undefined> {
-    const { replicaId = '', kind = 'chat' } = this.#representatives.get(model) ?? {}
-    const backend = this.#byReplica.get(replicaId)
-    if (backend instanceof HttpOipBackend) return backend.metadata()
-    return backend instanceof SimulatedBatchBackend && kind !== 'chat' ? simulatedMetadata(model, kind) : undefined
+    for (const { backend, model: served, kind } of this.#byReplica.values()) {
+      if (served !== model) continue
+      if (backend instanceof HttpOipBackend) return backend.metadata()
+      if (backend instanceof SimulatedBatchBackend && kind !== 'chat') return simulatedMetadata(model, kind)
+    }
+    return undefined
   }
 
   async close(): Promise<void> {
-    await Promise.all(Array.from(this.#byReplica.values(), closeOf))
+    await Promise.all(Array.from(this.#byReplica.values(), ({ backend }) => closeOf(backend)))
+  }
+
+  #longestContext(): number {
+    return Math.max(...this.#contextTokensMax.values())
+  }
+
+  #makeBackend(setup: PoolSetup, backend: BackendConfig, replica: Replica, reader: PromptReader | undefined): Backend {
+    if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, this.#clock)
+    const profile = profileOf(setup, replica) ?? backend.profile
+    const { kind, pool } = setup
+    const contexts = this.#contextTokensMax
+    const terms = {
+      reader: reader as PromptReader,
+      get contextTokensMax(): number {
+        return contexts.get(pool.model) ?? setup.contextTokensMax
+      },
+    }
+    if (kind !== 'chat') {
+      const engine = new BatchEngine(batchOptionsOf(this.#engine, profile))
+      const driver: BatchDriver = new EngineDriver(engine, this.#clock)
+      return new SimulatedBatchBackend(driver, new SimulatedResults(Object.assign(terms, { kind })))
+    }
+    const options = engineOptionsOf(this.#engine, profile)
+    const { blockTokens } = options.limits
+    const text = new SimulatedText(Object.assign(terms, { seed: this.#engine.seed, blockTokens }))
+    return new SimulatedBackend(new EngineDriver(new Engine(options), this.#clock), text)
+  }
+}
+
+/** One connection to a region for all its models, closed when the last of them is forgotten. */
+class PeerBackends {
+  readonly #region: string
+  readonly #clock: Clock
+  readonly #made = new Map<string, { readonly backend: HttpPeerBackend; readonly users: Set<string> }>()
+
+  constructor(region: string, clock: Clock) {
+    this.#region = region
+    this.#clock = clock
+  }
+
+  join({ region, url, apiKey }: PeerConfig, replica: Replica): HttpPeerBackend {
+    const known = this.#made.get(region) ?? {
+      backend: new HttpPeerBackend({ url, apiKey, clock: this.#clock, region: this.#region }),
+      users: new Set(),
+    }
+    this.#made.set(region, known)
+    known.users.add(replica.id)
+    return known.backend
+  }
+
+  /** False when the replica is no peer. */
+  leave(replica: Replica): boolean {
+    const known = this.#made.get(replica.region)
+    if (known?.users.delete(replica.id) !== true) return false
+    if (known.users.size > 0) return true
+    this.#made.delete(replica.region)
+    void known.backend.close()
+    return true
   }
 }
 
@@ -129,47 +179,6 @@ function closeOf(backend: Backend | undefined): Promise<void> {
   if (backend === undefined || !('close' in backend)) return Promise.resolve()
   return (backend as HttpOpenAiBackend | HttpOipBackend).close()
 }
-
-/** One connection to a region for all its models. */
-function makePeers(config: Config, clock: Clock): (peer: PeerConfig) => HttpPeerBackend {
-  const made = new Map<string, HttpPeerBackend>()
-  return (peer) => {
-    const { region, url, apiKey } = peer
-    const known = made.get(region) ?? new HttpPeerBackend({ url, apiKey, clock, region: config.regions.local ?? '' })
-    made.set(region, known)
-    return known
-  }
-}
-
-function makeBackend(
-  config: Config,
-  setup: PoolSetup,
-  backend: BackendConfig,
-  replica: Replica,
-  clock: Clock,
-  reader: PromptReader | undefined,
-): Backend {
-  if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, clock)
-  const profile = profileOf(setup, replica) ?? backend.profile
-  const { kind, contextTokensMax } = setup
-  if (kind !== 'chat') {
-    const driver: BatchDriver = new EngineDriver(new BatchEngine(batchOptionsOf(config, profile)), clock)
-    return new SimulatedBatchBackend(
-      driver,
-      new SimulatedResults({ kind, reader: reader as PromptReader, contextTokensMax }),
-    )
-  }
-  const options = engineOptionsOf(config, profile)
-  const text = new SimulatedText({
-    reader: reader as PromptReader,
-    seed: config.seed,
-    blockTokens: options.limits.blockTokens,
-    contextTokensMax,
-  })
-  return new SimulatedBackend(new EngineDriver(new Engine(options), clock), text)
-}
-
-const longestContext = (config: Config): number => Math.max(...config.models.map((model) => model.contextTokensMax))
 
 /** One prompt reader for all engines of a process: a prompt is read once. */
 export async function makePromptReader(tokensMax: number): Promise<PromptReader> {

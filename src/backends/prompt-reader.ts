@@ -47,7 +47,7 @@ type Body = ChatBody | CompletionBody
 
 export class PromptReader {
   readonly tokenizer: Tokenizer
-  readonly #tokensMax: number
+  #tokensMax: number
   readonly #breathe: (() => Promise<void>) | undefined
   readonly #roles = new Map<string, readonly number[]>()
   /** Readings by the body itself: the same body gets the same reading, and both are forgotten together. */
@@ -57,6 +57,11 @@ export class PromptReader {
     this.tokenizer = options.tokenizer
     this.#tokensMax = options.tokensMax
     this.#breathe = options.breathe
+  }
+
+  /** Prompts may be this long from now on: a model with a longer context came. */
+  allow(tokensMax: number): void {
+    this.#tokensMax = Math.max(this.#tokensMax, tokensMax)
   }
 
   /** Returns at once for a short prompt, a promise for a long one. When cancelled, it returns what it has. */

@@ -12,7 +12,8 @@ import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { modelsAdd, modelsHistory, modelsList, modelsRemove, modelsShow } from './models.ts'
 import { modelsImportMlflow } from './models-import-mlflow.ts'
-import { replicasDrain, replicasUndrain } from './replicas.ts'
+import { reload } from './reload.ts'
+import { replicasAdd, replicasDrain, replicasRemove, replicasUndrain } from './replicas.ts'
 import { retrieval } from './retrieval.ts'
 import { rolloutCommands } from './rollout.ts'
 import { serve } from './serve.ts'
@@ -39,9 +40,12 @@ export const commands: readonly Command[] = [
   modelsRemove,
   modelsHistory,
   modelsImportMlflow,
+  replicasAdd,
+  replicasRemove,
   replicasDrain,
   replicasUndrain,
   ...rolloutCommands,
+  reload,
   configCheck,
   configPrint,
   keysCreate,

@@ -4,6 +4,8 @@ import type { Running } from '../base/running.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
+export const STOP_SIGNALS: readonly StopSignal[] = ['SIGHUP', 'SIGINT', 'SIGTERM']
+
 /** The part of `process` that is used here; a test brings its own. */
 export interface SignalSource {
   on(signal: StopSignal, listener: () => void): unknown
@@ -28,20 +30,21 @@ export async function runUntilSignal(
   start: () => Promise<Running>,
   source: SignalSource = process,
   clock: Clock = new LiveClock(),
+  stopSignals: readonly StopSignal[] = STOP_SIGNALS,
 ): Promise<number> {
   let firstAt: Instant | undefined
   let stop = (): void => {}
   const stopped = new Promise<void>((resolve) => {
     stop = resolve
   })
-  const listeners = Object.entries(SIGNAL_NUMBERS).map(([name, number]) => {
+  const listeners = stopSignals.map((signal) => {
     const listener = () => {
-      if (firstAt !== undefined && clock.now() - firstAt > SAME_SIGNAL_US) source.exit(128 + number)
+      if (firstAt !== undefined && clock.now() - firstAt > SAME_SIGNAL_US) source.exit(128 + SIGNAL_NUMBERS[signal])
       firstAt ??= clock.now()
       stop()
     }
-    source.on(name as StopSignal, listener)
-    return { signal: name as StopSignal, listener }
+    source.on(signal, listener)
+    return { signal, listener }
   })
   try {
     const running = await start()

@@ -1,6 +1,7 @@
 import { msToUs, secondsToUs } from '../base/clock.ts'
 import { type Model, type ModelKind, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
+import type { HoldoutItem, HoldoutOptions } from '../policy/rollout/holdout.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import type { ShadowRule } from '../policy/rollout/shadow.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
@@ -62,6 +63,21 @@ export function toRollouts(config: Config): RolloutSettings[] {
         ...toShadow(rollout, idOf),
       },
     ]
+  })
+}
+
+/** Questions with known answers, of the models that have some. */
+export interface HoldoutSetup {
+  readonly model: string
+  readonly items: readonly HoldoutItem[]
+  readonly options: HoldoutOptions
+}
+
+export function toHoldouts(config: Config): HoldoutSetup[] {
+  return config.models.flatMap(({ name: model, rollout }): HoldoutSetup[] => {
+    if (rollout?.holdout === undefined) return []
+    const { items, perMinute, inFlightMax, outputTokensMax } = rollout.holdout
+    return [{ model, items, options: { perMinute, inFlightMax, outputTokensMax } }]
   })
 }
 
@@ -165,8 +181,11 @@ function replicaNames(addresses: readonly (string | undefined)[]): string[] {
   })
 }
 
-/** `http://gpu-1:8000/v1` is `gpu-1:8000`. */
-const addressName = (url: string): string => url.replace(/^https?:\/\//, '').replace(/\/(v1\/?)?$/, '')
+/** `http://gpu-1:8000/v1` is `gpu-1:8000`; a password in the address is in no name. */
+const addressName = (url: string): string => url.replace(/^https?:\/\/([^@/]*@)?/, '').replace(/\/(v1\/?)?$/, '')
+
+/** The id of the replica at this address. */
+export const replicaIdOf = (poolId: string, url: string): string => `${poolId}-${addressName(url)}`
 
 /** The GPU profile of a pool's replica; undefined where its engines are not simulated. */
 export function profileOf(

@@ -4,14 +4,14 @@ import type { RegistryBody, RegistryEntry, RegistryKind } from '../domain/regist
 import { crossCheck, poolIdOf, versionsOf } from './cross-check.ts'
 import { asNode, explain, type Problem } from './explain.ts'
 import type { Config, ModelConfig, PoolConfig } from './schema.ts'
-import { item, name } from './schema-fields.ts'
+import { httpUrl, item, name } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { ReleaseSchema } from './schema-rollout.ts'
 
 /**
- * The configuration file and the registry together. The file wins; the registry adds models, pools, and releases of any
- * model. Both have the same format and are checked by the same rules, so that an entry of the registry could be pasted
- * into the file.
+ * The configuration file and the registry together. The file wins; the registry adds models, pools, releases of any
+ * model, and replicas of the file's pools. Both have the same format and are checked by the same rules, so that an entry
+ * of the registry could be pasted into the file.
  */
 const { releases: _releases, rollout: _rollout, ...modelProperties } = ModelSchema.properties
 const RegistryModelSchema = item(
@@ -26,13 +26,25 @@ const RegistryReleaseSchema = item(
   'One version of a model.',
 )
 
-export const REGISTRY_SCHEMAS = { model: RegistryModelSchema, release: RegistryReleaseSchema, pool: PoolSchema }
+const RegistryReplicaSchema = item(
+  { pool: name('The pool of the configuration file that it joins.'), url: httpUrl('Address of the replica.') },
+  'One replica more in a pool of the configuration file.',
+)
+
+export const REGISTRY_SCHEMAS = {
+  model: RegistryModelSchema,
+  release: RegistryReleaseSchema,
+  pool: PoolSchema,
+  replica: RegistryReplicaSchema,
+}
 
 type CheckedKind = keyof typeof REGISTRY_SCHEMAS
 
 type ModelBody = ModelConfig & { readonly stable?: string }
 
 type ReleaseBody = Type.Static<typeof RegistryReleaseSchema>
+
+type ReplicaBody = Type.Static<typeof RegistryReplicaSchema>
 
 /** A problem and its place, in the words of the API. */
 export interface EntryProblem {
@@ -77,13 +89,26 @@ export function withRegistry(config: Config, entries: readonly RegistryEntry[]):
     ...added.map(({ stable, ...model }) => withReleases(model, releases, false, stable)),
   ]
   const poolIds = new Set(config.pools.map(poolIdOf))
+  const replicas = bodies<ReplicaBody>('replica')
   const pools = [
-    ...config.pools,
+    ...config.pools.map((pool) => withReplicas(pool, replicas)),
     ...bodies<PoolConfig>('pool')
       .map((pool) => ({ ...pool, id: poolIdOf(pool) }))
       .filter((pool) => !poolIds.has(pool.id)),
   ]
   return { ...config, models, pools }
+}
+
+/** The file's addresses first, then those that it does not list itself. */
+function withReplicas(pool: PoolConfig, replicas: readonly ReplicaBody[]): PoolConfig {
+  const { backend } = pool
+  if (backend.kind === 'simulated') return pool
+  const known = typeof pool.replicas !== 'number' ? pool.replicas : backend.url === undefined ? [] : [backend.url]
+  const id = poolIdOf(pool)
+  const added = replicas.filter(({ pool: of, url }) => of === id && !known.includes(url)).map(({ url }) => url)
+  if (added.length === 0) return pool
+  const { url: _url, ...rest } = backend
+  return { ...pool, backend: rest, replicas: [...known, ...new Set(added)] }
 }
 
 /** The file's releases come first, or the stable one: the first release serves every request without a rollout. */
@@ -109,7 +134,7 @@ const inVersionOrder = new Intl.Collator('en', { numeric: true }).compare
 /** The problem of all entries together. A model without a pool is allowed, because its pool comes next. */
 export function checkTogether(config: Config, entries: readonly RegistryEntry[]): EntryProblem[] {
   const together = withRegistry(config, entries)
-  const unstable = entries.flatMap((entry) => checkStable(entry, together))
+  const unstable = entries.flatMap((entry) => [...checkStable(entry, together), ...checkReplica(entry, config)])
   const problems = crossCheck(
     { ...together, pools: together.pools.map(withoutResolvedKey) },
     { isServedLater: true },
@@ -126,6 +151,19 @@ export function checkTogether(config: Config, entries: readonly RegistryEntry[])
     return toEntryProblem('pool', id, { ...problem, path: rest })
   })
   return [...unstable, ...problems]
+}
+
+/** A replica of the registry joins a pool of the file whose engines have addresses. */
+function checkReplica({ kind, name, body }: RegistryEntry, { pools }: Config): EntryProblem[] {
+  if (kind !== 'replica') return []
+  const id = String(body['pool'])
+  const pool = pools.find((known) => poolIdOf(known) === id)
+  if (pool?.backend.kind !== undefined && pool.backend.kind !== 'simulated') return []
+  const text =
+    pool === undefined
+      ? `is "${id}", but the configuration file has no such pool. Remove the replica, or keep the pool`
+      : `is "${id}", whose engines are simulated and have no addresses. Change its replicas in the configuration file`
+  return [{ kind, name, param: 'pool', text }]
 }
 
 function checkStable({ kind, name, body }: RegistryEntry, { models }: Config): EntryProblem[] {

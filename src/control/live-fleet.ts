@@ -1,9 +1,9 @@
 import { makePoolPolicies } from '../assembly/assemble.ts'
+import type { EngineSettings } from '../assembly/engine-options.ts'
 import type { LiveBackends } from '../assembly/live-backends.ts'
 import type { Endpoint } from '../backends/discovery.ts'
 import { type Clock, secondsToUs } from '../base/clock.ts'
 import { ConfigError } from '../config/config-error.ts'
-import type { Config } from '../config/schema.ts'
 import type { PoolSetup } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import type { ChangeReason, FleetAnswer } from '../lifecycle/fleet/change-fleet.ts'
@@ -16,7 +16,7 @@ import { PoolDiscovery } from './pool-discovery.ts'
  * what it decides with (`change-fleet.ts`); this brings and takes the connections.
  */
 export interface LiveFleetParts {
-  readonly config: Config
+  readonly engine: EngineSettings
   readonly clock: Clock
   readonly platform: Platform
   readonly backends: LiveBackends
@@ -51,19 +51,18 @@ export class LiveFleet {
     await Promise.all(started.map((watch) => watch.first(FIRST_LIST_US)))
   }
 
-  /** A pool with its replicas, while everything runs. */
-  async addPool(setup: PoolSetup, reason: ChangeReason, isFounding = false): Promise<FleetAnswer> {
-    const { config, clock, platform, backends } = this.#parts
-    await backends.prepare(setup)
+  /** A pool with its replicas, while everything runs. `problemOf` was asked before, and has loaded what it needs. */
+  addPool(setup: PoolSetup, reason: ChangeReason, isFounding = false): FleetAnswer {
+    const { engine, clock, platform, backends } = this.#parts
     backends.add(setup, setup.pool.replicas)
-    const known = makePoolPolicies(config, setup, platform.policies.tightestPromise, clock.now())
+    const known = makePoolPolicies(engine, setup, platform.policies.tightestPromise, clock.now())
     const answer = platform.changeFleet({ kind: 'add-pool', known }, reason, isFounding)
     if (answer.kind === 'changed') this.#watch(setup, isFounding)
     else for (const replica of setup.pool.replicas) if (!this.#isKnown(replica)) backends.forget(replica)
     return answer
   }
 
-  /** Why this pool could not run here; undefined when it could. Leaves nothing behind. */
+  /** Why this pool could not run here; undefined when it could. Leaves nothing behind but what `prepare` has loaded. */
   async problemOf(setup: PoolSetup): Promise<string | undefined> {
     const { backends } = this.#parts
     try {
@@ -143,8 +142,10 @@ export class LiveFleet {
     const { pool } = setup
     const idOf = (endpointId: string): string => `${pool.id}-${endpointId}`
     const reason = (because: string): ChangeReason => ({ by: DISCOVERY, because })
+    // An address that the configuration lists too is not the discovery's to drain or remove.
+    const own = new Set<string>()
     const change = (kind: 'drain-replica' | 'undrain-replica', endpointId: string, because: string): void => {
-      platform.changeFleet({ kind, replicaId: idOf(endpointId) }, reason(because))
+      if (own.has(endpointId)) platform.changeFleet({ kind, replicaId: idOf(endpointId) }, reason(because))
     }
     const startedAt = this.#parts.clock.now()
     const isFirst = (): boolean => isFounding && this.#parts.clock.now() < startedAt + FIRST_LIST_US
@@ -153,11 +154,14 @@ export class LiveFleet {
         const { model, releaseId, region } = pool
         const replica: Replica = { id: idOf(id), poolId: pool.id, model, releaseId, region }
         const known: PoolSetup = { ...setup, urls: new Map([[replica.id, url]]) }
-        this.addReplica(known, replica, reason('discovery lists it'), isFirst())
+        const answer = this.addReplica(known, replica, reason('discovery lists it'), isFirst())
+        if (answer.kind === 'changed') own.add(id)
       },
       drain: (id: string): void => change('drain-replica', id, 'discovery says that it is terminating'),
       undrain: (id: string): void => change('undrain-replica', id, 'discovery says that it is ready again'),
-      remove: (id: string, because: string): void => void this.removeReplica(idOf(id), reason(because)),
+      remove: (id: string, because: string): void => {
+        if (own.delete(id)) this.removeReplica(idOf(id), reason(because))
+      },
       isAway: (id: string): boolean => {
         const kind = platform.policies.health.kindOf(idOf(id))
         return kind === undefined || kind === 'away'

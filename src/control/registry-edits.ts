@@ -1,6 +1,7 @@
 import { poolIdOf, versionsOf } from '../config/cross-check.ts'
 import { nearest } from '../config/nearest.ts'
 import type { Config, PoolConfig } from '../config/schema.ts'
+import { toPools } from '../config/to-domain.ts'
 import { checkEntry, checkTogether, type EntryProblem } from '../config/with-registry.ts'
 import { releaseIdOf } from '../domain/fleet.ts'
 import type { RegistryEdit, RegistryEntry, RegistryKind } from '../domain/registry.ts'
@@ -57,10 +58,11 @@ function inFile(config: Config, { kind, name }: RegistryEdit): AdminRefusal | un
     release: () =>
       config.models.flatMap((model) => versionsOf(model).map((version) => releaseIdOf(model.name, version))),
     pool: () => config.pools.map((pool: PoolConfig) => poolIdOf(pool)),
+    replica: () => toPools(config).flatMap(({ pool }) => pool.replicas.map(({ id }) => id)),
     rollout: () => [],
   }
   if (!names[kind]().includes(name)) return undefined
-  const because = `the ${kind} ${name} is in the configuration file, which wins. Change the file and restart`
+  const because = `the ${kind} ${name} is in the configuration file, which wins. Change the file, then reload it`
   return { code: 'in-configuration-file', because, param: kind }
 }
 

@@ -26,6 +26,7 @@ export type Entry =
   | FleetChanged
   | PlatformChanged
   | RolloutChanged
+  | RolloutMemoryWritten
   | ShadowEnded
   | HoldoutEvaluated
   | BreakerChanged
@@ -226,6 +227,7 @@ export interface FleetChanged extends Stamp {
     | 'model-put'
     | 'model-removed'
     | 'pool-added'
+    | 'pool-dedicated'
     | 'pool-closing'
     | 'pool-removed'
     | 'replica-added'
@@ -301,6 +303,17 @@ export interface RolloutEvidence {
   readonly bound: number
   readonly boundInStep: number
   readonly proven: number | undefined
+}
+
+/**
+ * How far a rollout has got was written for the next process (`kept`), could not be and is tried again (`failed`), or
+ * never was before the process ended (`lost`).
+ */
+export interface RolloutMemoryWritten extends Stamp {
+  readonly kind: 'rollout-memory'
+  readonly model: string
+  readonly outcome: 'kept' | 'failed' | 'lost'
+  readonly because: string
 }
 
 export interface PlatformChanged extends Stamp {

@@ -1,14 +1,15 @@
 /**
  * The registry is what was added at run time and survives a restart: models, releases and pools, written as in the
- * configuration file, and the steps of rollouts. Every write is a revision with author and reason, kept for ever.
+ * configuration file, replicas of the file's pools, and the steps of rollouts. Every write is a revision with author and
+ * reason, kept for ever.
  */
-export const REGISTRY_KINDS = ['model', 'release', 'pool', 'rollout'] as const
+export const REGISTRY_KINDS = ['model', 'release', 'pool', 'replica', 'rollout'] as const
 
 export type RegistryKind = (typeof REGISTRY_KINDS)[number]
 
 export interface RegistryEntry {
   readonly kind: RegistryKind
-  /** A model's name, `MODEL@VERSION`, a pool's id. */
+  /** A model's name, `MODEL@VERSION`, a pool's id, a replica's id. */
   readonly name: string
   readonly body: RegistryBody
 }

@@ -3,12 +3,17 @@ import type { KeyCode, ToldRefusal } from './error-table.ts'
 
 /** The administrators' keys. A tenant's key is not accepted here. */
 export class AdminDirectory {
-  readonly #ids: ReadonlyMap<string, string>
+  #ids: ReadonlyMap<string, string> = new Map()
   readonly #tenants: KeyDirectory
 
   constructor(keys: ReadonlyArray<{ readonly id: string; readonly hash: string }>, tenants: KeyDirectory) {
-    this.#ids = new Map(keys.map(({ id, hash }) => [hash.replace(/^sha256:/, ''), id]))
     this.#tenants = tenants
+    this.replace(keys)
+  }
+
+  /** Other keys open it, from the next request on. */
+  replace(keys: ReadonlyArray<{ readonly id: string; readonly hash: string }>): void {
+    this.#ids = new Map(keys.map(({ id, hash }) => [hash.replace(/^sha256:/, ''), id]))
   }
 
   /** The key's id, or why it is turned away. */

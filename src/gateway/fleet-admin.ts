@@ -64,13 +64,17 @@ export type AdminAnswer =
 export type AdminCode =
   | 'missing-required-parameter'
   | 'invalid-value'
-  | `no-such-${RegistryKind | 'replica'}`
+  | `no-such-${RegistryKind}`
   | 'nothing-to-change'
   | 'in-configuration-file'
   | 'still-used'
   | 'discovered'
   | 'pool-is-running'
   | 'pool-is-closing'
+  | 'simulated-engines'
+  | 'invalid-configuration'
+  | 'contradicts-registry'
+  | 'nothing-to-reload'
   | 'registry-full'
   | 'changed-meanwhile'
   | 'too-many-changes'
@@ -81,6 +85,27 @@ export interface AdminRefusal {
   readonly because: string
   readonly param: string | null
 }
+
+/** The configuration was read again: what changed, in numbers, and which changed settings wait for a restart. */
+export interface AdminReload {
+  readonly changed: {
+    readonly tenants: number
+    readonly keys: number
+    readonly models: number
+    readonly rollouts: number
+    readonly poolsAdded: number
+    readonly poolsRemoved: number
+    readonly poolsDedicated: number
+    readonly replicasAdded: number
+    readonly replicasRemoved: number
+  }
+  /** As `server.port`. */
+  readonly needsRestart: readonly string[]
+}
+
+export type AdminReloadAnswer =
+  | { readonly kind: 'reloaded'; readonly reload: AdminReload }
+  | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
 
 export interface AdminRollout {
   readonly model: string
@@ -104,10 +129,12 @@ export interface FleetAdmin {
   edit(edits: readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer>
   /** Removes an entry with everything that belongs to it: a model's releases and pools. */
   remove(kind: RegistryKind, name: string, reason: AdminReason): Promise<AdminAnswer>
-  /** Adds one address to a pool of the registry. */
+  /** Adds one address to a pool of engines, of the configuration file or of the registry. */
   addReplica(poolId: string, url: string, reason: AdminReason): Promise<AdminAnswer>
   removeReplica(replicaId: string, reason: AdminReason): Promise<AdminAnswer>
   /** Drains a replica, or takes it back; forgotten at a restart. */
   drain(replicaId: string, isDrained: boolean, reason: AdminReason): AdminAnswer
+  /** The configuration file is read again: all of it takes effect, or nothing does. */
+  reload(reason: AdminReason): Promise<AdminReloadAnswer>
   history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal>
 }

@@ -36,16 +36,23 @@ export function adminPaths(): Record<string, object> {
       delete: named('adminRemovePool', 'Closes a pool: what waits and runs there ends first.', ReasonBody),
     },
     '/admin/v1/replicas': {
-      post: operation('adminAddReplica', 'One address more in a pool of the registry.', ReplicaPutBody),
+      post: operation('adminAddReplica', 'One address more in a pool of engines.', ReplicaPutBody),
     },
     '/admin/v1/replicas/{name}': {
       post: named('adminSetReplicaState', 'Drains a replica, or uses it again.', ReplicaStateBody),
-      delete: named('adminRemoveReplica', 'Takes an address out of a pool of the registry.', ReasonBody),
+      delete: named('adminRemoveReplica', 'Takes out a replica that was added here.', ReasonBody),
     },
     '/admin/v1/rollouts': { get: operation('adminListRollouts', 'How far each model\u2019s rollout has got.') },
     '/admin/v1/rollouts/{name}': {
       get: named('adminShowRollout', 'One model\u2019s rollout, with the judge\u2019s numbers.'),
       post: named('adminChangeRollout', 'Starts, pauses, resumes, promotes, rolls back or undoes.', RolloutBody),
+    },
+    '/admin/v1/reload': {
+      post: operation(
+        'adminReload',
+        'Reads the configuration file again: all of it takes effect, or nothing. Answers `changed`, in numbers, and `needsRestart`, the changed settings that wait for a restart.',
+        ReasonBody,
+      ),
     },
     '/admin/v1/changes': {
       get: {

@@ -9,7 +9,7 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
   #callers: ReadonlyMap<string, Caller> = new Map()
   #tenants: ReadonlyMap<string, Tenant> = new Map()
 
-  readonly #peers: ReadonlyMap<string, Peer>
+  #peers: ReadonlyMap<string, Peer> = new Map()
   /**
    * Callers of peers, made on first use. A caller must stay the same object, because its budgets are kept by object.
    */
@@ -20,8 +20,7 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
     keys: ReadonlyArray<{ readonly key: Key; readonly hash: string }>,
     peers: ReadonlyArray<{ readonly region: string; readonly hash: string }> = [],
   ) {
-    this.#peers = new Map(peers.map(({ region, hash }) => [hash.replace(/^sha256:/, ''), { region }]))
-    this.replace(tenants, keys)
+    this.replace(tenants, keys, peers)
   }
 
   byHash(digest: string): Caller | undefined {
@@ -55,7 +54,11 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
     return this.#tenants
   }
 
-  replace(tenants: readonly Tenant[], keys: ReadonlyArray<{ readonly key: Key; readonly hash: string }>): void {
+  replace(
+    tenants: readonly Tenant[],
+    keys: ReadonlyArray<{ readonly key: Key; readonly hash: string }>,
+    peers: ReadonlyArray<{ readonly region: string; readonly hash: string }>,
+  ): void {
     const byId = new Map(tenants.map((tenant) => [tenant.id, tenant]))
     const callers = new Map<string, Caller>()
     for (const { key, hash } of keys) {
@@ -63,6 +66,7 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
       if (tenant !== undefined) callers.set(hash.replace(/^sha256:/, ''), { tenant, key })
     }
     this.#tenants = byId
+    this.#peers = new Map(peers.map(({ region, hash }) => [hash.replace(/^sha256:/, ''), { region }]))
     this.#behalf.clear()
     this.#callers = callers
   }

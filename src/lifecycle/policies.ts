@@ -28,7 +28,8 @@ import type { PoolPolicies } from './fleet/pool-policies.ts'
  * `admit.ts` gathers their facts for a decision, `learn.ts` tells them how it ended.
  */
 export interface Policies {
-  readonly mode: 'enforce' | 'observe'
+  /** Asked at every verdict; only `change-terms.ts` sets it. */
+  mode: 'enforce' | 'observe'
   readonly rungs: readonly RungTerms[]
   readonly ladder: Ladder
   readonly calibration: Calibration
@@ -49,7 +50,7 @@ export interface Policies {
   /** By model: which of its releases a request gets. Models without one have nothing to choose. */
   readonly rollouts: Map<string, ModelRollout>
   /** By model: questions with known answers, for its releases. */
-  readonly holdouts: ReadonlyMap<string, Holdout>
+  readonly holdouts: Map<string, Holdout>
   readonly placer: RoutingPlacer
   /** When requests leave for another region, and how a region takes them back. */
   readonly poolChoice: typeof POOL_CHOICE_DEFAULTS

@@ -8,6 +8,7 @@ import type { Outlook } from '../domain/outlook.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
+import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
 import type { Retrieved, Retriever } from './retrieval-ports.ts'
 
 /**
@@ -21,6 +22,7 @@ export interface World {
   readonly capacity: Capacity
   readonly retriever: Retriever
   readonly answers: AnswerCache
+  readonly rolloutKeeper: RolloutKeeper
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
@@ -63,6 +65,23 @@ export interface KeptAnswer {
 export type FoundAnswer =
   | { readonly kind: 'hit'; readonly answer: KeptAnswer; readonly similarity: number }
   | { readonly kind: 'miss' | 'skipped'; readonly because: string; readonly similarity?: number }
+
+/**
+ * Where does it last how far a rollout has got? A release that was rolled back must stay so after a restart.
+ *
+ * Obligations: `keep` returns at once and never throws. The newest memory of every model is kept in the end, however
+ * long the store is away, and what could not be kept when the process ends is counted; of several memories of one model
+ * only the newest must be kept.
+ */
+export interface RolloutKeeper {
+  keep(model: string, memory: ModelRolloutMemory, reason: KeepReason): void
+}
+
+/** Who changed the rollout, and why. */
+export interface KeepReason {
+  readonly by: string
+  readonly because: string
+}
 
 /** Which adapter reaches this replica? */
 export interface Backends {

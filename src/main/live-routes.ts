@@ -3,11 +3,8 @@ import type { LiveBackends } from '../assembly/live-backends.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
 import { makeIds } from '../base/live-ids.ts'
 import type { Config } from '../config/schema.ts'
-import { toRollouts } from '../config/to-domain.ts'
 import { REGISTRY_SCHEMAS } from '../config/with-registry.ts'
-import type { LiveControl } from '../control/live-control.ts'
-import { AdminDirectory } from '../gateway/admin-directory.ts'
-import type { KeyDirectory, PeerDirectory } from '../gateway/authenticate.ts'
+import type { Control } from '../control/control.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { openApiDocument } from '../gateway/openapi.ts'
 import { adminRoutes } from '../gateway/routes/admin.ts'
@@ -20,31 +17,30 @@ import { modelRoutes } from '../gateway/routes/models.ts'
 import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
 import { regionRoute } from '../gateway/routes/region.ts'
+import type { RequestRules } from '../gateway/to-request.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
 
-/** All routes of the gateway except `/metrics`, which may have its own listener. */
+/**
+ * All routes of the gateway except `/metrics`, which may have its own listener. Routes are made once, from settings that
+ * need a restart; settings that may change at run time are asked of `control` with every request.
+ */
 export interface RouteParts {
-  readonly config: Config
+  readonly config: Pick<Config, 'server' | 'retrieval' | 'regions'>
   readonly clock: Clock
   readonly platform: Platform
   readonly backends: LiveBackends
-  readonly control: LiveControl
-  readonly keys: KeyDirectory & PeerDirectory
+  readonly control: Control
   readonly telemetry: LiveTelemetry
   readonly retrieval: LiveRetrieval
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
-  const { config, clock, platform, backends, control, keys, telemetry, retrieval } = parts
-  const { models } = control
-  const { choicesMax, promptTokensMax } = config.limits
-  const { passagesDefault, passagesMax } = config.retrieval
-  const salt = makeIds()()
-  const flagHeaders = toRollouts(config).flatMap(({ pins }) => pins.flatMap(({ header }) => header?.name ?? []))
-  const rules = { models, choicesMax, promptTokensMax, estimateTokens, passagesDefault, passagesMax, salt, flagHeaders }
+  const { config, clock, platform, backends, control, telemetry, retrieval } = parts
+  const { models, tenants: keys } = control
+  const rules = rulesOf(parts)
   const { bodyBytesMax } = config.server
   const stalledReaderUs = msToUs(config.server.stalledReaderMs)
   const whole = { platform, clock, keys, rules, bodyBytesMax, stalledReaderUs }
@@ -73,7 +69,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
     ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
     ...adminRoutes({
       admin: control.admin,
-      keys: new AdminDirectory(config.admin.keys, keys),
+      keys: control.admins,
       bodyBytesMax,
     }),
     ...operateRoutes({
@@ -87,7 +83,27 @@ export function liveRoutes(parts: RouteParts): Route[] {
   ]
 }
 
-function readiness(platform: Platform, { registry }: LiveControl): { isReady: boolean; because: string } {
+function rulesOf({ config, control }: RouteParts): RequestRules {
+  const { passagesDefault, passagesMax } = config.retrieval
+  return {
+    models: control.models,
+    estimateTokens,
+    salt: makeIds()(),
+    passagesDefault,
+    passagesMax,
+    get choicesMax() {
+      return control.wanted().settings.limits.choicesMax
+    },
+    get promptTokensMax() {
+      return control.wanted().settings.limits.promptTokensMax
+    },
+    get flagHeaders() {
+      return control.wanted().flagHeaders
+    },
+  }
+}
+
+function readiness(platform: Platform, { registry }: Control): { isReady: boolean; because: string } {
   if (platform.isSteppingDown) return { isReady: false, because: 'shutting down' }
   if (!registry.isSettled) return { isReady: false, because: 'the registry has not been read yet' }
   const { readyReplicas } = platform.turnstile.view()

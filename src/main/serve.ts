@@ -7,17 +7,17 @@ import { LiveClock } from '../base/live-clock.ts'
 import { makePrefixSalt, makeRequestIds } from '../base/live-ids.ts'
 import type { Io, Running } from '../base/running.ts'
 import type { Config } from '../config/schema.ts'
-import { toKeys, toTenants } from '../config/to-domain.ts'
-import { makeLiveControl } from '../control/live-control.ts'
-import { reloadTenants } from '../control/reload.ts'
+import { type Control, makeControl } from '../control/control.ts'
+import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
+import { wantedOf } from '../control/wanted.ts'
+import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
-import { type HttpServerOptions, makeHttpServer } from '../gateway/http-server.ts'
+import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
-import { TenantDirectory } from '../gateway/tenant-directory.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
-import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
 import { logFormat, logLevel } from './log-options.ts'
@@ -37,55 +37,59 @@ const TICK_US = 1_000_000
 export interface Served extends Running {
   readonly platform: Platform
   readonly journal: LiveJournal
-  /** Applies new terms of tenants; returns how many tenants changed. */
-  reload(config: Config): number
+  /** Takes up other settings, whole or not at all; answers what changed and what needs a restart. */
+  reload(load: () => Config, reason: AdminReason): Promise<AdminReloadAnswer>
 }
 
-export async function serve(config: Config, io: Io, clock: Clock = new LiveClock()): Promise<Served> {
+/** `load` reads the configuration again, for `POST /admin/v1/reload`. */
+export async function serve(
+  config: Config,
+  io: Io,
+  clock: Clock = new LiveClock(),
+  load?: () => Config,
+): Promise<Served> {
   const telemetry = makeLiveTelemetry({
     version: packageJson.version,
     level: logLevel(config.logging.level),
     format: logFormat(config.logging.format),
   })
   const { journal } = telemetry
+  const tell = (state: 'ready' | 'draining' | 'stopped', because: string): void =>
+    journal.record({ kind: 'platform-changed', at: clock.now(), state, because })
+  const onFault = (where: string, error: unknown): void =>
+    journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined })
   const backends = await makeLiveBackends(config, clock)
   const store = await makeLiveStore(config, clock)
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
-  const platform: Platform = assemble(config, {
+  const { retriever, answers } = retrieval
+  const keeper = new RegistryRolloutKeeper({
     clock,
     journal,
-    backends,
-    retriever: retrieval.retriever,
-    answers: retrieval.answers,
-    prefixSalt: makePrefixSalt(),
+    write: (editsOf, reason) => control.registry.change(editsOf, reason),
   })
-  const onFault = (where: string, error: unknown): void =>
-    journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined })
-  const control = makeLiveControl({ config, clock, platform, journal, backends, store, onFault, complain: io.err })
+  const prefixSalt = makePrefixSalt()
+  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, prefixSalt }
+  const platform: Platform = assemble(config, parts)
+  const control: Control = makeControl({
+    founded: wantedOf(config, []),
+    load,
+    clock,
+    platform,
+    backends,
+    store,
+    keeper,
+    onFault,
+    onReloaded: (summary) => tell('ready', `configuration read again: ${summary}`),
+    complain: io.err,
+  })
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
-  const peers = config.regions.peers.flatMap(({ region, hash }) => (hash === undefined ? [] : [{ region, hash }]))
-  const keys = new TenantDirectory(toTenants(config), toKeys(config), peers)
-  const httpOptions: HttpServerOptions = { ...config.server, makeRequestId: makeRequestIds(), onFault }
-  const metricsPage = metricsRoute(() => telemetry.metricsText())
-  const hasOwnMetrics = config.server.metricsPort !== undefined
-  const routes = liveRoutes({ config, clock, platform, backends, control, keys, telemetry, retrieval })
-  if (!hasOwnMetrics) routes.push(metricsPage)
-  const server = makeHttpServer(routes, httpOptions)
-  const servers = [server]
-  const address = await listen(server, config.server)
-  if (config.server.metricsPort !== undefined) {
-    const metricsServer = makeHttpServer([metricsPage], { ...httpOptions, basePath: '' })
-    servers.push(metricsServer)
-    await listen(metricsServer, {
-      host: config.server.metricsHost ?? config.server.host,
-      port: config.server.metricsPort,
-    })
-  }
-  journal.record({ kind: 'platform-changed', at: clock.now(), state: 'ready', because: 'listening' })
+  const routes = liveRoutes({ config, clock, platform, backends, control, telemetry, retrieval })
+  const { servers, address } = await openListeners(config, routes, telemetry, onFault)
+  tell('ready', 'listening')
   io.out(welcome(config, address))
   void control.registry.start()
   void retrieval.warmUp()
@@ -94,28 +98,51 @@ export async function serve(config: Config, io: Io, clock: Clock = new LiveClock
     address,
     platform,
     journal,
-    reload(changed) {
-      const count = reloadTenants(platform, keys, changed)
-      const because = `configuration read again: ${count} tenants changed`
-      journal.record({ kind: 'platform-changed', at: clock.now(), state: 'ready', because })
-      return count
-    },
+    reload: control.reload,
     async close() {
-      journal.record({ kind: 'platform-changed', at: clock.now(), state: 'draining', because: 'told to stop' })
-      platform.stepDown()
-      if (config.server.shutdownDelayMs > 0) await clock.sleep(msToUs(config.server.shutdownDelayMs))
-      const answersEnded = platform.drain()
-      const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
-      void graceOver.then(() => platform.cancelAll('shutting-down'))
-      const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
-      await Promise.all(servers.map((server) => closeServer(server, { answersEnded, patienceEnded })))
-      await answersEnded
+      tell('draining', 'told to stop')
+      await finishAnswers(config, clock, platform, servers)
       loop.stop()
       await control.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
-      journal.record({ kind: 'platform-changed', at: clock.now(), state: 'stopped', because: 'all answers have ended' })
+      tell('stopped', 'all answers have ended')
       await telemetry.close()
     },
   }
+}
+
+/** The front door, and a second listener for `/metrics` where it has a port of its own. */
+async function openListeners(
+  { server }: Config,
+  routes: Route[],
+  telemetry: LiveTelemetry,
+  onFault: HttpServerOptions['onFault'],
+): Promise<{ readonly servers: readonly HttpServer[]; readonly address: string }> {
+  const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault }
+  const metricsPage = metricsRoute(() => telemetry.metricsText())
+  if (server.metricsPort === undefined) routes.push(metricsPage)
+  const frontDoor = makeHttpServer(routes, options)
+  const address = await listen(frontDoor, server)
+  if (server.metricsPort === undefined) return { servers: [frontDoor], address }
+  const metrics = makeHttpServer([metricsPage], { ...options, basePath: '' })
+  await listen(metrics, { host: server.metricsHost ?? server.host, port: server.metricsPort })
+  return { servers: [frontDoor, metrics], address }
+}
+
+/** Readiness off, listeners closed, answers finished; what is left after the grace is called off. */
+async function finishAnswers(
+  { server }: Config,
+  clock: Clock,
+  platform: Platform,
+  servers: readonly HttpServer[],
+): Promise<void> {
+  platform.stepDown()
+  if (server.shutdownDelayMs > 0) await clock.sleep(msToUs(server.shutdownDelayMs))
+  const answersEnded = platform.drain()
+  const graceOver = clock.sleep(msToUs(server.shutdownGraceMs))
+  void graceOver.then(() => platform.cancelAll('shutting-down'))
+  const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
+  await Promise.all(servers.map((one) => closeServer(one, { answersEnded, patienceEnded })))
+  await answersEnded
 }

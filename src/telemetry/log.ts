@@ -69,6 +69,8 @@ export class LogLines implements Subscriber {
         return this.#fleetLine(entry)
       case 'rollout-changed':
         return rolloutLine(entry)
+      case 'rollout-memory':
+        return memoryLine(entry)
       case 'replica-reported':
         return this.#replicaLine(entry)
       default:
@@ -91,6 +93,11 @@ export class LogLines implements Subscriber {
     const fields = { replica: replicaId, because: maskFreeText(because) }
     return { level: isReady ? 'info' : 'warn', at, message, fields }
   }
+}
+
+function memoryLine({ at, model, outcome, because }: Extract<Entry, { kind: 'rollout-memory' }>): LogLine {
+  const level = outcome === 'kept' ? 'info' : outcome === 'failed' ? 'warn' : 'error'
+  return { level, at, message: `rollout memory ${outcome}`, fields: { model, because: maskFreeText(because) } }
 }
 
 function settledLine(entry: Settled): LogLine {

@@ -34,6 +34,13 @@ export function declareRolloutMetrics({ registry, on }: MetricFeed): void {
     if (score > 0) scores.with(releaseId).inc(score)
   })
 
+  const memories = registry.counter({
+    name: 'spillway_rollout_memory_writes_total',
+    help: 'Writes of how far a rollout has got: kept, failed and tried again, or lost because the process ended first.',
+    labels: ['model', 'outcome'],
+  })
+  on('rollout-memory', ({ model, outcome }) => memories.with(model, outcome).inc())
+
   const percent = registry.gauge({
     name: 'spillway_rollout_percent',
     help: 'Share of the model’s requests that the release on trial gets, in percent.',

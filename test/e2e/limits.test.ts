@@ -234,8 +234,11 @@ it('tenants can be put on new terms while the platform runs', async () => {
   const initech = { id: 'initech', slo: 'patient', keys: [{ id: 'i-1', hash: hashKey('sk-new') }] }
   const tree = upstreamTree([upstream.url], {
     tenants: [{ ...tenants({ requests: { perMinute: 1, burst: 1 } })[0], weight: 5 }, initech],
+    retrieval: { dataPath: 'memory:' },
   })
-  platform.reload(buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {}))
+  const load = () => buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
+  const answer = await platform.reload(load, { by: 'test', because: 'other terms' })
+  expect(answer).toMatchObject({ kind: 'reloaded', reload: { changed: { tenants: 3, keys: 2 }, needsRestart: [] } })
   expect(await ask('sk-new')).toBe(200)
   expect(await ask(GLOBEX_KEY)).toBe(401)
   expect([await ask(ACME_KEY), await ask(ACME_KEY)]).toContain(429)

@@ -77,6 +77,12 @@ export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
         admin.rollout(ask.rest, { kind: command, release }, reason),
       ),
     ),
+    on('POST', `${ROOT}/reload`, async (ask) => {
+      const body = await bodyOf(ask.exchange, bodyBytesMax, checkReason)
+      if (body === undefined) return undefined
+      const answer = await admin.reload({ by: ask.by, because: body.because })
+      return answer.kind === 'refused' ? refuse(ask.exchange, answer.refusal) : answer.reload
+    }),
     on('GET', `${ROOT}/changes`, async ({ exchange, query }) => {
       const limit = Math.min(1_000, Math.max(1, Math.trunc(Number(query.get('limit') ?? 50)) || 50))
       const changes = await admin.history({ name: query.get('name') ?? undefined, limit })

@@ -28,6 +28,7 @@ export type FleetChange =
   | { readonly kind: 'remove-model'; readonly name: string }
   | { readonly kind: 'add-pool'; readonly known: PoolPolicies }
   | { readonly kind: 'remove-pool'; readonly poolId: string }
+  | { readonly kind: 'dedicate-pool'; readonly poolId: string; readonly dedicatedTo: readonly string[] | undefined }
   | { readonly kind: 'add-replica'; readonly replica: Replica }
   | { readonly kind: 'drain-replica' | 'undrain-replica' | 'remove-replica'; readonly replicaId: string }
 
@@ -100,6 +101,8 @@ export class FleetChanges {
         return this.#addPool(change.known, reason, isFounding)
       case 'remove-pool':
         return this.#removePool(change.poolId, reason)
+      case 'dedicate-pool':
+        return this.#dedicatePool(change.poolId, change.dedicatedTo, reason)
       case 'add-replica':
         return this.#addReplica(change.replica, reason, isFounding)
       case 'drain-replica':
@@ -140,9 +143,12 @@ export class FleetChanges {
 
   #addPool(known: PoolPolicies, reason: ChangeReason, isFounding: boolean): FleetAnswer {
     const { fleet } = this.#parts.policies
-    const { id, releaseId, replicas } = known.pool
+    const { id, model, releaseId, replicas, isPeer } = known.pool
     if (fleet.poolsById.has(id)) return refused('name-taken', `there is a pool ${id} already`)
-    if (!fleet.releases.has(releaseId)) return refused('no-such-release', `there is no release ${releaseId}`)
+    // Another region's gateway runs releases of its own: only the model must be known here.
+    if (isPeer === true && !fleet.models.has(model)) return refused('no-such-model', `no model is called ${model}`)
+    if (isPeer !== true && !fleet.releases.has(releaseId))
+      return refused('no-such-release', `there is no release ${releaseId}`)
     const taken = replicas.find((replica) => fleet.replica(replica.id) !== undefined)
     if (taken !== undefined) return refused('name-taken', `there is a replica ${taken.id} already`)
     this.#enter(known, isFounding)
@@ -167,6 +173,15 @@ export class FleetChanges {
     this.#tell('pool-closing', poolId, reason)
     this.sweep()
     return CHANGED
+  }
+
+  /** Tickets that wait there keep their place; the next request is sent by the new list. */
+  #dedicatePool(poolId: string, dedicatedTo: readonly string[] | undefined, reason: ChangeReason): FleetAnswer {
+    const { fleet } = this.#parts.policies
+    const known = fleet.poolsById.get(poolId)
+    if (known === undefined) return refused('no-such-pool', `no pool is called ${poolId}`)
+    fleet.dedicate(known, dedicatedTo)
+    return this.#tell('pool-dedicated', poolId, reason)
   }
 
   #dropPool(poolId: string, reason: ChangeReason): void {

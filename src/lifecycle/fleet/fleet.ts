@@ -66,28 +66,37 @@ export class Fleet {
   }
 
   addPool(known: PoolPolicies): void {
-    const { id, releaseId, model, replicas, isPeer } = known.pool
+    const { id, replicas } = known.pool
     for (const replica of replicas) this.#replicas.set(replica.id, replica)
     this.#poolsById.set(id, known)
-    const [lists, key] = isPeer === true ? [this.#peersByModel, model] : [this.#poolsByRelease, releaseId]
-    const siblings = lists.get(key)
-    if (siblings === undefined) lists.set(key, [known])
-    else siblings.push(known)
+    const [lists, key] = this.#listsOf(known)
+    lists.set(key, [...(lists.get(key) ?? []), known])
   }
 
   /** No longer to be chosen; still known. */
   closePool(poolId: string): void {
     const known = this.#poolsById.get(poolId)
     if (known === undefined) return
-    const others = (this.#poolsByRelease.get(known.pool.releaseId) ?? []).filter((pool) => pool !== known)
-    if (others.length === 0) this.#poolsByRelease.delete(known.pool.releaseId)
-    else this.#poolsByRelease.set(known.pool.releaseId, others)
+    const [lists, key] = this.#listsOf(known)
+    const others = (lists.get(key) ?? []).filter((pool) => pool !== known)
+    if (others.length === 0) lists.delete(key)
+    else lists.set(key, others)
+  }
+
+  /** Another region's gateway is found by its model, a pool of engines by its release. */
+  #listsOf({ pool }: PoolPolicies): [Map<string, PoolPolicies[]>, string] {
+    return pool.isPeer === true ? [this.#peersByModel, pool.model] : [this.#poolsByRelease, pool.releaseId]
   }
 
   dropPool(poolId: string): void {
     this.closePool(poolId)
     for (const { id } of this.#poolsById.get(poolId)?.pool.replicas ?? []) this.#replicas.delete(id)
     this.#poolsById.delete(poolId)
+  }
+
+  /** Kept for these tenants from now on; for everybody when undefined. */
+  dedicate(known: PoolPolicies, dedicatedTo: readonly string[] | undefined): void {
+    known.pool = { ...known.pool, dedicatedTo }
   }
 
   setReplicas(known: PoolPolicies, replicas: readonly Replica[]): void {

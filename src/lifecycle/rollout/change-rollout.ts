@@ -3,6 +3,7 @@ import {
   type ModelRolloutChange,
   type ModelRolloutMemory,
   type RolloutCommand,
+  type RolloutSettings,
   type RolloutView,
 } from '../../policy/rollout/model-rollout.ts'
 import { ROLLOUT_DEFAULTS } from '../../policy/rollout/rollout.ts'
@@ -11,7 +12,10 @@ import { isHealthy } from './pick-release.ts'
 
 /**
  * A rollout goes on, back or is held: by the judge every tick, or by hand. Every change is in the journal with who, why
- * and the judge's numbers.
+ * and the judge's numbers, and is kept through the port `RolloutKeeper`, so that a restart goes on from there.
+ *
+ * The start of a canary that the configuration names is not kept: the next process starts it again anyway, and a gateway
+ * that only has a file opens no database for it.
  */
 export type RolloutChanged =
   | { readonly kind: 'changed'; readonly view: RolloutView }
@@ -43,7 +47,7 @@ export function changeRollout(platform: Platform, { model, command, by, because 
   const change = rollout.command(world.clock.now(), command, by, because)
   if (change === undefined) return refused('nothing-to-change', whyNothing(rollout.view(), command))
   policies.rollouts.set(model, rollout)
-  journalRolloutChange(platform, change)
+  recordRolloutChange(platform, change)
   return { kind: 'changed', view: rollout.view() }
 }
 
@@ -56,6 +60,29 @@ export function recallRollout(platform: Platform, model: string, memory: ModelRo
   if (!rollout.recall(memory)) return false
   policies.rollouts.set(model, rollout)
   return true
+}
+
+/**
+ * The settings say this of a model's rollout from now on. What was reached goes on, as after a restart, while the
+ * settings name the same canary; where they name none, only what was started by hand or changed since (`isKept`) does.
+ */
+export function putRollout(platform: Platform, settings: RolloutSettings, isKept: boolean): void {
+  const { policies, world } = platform
+  const { model, canary } = settings
+  const memory = policies.rollouts.get(model)?.memory()
+  const rollout = new ModelRollout(settings)
+  policies.rollouts.set(model, rollout)
+  if (memory !== undefined && (isKept || canary === memory.canary)) recallRollout(platform, model, memory)
+  const change = rollout.begin(world.clock.now())
+  if (change !== undefined) recordRolloutChange(platform, change)
+}
+
+/** The settings say nothing of a model's rollout any more. What was started by hand or changed since goes on. */
+export function dropRollout(platform: Platform, model: string, isKept: boolean): void {
+  const { policies } = platform
+  const memory = policies.rollouts.get(model)?.memory()
+  policies.rollouts.delete(model)
+  if (isKept && memory !== undefined) recallRollout(platform, model, memory)
 }
 
 /** Of a model whose configuration says nothing of rollouts. */
@@ -90,7 +117,7 @@ const refused = (code: Extract<RolloutChanged, { kind: 'refused' }>['code'], bec
 export function beginRollouts(platform: Platform): void {
   for (const rollout of platform.policies.rollouts.values()) {
     const change = rollout.begin(platform.world.clock.now())
-    if (change !== undefined) journalRolloutChange(platform, change)
+    if (change !== undefined) recordRolloutChange(platform, change)
   }
 }
 
@@ -98,13 +125,16 @@ export function beginRollouts(platform: Platform): void {
 export function tickRollouts(platform: Platform): void {
   for (const rollout of platform.policies.rollouts.values()) {
     const change = rollout.tick(platform.world.clock.now())
-    if (change !== undefined) journalRolloutChange(platform, change)
+    if (change !== undefined) recordRolloutChange(platform, change)
   }
 }
 
-export function journalRolloutChange(platform: Platform, change: ModelRolloutChange): void {
+/** In the journal, for those who watch, and with the keeper, for the next process. */
+export function recordRolloutChange({ world, policies }: Platform, change: ModelRolloutChange): void {
   const { kind, at, model, stable, canary, step, canaryRatio, by, because, verdict } = change
-  platform.world.journal.record({
+  const memory = policies.rollouts.get(model)?.memory()
+  if (by !== 'config' && memory !== undefined) world.rolloutKeeper.keep(model, memory, { by, because })
+  world.journal.record({
     kind: 'rollout-changed',
     at,
     model,

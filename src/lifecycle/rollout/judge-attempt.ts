@@ -4,7 +4,7 @@ import type { AttemptFact } from '../../policy/rollout/judge.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
 import type { Ticket } from '../ticket.ts'
-import { journalRolloutChange } from './change-rollout.ts'
+import { recordRolloutChange } from './change-rollout.ts'
 
 /**
  * What does this attempt say about its release? Told to the rollout of its model, attempt by attempt, so that a second
@@ -67,7 +67,7 @@ export function judgeAttempt(platform: Platform, ticket: Ticket, seen: AttemptSe
   if (seen.ending.kind === 'cancelled' || ticket.cancellation.isCancelled) return
   const fact = factOf(platform, ticket, seen)
   const change = rollout.observe(platform.world.clock.now(), replica.releaseId, fact)
-  if (change !== undefined) journalRolloutChange(platform, change)
+  if (change !== undefined) recordRolloutChange(platform, change)
 }
 
 function factOf(platform: Platform, ticket: Ticket, seen: AttemptSeen): AttemptFact {

@@ -3,7 +3,7 @@ import type { Holdout, HoldoutItem } from '../../policy/rollout/holdout.ts'
 import type { ModelRollout } from '../../policy/rollout/model-rollout.ts'
 import { AnswerText } from '../answers/answer-text.ts'
 import type { Platform } from '../platform.ts'
-import { journalRolloutChange } from './change-rollout.ts'
+import { recordRolloutChange } from './change-rollout.ts'
 import { type ErrandRequest, errandTerms, hasLeftoverRoom } from './errands.ts'
 import { runErrand, type Serve } from './run-errand.ts'
 
@@ -44,7 +44,7 @@ async function ask(platform: Platform, serve: Serve, { holdout, rollout, item }:
     // The canary may have been promoted or rolled back meanwhile.
     const isStillTried = judged !== undefined && rollout.judged === judged
     const change = rollout.observeHoldout(world.clock.now(), item.id, score, isStillTried ? canaryScore : undefined)
-    if (change !== undefined) journalRolloutChange(platform, change)
+    if (change !== undefined) recordRolloutChange(platform, change)
   } catch (error) {
     const because = String(error)
     world.journal.record({ kind: 'fault-seen', at: world.clock.now(), where: 'holdout', because, ticketId: undefined })

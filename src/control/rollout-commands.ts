@@ -1,26 +1,19 @@
-import type { Entry } from '../domain/entry.ts'
 import { releaseIdOf } from '../domain/fleet.ts'
-import type { RegistryBody, RegistryEntry } from '../domain/registry.ts'
+import type { RegistryEntry } from '../domain/registry.ts'
 import type { AdminAnswer, AdminCommand, AdminReason, AdminRollout } from '../gateway/fleet-admin.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { changeRollout, recallRollout } from '../lifecycle/rollout/change-rollout.ts'
 import type { ModelRolloutMemory, RolloutCommand } from '../policy/rollout/model-rollout.ts'
-import type { LiveRegistry } from './live-registry.ts'
+import type { RegistryRolloutKeeper } from './registry-rollout-keeper.ts'
 
-/**
- * Rollouts by hand, and over restarts: how far each has got is kept in the registry with every change, the judge's too,
- * so that a release that was rolled back stays so, and what could be undone still can.
- *
- * The start of a canary that the configuration names is not written: it would be started again anyway, and a gateway
- * that only has a file opens no database for it.
- */
-export class LiveRollouts {
+/** Rollouts by hand, and where they go on after a restart or after another gateway has changed them. */
+export class RolloutCommands {
   readonly #platform: Platform
-  readonly #registry: LiveRegistry
+  readonly #keeper: RegistryRolloutKeeper
 
-  constructor(platform: Platform, registry: LiveRegistry) {
+  constructor(platform: Platform, keeper: RegistryRolloutKeeper) {
     this.#platform = platform
-    this.#registry = registry
+    this.#keeper = keeper
   }
 
   list(): readonly AdminRollout[] {
@@ -39,6 +32,7 @@ export class LiveRollouts {
     })
   }
 
+  /** In force at once; answered when it was written, or with why it could not be yet. */
   async command(model: string, asked: AdminCommand, { by, because }: AdminReason): Promise<AdminAnswer> {
     const command = commandOf(model, asked)
     if (command === undefined) {
@@ -49,31 +43,28 @@ export class LiveRollouts {
     if (answer.kind === 'refused') {
       return { kind: 'refused', refusal: { code: answer.code, because: answer.because, param: 'model' } }
     }
-    return this.#keep(model, { by, because })
+    return this.#keeper.whenTried(model)
   }
 
-  /** What the judge or drift changed by themselves. */
-  take(entry: Entry): void {
-    if (entry.kind !== 'rollout-changed' || (entry.by !== 'judge' && entry.by !== 'drift')) return
-    void this.#keep(entry.model, { by: entry.by, because: entry.because }).catch(() => {})
-  }
-
-  recall(entries: readonly RegistryEntry[]): void {
+  /**
+   * What the registry holds goes on here. Where this process has changed a rollout since and could not write it yet,
+   * its own state is newer and stays; except that at the first read, of two processes one after the other, the store
+   * knows more than a process that had to begin without it, unless that process has found the canary bad itself.
+   */
+  recall(entries: readonly RegistryEntry[], isFirst: boolean): void {
     for (const { kind, name, body } of entries) {
       const isMemory = kind === 'rollout' && typeof body['canary'] === 'string' && typeof body['stable'] === 'string'
-      if (!isMemory || JSON.stringify(this.#memory(name)) === JSON.stringify(body)) continue
-      recallRollout(this.#platform, name, body as unknown as ModelRolloutMemory)
+      if (!isMemory) continue
+      const memory = body as unknown as ModelRolloutMemory
+      const pending = this.#keeper.pendingOf(name)
+      if (pending !== undefined) {
+        const isOwnVerdict = pending.state.phase === 'rolled-back' && pending.canary === memory.canary
+        if (!isFirst || isOwnVerdict) continue
+        this.#keeper.forget(name)
+      }
+      const own = this.#platform.policies.rollouts.get(name)?.memory()
+      if (JSON.stringify(own) !== JSON.stringify(memory)) recallRollout(this.#platform, name, memory)
     }
-  }
-
-  #memory(model: string): ModelRolloutMemory | undefined {
-    return this.#platform.policies.rollouts.get(model)?.memory()
-  }
-
-  #keep(model: string, reason: AdminReason): Promise<AdminAnswer> {
-    const memory = this.#memory(model)
-    if (memory === undefined) return Promise.resolve({ kind: 'changed', revision: undefined })
-    return this.#registry.edit([{ kind: 'rollout', name: model, body: memory as unknown as RegistryBody }], reason)
   }
 }
 

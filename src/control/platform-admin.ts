@@ -1,4 +1,5 @@
 import { redactedUrl } from '../config/redact.ts'
+import { replicaIdOf } from '../config/to-domain.ts'
 import type { Pool, Replica } from '../domain/fleet.ts'
 import type { HistoryAsk, RegistryChange, RegistryEdit, RegistryKind } from '../domain/registry.ts'
 import type {
@@ -9,35 +10,46 @@ import type {
   AdminReason,
   AdminRefusal,
   AdminRelease,
+  AdminReloadAnswer,
   AdminReplica,
   AdminRollout,
   FleetAdmin,
 } from '../gateway/fleet-admin.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import type { FleetDiff } from './fleet-diff.ts'
 import type { LiveRegistry } from './live-registry.ts'
-import type { LiveRollouts } from './live-rollouts.ts'
+import type { RolloutCommands } from './rollout-commands.ts'
+import type { Wanted, WantedOwner } from './wanted.ts'
 
 /** The running platform as administrators see it, and what they may do with it. */
-export class LiveAdmin implements FleetAdmin {
+export interface AdminParts {
+  readonly platform: Platform
+  readonly owner: WantedOwner
+  readonly registry: LiveRegistry
+  readonly rollouts: RolloutCommands
+  readonly reload: (reason: AdminReason) => Promise<AdminReloadAnswer>
+}
+
+export class PlatformAdmin implements FleetAdmin {
+  readonly #parts: AdminParts
   readonly #platform: Platform
   readonly #registry: LiveRegistry
-  readonly #diff: FleetDiff
-  readonly #rollouts: LiveRollouts
 
-  constructor(parts: { platform: Platform; registry: LiveRegistry; diff: FleetDiff; rollouts: LiveRollouts }) {
+  constructor(parts: AdminParts) {
+    this.#parts = parts
     this.#platform = parts.platform
     this.#registry = parts.registry
-    this.#diff = parts.diff
-    this.#rollouts = parts.rollouts
   }
 
   rollouts(): readonly AdminRollout[] {
-    return this.#rollouts.list()
+    return this.#parts.rollouts.list()
   }
 
   rollout(model: string, command: AdminCommand, reason: AdminReason): Promise<AdminAnswer> {
-    return this.#rollouts.command(model, command, reason)
+    return this.#parts.rollouts.command(model, command, reason)
+  }
+
+  reload(reason: AdminReason): Promise<AdminReloadAnswer> {
+    return this.#parts.reload(reason)
   }
 
   models(): readonly AdminModel[] {
@@ -66,18 +78,30 @@ export class LiveAdmin implements FleetAdmin {
     return this.#registry.remove(kind, name, reason)
   }
 
+  /** A replica of a pool of the file is an entry of its own; one of the registry's pools is in the pool's list. */
   async addReplica(poolId: string, url: string, reason: AdminReason): Promise<AdminAnswer> {
+    if (this.#wanted.pools.get(poolId)?.backend.kind === 'simulated') {
+      const because = `the pool ${poolId} has simulated engines, which have no addresses. Change how many it has where it is written: in the configuration file, or in the registry`
+      return refused({ code: 'simulated-engines', because, param: 'pool' })
+    }
+    if (this.#wanted.filePoolIds.has(poolId)) {
+      const edit: RegistryEdit = { kind: 'replica', name: replicaIdOf(poolId, url), body: { pool: poolId, url } }
+      return this.#registry.edit([edit], reason)
+    }
     return this.#editReplicas(poolId, reason, (urls) => [...urls.filter((known) => known !== url), url])
   }
 
   async removeReplica(replicaId: string, reason: AdminReason): Promise<AdminAnswer> {
     const replica = this.#platform.policies.fleet.replica(replicaId)
+    const { filePoolIds, pools } = this.#wanted
     if (replica === undefined) return noSuchReplica(replicaId)
-    const url = this.#diff.setups.get(replica.poolId)?.urls.get(replicaId)
-    if (url === undefined) {
+    const setup = pools.get(replica.poolId)
+    const url = setup?.urls.get(replicaId)
+    if (url === undefined && setup?.backend.kind !== 'simulated') {
       const because = `${replicaId} was found by discovery, which would find it again. Drain it, or take it out there`
       return refused({ code: 'discovered', because, param: 'replica' })
     }
+    if (filePoolIds.has(replica.poolId)) return this.#registry.remove('replica', replicaId, reason)
     return this.#editReplicas(replica.poolId, reason, (urls) => urls.filter((known) => known !== url))
   }
 
@@ -91,17 +115,18 @@ export class LiveAdmin implements FleetAdmin {
     return this.#registry.history(ask)
   }
 
+  get #wanted(): Wanted {
+    return this.#parts.owner.current
+  }
+
   #editReplicas(
     poolId: string,
     reason: AdminReason,
     edit: (urls: readonly string[]) => readonly string[],
   ): Promise<AdminAnswer> {
-    const entry = this.#registry.entries.find(({ kind, name }) => kind === 'pool' && name === poolId)
-    // A pool of the file is refused where all such edits are; one that nobody knows too.
-    if (entry === undefined) {
-      const isInFile = this.#diff.isInFile(poolId)
-      return this.#registry.edit([{ kind: 'pool', name: poolId, body: isInFile ? {} : undefined }], reason)
-    }
+    const entry = this.#wanted.entries.find(({ kind, name }) => kind === 'pool' && name === poolId)
+    // A pool that nobody knows is refused where all such edits are.
+    if (entry === undefined) return this.#registry.edit([{ kind: 'pool', name: poolId, body: undefined }], reason)
     const { replicas, ...body } = entry.body
     const backend = body['backend'] as { readonly url?: string } | undefined
     const { url, ...rest } = backend ?? {}
@@ -123,11 +148,11 @@ export class LiveAdmin implements FleetAdmin {
     const facts = dispatcher.poolFacts(pool.id)
     return {
       id: pool.id,
-      source: this.#diff.isInFile(pool.id) ? 'file' : 'registry',
+      source: this.#wanted.filePoolIds.has(pool.id) ? 'file' : 'registry',
       model: pool.model,
       release: pool.releaseId,
       region: pool.region,
-      backend: this.#diff.setups.get(pool.id)?.backend.kind ?? 'closing',
+      backend: this.#wanted.pools.get(pool.id)?.backend.kind ?? 'closing',
       isClosing: this.#platform.fleetChanges.isLeaving(pool.id),
       waiting: facts?.queuedCount ?? 0,
       running: facts?.heldCount ?? 0,
@@ -137,7 +162,7 @@ export class LiveAdmin implements FleetAdmin {
 
   #replica({ id, poolId }: Replica): AdminReplica {
     const { policies, fleetChanges } = this.#platform
-    const url = this.#diff.setups.get(poolId)?.urls.get(id)
+    const url = this.#wanted.pools.get(poolId)?.urls.get(id)
     return {
       id,
       url: url === undefined ? undefined : redactedUrl(url),
@@ -148,7 +173,7 @@ export class LiveAdmin implements FleetAdmin {
   }
 
   #sourceOf(kind: RegistryKind, name: string): 'file' | 'registry' {
-    return this.#registry.entries.some((entry) => entry.kind === kind && entry.name === name) ? 'registry' : 'file'
+    return this.#wanted.entries.some((entry) => entry.kind === kind && entry.name === name) ? 'registry' : 'file'
   }
 }
 

@@ -1,0 +1,125 @@
+import type { LiveBackends } from '../assembly/live-backends.ts'
+import type { LiveStore } from '../assembly/live-store.ts'
+import { modelFeatures } from '../assembly/model-features.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/schema.ts'
+import { AdminDirectory } from '../gateway/admin-directory.ts'
+import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
+import { ModelDirectory } from '../gateway/model-directory.ts'
+import { TenantDirectory } from '../gateway/tenant-directory.ts'
+import type { Platform } from '../lifecycle/platform.ts'
+import { SqlRegistryStore } from '../store/sql-registry-store.ts'
+import { LiveFleet } from './live-fleet.ts'
+import { LiveRegistry } from './live-registry.ts'
+import { OneAtATime } from './one-at-a-time.ts'
+import { PlatformAdmin } from './platform-admin.ts'
+import type { RegistryRolloutKeeper } from './registry-rollout-keeper.ts'
+import { reloadSettings } from './reload.ts'
+import { RolloutCommands } from './rollout-commands.ts'
+import { SettingsChanger } from './settings-changer.ts'
+import { type Wanted, WantedOwner } from './wanted.ts'
+
+/**
+ * Everything that changes a running gateway: the configuration file read again, the registry, discovery, administrators.
+ * What is wanted has one owner; directories listen to it, routes ask it.
+ */
+export interface Control {
+  readonly admin: PlatformAdmin
+  readonly registry: LiveRegistry
+  /** What clients may ask for, who may call, and who may change things: kept in step. */
+  readonly models: ModelDirectory
+  readonly tenants: TenantDirectory
+  readonly admins: AdminDirectory
+  /** The settings in force. Ask each time, and keep no copy. */
+  wanted(): Wanted
+  /** Takes up other settings, whole or not at all. */
+  reload(load: () => Config, reason: AdminReason): Promise<AdminReloadAnswer>
+  /** Finds those that are to be discovered; resolves soon, whoever answers. */
+  discover(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface ControlParts {
+  /** What the platform was assembled from. */
+  readonly founded: Wanted
+  /** Reads the configuration file again; undefined where nobody can. */
+  readonly load: (() => Config) | undefined
+  readonly clock: Clock
+  readonly platform: Platform
+  readonly backends: LiveBackends
+  readonly store: LiveStore
+  readonly keeper: RegistryRolloutKeeper
+  readonly onFault: (where: string, error: unknown) => void
+  readonly onReloaded: (summary: string) => void
+  readonly complain: (problem: string) => void
+}
+
+export function makeControl(parts: ControlParts): Control {
+  const { founded, clock, platform, backends, store, keeper, complain } = parts
+  const owner = new WantedOwner(founded)
+  const queue = new OneAtATime()
+  const fleet = new LiveFleet({ engine: founded.settings, clock, platform, backends, onFailure: parts.onFault })
+  const isRolloutKept = (model: string): boolean =>
+    keeper.pendingOf(model) !== undefined ||
+    owner.current.entries.some(({ kind, name }) => kind === 'rollout' && name === model)
+  const changer = new SettingsChanger({ owner, platform, fleet, backends, isRolloutKept })
+  const rollouts = new RolloutCommands(platform, keeper)
+  const registry = new LiveRegistry({
+    clock,
+    store: new SqlRegistryStore(store.database),
+    isInUse: store.isInUse,
+    isShared: store.isShared,
+    owner,
+    changer,
+    queue,
+    complain,
+    onRead: (entries, isFirst) => rollouts.recall(entries, isFirst),
+  })
+  const reload: Control['reload'] = (load, reason) =>
+    reloadSettings({ owner, changer, queue, complain, onReloaded: parts.onReloaded }, load, reason)
+  const { load } = parts
+  return {
+    admin: new PlatformAdmin({
+      platform,
+      owner,
+      registry,
+      rollouts,
+      reload: (reason) => (load === undefined ? Promise.resolve(NOTHING_TO_READ) : reload(load, reason)),
+    }),
+    registry,
+    ...makeDirectories(owner),
+    wanted: () => owner.current,
+    reload,
+    discover: () => fleet.follow([...founded.pools.values()]),
+    async close() {
+      await keeper.close()
+      await registry.close()
+      await fleet.close()
+    },
+  }
+}
+
+/** Replaced whole when other settings are in force: from the next request on. */
+function makeDirectories(owner: WantedOwner): Pick<Control, 'models' | 'tenants' | 'admins'> {
+  const known = ({ models, pools }: Wanted) =>
+    models.map((model) => ({ model, features: modelFeatures(model.name, pools.values()) }))
+  const { current } = owner
+  const models = new ModelDirectory(known(current))
+  const tenants = new TenantDirectory(current.tenants, current.keys, current.peers)
+  const admins = new AdminDirectory(current.settings.admin.keys, tenants)
+  owner.onChange((wanted) => {
+    models.replace(known(wanted))
+    tenants.replace(wanted.tenants, wanted.keys, wanted.peers)
+    admins.replace(wanted.settings.admin.keys)
+  })
+  return { models, tenants, admins }
+}
+
+const NOTHING_TO_READ: AdminReloadAnswer = {
+  kind: 'refused',
+  refusal: {
+    code: 'nothing-to-reload',
+    because: 'this process was not started from a configuration that could be read again',
+    param: null,
+  },
+}

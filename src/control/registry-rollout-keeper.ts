@@ -1,0 +1,166 @@
+import { type CancelTimer, type Clock, type Instant, msToUs, secondsToUs } from '../base/clock.ts'
+import type { RegistryBody, RegistryEdit } from '../domain/registry.ts'
+import type { AdminAnswer, AdminReason } from '../gateway/fleet-admin.ts'
+import type { Journal, KeepReason, RolloutKeeper } from '../lifecycle/ports.ts'
+import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
+
+/**
+ * How far rollouts have got, kept in the registry. A write that fails is tried again, later each time, until it is
+ * written or the process ends; of every model only the newest memory waits, so that a store that is away for a day costs
+ * one memory per model. Every write, failure and loss is in the journal, and counted from there.
+ */
+export interface KeeperParts {
+  readonly clock: Clock
+  readonly journal: Journal
+  /** Edits of the registry; they are asked for when it is their turn. */
+  readonly write: (editsOf: () => readonly RegistryEdit[], reason: AdminReason) => Promise<AdminAnswer>
+}
+
+/** After the first failure: a database that restarts is back within seconds. */
+const RETRY_US = secondsToUs(1)
+/** At most this long between two tries: a store that is back is noticed within half a minute. */
+const RETRY_US_MAX = secondsToUs(30)
+/** When the process ends: a store that does not answer within this time keeps nobody waiting longer. */
+const FLUSH_US_MAX = secondsToUs(5)
+/** Between tries while the process ends. */
+const FLUSH_RETRY_US = msToUs(250)
+
+interface Pending {
+  readonly memory: ModelRolloutMemory
+  readonly reason: KeepReason
+  readonly waiters: Array<(answer: AdminAnswer) => void>
+}
+
+export class RegistryRolloutKeeper implements RolloutKeeper {
+  readonly #parts: KeeperParts
+  /** By model, the one to be written next first. */
+  readonly #pending = new Map<string, Pending>()
+  #inHand: Pending | undefined
+  #failureCount = 0
+  #cancelRetry: CancelTimer | undefined
+  #isClosed = false
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts
+  }
+
+  keep(model: string, memory: ModelRolloutMemory, reason: KeepReason): void {
+    const before = this.#pending.get(model)
+    const waiters = before === undefined || before === this.#inHand ? [] : before.waiters
+    this.#pending.set(model, { memory, reason, waiters })
+    void this.#write()
+  }
+
+  /** What is not written yet. */
+  pendingOf(model: string): ModelRolloutMemory | undefined {
+    return this.#pending.get(model)?.memory
+  }
+
+  /** Somebody else knows better. */
+  forget(model: string): void {
+    this.#settle(model, this.#pending.get(model), { kind: 'changed', revision: undefined })
+  }
+
+  /** Resolves after the next try to write this model's memory. A refusal says that it will be tried again. */
+  whenTried(model: string): Promise<AdminAnswer> {
+    const pending = this.#pending.get(model)
+    if (pending === undefined) return Promise.resolve({ kind: 'changed', revision: undefined })
+    return new Promise((resolve) => {
+      pending.waiters.push(resolve)
+    })
+  }
+
+  /** Writes what waits, as far as the store answers in time. */
+  async close(): Promise<void> {
+    const { clock } = this.#parts
+    this.#isClosed = true
+    this.#cancelRetry?.()
+    const endsAt = clock.now() + FLUSH_US_MAX
+    while (this.#pending.size > 0 && clock.now() < endsAt) {
+      await this.#writeUntil(endsAt)
+      if (this.#pending.size > 0) await clock.sleep(Math.max(1, Math.min(FLUSH_RETRY_US, endsAt - clock.now())))
+    }
+    for (const [model, pending] of this.#pending) {
+      const because = 'the process ended before the registry could be written'
+      this.#tell(model, 'lost', because)
+      this.#settle(model, pending, unwritten(because))
+    }
+  }
+
+  #writeUntil(endsAt: Instant): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#parts.clock.at(endsAt, resolve)
+      void this.#write().finally(() => {
+        cancel()
+        resolve()
+      })
+    })
+  }
+
+  /** One after the other until nothing waits, or one fails. */
+  async #write(): Promise<void> {
+    if (this.#inHand !== undefined) return
+    this.#cancelRetry?.()
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const [model, pending] = next
+      this.#inHand = pending
+      const answer = await this.#tryWrite(model, pending)
+      this.#inHand = undefined
+      if (answer.kind === 'refused') {
+        this.#failed(model, pending, answer.refusal.because)
+        return
+      }
+      this.#failureCount = 0
+      if (answer.revision !== undefined) this.#tell(model, 'kept', `revision ${answer.revision}`)
+      this.#settle(model, pending, answer)
+    }
+  }
+
+  #next(): [string, Pending] | undefined {
+    const [first] = this.#pending
+    return first
+  }
+
+  async #tryWrite(model: string, pending: Pending): Promise<AdminAnswer> {
+    // What the registry said when it was read may have made this memory stale.
+    const editsOf = (): readonly RegistryEdit[] =>
+      this.#pending.has(model)
+        ? [{ kind: 'rollout', name: model, body: pending.memory as unknown as RegistryBody }]
+        : []
+    try {
+      return await this.#parts.write(editsOf, pending.reason)
+    } catch (error) {
+      return unwritten(String(error))
+    }
+  }
+
+  #failed(model: string, pending: Pending, because: string): void {
+    const { clock } = this.#parts
+    this.#tell(model, 'failed', because)
+    for (const resolve of pending.waiters.splice(0)) resolve(unwritten(because))
+    // To the end, so that one that is always refused does not keep the others from being written.
+    const newest = this.#pending.get(model)
+    this.#pending.delete(model)
+    if (newest !== undefined) this.#pending.set(model, newest)
+    if (this.#isClosed) return
+    const waitUs = Math.min(RETRY_US_MAX, RETRY_US * 2 ** this.#failureCount++)
+    this.#cancelRetry = clock.at(clock.now() + waitUs, () => void this.#write())
+  }
+
+  /** Written or given up; a newer one of the same model still waits. */
+  #settle(model: string, pending: Pending | undefined, answer: AdminAnswer): void {
+    if (pending === undefined) return
+    if (this.#pending.get(model) === pending) this.#pending.delete(model)
+    for (const resolve of pending.waiters.splice(0)) resolve(answer)
+  }
+
+  #tell(model: string, outcome: 'kept' | 'failed' | 'lost', because: string): void {
+    const { clock, journal } = this.#parts
+    journal.record({ kind: 'rollout-memory', at: clock.now(), model, outcome, because })
+  }
+}
+
+function unwritten(because: string): AdminAnswer {
+  const text = `the change is in force, but could not be written yet: ${because.replace(/\.$/, '')}. It is tried again`
+  return { kind: 'refused', refusal: { code: 'registry-unavailable', because: text, param: null } }
+}

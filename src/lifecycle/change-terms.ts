@@ -1,0 +1,37 @@
+import type { Tenant } from '../domain/tenant.ts'
+import type { WeightChange } from '../policy/fairness/fairness.ts'
+import type { Platform } from './platform.ts'
+
+/**
+ * How do tenants come on new terms while requests run? Told by `control`, which has compared the settings; here the
+ * machines that decide hear of it.
+ *
+ *   weights: from the next turn on, for what is queued too
+ *   promises: the tightest one is another, so every limit may have more or less room, which is given at once
+ *   mode: from the next verdict on
+ *
+ * Everything else of a tenant (bands, allowance, contract, patience) comes with its requests: a ticket keeps the terms
+ * that it came with.
+ *
+ * Laws: L2 (what is held stays held, though a tighter promise would not grant it now), L6 (room that a looser promise
+ * makes is given at once).
+ * Example: the tenant with 25 ms a token leaves, 40 ms is the tightest now: a replica that was full at 60 sequences
+ * takes the next one that waits in the same instant.
+ */
+export function changeWeight({ policies }: Platform, change: WeightChange): void {
+  policies.dispatcher.reweigh(change)
+}
+
+/** These are all tenants from now on. */
+export function changePromise(platform: Platform, tenants: readonly Tenant[]): void {
+  if (!platform.policies.tightestPromise.replace(tenants)) return
+  for (const pool of platform.pools)
+    for (const replica of pool.replicas) platform.turnstile.replicaChanged(replica.id, UNCHANGED)
+}
+
+/** The replica is as it was; its limit is asked again. */
+const UNCHANGED = {}
+
+export function changeMode({ policies }: Platform, mode: Platform['policies']['mode']): void {
+  policies.mode = mode
+}

@@ -34,6 +34,15 @@ it('waits for a file that is still being written, or is away while it is replace
   expect(await changes('a', 'b', 'a')).toEqual([])
 })
 
+it('sees a change that came before it began to look', async () => {
+  const clock = new VirtualClock()
+  let count = 0
+  const watch = new FileWatch({ path: 'x', clock, taken: 'a', read: () => 'b', onChange: () => void count++ })
+  await clock.run(secondsToUs(5))
+  watch.stop()
+  expect(count).toBe(1)
+})
+
 it('follows a file that an editor replaces by another one of its name', async () => {
   const path = join(folder, 'spillway.yaml')
   writeFileSync(path, 'a')

@@ -11,6 +11,8 @@ export interface FileWatchParts {
   readonly path: string
   readonly clock: Clock
   readonly onChange: () => void
+  /** The text that is in use already; what the file holds now if absent. */
+  readonly taken?: string | undefined
   /** A test brings its own. */
   readonly read?: (path: string) => string | undefined
 }
@@ -28,9 +30,9 @@ export class FileWatch {
 
   constructor(parts: FileWatchParts) {
     this.#parts = parts
-    this.#read = parts.read ?? textOf
-    this.#taken = this.#read(parts.path)
-    this.#seen = this.#taken
+    this.#read = parts.read ?? readIfThere
+    this.#seen = this.#read(parts.path)
+    this.#taken = parts.taken ?? this.#seen
     this.#cancel = this.#later()
   }
 
@@ -54,7 +56,7 @@ export class FileWatch {
   }
 }
 
-function textOf(path: string): string | undefined {
+export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch {

@@ -1,12 +1,13 @@
 import { LiveClock } from '../base/live-clock.ts'
-import type { Io } from '../base/running.ts'
+import type { Io, Running } from '../base/running.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { demoBindProblem, loadConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
 import { describeReload } from '../control/describe-reload.ts'
 import type { Served } from '../main/serve.ts'
 import { CONFIG_FLAG, type Command, textFlag, UsageError } from './command.ts'
 import { explainFailure } from './explain-failure.ts'
-import { FileWatch } from './fs-watch-file.ts'
+import { FileWatch, readIfThere } from './fs-watch-file.ts'
 import { runUntilSignal, STOP_SIGNALS } from './run-until-signal.ts'
 
 export const serve: Command = {
@@ -35,51 +36,81 @@ export const serve: Command = {
         path: textFlag(flags, 'config'),
         flags: { 'server.host': textFlag(flags, 'host'), 'server.port': textFlag(flags, 'port') },
       })
+    const watched = flags['watch'] === true ? fileToWatch(load()) : undefined
+    // Read before the settings are: a change in between is then seen as one.
+    const taken = watched === undefined ? undefined : readIfThere(watched)
     const config = load()
     const problem = demoBindProblem(config)
     if (problem !== undefined) throw new ConfigError([`${problem}.`])
     for (const warning of config.warnings) io.err(`spillway: ${warning}`)
-    const watched = flags['watch'] === true ? config.file : undefined
-    if (flags['watch'] === true && watched === undefined)
-      throw new UsageError('--watch needs a file to watch. Give one with --config, or set SPILLWAY_CONFIG.')
-    // Loaded only now: help, version and a broken configuration need none of the platform.
-    const { serve: start } = await import('../main/serve.ts')
     const isAttended = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
     // A terminal that is closed sends SIGHUP to end its programs; without one, SIGHUP means what it means to a daemon.
+    const reloadSignals = isAttended ? (['SIGUSR2'] as const) : (['SIGUSR2', 'SIGHUP'] as const)
     const stopSignals = isAttended ? STOP_SIGNALS : STOP_SIGNALS.filter((signal) => signal !== 'SIGHUP')
-    return runUntilSignal(
-      async () => {
-        const clock = new LiveClock()
-        const served = await start(config, io, clock, load)
-        const again = (because: string): void => void reload(served, load, because, io)
-        process.on('SIGUSR2', () => again('SIGUSR2'))
-        if (!isAttended) process.on('SIGHUP', () => again('SIGHUP'))
-        const watch =
-          watched === undefined
-            ? undefined
-            : new FileWatch({ path: watched, clock, onChange: () => again('the file changed') })
-        return {
-          ...served,
-          close: () => {
-            watch?.stop()
-            return served.close()
-          },
-        }
-      },
-      undefined,
-      undefined,
-      stopSignals,
-    )
+    const start = async (): Promise<Running> => {
+      const triggers = new ReloadTriggers(load, io, reloadSignals)
+      // Loaded only now: help, version and a broken configuration need none of the platform.
+      const { serve: startServer } = await import('../main/serve.ts')
+      const clock = new LiveClock()
+      const served = await startServer(config, io, clock, load)
+      const again = (): void => triggers.reload('the file changed')
+      const watch = watched === undefined ? undefined : new FileWatch({ path: watched, clock, taken, onChange: again })
+      triggers.begin(served)
+      return {
+        ...served,
+        close: () => {
+          watch?.stop()
+          triggers.stop()
+          return served.close()
+        },
+      }
+    }
+    return runUntilSignal(start, undefined, undefined, stopSignals)
   },
 }
 
-/** A file that is broken now changes nothing: the platform goes on with what it has. */
-async function reload(served: Served, load: Parameters<Served['reload']>[0], because: string, io: Io): Promise<void> {
-  try {
-    const answer = await served.reload(load, { by: 'operator', because })
-    const said = answer.kind === 'refused' ? answer.refusal.because : describeReload(answer.reload)
-    io.err(`spillway: read the configuration again (${because}): ${said}`)
-  } catch (error) {
-    for (const line of explainFailure(error).lines) io.err(`spillway: ${line}`)
+function fileToWatch({ file }: Config): string {
+  if (file !== undefined) return file
+  throw new UsageError('--watch needs a file to watch. Give one with --config, or set SPILLWAY_CONFIG.')
+}
+
+/** Signals that ask for a reload, from the first moment on: one that comes while the server starts is heard after. */
+class ReloadTriggers {
+  readonly #load: () => Config
+  readonly #io: Io
+  readonly #listeners: ReadonlyArray<readonly [NodeJS.Signals, () => void]>
+  #served: Served | undefined
+  #early: string | undefined
+
+  constructor(load: () => Config, io: Io, signals: readonly NodeJS.Signals[]) {
+    this.#load = load
+    this.#io = io
+    this.#listeners = signals.map((signal) => [signal, () => this.reload(signal)])
+    for (const [signal, listener] of this.#listeners) process.on(signal, listener)
+  }
+
+  begin(served: Served): void {
+    this.#served = served
+    if (this.#early !== undefined) this.reload(this.#early)
+  }
+
+  stop(): void {
+    for (const [signal, listener] of this.#listeners) process.off(signal, listener)
+  }
+
+  reload(because: string): void {
+    if (this.#served === undefined) this.#early = because
+    else void this.#reload(this.#served, because)
+  }
+
+  /** A file that is broken now changes nothing: the platform goes on with what it has. */
+  async #reload(served: Served, because: string): Promise<void> {
+    try {
+      const answer = await served.reload(this.#load, { by: 'operator', because })
+      const said = answer.kind === 'refused' ? answer.refusal.because : describeReload(answer.reload)
+      this.#io.err(`spillway: read the configuration again (${because}): ${said}`)
+    } catch (error) {
+      for (const line of explainFailure(error).lines) this.#io.err(`spillway: ${line}`)
+    }
   }
 }

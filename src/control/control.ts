@@ -1,5 +1,4 @@
 import type { LiveBackends } from '../assembly/live-backends.ts'
-import type { LiveStore } from '../assembly/live-store.ts'
 import { modelFeatures } from '../assembly/model-features.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
@@ -8,9 +7,8 @@ import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
 import { TenantDirectory } from '../gateway/tenant-directory.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import { LiveFleet } from './live-fleet.ts'
-import { LiveRegistry } from './live-registry.ts'
+import { LiveRegistry, type RegistryParts } from './live-registry.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { PlatformAdmin } from './platform-admin.ts'
 import type { RegistryRolloutKeeper } from './registry-rollout-keeper.ts'
@@ -47,7 +45,7 @@ export interface ControlParts {
   readonly clock: Clock
   readonly platform: Platform
   readonly backends: LiveBackends
-  readonly store: LiveStore
+  readonly registry: Pick<RegistryParts, 'store' | 'isInUse' | 'isShared'>
   readonly keeper: RegistryRolloutKeeper
   readonly onFault: (where: string, error: unknown) => void
   readonly onReloaded: (summary: string) => void
@@ -55,7 +53,7 @@ export interface ControlParts {
 }
 
 export function makeControl(parts: ControlParts): Control {
-  const { founded, clock, platform, backends, store, keeper, complain } = parts
+  const { founded, clock, platform, backends, keeper, complain } = parts
   const owner = new WantedOwner(founded)
   const queue = new OneAtATime()
   const fleet = new LiveFleet({ engine: founded.settings, clock, platform, backends, onFailure: parts.onFault })
@@ -65,10 +63,8 @@ export function makeControl(parts: ControlParts): Control {
   const changer = new SettingsChanger({ owner, platform, fleet, backends, isRolloutKept })
   const rollouts = new RolloutCommands(platform, keeper)
   const registry = new LiveRegistry({
+    ...parts.registry,
     clock,
-    store: new SqlRegistryStore(store.database),
-    isInUse: store.isInUse,
-    isShared: store.isShared,
     owner,
     changer,
     queue,

@@ -16,7 +16,8 @@ export const RESTART_SETTINGS = {
   'regions.spillMarginMs': 'requests are being sent by it',
   'regions.returnMs': 'requests are being sent by it',
   ladder: 'its rungs are in use',
-  retrieval: 'its database, embedder and caches are open',
+  store: 'its database is open',
+  retrieval: 'its embedder and caches are open',
   engine: 'simulated engines run with it',
   logging: 'its log is open',
 } as const

@@ -16,6 +16,7 @@ import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } f
 import { metricsRoute } from '../gateway/routes/operate.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
@@ -77,7 +78,11 @@ export async function serve(
     clock,
     platform,
     backends,
-    store,
+    registry: {
+      store: new SqlRegistryStore(store.database),
+      isInUse: store.isInUse,
+      isShared: store.isShared,
+    },
     keeper,
     onFault,
     onReloaded: (summary) => tell('ready', `configuration read again: ${summary}`),
@@ -98,7 +103,7 @@ export async function serve(
     address,
     platform,
     journal,
-    reload: control.reload,
+    reload: (load, reason) => control.reload(load, reason),
     async close() {
       tell('draining', 'told to stop')
       await finishAnswers(config, clock, platform, servers)

@@ -234,7 +234,7 @@ it('tenants can be put on new terms while the platform runs', async () => {
   const initech = { id: 'initech', slo: 'patient', keys: [{ id: 'i-1', hash: hashKey('sk-new') }] }
   const tree = upstreamTree([upstream.url], {
     tenants: [{ ...tenants({ requests: { perMinute: 1, burst: 1 } })[0], weight: 5 }, initech],
-    retrieval: { dataPath: 'memory:' },
+    store: { path: 'memory:' },
   })
   const load = () => buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
   const answer = await platform.reload(load, { by: 'test', because: 'other terms' })

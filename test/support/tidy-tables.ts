@@ -100,7 +100,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   control: {
     ours: 'base domain policy lifecycle wire backends store telemetry gateway config assembly',
-    uses: 'waiting',
+    uses: 'node:util#isDeepStrictEqual waiting',
     'http-': '',
     'live-': 'node:fs',
   },

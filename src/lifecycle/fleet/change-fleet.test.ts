@@ -160,6 +160,37 @@ describe('a pool that is removed', () => {
     expect(world.entries.filter((entry) => entry.kind === 'fault-seen')).toEqual([])
   })
 
+  it('of another region is found by its model, and is forgotten with it', async () => {
+    const { world } = await VirtualWorld.scripted([finished(1)])
+    const { fleet } = world.platform.policies
+    const own = poolOf(world, 'us:sim', 1)
+    const releaseId = 'sim@in-us'
+    const known = { ...own, pool: { ...own.pool, releaseId, isPeer: true } }
+    expect(world.platform.changeFleet({ kind: 'add-pool', known }, WHY)).toEqual({ kind: 'changed' })
+    expect(fleet.peersByModel.get(MODEL)?.map(({ pool }) => pool.id)).toEqual(['us:sim'])
+    world.platform.changeFleet({ kind: 'remove-pool', poolId: 'us:sim' }, WHY)
+    expect(fleet.peersByModel.size).toBe(0)
+    expect(fleet.poolsById.has('us:sim')).toBe(false)
+    const stranger = { ...known, pool: { ...known.pool, model: 'nobody' } }
+    expect(world.platform.changeFleet({ kind: 'add-pool', known: stranger }, WHY)).toMatchObject({
+      code: 'no-such-model',
+    })
+  })
+
+  it('is kept for other tenants from the next request on', async () => {
+    const { world } = await VirtualWorld.scripted([finished(1)])
+    const change = { kind: 'dedicate-pool', poolId: POOL, dedicatedTo: ['globex'] } as const
+    expect(world.platform.changeFleet(change, WHY)).toEqual({ kind: 'changed' })
+    const refused = world.serve()
+    await world.run()
+    expect(refused.settled).toMatchObject({ outcome: 'rejected' })
+    world.platform.changeFleet({ ...change, dedicatedTo: undefined }, WHY)
+    const served = world.serve()
+    await world.run()
+    expect(served.settled).toMatchObject({ outcome: 'completed' })
+    expect(world.platform.changeFleet({ ...change, poolId: 'nobody' }, WHY)).toMatchObject({ code: 'no-such-pool' })
+  })
+
   it('with an answer that hangs, closes when that is called off', async () => {
     const { world } = await VirtualWorld.scripted([hangs])
     const served = world.serve()

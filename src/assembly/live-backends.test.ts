@@ -1,0 +1,32 @@
+import { afterEach, expect, it, vi } from 'vitest'
+import { HttpPeerBackend } from '../backends/http-peer.ts'
+import { LiveClock } from '../base/live-clock.ts'
+import { buildConfig } from '../config/load.ts'
+import { toPools } from '../config/to-domain.ts'
+import { makeLiveBackends } from './live-backends.ts'
+
+afterEach(() => vi.restoreAllMocks())
+
+it('keeps the connection to another region while one of its models is there, and closes it with the last', async () => {
+  const tree = {
+    models: [{ name: 'm' }, { name: 'n' }],
+    pools: ['m', 'n'].map((model) => ({
+      model,
+      region: 'eu',
+      backend: { kind: 'http-openai' },
+      replicas: ['http://g/v1'],
+    })),
+    tenants: [{ id: 'a', keys: [] }],
+    regions: { local: 'eu', peers: [{ region: 'us', url: 'http://us/v1', apiKey: 'k' }] },
+  }
+  const config = buildConfig({ path: 'x.yaml', tree, lineOf: () => undefined }, {})
+  const backends = await makeLiveBackends(config, new LiveClock())
+  const closed = vi.spyOn(HttpPeerBackend.prototype, 'close')
+  const [first, second] = toPools(config).flatMap(({ pool }) => (pool.isPeer === true ? pool.replicas : []))
+  expect(backends.of(first!)).toBe(backends.of(second!))
+  backends.forget(first!)
+  expect(closed).not.toHaveBeenCalled()
+  backends.forget(second!)
+  expect(closed).toHaveBeenCalledOnce()
+  await backends.close()
+})

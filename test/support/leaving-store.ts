@@ -1,0 +1,39 @@
+import type {
+  HistoryAsk,
+  RegistryChange,
+  RegistryState,
+  RegistryStore,
+  RegistryWrite,
+} from '../../src/domain/registry.ts'
+import { DatabaseUnavailable } from '../../src/store/database.ts'
+import { MemoryRegistryStore } from '../../src/store/memory-registry-store.ts'
+
+/** A registry's store that goes away and comes back as the test says; what was written stays. */
+export class LeavingStore implements RegistryStore {
+  readonly #inner = new MemoryRegistryStore()
+  isAway = false
+  /** Asked while it was away. */
+  failureCount = 0
+
+  load(): Promise<RegistryState> {
+    return this.#ask(() => this.#inner.load())
+  }
+
+  revision(): Promise<number> {
+    return this.#ask(() => this.#inner.revision())
+  }
+
+  write(write: RegistryWrite): Promise<number | 'stale'> {
+    return this.#ask(() => this.#inner.write(write))
+  }
+
+  history(ask: HistoryAsk): Promise<readonly RegistryChange[]> {
+    return this.#ask(() => this.#inner.history(ask))
+  }
+
+  async #ask<T>(work: () => Promise<T>): Promise<T> {
+    if (!this.isAway) return work()
+    this.failureCount++
+    throw new DatabaseUnavailable('the database is away')
+  }
+}

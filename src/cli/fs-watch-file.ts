@@ -2,28 +2,27 @@ import { readFileSync } from 'node:fs'
 import { type CancelTimer, type Clock, secondsToUs } from '../base/clock.ts'
 
 /**
- * Has the text of a file become another one? Looked at once a second by its path and its text, and not by the system's
- * notifications: editors replace files, Kubernetes swaps links, and network disks notify nobody. A text is taken when
- * two looks in a row have found it, so that a file that is being written is not read half. A file that is away for a
- * moment is not a change.
+ * Reports when the text of a file has changed. The watch reads the path once a second and does not use the system's
+ * notifications: editors replace files, Kubernetes swaps links, and network disks send no notifications. A new text
+ * counts when two looks in a row have found it, so that a half-written file is not taken. A missing file is no change.
  */
 export interface FileWatchParts {
   readonly path: string
   readonly clock: Clock
   readonly onChange: () => void
-  /** The text that is in use already; what the file holds now if absent. */
+  /** The text that is in use already; the file's present text if absent. */
   readonly taken?: string | undefined
   /** A test brings its own. */
   readonly read?: (path: string) => string | undefined
 }
 
-/** A configuration of a thousand tenants is read in a millisecond. */
+/** Time between two looks. Reading a configuration of a thousand tenants takes a millisecond. */
 const LOOK_US = secondsToUs(1)
 
 export class FileWatch {
   readonly #parts: FileWatchParts
   readonly #read: (path: string) => string | undefined
-  /** What was taken last, and what the last look found. */
+  /** The text that was taken last, and the text that the last look found. */
   #taken: string | undefined
   #seen: string | undefined
   #cancel: CancelTimer

@@ -37,7 +37,7 @@ export const serve: Command = {
         flags: { 'server.host': textFlag(flags, 'host'), 'server.port': textFlag(flags, 'port') },
       })
     const watched = flags['watch'] === true ? fileToWatch(load()) : undefined
-    // Read before the settings are: a change in between is then seen as one.
+    // The text is read before the settings, so that a change in between is noticed.
     const taken = watched === undefined ? undefined : readIfThere(watched)
     const config = load()
     const problem = demoBindProblem(config)
@@ -74,7 +74,7 @@ function fileToWatch({ file }: Config): string {
   throw new UsageError('--watch needs a file to watch. Give one with --config, or set SPILLWAY_CONFIG.')
 }
 
-/** Signals that ask for a reload, from the first moment on: one that comes while the server starts is heard after. */
+/** Signals that ask for a reload. A signal that comes while the server starts is answered after the start. */
 class ReloadTriggers {
   readonly #load: () => Config
   readonly #io: Io
@@ -103,7 +103,7 @@ class ReloadTriggers {
     else void this.#reload(this.#served, because)
   }
 
-  /** A file that is broken now changes nothing: the platform goes on with what it has. */
+  /** A file with mistakes changes nothing: the platform goes on with its settings. */
   async #reload(served: Served, because: string): Promise<void> {
     try {
       const answer = await served.reload(this.#load, { by: 'operator', because })

@@ -5,8 +5,8 @@ import type { AdminRefusal } from '../gateway/fleet-admin.ts'
 import { type Wanted, wantedOf } from './wanted.ts'
 
 /**
- * The file and the registry together, with the upstream keys of the registry's pools taken from the environment. Pools
- * of the file got theirs when the file was loaded, and keep them until it is loaded again.
+ * Combines the file and the registry, with the upstream keys of the registry's pools from the environment. Pools of the
+ * file got their keys when the file was loaded, and keep them until the file is loaded again.
  */
 export function combineSources(
   file: Config,

@@ -18,13 +18,13 @@ import { SettingsChanger } from './settings-changer.ts'
 import { type Wanted, WantedOwner } from './wanted.ts'
 
 /**
- * Everything that changes a running gateway: the configuration file read again, the registry, discovery, administrators.
- * What is wanted has one owner; directories listen to it, routes ask it.
+ * The control plane of a running gateway: the configuration file read again, the registry, discovery and administrators
+ * change the platform through it. The settings in force have one owner; directories listen to the owner, routes ask it.
  */
 export interface Control {
   readonly admin: PlatformAdmin
   readonly registry: LiveRegistry
-  /** What clients may ask for, who may call, and who may change things: kept in step. */
+  /** The directories of models, tenants and administrators follow the settings in force. */
   readonly models: ModelDirectory
   readonly tenants: TenantDirectory
   readonly admins: AdminDirectory
@@ -32,15 +32,15 @@ export interface Control {
   wanted(): Wanted
   /** Takes up other settings, whole or not at all. */
   reload(load: () => Config, reason: AdminReason): Promise<AdminReloadAnswer>
-  /** Finds those that are to be discovered; resolves soon, whoever answers. */
+  /** Starts the discovery of replicas; resolves after each source's first list, or after 3 s. */
   discover(): Promise<void>
   close(): Promise<void>
 }
 
 export interface ControlParts {
-  /** What the platform was assembled from. */
+  /** The settings that the platform was assembled from. */
   readonly founded: Wanted
-  /** Reads the configuration file again; undefined where nobody can. */
+  /** Reads the configuration file again; undefined where there is nothing to read. */
   readonly load: (() => Config) | undefined
   readonly clock: Clock
   readonly platform: Platform
@@ -95,7 +95,7 @@ export function makeControl(parts: ControlParts): Control {
   }
 }
 
-/** Replaced whole when other settings are in force: from the next request on. */
+/** Each directory is replaced as a whole when the settings change, and counts from the next request on. */
 function makeDirectories(owner: WantedOwner): Pick<Control, 'models' | 'tenants' | 'admins'> {
   const known = ({ models, pools }: Wanted) =>
     models.map((model) => ({ model, features: modelFeatures(model.name, pools.values()) }))

@@ -7,7 +7,7 @@ import { type Clock, msToUs } from '../base/clock.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { BackendConfig } from '../config/schema.ts'
 
-/** Who knows a pool's replicas, as its configuration names them. */
+/** The source of a pool's replicas that its configuration names. */
 export interface LiveDiscovery {
   readonly discovery: Discovery
   close(): Promise<void>

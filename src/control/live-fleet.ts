@@ -12,22 +12,22 @@ import { type LiveDiscovery, makeDiscovery } from './live-discovery.ts'
 import { PoolDiscovery } from './pool-discovery.ts'
 
 /**
- * The running fleet: whatever comes and goes does so here, with its backend and its discovery. The lifecycle changes
- * what it decides with (`change-fleet.ts`); this brings and takes the connections.
+ * The connections of the running fleet. A pool or replica that is added gets its backend and its discovery here; the
+ * lifecycle then changes what it decides with (`change-fleet.ts`).
  */
 export interface LiveFleetParts {
   readonly engine: EngineSettings
   readonly clock: Clock
   readonly platform: Platform
   readonly backends: LiveBackends
-  /** A source that cannot be asked. */
+  /** Called when a discovery cannot reach its source. */
   readonly onFailure: (where: string, because: string) => void
 }
 
-/** A name server that does not answer must not keep the front door shut. */
+/** The gateway starts after this time, even if a name server has not answered. */
 const FIRST_LIST_US = secondsToUs(3)
 
-/** A source that fails is asked again every few seconds; the same trouble is told once a minute. */
+/** A source that fails is asked again every few seconds; the same failure is reported once a minute. */
 const FAILURE_TOLD_US = secondsToUs(60)
 
 const DISCOVERY = 'discovery'
@@ -45,13 +45,13 @@ export class LiveFleet {
     this.#parts = parts
   }
 
-  /** Begins to follow the discoveries of these pools; resolves when each has said something, or soon after. */
+  /** Starts the discoveries of these pools; resolves when each has given its first list, or after `FIRST_LIST_US`. */
   async follow(setups: readonly PoolSetup[]): Promise<void> {
     const started = setups.flatMap((setup) => this.#watch(setup, true) ?? [])
     await Promise.all(started.map((watch) => watch.first(FIRST_LIST_US)))
   }
 
-  /** A pool with its replicas, while everything runs. `problemOf` was asked before, and has loaded what it needs. */
+  /** Adds a pool with its replicas. `problemOf` must have been asked before: it loads what the backends need. */
   addPool(setup: PoolSetup, reason: ChangeReason, isFounding = false): FleetAnswer {
     const { engine, clock, platform, backends } = this.#parts
     backends.add(setup, setup.pool.replicas)
@@ -62,7 +62,7 @@ export class LiveFleet {
     return answer
   }
 
-  /** Why this pool could not run here; undefined when it could. Leaves nothing behind but what `prepare` has loaded. */
+  /** The reason why this pool could not run here, if there is one. Only what `prepare` has loaded stays loaded. */
   async problemOf(setup: PoolSetup): Promise<string | undefined> {
     const { backends } = this.#parts
     try {
@@ -87,7 +87,7 @@ export class LiveFleet {
     return this.#parts.platform.changeFleet({ kind: 'remove-pool', poolId }, reason)
   }
 
-  /** Its pool is there, so what its kind needs is too. */
+  /** Adds a replica to a pool that runs: what its backend needs was loaded with the pool. */
   addReplica(setup: PoolSetup, replica: Replica, reason: ChangeReason, isFounding = false): FleetAnswer {
     const { platform, backends } = this.#parts
     if (!this.#isKnown(replica)) backends.add(setup, [replica])
@@ -136,13 +136,13 @@ export class LiveFleet {
     await found?.live.close()
   }
 
-  /** Those of the first list were there before we were: they are warm. */
+  /** Replicas of the first list ran before this process did: they start without a slow start. */
   #changesOf(setup: PoolSetup, isFounding: boolean) {
     const { platform } = this.#parts
     const { pool } = setup
     const idOf = (endpointId: string): string => `${pool.id}-${endpointId}`
     const reason = (because: string): ChangeReason => ({ by: DISCOVERY, because })
-    // An address that the configuration lists too is not the discovery's to drain or remove.
+    // Replicas that this discovery added. An address that the configuration lists too is not drained or removed by it.
     const own = new Set<string>()
     const change = (kind: 'drain-replica' | 'undrain-replica', endpointId: string, because: string): void => {
       if (own.has(endpointId)) platform.changeFleet({ kind, replicaId: idOf(endpointId) }, reason(because))

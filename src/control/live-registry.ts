@@ -16,35 +16,36 @@ import type { SettingsChanger } from './settings-changer.ts'
 import type { WantedOwner } from './wanted.ts'
 
 /**
- * The registry of a running gateway: what it added to the configuration file, kept in the store and carried out at once.
+ * The registry of a running gateway: entries that add to the configuration file, kept in the store and carried out at
+ * once.
  *
  *   edit ─▶ does it make sense? ─▶ could it run here? ─▶ written, as one revision ─▶ carried out
  *
- * Written before it is carried out: whatever dies in between, a restart finds the store and does the rest. Nothing is
- * opened until somebody writes, or a store is there already. Several gateways on one PostgreSQL look for each other's
- * revisions every two seconds.
+ * An edit is written before it is carried out: if the process dies in between, the next one reads the store and does the
+ * rest. No database is opened until the first edit, unless a store exists already. Several gateways on one PostgreSQL
+ * look for each other's revisions every two seconds.
  */
 export interface RegistryParts {
   readonly clock: Clock
   readonly store: RegistryStore
-  /** The store was used before, so it is read at the start; else nothing is opened until somebody writes. */
+  /** True when the store exists and is read at the start; otherwise the first edit opens it. */
   readonly isInUse: boolean
-  /** Other processes may write to it too. */
+  /** True when other processes may write to the store too. */
   readonly isShared: boolean
   readonly owner: WantedOwner
   readonly changer: SettingsChanger
   readonly queue: OneAtATime
   readonly complain: (problem: string) => void
-  /** What was read is in force: how far rollouts had got comes after the releases that they are about. */
+  /** Called when the entries that were read are in force: a rollout's memory needs the releases that it names. */
   readonly onRead: (entries: readonly RegistryEntry[], isFirst: boolean) => void
 }
 
 const LOOK_US = msToUs(2_000)
-/** A database that is not there at the start is asked again. */
+/** Time between two tries to read a database that is away at the start. */
 const RETRY_US = secondsToUs(5)
-/** Edits at once: people and a pipeline or two. More is a mistake. */
+/** Changes that run or wait at once: enough for people and a few pipelines. */
 const WAITING_MAX = 100
-/** Somebody else was faster: look again, and then say so. */
+/** Tries of one edit while other gateways write at the same time; then the edit is refused. */
 const TRIES = 3
 
 export class LiveRegistry {
@@ -59,12 +60,12 @@ export class LiveRegistry {
     this.#parts = parts
   }
 
-  /** False while a registry that is there is being read: the platform is not ready yet. */
+  /** False until the first try to read an existing registry has ended: the platform is not ready before. */
   get isSettled(): boolean {
     return this.#hasTried || !this.#parts.isInUse
   }
 
-  /** Reads what was there before, and goes on trying while the database is away. Never throws. */
+  /** Reads the registry, and tries again while the database is away. Never throws. */
   async start(): Promise<void> {
     const { isInUse, isShared, queue, complain } = this.#parts
     if (!isInUse || this.#isClosed) return
@@ -89,7 +90,7 @@ export class LiveRegistry {
     return this.change(() => removalOf(this.#parts.owner.current.entries, kind, name), reason)
   }
 
-  /** The edits are asked for when it is their turn, after what the store holds was read: none is fine by then. */
+  /** Calls `editsOf` when it is this change's turn and the store has been read. An empty list writes nothing. */
   async change(editsOf: () => readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer> {
     if (this.#parts.queue.count >= WAITING_MAX) {
       return refused({ code: 'too-many-changes', because: 'too many changes wait already', param: null })

@@ -1,6 +1,6 @@
 /**
- * One change of the settings after the other: each is checked against what the one before it left. A reload, an edit of
- * the registry and what another gateway has written all wait here.
+ * A queue for changes of the settings: each change is checked against what the change before it left. Reloads, edits of
+ * the registry and revisions of other gateways all wait here.
  */
 export class OneAtATime {
   #waiting = 0
@@ -22,7 +22,7 @@ export class OneAtATime {
     }
   }
 
-  /** Resolves when what was asked for until now has ended, well or badly. */
+  /** Resolves when every change that was asked for until now has ended, well or badly. */
   async idle(): Promise<void> {
     await this.#last.catch(() => {})
   }

@@ -20,7 +20,7 @@ import type { LiveRegistry } from './live-registry.ts'
 import type { RolloutCommands } from './rollout-commands.ts'
 import type { Wanted, WantedOwner } from './wanted.ts'
 
-/** The running platform as administrators see it, and what they may do with it. */
+/** The admin API's view of the running platform, and its commands. */
 export interface AdminParts {
   readonly platform: Platform
   readonly owner: WantedOwner
@@ -78,7 +78,7 @@ export class PlatformAdmin implements FleetAdmin {
     return this.#registry.remove(kind, name, reason)
   }
 
-  /** A replica of a pool of the file is an entry of its own; one of the registry's pools is in the pool's list. */
+  /** Adds an entry of its own for a pool of the file; for a pool of the registry, adds to the list of the pool's entry. */
   async addReplica(poolId: string, url: string, reason: AdminReason): Promise<AdminAnswer> {
     if (this.#wanted.pools.get(poolId)?.backend.kind === 'simulated') {
       const because = `the pool ${poolId} has simulated engines, which have no addresses. Change how many it has where it is written: in the configuration file, or in the registry`
@@ -125,7 +125,7 @@ export class PlatformAdmin implements FleetAdmin {
     edit: (urls: readonly string[]) => readonly string[],
   ): Promise<AdminAnswer> {
     const entry = this.#wanted.entries.find(({ kind, name }) => kind === 'pool' && name === poolId)
-    // A pool that nobody knows is refused where all such edits are.
+    // `editEntries` refuses the removal of an unknown pool, with the nearest name.
     if (entry === undefined) return this.#registry.edit([{ kind: 'pool', name: poolId, body: undefined }], reason)
     const { replicas, ...body } = entry.body
     const backend = body['backend'] as { readonly url?: string } | undefined

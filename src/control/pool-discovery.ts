@@ -3,28 +3,28 @@ import { compareEndpoints } from '../backends/discovery.ts'
 import type { CancelTimer, Clock } from '../base/clock.ts'
 
 /**
- * Keeps one pool in step with whoever knows its replicas. Who comes is added and starts slowly; who goes, or is said to
- * be terminating, is drained: what it runs, it finishes.
+ * Keeps one pool in step with the source of its replicas. A new replica is added and starts slowly; a replica that is no
+ * longer listed, or is listed as terminating, is drained and finishes what it runs.
  *
  * An empty list is treated with suspicion. A selector with a typing mistake, a name server with an empty zone and a
  * service that is being replaced all say "nobody", and draining everything on their word would be an outage made by us.
- * So on an empty list only those go that do not answer their probe either: real engines that were scaled to zero stop
- * answering within seconds, and engines that still answer are still used. A source that cannot be asked says nothing,
- * and nothing changes.
+ * So an empty list removes only replicas that do not answer their probe either: real engines that were scaled to zero
+ * stop answering within seconds, and engines that still answer are still used. A source that cannot be reached changes
+ * nothing.
  */
 export interface ReplicaChanges {
   add(endpoint: Endpoint): void
   drain(endpointId: string): void
   undrain(endpointId: string): void
   remove(endpointId: string, because: string): void
-  /** Whether its probe last said that it is not there. */
+  /** True when the replica's last probe failed. */
   isAway(endpointId: string): boolean
 }
 
-/** As many replicas as a pool may list in the configuration. */
+/** Replicas of one pool at most: as many as a pool may list in the configuration. */
 const ENDPOINTS_MAX = 1_000
 
-/** How often those that an empty list left standing are looked at. */
+/** Time between two looks at the replicas that an empty list has left. */
 const SUSPICION_LOOK_US = 1_000_000
 
 export class PoolDiscovery {
@@ -43,7 +43,7 @@ export class PoolDiscovery {
     this.#stopWatching = discovery.watch((list) => this.#take(list))
   }
 
-  /** Resolves with the first list, or when the patience is over. */
+  /** Resolves with the first list, or after `patienceUs`. */
   async first(patienceUs: number): Promise<void> {
     if (this.#hasAnswered) return
     await Promise.race([new Promise<void>((resolve) => this.#whenFirst.push(resolve)), this.#clock.sleep(patienceUs)])

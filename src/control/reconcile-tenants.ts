@@ -4,8 +4,8 @@ import type { SettingsChange } from './settings-change.ts'
 import type { Wanted } from './wanted.ts'
 
 /**
- * Which tenants and keys came, went, or are on other terms, and what follows for the machines that know them? Pure.
- * Weights are told to the dispatcher for tenants and keys that it may know; promises of all tenants to the meter of the
+ * Which tenants and keys were added, removed or changed, and which machines must hear of it? Pure. New weights go to the
+ * dispatcher, which may hold requests of the tenant or key; the promises of all tenants go to the meter of the
  * tightest one. Everything else comes with the next request.
  */
 export function reconcileTenants(before: Wanted, wanted: Wanted): SettingsChange[] {
@@ -27,7 +27,7 @@ function tenantChanges(before: Wanted, wanted: Wanted): SettingsChange[] {
       const old = known.get(tenant.id)
       if (isDeepStrictEqual(old, tenant)) return []
       const { id: tenantId, orgId, weight } = tenant
-      // A tenant that comes back may still have requests in the lanes of before.
+      // A tenant that was removed and is added again may still have requests in its lanes.
       const isWeighed = old?.weight === weight && old.orgId === orgId
       const reweigh = { kind: 'reweigh', weight: { kind: 'tenant', tenantId, orgId, weight } } as const
       return [{ kind: 'put-tenant', tenant }, ...(isWeighed ? [] : [reweigh])]

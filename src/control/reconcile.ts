@@ -7,20 +7,20 @@ import type { SettingsChange } from './settings-change.ts'
 import type { Wanted } from './wanted.ts'
 
 /**
- * What must change for the platform to be as it is wanted? Pure: what is there and what is wanted in, a list of changes
- * out, in the order in which they are carried out; or why it cannot be done here and now.
+ * What must change for the platform to be as it is wanted? Pure: the present and the wanted state in, a list of changes
+ * out, in the order in which they are carried out; or the reasons why the changes cannot be made now.
  *
- * A pool that runs keeps what it is: its engine, model, release, region and limit do not change under its tickets, which
- * were admitted on them. Such a change is refused, with the pool's name: another pool beside it, then remove the first.
- * Its replicas and the tenants that it is kept for may change. Replicas are followed by their addresses.
+ * The engine, model, release, region and limit of a running pool do not change, because its tickets were admitted on
+ * them. Such a change is refused with the pool's id; the operator adds another pool, then removes this one. The replicas
+ * of a pool and the tenants that it is dedicated to may change. Replicas are compared by their addresses.
  *
- * Laws: nothing is changed when both are the same; after the changes, both are the same; one refusal refuses all.
+ * Laws: equal states give no changes; the changes lead from the present to the wanted state; one refusal refuses all.
  * Example: weight 1 → 3 for tenant a, replica gpu-2 added to pool p: `[add-replica p-gpu-2, put-tenant a, reweigh a]`.
  */
-/** What is there: what was wanted last, and what has become of its pools. */
+/** The present state: the settings that were taken up last, and which of their pools run. */
 export interface Present {
   readonly wanted: Wanted
-  /** Pools that could not be made, or are gone: they are missing here. */
+  /** Pools that the platform knows. A pool that could not be made is missing. */
   readonly poolIds: ReadonlySet<string>
   /** Pools that were removed and still finish their answers. */
   readonly closingIds: ReadonlySet<string>
@@ -30,7 +30,7 @@ export type Reconciled =
   | { readonly kind: 'changes'; readonly changes: readonly SettingsChange[] }
   | { readonly kind: 'refused'; readonly refusals: readonly PoolRefusal[] }
 
-/** Why a pool cannot be as it is wanted, here and now. */
+/** The reason why a pool cannot be as it is wanted now. */
 export interface PoolRefusal extends AdminRefusal {
   readonly poolId: string
 }
@@ -55,7 +55,7 @@ export function reconcile(present: Present, wanted: Wanted): Reconciled {
   }
 }
 
-/** The pool as it runs; undefined when it is to be added. */
+/** The pool as it runs; undefined when it must be added. */
 function runningOf({ wanted, poolIds, closingIds }: Present, poolId: string): PoolSetup | undefined {
   return poolIds.has(poolId) && !closingIds.has(poolId) ? wanted.pools.get(poolId) : undefined
 }
@@ -92,7 +92,7 @@ function refusalsOf(present: Present, setup: PoolSetup): PoolRefusal[] {
 
 type Fixed = keyof ReturnType<typeof fixedOf>
 
-/** What a pool is. Addresses are its replicas', however they are written. */
+/** The parts of a pool that cannot change. Addresses belong to its replicas, however they are written. */
 function fixedOf({ pool, kind, backend, limit, isLocal, roundTripUs }: PoolSetup) {
   const { model, releaseId: release, region } = pool
   return { model, kind, release, region, backend: withoutAddress(backend), limit, isLocal, roundTripMs: roundTripUs }
@@ -140,7 +140,7 @@ function poolChanges(present: Present, setup: PoolSetup): SettingsChange[] {
     ...(isDeepStrictEqual(dedicatedTo, running.pool.dedicatedTo)
       ? []
       : [{ kind: 'dedicate-pool', poolId: id, dedicatedTo } as const]),
-    // Newcomers first: a pool whose addresses all change is never empty.
+    // Additions come first, so that a pool whose addresses all change is never empty.
     ...replicas.flatMap((replica): SettingsChange[] =>
       had.has(replica.id) ? [] : [{ kind: 'add-replica', setup, replica }],
     ),

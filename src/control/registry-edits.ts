@@ -34,7 +34,7 @@ export function editEntries(config: Config, entries: readonly RegistryEntry[], e
     : { kind: 'refused', refusal: refusalOf(first, edits) }
 }
 
-/** More models, releases and pools than any platform serves; all of them are in memory. */
+/** Entries of the registry at most: more than any platform serves. All of them are in memory. */
 const ENTRIES_MAX = 10_000
 
 const FULL: AdminRefusal = {
@@ -43,7 +43,7 @@ const FULL: AdminRefusal = {
   param: null,
 }
 
-/** A model goes with its releases and pools. */
+/** The removal of a model also removes its releases and pools. */
 export function removalOf(entries: readonly RegistryEntry[], kind: RegistryKind, name: string): RegistryEdit[] {
   const belongs = (entry: RegistryEntry): boolean =>
     kind === 'model' && (entry.kind === 'rollout' ? entry.name === name : entry.body['model'] === name)
@@ -51,7 +51,7 @@ export function removalOf(entries: readonly RegistryEntry[], kind: RegistryKind,
   return [{ kind, name, body: undefined }, ...along.map((entry) => ({ ...entry, body: undefined }))]
 }
 
-/** What the file says stands. */
+/** A refusal for an entry that the file has. */
 function inFile(config: Config, { kind, name }: RegistryEdit): AdminRefusal | undefined {
   const names: Readonly<Record<RegistryKind, () => readonly string[]>> = {
     model: () => config.models.map((model) => model.name),
@@ -74,7 +74,7 @@ function unknownOf(entries: readonly RegistryEntry[], { kind, name }: RegistryEd
   return { code: `no-such-${kind}`, because: `there is no ${kind} ${name}${advice}`, param: kind }
 }
 
-/** Releases of a model that is not there. */
+/** Problems of releases whose model does not exist. */
 function orphans(config: Config, entries: readonly RegistryEntry[]): EntryProblem[] {
   const known = [
     ...config.models.map((model) => model.name),

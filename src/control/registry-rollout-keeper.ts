@@ -5,24 +5,24 @@ import type { Journal, KeepReason, RolloutKeeper } from '../lifecycle/ports.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
 
 /**
- * How far rollouts have got, kept in the registry. A write that fails is tried again, later each time, until it is
- * written or the process ends; of every model only the newest memory waits, so that a store that is away for a day costs
- * one memory per model. Every write, failure and loss is in the journal, and counted from there.
+ * Keeps in the registry how far each rollout has got. A write that fails is tried again, after a longer time each time,
+ * until it succeeds or the process ends. Only the newest memory of every model waits, so the memory that an outage of the
+ * store costs is bounded by the number of models. Every write, failure and loss is journalled, and counted from there.
  */
 export interface KeeperParts {
   readonly clock: Clock
   readonly journal: Journal
-  /** Edits of the registry; they are asked for when it is their turn. */
+  /** Changes the registry; calls `editsOf` when it is this change's turn. */
   readonly write: (editsOf: () => readonly RegistryEdit[], reason: AdminReason) => Promise<AdminAnswer>
 }
 
-/** After the first failure: a database that restarts is back within seconds. */
+/** Time to the second try: a database that restarts is back within seconds. */
 const RETRY_US = secondsToUs(1)
-/** At most this long between two tries: a store that is back is noticed within half a minute. */
+/** Time between two tries at most: a store that is back is noticed within half a minute. */
 const RETRY_US_MAX = secondsToUs(30)
-/** When the process ends: a store that does not answer within this time keeps nobody waiting longer. */
+/** Time for the last writes when the process ends; a store that does not answer must not hold up the shutdown. */
 const FLUSH_US_MAX = secondsToUs(5)
-/** Between tries while the process ends. */
+/** Time between two tries while the process ends. */
 const FLUSH_RETRY_US = msToUs(250)
 
 interface Pending {
@@ -33,7 +33,7 @@ interface Pending {
 
 export class RegistryRolloutKeeper implements RolloutKeeper {
   readonly #parts: KeeperParts
-  /** By model, the one to be written next first. */
+  /** Memories by model; the first one is written next. */
   readonly #pending = new Map<string, Pending>()
   #inHand: Pending | undefined
   #failureCount = 0
@@ -51,17 +51,17 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     void this.#write()
   }
 
-  /** What is not written yet. */
+  /** The memory of this model that is not written yet. */
   pendingOf(model: string): ModelRolloutMemory | undefined {
     return this.#pending.get(model)?.memory
   }
 
-  /** Somebody else knows better. */
+  /** Drops the memory of this model that waits: the registry has a better one. */
   forget(model: string): void {
     this.#settle(model, this.#pending.get(model), { kind: 'changed', revision: undefined })
   }
 
-  /** Resolves after the next try to write this model's memory. A refusal says that it will be tried again. */
+  /** Resolves after the next try to write this model's memory. After a refusal the keeper goes on trying. */
   whenTried(model: string): Promise<AdminAnswer> {
     const pending = this.#pending.get(model)
     if (pending === undefined) return Promise.resolve({ kind: 'changed', revision: undefined })
@@ -70,7 +70,7 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     })
   }
 
-  /** Writes what waits, as far as the store answers in time. */
+  /** Writes the memories that wait, as far as the store answers within `FLUSH_US_MAX`. */
   async close(): Promise<void> {
     const { clock } = this.#parts
     this.#isClosed = true
@@ -97,7 +97,7 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     })
   }
 
-  /** One after the other until nothing waits, or one fails. */
+  /** Writes one memory after the other, until none waits or one fails. */
   async #write(): Promise<void> {
     if (this.#inHand !== undefined) return
     this.#cancelRetry?.()
@@ -122,7 +122,7 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
   }
 
   async #tryWrite(model: string, pending: Pending): Promise<AdminAnswer> {
-    // What the registry said when it was read may have made this memory stale.
+    // The registry may have been read for this very write, and `forget` called.
     const editsOf = (): readonly RegistryEdit[] =>
       this.#pending.has(model)
         ? [{ kind: 'rollout', name: model, body: pending.memory as unknown as RegistryBody }]
@@ -138,7 +138,7 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     const { clock } = this.#parts
     this.#tell(model, 'failed', because)
     for (const resolve of pending.waiters.splice(0)) resolve(unwritten(because))
-    // To the end, so that one that is always refused does not keep the others from being written.
+    // The failed memory goes to the end: one that is always refused must not block the others.
     const newest = this.#pending.get(model)
     this.#pending.delete(model)
     if (newest !== undefined) this.#pending.set(model, newest)
@@ -147,7 +147,7 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     this.#cancelRetry = clock.at(clock.now() + waitUs, () => void this.#write())
   }
 
-  /** Written or given up; a newer one of the same model still waits. */
+  /** Ends a pending memory, written or given up. A newer memory of the same model still waits. */
   #settle(model: string, pending: Pending | undefined, answer: AdminAnswer): void {
     if (pending === undefined) return
     if (this.#pending.get(model) === pending) this.#pending.delete(model)

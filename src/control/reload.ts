@@ -11,19 +11,19 @@ import type { SettingsChanger } from './settings-changer.ts'
 import type { WantedOwner } from './wanted.ts'
 
 /**
- * The configuration file once more, while requests run: all of it takes effect, or nothing does.
+ * Reads the configuration file again while requests run: the whole file takes effect, or nothing changes.
  *
  *   load ─▶ together with the registry, does it make sense? ─▶ could it run here? ─▶ carried out in one instant
  *
- * A file that cannot be loaded, that the registry contradicts, or that would change what a running pool is, changes
- * nothing and says why. A good one says what changed, and which of its settings wait for a restart.
+ * A file that cannot be loaded, that contradicts the registry, or that would change what a running pool is, is refused
+ * with all reasons. The answer to a good file says what changed and which of its settings wait for a restart.
  */
 export interface ReloadParts {
   readonly owner: WantedOwner
   readonly changer: SettingsChanger
   readonly queue: OneAtATime
   readonly complain: (problem: string) => void
-  /** Tells that it was done, with what changed. */
+  /** Called after a reload, with what changed. */
   readonly onReloaded: (summary: string) => void
 }
 

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/schema.ts'
 
 /**
- * Which settings does a running process not take up? A closed list of paths with why; every other setting of the file
- * is in force from the reload on. A changed setting of this list stays as it was, and the reload says so.
+ * Settings that need a restart: a closed list of paths, each with its reason. Every other setting takes effect with a
+ * reload. A changed setting of this list stays as it was, and the reload reports it.
  */
 export const RESTART_SETTINGS = {
   server: 'its listeners and their limits are open',
@@ -22,12 +22,12 @@ export const RESTART_SETTINGS = {
   logging: 'its log is open',
 } as const
 
-/** `server.port`: the leaves that differ, of those that need a restart. */
+/** The changed settings that need a restart, as `server.port`. */
 export function restartNeeded(present: Config, next: Config): string[] {
   return Object.keys(RESTART_SETTINGS).flatMap((path) => differingLeaves(at(present, path), at(next, path), path))
 }
 
-/** The next settings, with everything that needs a restart as it is now. */
+/** The next settings, with every setting that needs a restart as it is at present. */
 export function withoutRestart(present: Config, next: Config): Config {
   const settings = structuredClone(next) as unknown as Record<string, unknown>
   for (const path of Object.keys(RESTART_SETTINGS)) put(settings, path.split('.'), at(present, path))
@@ -47,7 +47,7 @@ const isSection = (value: unknown): value is Record<string, unknown> =>
 const at = (config: Config, path: string): unknown =>
   path.split('.').reduce<unknown>((value, key) => (isSection(value) ? value[key] : undefined), config)
 
-/** A setting that is absent stays so. */
+/** Sets a value by its path, or removes the setting when the value is undefined. */
 function put(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
   const last = path[path.length - 1] as string
   const section = path.slice(0, -1).reduce((node, key) => node[key] as Record<string, unknown>, tree)

@@ -6,7 +6,7 @@ import { changeRollout, recallRollout } from '../lifecycle/rollout/change-rollou
 import type { ModelRolloutMemory, RolloutCommand } from '../policy/rollout/model-rollout.ts'
 import type { RegistryRolloutKeeper } from './registry-rollout-keeper.ts'
 
-/** Rollouts by hand, and where they go on after a restart or after another gateway has changed them. */
+/** Commands of administrators to rollouts, and the rollouts' memories that the registry holds. */
 export class RolloutCommands {
   readonly #platform: Platform
   readonly #keeper: RegistryRolloutKeeper
@@ -32,7 +32,7 @@ export class RolloutCommands {
     })
   }
 
-  /** In force at once; answered when it was written, or with why it could not be yet. */
+  /** Carries out a command at once; answers after the first try to write it to the registry. */
   async command(model: string, asked: AdminCommand, { by, because }: AdminReason): Promise<AdminAnswer> {
     const command = commandOf(model, asked)
     if (command === undefined) {
@@ -47,9 +47,9 @@ export class RolloutCommands {
   }
 
   /**
-   * What the registry holds goes on here. Where this process has changed a rollout since and could not write it yet,
-   * its own state is newer and stays; except that at the first read, of two processes one after the other, the store
-   * knows more than a process that had to begin without it, unless that process has found the canary bad itself.
+   * Takes over the memories that the registry holds. A rollout that this process has changed and not written yet keeps
+   * its own state, which is newer. The exception is the first read: this process had to start without the store, and the
+   * store knows more, unless this process itself has rolled back the same canary.
    */
   recall(entries: readonly RegistryEntry[], isFirst: boolean): void {
     for (const { kind, name, body } of entries) {

@@ -5,7 +5,7 @@ import type { AdminReload } from '../gateway/fleet-admin.ts'
 import type { WeightChange } from '../policy/fairness/fairness.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 
-/** One thing that changes when other settings are in force: `reconcile.ts` lists them, `settings-changer.ts` acts. */
+/** One change of the running platform: `reconcile.ts` lists the changes, `settings-changer.ts` carries them out. */
 export type SettingsChange =
   | { readonly kind: 'remove-pool'; readonly poolId: string }
   | { readonly kind: 'put-model'; readonly model: Model; readonly releases: readonly Release[] }
@@ -26,7 +26,7 @@ export type SettingsChange =
   | { readonly kind: 'remove-holdout'; readonly model: string }
   | { readonly kind: 'change-mode'; readonly mode: 'enforce' | 'observe' }
 
-/** What changed, in numbers, for whoever asked for it. A tenant or key on other terms counts as changed. */
+/** The number of changes of each kind. A tenant or key with new terms counts as changed. */
 export function countChanges(changes: readonly SettingsChange[]): AdminReload['changed'] {
   const count = (...kinds: ReadonlyArray<SettingsChange['kind']>): number =>
     changes.filter(({ kind }) => kinds.includes(kind)).length

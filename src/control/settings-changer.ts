@@ -15,14 +15,14 @@ import type { Wanted, WantedOwner } from './wanted.ts'
  *
  *   reconcile ─▶ could every new pool run here? ─▶ carry out, in one instant ─▶ the owner tells who listens
  *
- * Whatever can be refused is refused before anything is changed. Callers come one at a time (`one-at-a-time.ts`).
+ * Every refusal comes before the first change. Callers come one at a time (`one-at-a-time.ts`).
  */
 export interface ChangerParts {
   readonly owner: WantedOwner
   readonly platform: Platform
   readonly fleet: LiveFleet
   readonly backends: Pick<LiveBackends, 'putModel' | 'dropModel'>
-  /** Whether a rollout's memory is kept, so that a restart would go on from it. */
+  /** True when the registry keeps this model's rollout, or will: a restart would go on from it. */
   readonly isRolloutKept: (model: string) => boolean
 }
 
@@ -33,7 +33,7 @@ export class SettingsChanger {
     this.#parts = parts
   }
 
-  /** The changes that this would be; or why it cannot be done here and now, all reasons at once. Changes nothing. */
+  /** The changes that lead to `next`, or all reasons why they cannot be made now. Changes nothing. */
   async plan(next: Wanted): Promise<Reconciled> {
     const reconciled = reconcile(this.#present(), next)
     if (reconciled.kind === 'refused') return reconciled
@@ -47,7 +47,7 @@ export class SettingsChanger {
     return refusals.length > 0 ? { kind: 'refused', refusals } : reconciled
   }
 
-  /** Says what could not be done: nothing, as a rule, because `plan` was asked before. */
+  /** Makes the changes of `plan`. Returns what failed: nothing, as a rule, because `plan` has checked. */
   carryOut(changes: readonly SettingsChange[], next: Wanted, reason: ChangeReason, isFounding = false): string[] {
     const problems = changes.flatMap((change) => {
       const answer = this.#carryOut(change, reason, isFounding)
@@ -58,8 +58,8 @@ export class SettingsChanger {
   }
 
   /**
-   * What the store holds is in force whatever this process thinks of it: a pool that cannot be as it says is left as it
-   * is here, and said, so that one entry does not keep the others from being served.
+   * Follows what the store holds. A pool that cannot be as the store says stays as it is, and is reported: one entry must
+   * not keep the others from being served.
    */
   async follow(next: Wanted, reason: ChangeReason, isFounding: boolean): Promise<readonly string[]> {
     const problems: string[] = []
@@ -135,7 +135,7 @@ export class SettingsChanger {
       case 'change-mode':
         changeMode(platform, change.mode)
         return undefined
-      // Directories hear of these from the owner, all at once.
+      // The owner tells the directories of tenants and keys.
       case 'put-tenant':
       case 'remove-tenant':
       case 'put-key':

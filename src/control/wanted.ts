@@ -23,14 +23,14 @@ import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
  *   configuration file (as loaded, or loaded again) ⊕ registry (what was added while it ran) ─▶ Wanted
  *
  * The file wins and the registry adds (`config/with-registry.ts`). `reconcile.ts` compares one of these with the next,
- * and `settings-changer.ts` carries out the difference. Nobody else keeps settings that may change: whoever needs them
- * asks the owner at the moment of use, or listens.
+ * and `settings-changer.ts` carries out the difference. No other object keeps settings that may change: an object that
+ * needs one asks the owner at the moment of use, or listens.
  */
 export interface Wanted {
-  /** The file alone, with what needs a restart as it was at the start: edits of the registry are checked against it. */
+  /** The file alone, with settings that need a restart as at the start. Edits of the registry are checked against it. */
   readonly file: Config
   readonly entries: readonly RegistryEntry[]
-  /** Both together: the settings in force. */
+  /** The file and the registry together: the settings in force. */
   readonly settings: Config
   readonly tenants: readonly Tenant[]
   readonly keys: readonly KeySetup[]
@@ -39,7 +39,7 @@ export interface Wanted {
   readonly models: readonly Model[]
   readonly releases: readonly Release[]
   readonly pools: ReadonlyMap<string, PoolSetup>
-  /** Of those, the ones that the file names, other regions included. */
+  /** Ids of the pools that the file names, those of other regions included. */
   readonly filePoolIds: ReadonlySet<string>
   readonly rollouts: ReadonlyMap<string, RolloutSettings>
   readonly holdouts: ReadonlyMap<string, HoldoutSetup>
@@ -47,10 +47,7 @@ export interface Wanted {
   readonly flagHeaders: readonly string[]
 }
 
-/**
- * `resolve` puts the upstream keys of the environment into pools that the registry added; those of the file were put
- * there when it was loaded.
- */
+/** `resolve` adds the upstream keys of the environment to the registry's pools; the loader has done so for the file's. */
 export function wantedOf(
   file: Config,
   entries: readonly RegistryEntry[],
@@ -75,7 +72,7 @@ export function wantedOf(
   }
 }
 
-/** The one that holds what is wanted, and tells who must know when it changes. */
+/** The owner of the settings in force: answers what they are, and tells its listeners when they change. */
 export class WantedOwner {
   #current: Wanted
   readonly #listeners: Array<(wanted: Wanted) => void> = []
@@ -88,12 +85,12 @@ export class WantedOwner {
     return this.#current
   }
 
-  /** Called after every change, in the order of asking, within the instant of the change. Listeners stay for ever. */
+  /** Adds a listener, which is called within the instant of every change. Listeners are never removed. */
   onChange(listener: (wanted: Wanted) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** Only `settings-changer.ts` calls this, when the platform is as the next one says. */
+  /** Puts the next settings in force. Only `settings-changer.ts` calls this, after the platform has changed. */
   replace(next: Wanted): void {
     this.#current = next
     for (const listener of this.#listeners) listener(next)

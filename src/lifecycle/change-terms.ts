@@ -3,15 +3,15 @@ import type { WeightChange } from '../policy/fairness/fairness.ts'
 import type { Platform } from './platform.ts'
 
 /**
- * How do tenants come on new terms while requests run? Told by `control`, which has compared the settings; here the
- * machines that decide hear of it.
+ * How do tenants get new terms while requests run? `control` compares the settings and calls these functions, which tell
+ * the policies:
  *
- *   weights: from the next turn on, for what is queued too
+ *   weights: from the next turn on, also for requests that wait
  *   promises: the tightest one is another, so every limit may have more or less room, which is given at once
  *   mode: from the next verdict on
  *
- * Everything else of a tenant (bands, allowance, contract, patience) comes with its requests: a ticket keeps the terms
- * that it came with.
+ * All other terms of a tenant (bands, allowance, contract, patience) come with its requests: a ticket keeps the terms
+ * that it arrived with.
  *
  * Laws: L2 (what is held stays held, though a tighter promise would not grant it now), L6 (room that a looser promise
  * makes is given at once).
@@ -22,14 +22,14 @@ export function changeWeight({ policies }: Platform, change: WeightChange): void
   policies.dispatcher.reweigh(change)
 }
 
-/** These are all tenants from now on. */
+/** Replaces the tenants whose promises count. */
 export function changePromise(platform: Platform, tenants: readonly Tenant[]): void {
   if (!platform.policies.tightestPromise.replace(tenants)) return
   for (const pool of platform.pools)
     for (const replica of pool.replicas) platform.turnstile.replicaChanged(replica.id, UNCHANGED)
 }
 
-/** The replica is as it was; its limit is asked again. */
+/** A change of nothing, after which the dispatcher asks the replica's limit again. */
 const UNCHANGED = {}
 
 export function changeMode({ policies }: Platform, mode: Platform['policies']['mode']): void {

@@ -2,7 +2,7 @@ import type { KeepReason, RolloutKeeper } from '../lifecycle/ports.ts'
 
 /** How far rollouts have got, for as long as the process lives: for simulations, and as the plain twin in tests. */
 export class MemoryRolloutKeeper implements RolloutKeeper {
-  /** By model: there is one memory for each, the newest. */
+  /** The newest memory of each model. */
   readonly #memories = new Map<string, Kept>()
 
   keep(model: string, memory: Kept['memory'], reason: KeepReason): void {

@@ -2,11 +2,13 @@ import { unreachable } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
 import type { EngineSpeed } from '../domain/engine-speed.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionFacts, PoolFacts } from '../policy/admission/facts.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import type { Offer } from '../policy/dispatch/offer.ts'
 import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import type { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { hasUsablePeer, pickOtherRegion, pickPool } from './fleet/pick-pool.ts'
@@ -16,7 +18,7 @@ import { planningFacts, smallest } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import { currentWaitUs, type Policies, scopesOf, shareOf, waitQuestion } from './policies.ts'
 import { chooseRelease, isHealthy, type ReleaseOf } from './rollout/pick-release.ts'
-import type { Ticket } from './ticket.ts'
+import { Admitted, type Ticket } from './ticket.ts'
 import type { NoPlace } from './turnstile.ts'
 
 /**
@@ -26,7 +28,9 @@ import type { NoPlace } from './turnstile.ts'
  * In observe-only mode the verdict is journalled and not enforced: everybody comes in on the full rung, as long as an
  * engine could run it at all.
  */
-export type Admission = { readonly kind: 'admitted' } | { readonly kind: 'rejected'; readonly refusal: Refusal }
+export type Admission =
+  | { readonly kind: 'admitted'; readonly admitted: Admitted }
+  | { readonly kind: 'rejected'; readonly refusal: Refusal }
 
 export function admit(platform: Platform, ticket: Ticket): Admission {
   if (platform.isDraining) return { kind: 'rejected', refusal: SHUTTING_DOWN }
@@ -36,8 +40,7 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   const picked = chooseRelease(policies, request, request.model)
   const releaseOf: ReleaseOf = (model) =>
     model === request.model ? picked?.release : chooseRelease(policies, request, model)?.release
-  ticket.releaseId = picked?.release.id
-  ticket.releaseBecause = picked?.because
+  ticket.release = picked
   const asked = picked === undefined ? undefined : pickPool(policies, now, request, picked.release.id)
   const facts = gatherFacts(policies, now, ticket, releaseOf, asked)
   const here = decideAdmission(now, request, facts)
@@ -58,9 +61,9 @@ function spilled(
   releaseOf: ReleaseOf,
   here: Verdict,
 ): Verdict | undefined {
-  const { request, releaseId } = ticket
-  if (here.kind === 'admitted' || releaseId === undefined || !SPILLABLE.has(here.refusal.code)) return undefined
-  const away = pickOtherRegion(policies, now, request, releaseId)
+  const { request, release: picked } = ticket
+  if (here.kind === 'admitted' || picked === undefined || !SPILLABLE.has(here.refusal.code)) return undefined
+  const away = pickOtherRegion(policies, now, request, picked.release.id)
   if (away === undefined || here.nearest?.pool.poolId === away.pool.id) return undefined
   const verdict = decideAdmission(now, request, gatherFacts(policies, now, ticket, releaseOf, away))
   if (verdict.kind === 'rejected') return undefined
@@ -70,14 +73,9 @@ function spilled(
 function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: AdmittedVerdict): Admission {
   const { policies, turnstile } = platform
   const { request } = ticket
-  const { plan, poolId } = verdict
-  ticket.plan = plan
-  ticket.poolId = poolId
-  ticket.admittedAt = now
-  ticket.predicted = verdict.predicted
-  ticket.patience = verdict.patience
+  const { plan, poolId, predicted, patience } = verdict
   const waitUsMax = Math.min(platform.queueUsMax, request.tenant.queueUsMax)
-  const noPlace = turnstile.join(ticket, {
+  const offer: Offer = {
     ticketId: ticket.id,
     poolId,
     tenant: request.tenant,
@@ -90,17 +88,17 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     isReady: request.retrieval === undefined,
     prefixHashes: request.prefixHashes,
     ...(request.sessionHash !== undefined && { sessionHash: request.sessionHash }),
-  })
-  if (noPlace !== undefined) {
-    ticket.admittedAt = undefined
-    return { kind: 'rejected', refusal: refusalFor(platform, ticket, noPlace) }
   }
+  const noPlace = turnstile.join(ticket, offer)
+  if (noPlace !== undefined) return { kind: 'rejected', refusal: refusalFor(platform, request, verdict, noPlace) }
   if (platform.errands.count > 0 && request.errand === undefined) makeRoom(platform, plan.releaseId, poolId)
   // Observe-only lets in who is over its budget; nothing is held for it then.
   const scopes = scopesOf(request)
   const isAffordable =
     policies.mode === 'enforce' || policies.budgets.refusalFor(now, scopes, verdict.reserveTokens) === undefined
-  if (isAffordable) ticket.reservation = policies.budgets.reserve(now, scopes, verdict.reserveTokens)
+  const reservation = isAffordable ? policies.budgets.reserve(now, scopes, verdict.reserveTokens) : undefined
+  const admitted = new Admitted(ticket, { at: now, plan, offer, predicted, patience, reservation })
+  ticket.admitted = admitted
   ticket.phase = 'waiting'
   platform.world.journal.record({
     kind: 'admitted',
@@ -110,13 +108,16 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     releaseId: plan.releaseId,
     poolId,
     rung: plan.rung.name,
-    predictedWaitUs: verdict.predicted.waitUs,
-    predictedTtftUs: verdict.predicted.ttftUs,
-    predictedFinishUs: verdict.predicted.finishUs,
-    because:
-      ticket.releaseBecause === undefined ? verdict.because : `${verdict.because}; release: ${ticket.releaseBecause}`,
+    predictedWaitUs: predicted.waitUs,
+    predictedTtftUs: predicted.ttftUs,
+    predictedFinishUs: predicted.finishUs,
+    because: becauseOf(ticket, verdict),
   })
-  return { kind: 'admitted' }
+  return { kind: 'admitted', admitted }
+}
+
+function becauseOf({ release: picked }: Ticket, { because }: AdmittedVerdict): string {
+  return picked?.because === undefined ? because : `${because}; release: ${picked.because}`
 }
 
 /** Whoever has to wait does not wait for the platform's own errands. */
@@ -132,7 +133,8 @@ function gatherFacts(
   releaseOf: ReleaseOf,
   asked: PoolPolicies | undefined,
 ): AdmissionFacts {
-  const { request, releaseId } = ticket
+  const { request } = ticket
+  const releaseId = ticket.release?.release.id
   const scopes = scopesOf(request)
   return {
     planning: { ...planningFacts(policies), releaseOf },
@@ -218,20 +220,26 @@ function wavedThrough(now: Instant, request: Request, facts: AdmissionFacts, ver
   return { ...waved, because: `observe only; it would have ${would}` }
 }
 
-/** What a ticket that lost its place is told: when somebody with its plan would have a turn. */
-export function comeBackAfterUs(platform: Platform, ticket: Ticket): number | undefined {
+/** When the client of a ticket that lost its place should come back: when a newcomer with its plan would have a turn. */
+export function comeBackAfterUs(platform: Platform, { plan, poolId, ticket }: Admitted): number | undefined {
+  return turnAfterUs(platform, ticket.request, { plan, poolId })
+}
+
+function turnAfterUs(
+  platform: Platform,
+  request: Request,
+  { plan, poolId }: { readonly plan: Plan; readonly poolId: string },
+): number | undefined {
   const { policies, world } = platform
-  const { plan, poolId, request } = ticket
-  if (plan === undefined || poolId === undefined) return 1_000_000
   const part = { share: shareOf(request), band: request.band, cost: 0 }
   const predictedUs = currentWaitUs(policies, world.clock.now(), part, poolId, plan)
   return retryAfterUs({ predictedUs, affordableUs: 0, jitter: policies.jitter() })
 }
 
 /** The dispatcher had no place for it: whose fault is that, and when will there be one? */
-function refusalFor(platform: Platform, ticket: Ticket, noPlace: NoPlace): Refusal {
+function refusalFor(platform: Platform, request: Request, verdict: AdmittedVerdict, noPlace: NoPlace): Refusal {
   const { code, because } = noPlace
-  const retryAfterUs = comeBackAfterUs(platform, ticket)
+  const retryAfterUs = turnAfterUs(platform, request, verdict)
   switch (code) {
     case 'lane-full':
     case 'lane-work-full':

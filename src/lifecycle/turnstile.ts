@@ -2,7 +2,7 @@ import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
 import type { Placement } from '../domain/placement.ts'
-import { type Estimate, meanCostOf } from '../domain/plan.ts'
+import { meanCostOf } from '../domain/plan.ts'
 import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
@@ -10,7 +10,7 @@ import type { Effect, Measured, Offer, Offered, RefusedCode } from '../policy/di
 import type { ReplicaFacts } from '../policy/dispatch/replica-room.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
 import { type BacklogPart, shareOf } from './policies.ts'
-import type { Ticket } from './ticket.ts'
+import type { Admitted, Attempt, Ticket } from './ticket.ts'
 
 /**
  * Where tickets wait for their turn. The dispatcher decides; this turns its decisions into awaited promises, arms the
@@ -72,33 +72,28 @@ export class Turnstile {
 
   /** Joins its lane, or says why it may not. */
   join(ticket: Ticket, offer: Offer): NoPlace | undefined {
-    ticket.offer = offer
     return this.#enter(ticket, offer, false)
   }
 
-  /** Once more, at the head of its lane, elsewhere if there is an elsewhere. */
-  rejoin(ticket: Ticket): NoPlace | undefined {
-    assert(ticket.offer !== undefined, 'a ticket that is tried again was offered before')
-    const offer: Offer = {
-      ...ticket.offer,
-      estimate: ticket.plan?.estimate ?? ticket.offer.estimate,
-      ...(ticket.replicaId === undefined ? {} : { avoidReplicaId: ticket.replicaId }),
-    }
+  /** Joins the head of the lane once more, for another replica than the attempt's where there is another. */
+  rejoin({ admitted, lease }: Attempt): NoPlace | undefined {
+    const { ticket, offer, plan } = admitted
     ticket.phase = 'waiting'
-    return this.#enter(ticket, offer, true)
+    admitted.offer = { ...offer, estimate: plan.estimate, avoidReplicaId: lease.replica.id }
+    return this.#enter(ticket, admitted.offer, true)
   }
 
-  /** From the queue of one pool to the head of its lane in another. One that has its turn already stays. */
-  move(ticket: Ticket, poolId: string): void {
+  /** From the queue of one pool to the head of its lane in another. A ticket that has its turn already stays. */
+  move(admitted: Admitted, poolId: string): void {
+    const { ticket } = admitted
     const place = this.#places.get(ticket.id)
-    if (place === undefined || place.turn !== undefined || ticket.offer === undefined) return
+    if (place === undefined || place.turn !== undefined) return
     this.#withdraw(ticket.id, place)
     place.poolId = poolId
-    ticket.poolId = poolId
-    ticket.offer = { ...ticket.offer, poolId }
+    admitted.sendTo(poolId)
     const now = this.#clock.now()
     this.#waitOf(poolId)?.join(now, place.backlog)
-    const offered = this.#dispatcher.offerAgain(now, ticket.offer)
+    const offered = this.#dispatcher.offerAgain(now, admitted.offer)
     this.#apply(offered.effects)
     if (offered.kind !== 'refused') return
     this.#waitOf(poolId)?.withdrawn(place.backlog)
@@ -106,17 +101,19 @@ export class Turnstile {
     place.resolve?.(place.turn)
   }
 
-  /** What it waited for is there: it may have its turn, with what it is now known to need. */
-  ready(ticket: Ticket, estimate: Estimate): void {
+  /** The ticket's passages are there: it may have its turn, with the estimate of its plan as it is now. */
+  ready(admitted: Admitted): void {
+    const { ticket, plan, offer } = admitted
+    const { estimate } = plan
     const place = this.#places.get(ticket.id)
-    // Expired, evicted or cancelled meanwhile.
+    // The ticket has expired, was evicted or was cancelled meanwhile.
     if (place === undefined || place.turn !== undefined) return
     const wait = this.#waitOf(place.poolId)
     const now = this.#clock.now()
     wait?.withdrawn(place.backlog)
     place.backlog = { ...place.backlog, cost: estimate.cost }
     wait?.join(now, place.backlog)
-    if (ticket.offer !== undefined) ticket.offer = { ...ticket.offer, estimate, isReady: true }
+    admitted.offer = { ...offer, estimate, isReady: true }
     this.#apply(this.#dispatcher.ready(now, ticket.id, estimate))
   }
 
@@ -140,19 +137,16 @@ export class Turnstile {
    * with the first token and not with the last, because it is turns that those who wait are waiting for: at the start
    * of a burst nothing ends for seconds, and yet turns are given.
    */
-  begin(ticket: Ticket, lease: Lease): void {
+  begin({ lease, plan, grantedAt }: Attempt): void {
     const { poolId } = lease.replica
-    const { plan, grantedAt } = ticket
     const now = this.#clock.now()
-    if (plan !== undefined && grantedAt !== undefined) {
-      const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
-      this.#waitOf(poolId)?.begun(now, {
-        grantedAt,
-        cost: meanCostOf(plan.estimate),
-        shareUs: plan.estimate.shareUs,
-        replicaCount,
-      })
-    }
+    const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
+    this.#waitOf(poolId)?.begun(now, {
+      grantedAt,
+      cost: meanCostOf(plan.estimate),
+      shareUs: plan.estimate.shareUs,
+      replicaCount,
+    })
     this.#apply(this.#dispatcher.begin(now, lease.id))
   }
 

@@ -54,8 +54,8 @@ export async function answerFromCache(
   }
   // Budgets and clients may have changed while it was looked for; then admission has the word.
   if (ticket.cancellation.isCancelled || !isAllowed(platform, ticket)) return undefined
-  ticket.cached = found
-  ticket.reservation = platform.policies.budgets.reserve(clock.now(), scopesOf(request), 0)
+  const reservation = platform.policies.budgets.reserve(clock.now(), scopesOf(request), 0)
+  ticket.cached = { ...found, reservation }
   await relay.write(deltaOf(found.answer))
   return { outcome: 'completed', because: 'answered from the cache', refusal: undefined, usage: NO_USAGE }
 }

@@ -1,7 +1,7 @@
 import type { Model } from '../../src/domain/fleet.ts'
 import type { Request } from '../../src/domain/request.ts'
+import type { SharePath } from '../../src/domain/share-path.ts'
 import { decideAdmission } from '../../src/policy/admission/admission.ts'
-import type { Share } from '../../src/policy/admission/backlog.ts'
 import { Calibration } from '../../src/policy/admission/calibration.ts'
 import type { AdmissionFacts, PoolFacts } from '../../src/policy/admission/facts.ts'
 import { PredictedWait } from '../../src/policy/admission/predicted-wait.ts'
@@ -44,7 +44,7 @@ const allowance = { requests: { perMinute: 60_000, burst: 60_000 }, tokens: { pe
 
 const tenants = Array.from({ length: 1_000 }, (_, i) => makeTenant(`tenant-${i}`, { allowance }))
 const keys = tenants.map((tenant) => makeKey(`key-${tenant.id}`, tenant.id))
-const shareOf = (i: number): Share => {
+const shareOf = (i: number): SharePath => {
   const id = `tenant-${i}`
   return { org: { id, weight: undefined }, tenant: { id, weight: 1 }, key: { id, weight: 1 } }
 }
@@ -81,7 +81,7 @@ for (const [i, request] of requests.entries()) {
   for (let n = 0; n < 20; n++) outputs.observe(habitOf(request), { tokens: 50 + ((i * n) % 400), isCut: false })
 }
 
-function factsFor(request: Request, share: Share, replicaCount: number): AdmissionFacts {
+function factsFor(request: Request, share: SharePath, replicaCount: number): AdmissionFacts {
   const pool = (name: string): PoolFacts => ({
     poolId: name,
     readyReplicaCount: replicaCount,

@@ -8,6 +8,7 @@ import type { Replica } from '../domain/fleet.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
 import { Fleet } from '../lifecycle/fleet/fleet.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
+import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
 import type { AnswerCache, Backends, Capacity, Journal } from '../lifecycle/ports.ts'
@@ -59,7 +60,7 @@ export interface Parts {
 export function assemble(config: Config, parts: Parts): Platform {
   const now = parts.clock.now()
   const policies = makePolicies(config, parts.prefixSalt ?? 0)
-  const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
+  const turnstile = new Turnstile(parts.clock, policies.dispatcher)
   const platform = new Platform({
     world: {
       ...parts,
@@ -117,6 +118,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
         codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,
       },
       placer,
+      listener: new WaitMeters(fleet),
     }),
     budgets: new Budgets(),
     outputs: new OutputLengths(),

@@ -170,7 +170,7 @@ const rungName = ({ name, depth }: RungTerms) => ({ name, depth })
 function poolFacts(policies: Policies, now: Instant, request: Request, known: PoolPolicies): PoolFacts {
   const { pool, wait, speed, speedAlone, kvTokensMax, outlook } = known
   const facts = policies.dispatcher.poolFacts(pool.id)
-  const part = { share: shareOf(request), band: request.band, cost: 0 }
+  const part = { share: shareOf(request), band: request.band }
   // Another region's queue, and the way there, come on top of our own.
   const awayUs = outlook === undefined ? known.roundTripUs : outlook.waitUs(now) + outlook.roundTripUs
   return {
@@ -231,7 +231,7 @@ function turnAfterUs(
   { plan, poolId }: { readonly plan: Plan; readonly poolId: string },
 ): number | undefined {
   const { policies, world } = platform
-  const part = { share: shareOf(request), band: request.band, cost: 0 }
+  const part = { share: shareOf(request), band: request.band }
   const predictedUs = currentWaitUs(policies, world.clock.now(), part, poolId, plan)
   return retryAfterUs({ predictedUs, affordableUs: 0, jitter: policies.jitter() })
 }

@@ -122,7 +122,7 @@ export class Platform {
 
   /** The attempt's first token has come. */
   begun(attempt: Attempt, firstTokenAt: Instant): void {
-    if (!attempt.isOver) this.turnstile.begin(attempt)
+    if (!attempt.isOver) this.turnstile.begin(attempt.lease)
     learnFirstToken(this.policies.calibration, attempt, firstTokenAt)
   }
 

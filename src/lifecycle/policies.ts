@@ -3,8 +3,8 @@ import type { Model, Release } from '../domain/fleet.ts'
 import { meanCostOf, type Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
+import { type SharePath, sharePathOf } from '../domain/share-path.ts'
 import type { Band, Key, Tenant } from '../domain/tenant.ts'
-import type { Share } from '../policy/admission/backlog.ts'
 import type { Calibration } from '../policy/admission/calibration.ts'
 import type { LengthReport } from '../policy/admission/length-report.ts'
 import type { WaitQuestion } from '../policy/admission/predicted-wait.ts'
@@ -65,7 +65,7 @@ export interface Policies {
 /** Where a caller stands in the tree of shares, and whose budgets it spends from. */
 interface Standing {
   readonly tenant: Tenant
-  readonly share: Share
+  readonly share: SharePath
   readonly scopes: readonly Scope[]
 }
 
@@ -77,12 +77,7 @@ function standingOf({ tenant, key }: Request): Standing {
   if (known?.tenant === tenant) return known
   const standing: Standing = {
     tenant,
-    share: {
-      // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
-      org: { id: tenant.orgId, weight: undefined },
-      tenant: { id: tenant.id, weight: tenant.weight },
-      key: { id: key.id, weight: key.weight },
-    },
+    share: sharePathOf(tenant, key),
     scopes: [
       { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
       { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
@@ -92,19 +87,17 @@ function standingOf({ tenant, key }: Request): Standing {
   return standing
 }
 
-export const shareOf = (request: Request): Share => standingOf(request).share
+export const shareOf = (request: Request): SharePath => standingOf(request).share
 
 export const scopesOf = (request: Request): readonly Scope[] => standingOf(request).scopes
 
-/** What a ticket has put into its pool's backlog, to be taken out again exactly as it was put in. */
-export interface BacklogPart {
-  readonly share: Share
+/** Who asks how long a wait would be. */
+interface Asker {
+  readonly share: SharePath
   readonly band: Band
-  readonly cost: number
-  readonly shareUs?: number | undefined
 }
 
-export function waitQuestion(policies: Policies, part: BacklogPart, poolId: string, plan: Plan): WaitQuestion {
+export function waitQuestion(policies: Policies, part: Asker, poolId: string, plan: Plan): WaitQuestion {
   const facts = policies.dispatcher.poolFacts(poolId)
   return {
     share: part.share,
@@ -118,7 +111,7 @@ export function waitQuestion(policies: Policies, part: BacklogPart, poolId: stri
 }
 
 /** How long somebody who came now with this plan would wait: what a truthful retry-after says. */
-export function currentWaitUs(policies: Policies, now: Instant, part: BacklogPart, poolId: string, plan: Plan): number {
+export function currentWaitUs(policies: Policies, now: Instant, part: Asker, poolId: string, plan: Plan): number {
   const wait = policies.poolsById.get(poolId)?.wait.waitUs(now, waitQuestion(policies, part, poolId, plan))
   return wait ?? 0
 }

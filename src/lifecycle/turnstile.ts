@@ -2,22 +2,19 @@ import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
 import type { Placement } from '../domain/placement.ts'
-import { meanCostOf } from '../domain/plan.ts'
-import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
 import type { Effect, Measured, Offer, Offered, RefusedCode } from '../policy/dispatch/offer.ts'
 import type { ReplicaFacts } from '../policy/dispatch/replica-room.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
-import { type BacklogPart, shareOf } from './policies.ts'
 import type { Admitted, Attempt, Ticket } from './ticket.ts'
 
 /**
- * Where tickets wait for their turn. The dispatcher decides; this turns its decisions into awaited promises, arms the
- * one timer that it asks for, and takes a ticket out when its client has gone. Nothing else in the project does. It
- * also keeps each pool's wait predictor in step with who is queued, because it is here that tickets join and leave.
+ * Where tickets wait for their turn. The dispatcher decides; the turnstile turns its decisions into awaited promises,
+ * arms the one timer that the dispatcher asks for, and withdraws a ticket whose client has gone. Nothing else in the
+ * project calls the dispatcher's commands, and the turnstile keeps no book of its own: what waits is known there.
  *
- * A ticket that was granted a turn owns a lease from then on; whoever awaits `takeTurn` must give it back.
+ * A ticket that was granted a turn owns a lease from then on; the caller of `takeTurn` must give the lease back.
  */
 export type Turn =
   | {
@@ -36,9 +33,7 @@ export interface NoPlace {
 }
 
 interface Place {
-  poolId: string
-  backlog: BacklogPart
-  /** Decided before anybody asked. */
+  /** The turn, when it was decided before `takeTurn` was called. */
   turn: Turn | undefined
   resolve: ((turn: Turn) => void) | undefined
   forgetCancel: () => void
@@ -47,18 +42,16 @@ interface Place {
 export class Turnstile {
   readonly #clock: Clock
   readonly #dispatcher: Dispatcher
-  readonly #waitOf: (poolId: string) => PredictedWait | undefined
   readonly #places = new Map<string, Place>()
   #wakeupAt: Instant | undefined
   #disarm: CancelTimer | undefined
 
-  constructor(clock: Clock, dispatcher: Dispatcher, waitOf: (poolId: string) => PredictedWait | undefined) {
+  constructor(clock: Clock, dispatcher: Dispatcher) {
     this.#clock = clock
     this.#dispatcher = dispatcher
-    this.#waitOf = waitOf
   }
 
-  /** For people and tests: what waits and what runs, over all pools. */
+  /** What waits and what runs, over all pools; for people and tests. */
   view(): { readonly waiting: number; readonly inFlight: number; readonly readyReplicas: number } {
     const { queuedCount, pools } = this.#dispatcher.view()
     let inFlight = 0
@@ -70,7 +63,7 @@ export class Turnstile {
     return { waiting: queuedCount, inFlight, readyReplicas }
   }
 
-  /** Joins its lane, or says why it may not. */
+  /** The ticket joins its lane, or the reason why it may not is returned. */
   join(ticket: Ticket, offer: Offer): NoPlace | undefined {
     return this.#enter(ticket, offer, false)
   }
@@ -88,15 +81,11 @@ export class Turnstile {
     const { ticket } = admitted
     const place = this.#places.get(ticket.id)
     if (place === undefined || place.turn !== undefined) return
-    this.#withdraw(ticket.id, place)
-    place.poolId = poolId
+    this.#withdraw(ticket.id)
     admitted.sendTo(poolId)
-    const now = this.#clock.now()
-    this.#waitOf(poolId)?.join(now, place.backlog)
-    const offered = this.#dispatcher.offerAgain(now, admitted.offer)
+    const offered = this.#dispatcher.offerAgain(this.#clock.now(), admitted.offer)
     this.#apply(offered.effects)
     if (offered.kind !== 'refused') return
-    this.#waitOf(poolId)?.withdrawn(place.backlog)
     place.turn = { kind: 'evicted', because: `its pool was lost, and the other had no place: ${offered.because}` }
     place.resolve?.(place.turn)
   }
@@ -108,13 +97,8 @@ export class Turnstile {
     const place = this.#places.get(ticket.id)
     // The ticket has expired, was evicted or was cancelled meanwhile.
     if (place === undefined || place.turn !== undefined) return
-    const wait = this.#waitOf(place.poolId)
-    const now = this.#clock.now()
-    wait?.withdrawn(place.backlog)
-    place.backlog = { ...place.backlog, cost: estimate.cost }
-    wait?.join(now, place.backlog)
     admitted.offer = { ...offer, estimate, isReady: true }
-    this.#apply(this.#dispatcher.ready(now, ticket.id, estimate))
+    this.#apply(this.#dispatcher.ready(this.#clock.now(), ticket.id, estimate))
   }
 
   takeTurn(ticket: Ticket): Turn | Promise<Turn> {
@@ -132,25 +116,12 @@ export class Turnstile {
     })
   }
 
-  /**
-   * Its first token has come: so much of the backlog is worked off, and its replica has room for the next prompt. Told
-   * with the first token and not with the last, because it is turns that those who wait are waiting for: at the start
-   * of a burst nothing ends for seconds, and yet turns are given.
-   */
-  begin({ lease, plan, grantedAt }: Attempt): void {
-    const { poolId } = lease.replica
-    const now = this.#clock.now()
-    const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
-    this.#waitOf(poolId)?.begun(now, {
-      grantedAt,
-      cost: meanCostOf(plan.estimate),
-      shareUs: plan.estimate.shareUs,
-      replicaCount,
-    })
-    this.#apply(this.#dispatcher.begin(now, lease.id))
+  /** The first token of the lease's answer has come: its replica has room for the next prompt. */
+  begin(lease: Lease): void {
+    this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
   }
 
-  /** Output so far, told when it is more than was predicted: fairness charges as it comes. */
+  /** Output so far, told when it is more than was predicted: fairness charges the further tokens as they come. */
   progress(lease: Lease, outputTokens: number): void {
     this.#apply(this.#dispatcher.progress(this.#clock.now(), lease.id, outputTokens))
   }
@@ -159,20 +130,20 @@ export class Turnstile {
     this.#apply(this.#dispatcher.release(this.#clock.now(), lease.id, measured))
   }
 
-  /** Frees whatever a ticket still holds here: a place in the queue, or a turn that nobody came to take. */
+  /** Frees whatever a ticket still holds here: a place in the queue, or a turn that was granted and not taken. */
   release(ticket: Ticket): void {
     const place = this.#places.get(ticket.id)
     if (place === undefined) return
     this.#forget(ticket.id, place)
     if (place.turn?.kind === 'granted') this.giveBack(place.turn.lease, NOTHING_SERVED)
-    else if (place.turn === undefined) this.#withdraw(ticket.id, place)
+    else if (place.turn === undefined) this.#withdraw(ticket.id)
   }
 
   addPool(poolId: string): void {
     this.#dispatcher.addPool(poolId)
   }
 
-  /** Nothing waits there and nothing runs. */
+  /** The pool must be empty: nothing waits in it and nothing of it runs. */
   removePool(poolId: string): void {
     this.#dispatcher.removePool(poolId)
   }
@@ -194,26 +165,17 @@ export class Turnstile {
   }
 
   #enter(ticket: Ticket, offer: Offer, isAgain: boolean): NoPlace | undefined {
-    const { request } = ticket
-    const backlog = {
-      share: shareOf(request),
-      band: request.band,
-      cost: meanCostOf(offer.estimate),
-      shareUs: offer.estimate.shareUs,
-    }
-    const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: nothing }
+    const place: Place = { turn: undefined, resolve: undefined, forgetCancel: nothing }
     this.#places.set(ticket.id, place)
-    // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.
+    // A ticket whose client has gone already takes its `cancelled` turn without joining the queue.
     if (ticket.cancellation.because !== undefined) {
       place.turn = { kind: 'cancelled', because: ticket.cancellation.because }
       return undefined
     }
     const now = this.#clock.now()
-    this.#waitOf(offer.poolId)?.join(now, backlog)
     const offered: Offered = isAgain ? this.#dispatcher.offerAgain(now, offer) : this.#dispatcher.offer(now, offer)
     this.#apply(offered.effects)
     if (offered.kind === 'refused') {
-      this.#waitOf(offer.poolId)?.withdrawn(backlog)
       this.#forget(ticket.id, place)
       return offered
     }
@@ -224,16 +186,15 @@ export class Turnstile {
     return undefined
   }
 
-  /** The client has gone. A turn already granted stays granted: its lease goes back when the backend says so. */
+  /** The client has gone. A turn already granted stays granted: its lease goes back when the attempt ends. */
   #cancel(ticketId: string, place: Place, because: string): void {
     if (place.turn !== undefined) return
-    this.#withdraw(ticketId, place)
+    this.#withdraw(ticketId)
     place.turn = { kind: 'cancelled', because }
     place.resolve?.(place.turn)
   }
 
-  #withdraw(ticketId: string, place: Place): void {
-    this.#waitOf(place.poolId)?.withdrawn(place.backlog)
+  #withdraw(ticketId: string): void {
     this.#apply(this.#dispatcher.withdraw(this.#clock.now(), ticketId))
   }
 
@@ -242,9 +203,6 @@ export class Turnstile {
       const effect = effects[i] as Effect
       const place = this.#places.get(effect.ticketId)
       assert(place !== undefined && place.turn === undefined, 'the dispatcher speaks only of tickets that wait')
-      const wait = this.#waitOf(place.poolId)
-      if (effect.kind === 'granted') wait?.granted(this.#clock.now(), place.backlog)
-      else wait?.withdrawn(place.backlog)
       place.turn = effect
       place.resolve?.(effect)
     }

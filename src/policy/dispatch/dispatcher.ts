@@ -3,9 +3,10 @@ import type { Estimate } from '../../domain/plan.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
 import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
+import type { BacklogListener } from './backlog-listener.ts'
 import { Book } from './book.ts'
 import { evictTail, refusalOf, whoYields } from './bounds.ts'
-import { type BacklogObserver, type BacklogView, Candidate, PoolLane } from './candidate.ts'
+import { type BacklogView, Candidate, PoolLane } from './candidate.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
 import { EffectBuffer } from './effect-buffer.ts'
@@ -43,7 +44,7 @@ import type { ReplicaFacts } from './replica-room.ts'
 export interface DispatcherParts {
   readonly options?: Partial<DispatcherOptions>
   readonly placer?: Placer
-  readonly onBacklogChange?: BacklogObserver
+  readonly listener?: BacklogListener
 }
 
 export class Dispatcher {
@@ -56,7 +57,7 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts = {}) {
     this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
-    this.#book = new Book(this.#options, parts.onBacklogChange)
+    this.#book = new Book(this.#options, parts.listener)
     this.#fleet = new FleetState(this.#book.buffer)
     this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded(), this.#effects)
   }
@@ -68,7 +69,7 @@ export class Dispatcher {
     const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
-    const candidate = this.#enqueue(pool, offer, false)
+    const candidate = this.#enqueue(now, pool, offer, false)
     this.#turns.give(now, pool)
     if (candidate.state === 'held') return { kind: 'queued', effects: this.#effects.take() }
     const yields = whoYields(this.#book, this.#options, candidate)
@@ -90,7 +91,7 @@ export class Dispatcher {
     const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
-    const { lane } = this.#enqueue(pool, offer, true)
+    const { lane } = this.#enqueue(now, pool, offer, true)
     this.#turns.give(now, pool)
     while (!lane.isWithin(this.#options.lanes)) this.#evict(now, lane, 'lane-full')
     const longest = this.#book.buffer.isOver ? this.#book.buffer.longest() : undefined
@@ -103,7 +104,7 @@ export class Dispatcher {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined || candidate.state !== 'unready') return NO_EFFECTS
     const pool = this.#poolOf(candidate.lane)
-    this.#book.markReady(pool, candidate, estimate ?? candidate.estimate)
+    this.#book.markReady(now, pool, candidate, estimate ?? candidate.estimate)
     pool.sync(candidate.lane)
     this.#turns.give(now, pool)
     return this.#effects.take()
@@ -121,7 +122,7 @@ export class Dispatcher {
   begin(now: number, leaseId: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
     if (candidate?.room === undefined) return NO_EFFECTS
-    this.#book.begin(candidate)
+    this.#book.begin(now, this.#poolOf(candidate.lane), candidate)
     return this.#giveIn(now, this.#fleet.grow(candidate.room))
   }
 
@@ -259,11 +260,11 @@ export class Dispatcher {
     return this.#fleet.pools.get(lane.poolId) as PoolState
   }
 
-  #enqueue(pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
+  #enqueue(now: number, pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
     const lane = pool.laneFor(offer.tenant, offer.key, offer.band, BANDS.indexOf(offer.band))
     const { agingUsPerBid } = this.#options.lanes
     const candidate = new Candidate(offer, { lane, isAgain, sequence: this.#sequence++, agingUsPerBid })
-    this.#book.enqueue(pool, candidate)
+    this.#book.enqueue(now, pool, candidate)
     pool.sync(lane)
     return candidate
   }

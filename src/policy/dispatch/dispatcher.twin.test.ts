@@ -7,6 +7,7 @@ import { BANDS } from '../../domain/tenant.ts'
 import type { FairnessName } from '../fairness/fairness.ts'
 import { FAIRNESS_NAMES } from '../fairness/make-fairness.ts'
 import { FixedLimit } from '../limits/fixed.ts'
+import type { QueuedPart } from './backlog-listener.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { Effect, Offer, Offered } from './offer.ts'
@@ -93,10 +94,16 @@ class Run {
     const lanes = { depthMax: drawn.depthMax, engineUsMax: drawn.engineUsMax, agingUsPerBid: 7 }
     const { queueRequestsMax, skipsMax } = drawn
     this.options = { ...DISPATCHER_DEFAULTS, queueRequestsMax, skipsMax, fairness, lanes }
+    const count = ({ share, cost }: QueuedPart, sign: 1 | -1): void =>
+      void this.#observed.set(share.tenant.id, (this.#observed.get(share.tenant.id) ?? 0) + sign * cost)
     this.real = new Dispatcher({
       options: this.options,
-      onBacklogChange: (_pool, tenantId, _weight, delta) =>
-        void this.#observed.set(tenantId, (this.#observed.get(tenantId) ?? 0) + delta),
+      listener: {
+        joined: (_now, part) => count(part, 1),
+        granted: (_now, part) => count(part, -1),
+        left: (part) => count(part, -1),
+        begun: () => {},
+      },
     })
     this.real.addPool('pool')
     this.twin = new NaiveDispatcher(this.options)
@@ -157,7 +164,7 @@ class Run {
     assert(view.pools[0]?.heldCount === this.leases.length, 'what is held is what was granted and not returned')
     for (const tenant of view.pools[0]?.tenants ?? []) {
       const observed = this.#observed.get(tenant.tenantId) ?? 0
-      assert(Math.abs(tenant.queuedCost - observed) < 1e-6, 'the observer of backlogs sees every change')
+      assert(Math.abs(tenant.queuedCost - observed) < 1e-6, 'the listener hears of every change')
     }
     const wakeupAt = this.real.nextWakeupAt() ?? Number.POSITIVE_INFINITY
     const earliest = Math.min(...[...this.open].map((id) => this.offers.get(id)?.expiresAt as number))

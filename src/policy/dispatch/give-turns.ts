@@ -115,7 +115,7 @@ export class TurnGiver {
     if (room !== undefined) {
       if (this.#isDropped(now, pool, head))
         this.expire(pool, head, 'dropped by CoDel: the queue has stood for too long')
-      else this.#grant(pool, head, room)
+      else this.#grant(now, pool, head, room)
       return true
     }
     if (pool.canEverFit(head.estimate)) return false
@@ -136,8 +136,8 @@ export class TurnGiver {
     return codel.shouldDrop(now, now - head.arrivedAt)
   }
 
-  #grant(pool: PoolState, head: Candidate, room: ReplicaRoom): void {
-    const lease = this.#book.grant(pool, head, room)
+  #grant(now: number, pool: PoolState, head: Candidate, room: ReplicaRoom): void {
+    const lease = this.#book.grant(now, pool, head, room)
     pool.sync(head.lane)
     pool.refreshOpen(room)
     if (head.lane.keptCount > 0) pool.kept.trim(head.lane, this.#replicasDue(pool, head.lane))

@@ -13,6 +13,7 @@ import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
 import type { AnswerCache, Backends, Capacity, Journal } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
+import { Standings } from '../lifecycle/standings.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
 import { Calibration } from '../policy/admission/calibration.ts'
 import { LengthReport } from '../policy/admission/length-report.ts'
@@ -115,12 +116,14 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
         queueRequestsMax: config.queue.requestsMax,
         outputTokenCost: outputWeight,
         fairness: config.fairness.order,
+        areLaneBoundsKept: config.admission.mode === 'enforce',
         codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,
       },
       placer,
       listener: new WaitMeters(fleet),
     }),
     budgets: new Budgets(),
+    standings: new Standings(),
     outputs: new OutputLengths(),
     fleet,
     models: fleet.models,

@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import type { NoPlace } from '../domain/no-place.ts'
 import { otherPoolOf } from './fleet/lost-pool.ts'
 import { pickPool } from './fleet/pick-pool.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
@@ -9,7 +10,7 @@ import type { Relay } from './relay.ts'
 import { expect } from './rollout/judge-attempt.ts'
 import { shelterOf } from './rollout/pick-release.ts'
 import { type Admitted, Attempt } from './ticket.ts'
-import type { NoPlace, Turn } from './turnstile.ts'
+import type { Turn } from './turnstile.ts'
 
 /**
  * One turn on one replica, and whether there is another. However the attempt ends, its lease goes back and the meters

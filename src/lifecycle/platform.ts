@@ -4,10 +4,11 @@ import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
+import { AdmissionMeters } from './admission-meters.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
 import { noticeLoss } from './fleet/lost-pool.ts'
 import { learnFirstToken } from './learning/learn-first-token.ts'
-import { type Policies, scopesOf } from './policies.ts'
+import type { Policies } from './policies.ts'
 import type { World } from './ports.ts'
 import { Errands } from './rollout/errands.ts'
 import type { Attempt, Ticket } from './ticket.ts'
@@ -31,6 +32,8 @@ export class Platform {
   readonly world: World
   readonly turnstile: Turnstile
   readonly policies: Policies
+  /** Admission's questions, answered by the policies. */
+  readonly admission: AdmissionMeters
   readonly queueUsMax: number
   readonly retrievalUsMax: number
   /** The platform's own requests: shadow copies and holdout items. */
@@ -47,6 +50,7 @@ export class Platform {
     this.queueUsMax = options.queueUsMax
     this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
+    this.admission = new AdmissionMeters(options.policies)
     this.#fleetChanges = new FleetChanges({
       ...options,
       applyHealth: (changes) => this.applyHealth(changes),
@@ -117,7 +121,8 @@ export class Platform {
 
   /** What the request's tenant and key have left of their rate limits; the tightest of each kind. */
   rateLimits(request: Request): RateLimitView {
-    return this.policies.budgets.view(this.world.clock.now(), scopesOf(request))
+    const { budgets, standings } = this.policies
+    return budgets.view(this.world.clock.now(), standings.of(request).scopes)
   }
 
   /** The attempt's first token has come. */

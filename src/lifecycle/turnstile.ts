@@ -1,10 +1,11 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
+import type { NoPlace } from '../domain/no-place.ts'
 import type { Placement } from '../domain/placement.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
-import type { Effect, Measured, Offer, Offered, RefusedCode } from '../policy/dispatch/offer.ts'
+import type { Effect, Measured, Offer, Offered } from '../policy/dispatch/offer.ts'
 import type { ReplicaFacts } from '../policy/dispatch/replica-room.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
 import type { Admitted, Attempt, Ticket } from './ticket.ts'
@@ -25,12 +26,6 @@ export type Turn =
     }
   | { readonly kind: 'expired' | 'evicted'; readonly because: string }
   | { readonly kind: 'cancelled'; readonly because: string }
-
-/** Why a ticket may not join. */
-export interface NoPlace {
-  readonly code: RefusedCode
-  readonly because: string
-}
 
 interface Place {
   /** The turn, when it was decided before `takeTurn` was called. */

@@ -1,6 +1,6 @@
 import { promptTokensOf } from '../../domain/request.ts'
 import type { Verdict } from '../../policy/admission/admission.ts'
-import type { Try } from '../../policy/admission/facts.ts'
+import type { Try } from '../../policy/admission/admission-world.ts'
 import type { RungChange } from '../../policy/ladder/ladder.ts'
 import type { Platform } from '../platform.ts'
 import type { Ticket } from '../ticket.ts'

@@ -1,18 +1,20 @@
 import { assert } from '../../base/assert.ts'
+import type { NoPlace } from '../../domain/no-place.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
 import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
+import type { LaneOptions } from '../fairness/lane.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
 import type { BacklogListener } from './backlog-listener.ts'
 import { Book } from './book.ts'
-import { evictTail, refusalOf, whoYields } from './bounds.ts'
+import { EXPIRED_ON_ARRIVAL, evictTail, neverFits, overBounds, whoYields } from './bounds.ts'
 import { type BacklogView, Candidate, PoolLane } from './candidate.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
 import { EffectBuffer } from './effect-buffer.ts'
 import { FleetState, type ReplicaChange } from './fleet-state.ts'
 import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
-import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered } from './offer.ts'
+import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered, type PlaceSeeker } from './offer.ts'
 import { LeastLoaded, type Placer } from './placer.ts'
 import type { PoolFacts, PoolState } from './pool-state.ts'
 import type { ReplicaFacts } from './replica-room.ts'
@@ -49,6 +51,8 @@ export interface DispatcherParts {
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
+  /** The bounds that lanes are kept within. */
+  readonly #lanes: LaneOptions
   readonly #effects = new EffectBuffer()
   readonly #book: Book
   readonly #turns: TurnGiver
@@ -57,12 +61,30 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts = {}) {
     this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
+    const { lanes, areLaneBoundsKept } = this.#options
+    this.#lanes = areLaneBoundsKept ? lanes : { ...lanes, ...NO_LANE_BOUNDS }
     this.#book = new Book(this.#options, parts.listener)
     this.#fleet = new FleetState(this.#book.buffer)
     this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded(), this.#effects)
   }
 
   // ── tickets ──
+
+  /**
+   * Would this be refused if it were offered now, and why? Changes nothing. What is refused here, `offer` refuses for
+   * the same reason; the reverse holds but for a ticket that might have its turn at once and then has not. The time to
+   * wait is not asked: the caller has judged it itself.
+   */
+  noPlaceFor(poolId: string, seeker: PlaceSeeker, estimate: Estimate, isReady: boolean): NoPlace | undefined {
+    const pool = this.#fleet.pools.get(poolId)
+    const never = neverFits(pool, poolId, estimate)
+    if (pool === undefined || never !== undefined) return never
+    const bandRank = BANDS.indexOf(seeker.band)
+    const lane = pool.laneOf(seeker.key.id, bandRank)
+    const over = overBounds(this.#book, this.#options.lanes, lane, { seeker, bandRank, estimate })
+    if (over === undefined || (isReady && this.#turns.mightGoNow(pool, lane, seeker, estimate))) return undefined
+    return over
+  }
 
   /** Queued: exactly one effect will end the wait, now or later, unless `withdraw` comes first. */
   offer(now: number, offer: Offer): Offered {
@@ -72,14 +94,14 @@ export class Dispatcher {
     const candidate = this.#enqueue(now, pool, offer, false)
     this.#turns.give(now, pool)
     if (candidate.state === 'held') return { kind: 'queued', effects: this.#effects.take() }
-    const yields = whoYields(this.#book, this.#options, candidate)
+    const yields = whoYields(this.#book, this.#lanes, candidate)
     if (yields === undefined) return { kind: 'queued', effects: this.#effects.take() }
     if (yields instanceof PoolLane) {
       this.#evict(now, yields, 'queue-full')
       return { kind: 'queued', effects: this.#effects.take() }
     }
     this.#leave(now, candidate)
-    return { ...yields, effects: this.#effects.take() }
+    return { kind: 'refused', ...yields, effects: this.#effects.take() }
   }
 
   /**
@@ -93,7 +115,7 @@ export class Dispatcher {
     if (pool === undefined || refusal !== undefined) return refusal as Offered
     const { lane } = this.#enqueue(now, pool, offer, true)
     this.#turns.give(now, pool)
-    while (!lane.isWithin(this.#options.lanes)) this.#evict(now, lane, 'lane-full')
+    while (!lane.isWithin(this.#lanes)) this.#evict(now, lane, 'lane-full')
     const longest = this.#book.buffer.isOver ? this.#book.buffer.longest() : undefined
     if (longest !== undefined) this.#evict(now, longest, 'queue-full')
     return { kind: 'queued', effects: this.#effects.take() }
@@ -251,7 +273,7 @@ export class Dispatcher {
   assertInvariants(): void {
     this.#book.assertInvariants(this.#fleet.pools.values())
     for (const pool of this.#fleet.pools.values()) {
-      pool.assertInvariants(this.#options.lanes)
+      pool.assertInvariants(this.#lanes)
       assertNoIdleRoom(pool, this.#options.lookAheadMax)
     }
   }
@@ -288,4 +310,13 @@ export class Dispatcher {
     this.#turns.give(now, pool)
     return this.#effects.take()
   }
+}
+
+const NO_LANE_BOUNDS = { depthMax: Number.POSITIVE_INFINITY, engineUsMax: Number.POSITIVE_INFINITY }
+
+/** Why an offer cannot even be queued. */
+function refusalOf(now: number, pool: PoolState | undefined, offer: Offer): Offered | undefined {
+  const isLate = pool !== undefined && offer.expiresAt <= now
+  const noPlace = isLate ? EXPIRED_ON_ARRIVAL : neverFits(pool, offer.poolId, offer.estimate)
+  return noPlace && { kind: 'refused', ...noPlace, effects: NO_EFFECTS }
 }

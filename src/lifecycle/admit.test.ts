@@ -71,3 +71,18 @@ describe('a lane that is full by work', () => {
     expect(world.unrest()).toEqual([])
   })
 })
+
+describe('the promise of the first token', () => {
+  it('is the request’s own, not the one that its tenant was sold', async () => {
+    const { world } = await VirtualWorld.scripted([finished(1)])
+    for (let i = 0; i < 30; i++) world.serve()
+    const { slo } = makeRequest()
+    const [tight, loose] = [30_000, 60_000_000].map((ttftUs) => world.serve({ slo: { ...slo, ttftUs } }))
+    const refusal = tight!.sink.refusal
+    expect(refusal).toMatchObject({ code: 'predicted-late', detail: { missed: 'ttft', ttft_ms: 30 } })
+    expect(loose!.sink.refusal).toBeUndefined()
+    await world.run()
+    expect(loose!.settled).toMatchObject({ outcome: 'completed' })
+    expect(world.unrest()).toEqual([])
+  })
+})

@@ -118,7 +118,7 @@ export class Book {
     candidate.room.ledger.begin(candidate.estimate)
   }
 
-  /** Output so far: what goes beyond the charge is charged, and KV room is held for what goes beyond the room. */
+  /** Output so far: tokens beyond the charge are charged, and KV room is held for tokens beyond the room. */
   progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
     if (outputTokens > candidate.chargedTokens) this.#chargeOn(pool, candidate, outputTokens)
     const beyondTokens = outputTokens - Math.ceil(candidate.estimate.outputTokensHigh) - candidate.grownKvTokens
@@ -180,7 +180,7 @@ export class Book {
     const cost = sign * estimate.cost
     backlog.queuedCount += sign
     pool.queuedCount += sign
-    // Exactly nothing when nothing waits, whatever rounding left behind.
+    // The sums are exactly zero when nothing waits, whatever rounding left behind.
     backlog.queuedCost = backlog.queuedCount === 0 ? 0 : backlog.queuedCost + cost
     pool.queuedCost = pool.queuedCount === 0 ? 0 : pool.queuedCost + cost
   }

@@ -51,7 +51,7 @@ export interface DispatcherParts {
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
-  /** The bounds that lanes are kept within. */
+  /** The bounds that lanes are kept within: `options.lanes`, or none in observe-only mode. */
   readonly #lanes: LaneOptions
   readonly #effects = new EffectBuffer()
   readonly #book: Book
@@ -105,9 +105,9 @@ export class Dispatcher {
   }
 
   /**
-   * A ticket whose attempt came to nothing goes to the head of its lane, with its first `arrivedAt`. Its lease has been
-   * released with a measured cost of 0, so nothing is charged twice. It is not refused for want of a place: the last of
-   * its own lane, or of the longest, yields.
+   * A ticket whose attempt came to nothing goes to the head of its lane, with its first `arrivedAt`. The ticket's lease
+   * has been released with a measured cost of 0, so nothing is charged twice. The ticket is not refused for want of a
+   * place: the last ticket of its own lane, or of the longest, yields.
    */
   offerAgain(now: number, offer: Offer): Offered {
     const pool = this.#fleet.pools.get(offer.poolId)
@@ -121,7 +121,7 @@ export class Dispatcher {
     return { kind: 'queued', effects: this.#effects.take() }
   }
 
-  /** Retrieval and screening are done: the ticket may have its turn, with what it is now known to need. */
+  /** Retrieval and screening are done: the ticket may have its turn, with the estimate as it is known now. */
   ready(now: number, ticketId: string, estimate?: Estimate): readonly Effect[] {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined || candidate.state !== 'unready') return NO_EFFECTS
@@ -132,7 +132,7 @@ export class Dispatcher {
     return this.#effects.take()
   }
 
-  /** The ticket no longer wants a turn. One that already has its lease gives that back through `release`. */
+  /** The ticket no longer wants a turn. A ticket that has its lease already gives the lease back through `release`. */
   withdraw(now: number, ticketId: string): readonly Effect[] {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined) return NO_EFFECTS
@@ -140,7 +140,7 @@ export class Dispatcher {
     return this.#effects.take()
   }
 
-  /** The first token has come: its prompt no longer stands before others at its replica. */
+  /** The lease's first token has come: its prompt no longer stands before others at its replica. */
   begin(now: number, leaseId: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
     if (candidate?.room === undefined) return NO_EFFECTS
@@ -148,7 +148,7 @@ export class Dispatcher {
     return this.#giveIn(now, this.#fleet.grow(candidate.room))
   }
 
-  /** Output so far: what goes beyond the prediction is charged as it comes. */
+  /** Output so far: tokens beyond the prediction are charged as they come. */
   progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
     if (candidate !== undefined) this.#book.progress(this.#poolOf(candidate.lane), candidate, outputTokens)
@@ -170,12 +170,12 @@ export class Dispatcher {
     this.#fleet.addPool(poolId, fairness)
   }
 
-  /** Adds its pool too, if that is new. */
+  /** Adds the replica's pool too, if that is new. */
   addReplica(now: number, facts: ReplicaFacts): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.add(facts, this.#options.fairness))
   }
 
-  /** Nothing more goes there. Leases that are out come back through `release` as always. */
+  /** No further lease is granted at the replica. Leases that are out come back through `release` as always. */
   removeReplica(now: number, replicaId: string): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.remove(replicaId))
   }
@@ -190,19 +190,19 @@ export class Dispatcher {
     return this.#fleet.heldAt(replicaId)
   }
 
-  /** It became ready or stopped being so, or this gateway's allowance there is another one. */
+  /** The replica became ready or stopped being so, or this gateway's allowance there changed. */
   replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.change(replicaId, change))
   }
 
-  /** What the engine says about itself; it corrects the ledger until it lapses. */
+  /** Load that the engine reports; the report corrects the ledger until it lapses. */
   report(now: number, replicaId: string, gauges: Gauges): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.report(now, replicaId, gauges))
   }
 
   // ── weights ──
 
-  /** A weight changed, or a tenant moved to another org: from the next turn on, for what is queued too. */
+  /** A weight changed, or a tenant moved to another org: counts from the next turn on, for queued tickets too. */
   reweigh(change: WeightChange): void {
     for (const pool of this.#fleet.pools.values()) {
       pool.foreground.fairness.reweigh(change)
@@ -253,7 +253,7 @@ export class Dispatcher {
     return this.#fleet.pools.get(poolId)?.hasIdleReplica(estimate) ?? false
   }
 
-  /** What one key, its tenant and its org have had ahead of others and must wait for. */
+  /** Service that one key, its tenant and its org have had ahead of others and must wait for. */
   debtOf(poolId: string, keyId: string, band: Band): Debt {
     const pool = this.#fleet.pools.get(poolId)
     const lane = pool?.laneOf(keyId, BANDS.indexOf(band))
@@ -296,7 +296,7 @@ export class Dispatcher {
     const wasHead = candidate.lane.head() === candidate
     this.#book.dismiss(pool, candidate)
     pool.sync(candidate.lane)
-    // A smaller head may stand behind a big one that went.
+    // A smaller ticket may stand behind a big head that left, and fit.
     if (wasHead) this.#turns.give(now, pool)
   }
 

@@ -1,12 +1,22 @@
 import type { Model } from '../../src/domain/fleet.ts'
+import type { NoPlace } from '../../src/domain/no-place.ts'
+import type { Refusal } from '../../src/domain/outcome.ts'
+import type { Plan } from '../../src/domain/plan.ts'
 import type { Request } from '../../src/domain/request.ts'
+import type { SharePath } from '../../src/domain/share-path.ts'
 import { decideAdmission } from '../../src/policy/admission/admission.ts'
-import type { Share } from '../../src/policy/admission/backlog.ts'
+import type {
+  AdmissionPool,
+  AdmissionQuestion,
+  AdmissionWorld,
+  CalibratedTerms,
+} from '../../src/policy/admission/admission-world.ts'
 import { Calibration } from '../../src/policy/admission/calibration.ts'
-import type { AdmissionFacts, PoolFacts } from '../../src/policy/admission/facts.ts'
-import { PredictedWait } from '../../src/policy/admission/predicted-wait.ts'
+import { patienceOf } from '../../src/policy/admission/feasibility.ts'
+import { PredictedWait, type WaitQuestion } from '../../src/policy/admission/predicted-wait.ts'
 import { Budgets } from '../../src/policy/budgets/budgets.ts'
 import type { Scope } from '../../src/policy/budgets/scope-budget.ts'
+import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
 import { DEFAULT_RUNGS } from '../../src/policy/ladder/rungs.ts'
 import { COST_DEFAULTS, makeConstantSpeed } from '../../src/policy/planning/cost.ts'
 import { habitOf, OutputLengths } from '../../src/policy/planning/output-length.ts'
@@ -44,7 +54,7 @@ const allowance = { requests: { perMinute: 60_000, burst: 60_000 }, tokens: { pe
 
 const tenants = Array.from({ length: 1_000 }, (_, i) => makeTenant(`tenant-${i}`, { allowance }))
 const keys = tenants.map((tenant) => makeKey(`key-${tenant.id}`, tenant.id))
-const shareOf = (i: number): Share => {
+const shareOf = (i: number): SharePath => {
   const id = `tenant-${i}`
   return { org: { id, weight: undefined }, tenant: { id, weight: 1 }, key: { id, weight: 1 } }
 }
@@ -81,54 +91,96 @@ for (const [i, request] of requests.entries()) {
   for (let n = 0; n < 20; n++) outputs.observe(habitOf(request), { tokens: 50 + ((i * n) % 400), isCut: false })
 }
 
-function factsFor(request: Request, share: Share, replicaCount: number): AdmissionFacts {
-  const pool = (name: string): PoolFacts => ({
-    poolId: name,
-    readyReplicaCount: replicaCount,
-    hasIdleReplica: false,
-    kvTokensMax: 500_000,
-    speed,
-    speedAlone: speed,
-    waitUs: (plan) =>
-      wait.waitUs(NOW, { share, band: 'standard', cost: plan.estimate.cost, hasRoom: false, replicaCount }),
-    waitWithoutOwnUs: (plan) =>
-      wait.waitWithoutOwnUs(NOW, { share, band: 'standard', cost: plan.estimate.cost, hasRoom: false, replicaCount }),
-    laneRefusal: () => undefined,
-    calibrated: (plan) =>
-      calibration.termsFor({ poolId: name, sloName: request.slo.name, promptTokens: plan.estimate.promptTokens }),
-  })
-  const scopes: Scope[] = [
-    { id: request.tenant.id, noun: 'tenant', allowance: request.tenant.allowance },
-    { id: request.key.id, noun: 'key', allowance: request.key.allowance },
-  ]
+/** The queue's bounds are asked of a real dispatcher; nothing waits there, and nothing is out of bounds. */
+const dispatcher = new Dispatcher()
+for (const poolId of models.keys()) dispatcher.addPool(poolId)
+
+const scopes = requests.map(({ tenant, key }): readonly Scope[] => [
+  { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
+  { id: key.id, noun: 'key', allowance: key.allowance },
+])
+const shares = requests.map((_, i) => shareOf(i))
+
+class BenchWorld implements AdmissionWorld {
+  readonly planning = {
+    model: (name: string) => models.get(name),
+    releaseOf: (name: string) => releases.get(name),
+    speedOf: () => speed,
+    correctTokens: (_: string, tokens: number) => tokens,
+    predictOutput: (asked: Request, cap: number) => outputs.predict(habitOf(asked), cap),
+    cachedTokensOf: () => 0,
+    outputWeight: COST_DEFAULTS.outputWeight,
+  }
+  readonly replicaCount: number
+  /** Which of the requests is asked about. */
+  at = 0
+
+  constructor(replicaCount: number) {
+    this.replicaCount = replicaCount
+  }
+
+  poolFor(_now: number, _asked: AdmissionQuestion, plan: Plan): AdmissionPool {
+    return {
+      poolId: plan.model,
+      readyReplicaCount: this.replicaCount,
+      hasIdleReplica: false,
+      kvTokensMax: 500_000,
+      speed,
+      speedAlone: speed,
+    }
+  }
+
+  waitUs(now: number, _asked: AdmissionQuestion, _pool: AdmissionPool, plan: Plan): number {
+    return wait.waitUs(now, this.#question(plan))
+  }
+
+  waitWithoutOwnUs(now: number, _asked: AdmissionQuestion, _pool: AdmissionPool, plan: Plan): number {
+    return wait.waitWithoutOwnUs(now, this.#question(plan))
+  }
+
+  noPlaceFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): NoPlace | undefined {
+    return dispatcher.noPlaceFor(poolId, request, plan.estimate, true)
+  }
+
+  termsFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): CalibratedTerms {
+    return calibration.termsFor({ poolId, sloName: request.slo.name, promptTokens: plan.estimate.promptTokens })
+  }
+
+  budgetRefusal(now: number, _asked: AdmissionQuestion, tokens: number): Refusal | undefined {
+    return budgets.refusalFor(now, scopes[this.at] as readonly Scope[], tokens)
+  }
+
+  #question({ estimate }: Plan): WaitQuestion {
+    const share = shares[this.at] as SharePath
+    return { share, band: 'standard', cost: estimate.cost, hasRoom: false, replicaCount: this.replicaCount }
+  }
+}
+
+function questionOf(request: Request): AdmissionQuestion {
   return {
-    planning: {
-      model: (name) => models.get(name),
-      releaseOf: (name) => releases.get(name),
-      speedOf: () => speed,
-      correctTokens: (_, tokens) => tokens,
-      predictOutput: (asked, cap) => outputs.predict(habitOf(asked), cap),
-      cachedTokensOf: () => 0,
-      outputWeight: COST_DEFAULTS.outputWeight,
-    },
+    request,
+    release: releases.get(request.model),
+    poolId: request.model,
+    patience: patienceOf(NOW, request),
     rungs: DEFAULT_RUNGS,
     dwellingDepth: 0,
     isOfflineShed: false,
-    poolOf: (plan) => pool(plan.model),
-    budgetRefusal: (tokens) => budgets.refusalFor(NOW, scopes, tokens),
+    isEnforced: true,
     jitter: 0.5,
   }
 }
 
 /** This thread's own CPU time, best of five rounds: what the neighbours on the machine do is not our cost. */
 function bestUs(replicaCount: number, kind: 'admitted' | 'rejected'): number {
+  const world = new BenchWorld(replicaCount)
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < 6; round++) {
     const from = process.threadCpuUsage()
     for (let i = 0; i < DECISIONS; i++) {
       const at = i % requests.length
       const request = requests[at] as Request
-      const verdict = decideAdmission(NOW, request, factsFor(request, shareOf(at), replicaCount))
+      world.at = at
+      const verdict = decideAdmission(NOW, questionOf(request), world)
       if (verdict.kind !== kind) throw new Error(`expected ${kind}: ${JSON.stringify(verdict)}`)
     }
     const { user, system } = process.threadCpuUsage(from)

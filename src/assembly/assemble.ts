@@ -17,10 +17,12 @@ import type { Replica } from '../domain/fleet.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
 import { Fleet } from '../lifecycle/fleet/fleet.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
+import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
 import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
+import { Standings } from '../lifecycle/standings.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
 import { Calibration } from '../policy/admission/calibration.ts'
 import { LengthReport } from '../policy/admission/length-report.ts'
@@ -73,7 +75,7 @@ export interface Parts {
 export function assemble(config: Config, parts: Parts): Platform {
   const now = parts.clock.now()
   const policies = makePolicies(config, parts.prefixSalt ?? 0)
-  const turnstile = new Turnstile(parts.clock, policies.dispatcher, (poolId) => policies.poolsById.get(poolId)?.wait)
+  const turnstile = new Turnstile(parts.clock, policies.dispatcher)
   const platform = new Platform({
     world: {
       ...parts,
@@ -130,11 +132,14 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
         queueRequestsMax: config.queue.requestsMax,
         outputTokenCost: outputWeight,
         fairness: config.fairness.order,
+        areLaneBoundsKept: config.admission.mode === 'enforce',
         codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,
       },
       placer,
+      listener: new WaitMeters(fleet),
     }),
     budgets: new Budgets(),
+    standings: new Standings(),
     outputs: new OutputLengths(),
     fleet,
     models: fleet.models,

@@ -8,7 +8,7 @@ import { type AnswerFormat, AnswerReader } from './http-answer-reader.ts'
  * the connection is silent for too long, or when there is no token by `firstTokenBy`. Each of these drops the
  * connection, which makes the engine abort its sequence.
  */
-export interface Attempt {
+export interface HttpAttempt {
   readonly call: Call
   readonly format: AnswerFormat
   /** Without a clock, `firstTokenBy` has no effect. */
@@ -18,7 +18,7 @@ export interface Attempt {
 
 const SILENT = 'no token came in half of the time that it had'
 
-export function runAttempt({ call, format, clock, dispatch }: Attempt): Promise<Ending> {
+export function runAttempt({ call, format, clock, dispatch }: HttpAttempt): Promise<Ending> {
   const { cancellation } = call
   return new Promise((resolve, reject) => {
     const reader = new AnswerReader(call, format, resolve, reject)

@@ -11,7 +11,7 @@ import type { Band } from './tenant.ts'
  */
 export type Entry =
   | Arrived
-  | Admitted
+  | AdmittedEntry
   | RetrievalEnded
   | AnswerLookedUp
   | AnswerChecked
@@ -50,7 +50,7 @@ export interface Arrived extends Stamp {
   readonly origin?: string | undefined
 }
 
-export interface Admitted extends Stamp {
+export interface AdmittedEntry extends Stamp {
   readonly kind: 'admitted'
   readonly ticketId: string
   readonly tenantId: string

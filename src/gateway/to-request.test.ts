@@ -56,6 +56,20 @@ it('clamps what a client wishes to what its tenant may have', () => {
   })
 })
 
+it('takes a looser promise of the first token, and no tighter one than the tenant was sold', () => {
+  const sold = makeTenant('a').slo.ttftUs
+  for (const name of ['x-spillway-ttft-ms', 'x-slo-ttft-ms']) {
+    expect(read('a', 'hi', { [name]: String(sold / 1_000 + 500) }).slo.ttftUs).toBe(sold + 500_000)
+    expect(read('a', 'hi', { [name]: '1' }).slo.ttftUs).toBe(sold)
+    expect(read('a', 'hi', { [name]: '-5' }).slo.ttftUs).toBe(sold)
+  }
+  // Everything else of the promise stays as it was sold.
+  expect(read('a', 'hi', { 'x-spillway-ttft-ms': '60000' }).slo).toEqual({
+    ...makeTenant('a').slo,
+    ttftUs: 60_000_000,
+  })
+})
+
 it('names blocks differently in every process, and sessions alike', () => {
   const asked = (salt: string) => {
     const caller = { tenant: makeTenant('a'), key: makeKey('k', 'a') }

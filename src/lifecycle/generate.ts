@@ -1,5 +1,5 @@
-import { assert } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
+import type { NoPlace } from '../domain/no-place.ts'
 import { otherPoolOf } from './fleet/lost-pool.ts'
 import { pickPool } from './fleet/pick-pool.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
@@ -9,67 +9,67 @@ import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
 import { expect } from './rollout/judge-attempt.ts'
 import { shelterOf } from './rollout/pick-release.ts'
-import type { Ticket } from './ticket.ts'
-import type { NoPlace, Turn } from './turnstile.ts'
+import { type Admitted, Attempt } from './ticket.ts'
+import type { Turn } from './turnstile.ts'
 
 /**
- * One turn on one replica, and whether there is a second. Whatever happens in between, the lease goes back, and what the
- * attempt taught is learned. A second try goes elsewhere, only while the client has seen nothing.
+ * One turn on one replica, and whether there is another. However the attempt ends, its lease goes back and the meters
+ * learn from it. A further try goes to another replica, and only while the client has seen nothing of the answer.
  */
 type GrantedTurn = Extract<Turn, { kind: 'granted' }>
 
-export async function generate(platform: Platform, ticket: Ticket, turn: GrantedTurn, relay: Relay): Promise<Ending> {
-  const { lease } = turn
-  const { clock, journal, backends } = platform.world
-  const { plan, request, cancellation } = ticket
-  assert(plan !== undefined, 'a ticket that runs was admitted with a plan')
+/** From here the attempt holds the lease: it goes back in `generate`, or in `Platform.release` when something throws. */
+export function beginAttempt(platform: Platform, admitted: Admitted, turn: GrantedTurn): Attempt {
+  const { clock, journal } = platform.world
+  const { ticket } = admitted
+  const { lease, because, placement } = turn
+  const { replica } = lease
+  const attempt = new Attempt(admitted, { lease, grantedAt: clock.now(), nth: ++ticket.attempts })
+  ticket.attempt = attempt
   ticket.phase = 'running'
-  ticket.lease = lease
-  const grantedAt = clock.now()
-  ticket.grantedAt = grantedAt
-  ticket.attempts++
-  const isCanary = platform.policies.rollouts.get(lease.replica.model)?.judged === lease.replica.releaseId
-  if (isCanary) ticket.canaryAttempts++
-  const { id: ticketId, attempts: attempt } = ticket
-  const replicaId = lease.replica.id
-  const atGrant = expect(platform, ticket, lease)
-  ticket.replicaId = replicaId
-  const waitedUs = grantedAt - (ticket.admittedAt ?? request.arrivedAt)
-  const { because, placement } = turn
+  if (platform.policies.rollouts.get(replica.model)?.judged === replica.releaseId) ticket.canaryAttempts++
   journal.record({
     kind: 'granted',
-    at: grantedAt,
-    ticketId,
-    releaseId: lease.replica.releaseId,
-    replicaId,
-    attempt,
-    waitedUs,
+    at: attempt.grantedAt,
+    ticketId: ticket.id,
+    releaseId: replica.releaseId,
+    replicaId: replica.id,
+    attempt: attempt.nth,
+    waitedUs: attempt.grantedAt - admitted.at,
     because,
     placement,
   })
+  return attempt
+}
 
+export async function generate(platform: Platform, attempt: Attempt, relay: Relay): Promise<Ending> {
+  const { clock, journal, backends } = platform.world
+  const { ticket, lease, plan } = attempt
+  const { request, cancellation } = ticket
+  const { replica } = lease
+  const atGrant = expect(platform, attempt)
   const forgetDeadline = request.isCutOff
     ? clock.at(request.deadlineAt, () => cancellation.cancel('deadline-passed'))
     : undefined
-  const firstTokenBy = firstTokenByOf(ticket, grantedAt)
+  const firstTokenBy = firstTokenByOf(attempt)
   const limit = firstTokenBy === undefined ? {} : { firstTokenBy }
-  platform.policies.poolsById.get(lease.replica.poolId)?.outlook?.sent(plan.estimate.cost)
+  platform.policies.poolsById.get(replica.poolId)?.outlook?.sent(plan.estimate.cost)
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
-    ending = await backends.of(lease.replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
+    ending = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
   } finally {
     forgetDeadline?.()
-    ticket.lease = undefined
-    const atEnd = expect(platform, ticket, lease)
-    platform.turnstile.giveBack(lease, measure(platform, ticket, ending))
-    learnFromAttempt(platform, ticket, { lease, ending, atGrant, atEnd })
+    attempt.isOver = true
+    const atEnd = expect(platform, attempt)
+    platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
+    learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })
     journal.record({
       kind: 'attempt-ended',
       at: clock.now(),
-      ticketId,
-      releaseId: lease.replica.releaseId,
-      replicaId,
-      attempt,
+      ticketId: ticket.id,
+      releaseId: replica.releaseId,
+      replicaId: replica.id,
+      attempt: attempt.nth,
       ending: ending.kind,
       because: becauseOf(ending),
     })
@@ -77,75 +77,73 @@ export async function generate(platform: Platform, ticket: Ticket, turn: Granted
   return ending
 }
 
-/** Of the time left, for the first token: the other half is a second attempt's. */
+/** Share of the time left that the first token may take: the other half is for a second attempt. */
 const FIRST_TOKEN_RATIO = 0.5
-/** Below this there is no time for a second attempt, and half of it would only cut off a first one. */
+/** Microseconds. With less time left than this a second attempt has no chance, and half of it would cut off the first. */
 const SPLIT_US_MIN = 2_000_000
 
-/** Until when a stream may be silent: as long as it likes when there is no attempt left after this one. */
-function firstTokenByOf({ request, attempts }: Ticket, now: Instant): Instant | undefined {
-  const leftUs = request.deadlineAt - now
-  if (!request.isStreamed || attempts >= ATTEMPTS_MAX || leftUs < SPLIT_US_MIN) return undefined
-  return now + Math.round(leftUs * FIRST_TOKEN_RATIO)
+/** The instant until which a stream may stay silent; undefined (no limit) when no attempt is left after this one. */
+function firstTokenByOf({ ticket, grantedAt, nth }: Attempt): Instant | undefined {
+  const { request } = ticket
+  const leftUs = request.deadlineAt - grantedAt
+  if (!request.isStreamed || nth >= ATTEMPTS_MAX || leftUs < SPLIT_US_MIN) return undefined
+  return grantedAt + Math.round(leftUs * FIRST_TOKEN_RATIO)
 }
 
-/** How often one ticket may be tried: the first time, once more elsewhere, and once more where there is another pool. */
+/** Attempts of one ticket: the first, and one more elsewhere. `mayTryAgain` says who gets more. */
 export const ATTEMPTS_MAX = 2
 
 /**
- * A second try is allowed only while the client has seen nothing, and only when another replica might do better. What a
- * canary fails or refuses is tried on stable, whoever it says is to blame, and costs none of stable's tries; where there is
- * another pool, in another region perhaps, there is one try more for it.
+ * A further try is allowed only while the client has seen nothing, and only when another replica might do better. An
+ * attempt that a canary failed or refused is repeated on the stable release, whoever the canary blamed, and does not
+ * count against `ATTEMPTS_MAX`. A ticket that another pool could take (perhaps another region's) has one try more.
  */
-export function mayTryAgain(platform: Platform, ticket: Ticket, ending: Ending, relay: Relay): boolean {
-  const { attempts, canaryAttempts, cancellation } = ticket
+export function mayTryAgain(platform: Platform, attempt: Attempt, ending: Ending, relay: Relay): boolean {
+  const { attempts, canaryAttempts, cancellation } = attempt.ticket
   if (relay.hasStarted || cancellation.isCancelled) return false
-  const elsewhere = attempts < ATTEMPTS_MAX || otherPoolOf(platform, ticket) === undefined ? 0 : 1
+  const elsewhere = attempts < ATTEMPTS_MAX || otherPoolOf(platform, attempt.admitted) === undefined ? 0 : 1
   if (attempts >= ATTEMPTS_MAX + Math.min(1, canaryAttempts) + elsewhere) return false
   if (ending.kind === 'lost') return true
   return ending.kind === 'refused' && (ending.refusal.blame !== 'request' || attempts === canaryAttempts)
 }
 
 /**
- * Once more: on the stable release where a canary failed, else elsewhere, with less context where the tenant allows it;
- * at the head of its lane.
+ * The ticket joins the head of its lane once more: for the stable release where a canary failed, else for another
+ * replica or pool, with less context where the tenant allows that.
  */
-export function tryAgain(platform: Platform, ticket: Ticket): NoPlace | undefined {
-  if (moveToShelter(platform, ticket)) return platform.turnstile.rejoin(ticket)
-  const { request, plan } = ticket
-  const lighter =
-    plan === undefined || request.tenant.contract === 'reject' ? undefined : lighterPlan(platform, request, plan)
-  if (lighter !== undefined) ticket.plan = lighter
-  const poolId = isLeftAlone(platform, ticket) ? otherPoolOf(platform, ticket) : undefined
-  if (poolId !== undefined) {
-    ticket.poolId = poolId
-    if (ticket.offer !== undefined) ticket.offer = { ...ticket.offer, poolId }
-  }
-  return platform.turnstile.rejoin(ticket)
+export function tryAgain(platform: Platform, attempt: Attempt): NoPlace | undefined {
+  const { admitted, ticket } = attempt
+  if (moveToShelter(platform, admitted)) return platform.turnstile.rejoin(attempt)
+  const { request } = ticket
+  const lighter = request.tenant.contract === 'reject' ? undefined : lighterPlan(platform, request, admitted.plan)
+  if (lighter !== undefined) admitted.plan = lighter
+  const poolId = isLastOfPool(platform, attempt) ? otherPoolOf(platform, admitted) : undefined
+  if (poolId !== undefined) admitted.sendTo(poolId)
+  return platform.turnstile.rejoin(attempt)
 }
 
-/** The release that it had is being tried, or has no healthy replica: the same plan for another one. */
-function moveToShelter(platform: Platform, ticket: Ticket): boolean {
+/** Another release takes the same plan, when the ticket's release is on trial or has no healthy replica. */
+function moveToShelter(platform: Platform, admitted: Admitted): boolean {
   const { policies, world } = platform
-  const { request, plan, offer } = ticket
-  if (plan === undefined || offer === undefined || request.errand !== undefined) return false
+  const { plan, ticket } = admitted
+  const { request } = ticket
+  if (request.errand !== undefined) return false
   const releaseId = shelterOf(policies, plan.releaseId, plan.model)
   const planned = releaseId === undefined ? undefined : planForRelease(platform, request, plan, releaseId)
   const pool = planned === undefined ? undefined : pickPool(policies, world.clock.now(), request, planned.releaseId)
   if (planned === undefined || pool === undefined) return false
-  ticket.plan = planned
-  ticket.poolId = pool.pool.id
-  ticket.offer = { ...offer, poolId: pool.pool.id, estimate: planned.estimate }
-  // What was predicted was predicted for the other release: it is not held against this one.
-  ticket.predicted = undefined
+  admitted.plan = planned
+  admitted.sendTo(pool.pool.id)
+  // The prediction was made for the other release, and is not held against this one.
+  admitted.predicted = undefined
   return true
 }
 
-/** Nobody in its pool is left who has not failed it: a second replica of a pool has its chance, a third has not. */
-function isLeftAlone({ policies }: Platform, { poolId, attempts, replicaId }: Ticket): boolean {
-  if (attempts >= ATTEMPTS_MAX) return true
-  const known = poolId === undefined ? undefined : policies.poolsById.get(poolId)
-  const others = known?.pool.replicas.filter(({ id }) => id !== replicaId && policies.health.isUsable(id))
+/** Whether the pool has no usable replica that has not failed this ticket: a pool gets two attempts, not three. */
+function isLastOfPool({ policies }: Platform, { admitted, lease, nth }: Attempt): boolean {
+  if (nth >= ATTEMPTS_MAX) return true
+  const known = policies.poolsById.get(admitted.poolId)
+  const others = known?.pool.replicas.filter(({ id }) => id !== lease.replica.id && policies.health.isUsable(id))
   return others === undefined || others.length === 0
 }
 

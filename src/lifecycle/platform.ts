@@ -1,20 +1,22 @@
 import { Bag } from '../base/bag.ts'
+import type { Instant } from '../base/clock.ts'
 import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
+import { AdmissionMeters } from './admission-meters.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
 import { noticeLoss } from './fleet/lost-pool.ts'
 import { learnFirstToken } from './learning/learn-first-token.ts'
-import { type Policies, scopesOf } from './policies.ts'
+import type { Policies } from './policies.ts'
 import type { World } from './ports.ts'
 import { Errands } from './rollout/errands.ts'
-import type { Ticket } from './ticket.ts'
+import type { Attempt, Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
 
 /**
- * Everything that serving a request needs, in one place: the world, the policies' machines, and the tickets that are
- * alive. `assembly/assemble.ts` makes one from a configuration, live or simulated.
+ * Everything that serving a request needs, in one place: the world, the policies' machines, and the live tickets.
+ * `assembly/assemble.ts` makes one platform from a configuration, live or simulated.
  */
 export interface PlatformOptions {
   readonly world: World
@@ -30,9 +32,11 @@ export class Platform {
   readonly world: World
   readonly turnstile: Turnstile
   readonly policies: Policies
+  /** Admission's questions, answered by the policies. */
+  readonly admission: AdmissionMeters
   readonly queueUsMax: number
   readonly retrievalUsMax: number
-  /** What the platform asks of itself. */
+  /** The platform's own requests: shadow copies and holdout items. */
   readonly errands = new Errands()
   readonly #live = new Bag<Ticket>()
   readonly #fleetChanges: FleetChanges
@@ -46,6 +50,7 @@ export class Platform {
     this.queueUsMax = options.queueUsMax
     this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
+    this.admission = new AdmissionMeters(options.policies)
     this.#fleetChanges = new FleetChanges({
       ...options,
       applyHealth: (changes) => this.applyHealth(changes),
@@ -53,7 +58,7 @@ export class Platform {
     })
   }
 
-  /** As they are now; never to be kept. */
+  /** The pools as they are now; callers keep no copy. */
   get pools(): readonly Pool[] {
     return this.policies.fleet.pools()
   }
@@ -62,7 +67,7 @@ export class Platform {
     return this.#fleetChanges
   }
 
-  /** Something comes, goes or is drained while everything runs. */
+  /** A model, pool or replica comes, goes or is drained while the platform runs. */
   changeFleet(change: FleetChange, reason: ChangeReason, isFounding = false): FleetAnswer {
     return this.#fleetChanges.change(change, reason, isFounding)
   }
@@ -71,7 +76,7 @@ export class Platform {
     return this.#live.size
   }
 
-  /** Going away soon: still serving, but no longer to be chosen. */
+  /** The process will stop soon: it still serves, but load balancers should choose another. */
   get isSteppingDown(): boolean {
     return this.#isSteppingDown || this.#isDraining
   }
@@ -80,7 +85,7 @@ export class Platform {
     return this.#isDraining
   }
 
-  /** A ticket comes to life: from here it must end in `settle`. */
+  /** A ticket begins: from here it must end in `settle`. */
   arrive(ticket: Ticket): void {
     const { request } = ticket
     this.#live.add(ticket)
@@ -98,7 +103,7 @@ export class Platform {
     })
   }
 
-  /** Replicas whose health changed: the dispatcher uses them more, less or not at all. */
+  /** The health of replicas changed: the dispatcher uses these replicas more, less or not at all. */
   applyHealth(changes: readonly HealthChange[]): void {
     for (const { replicaId, isReady, allowance, kind, because } of changes) {
       this.world.journal.record({
@@ -114,28 +119,30 @@ export class Platform {
     }
   }
 
-  /** What the caller of this request has left, over every scope that it spends from. */
+  /** What the request's tenant and key have left of their rate limits; the tightest of each kind. */
   rateLimits(request: Request): RateLimitView {
-    return this.policies.budgets.view(this.world.clock.now(), scopesOf(request))
+    const { budgets, standings } = this.policies
+    return budgets.view(this.world.clock.now(), standings.of(request).scopes)
   }
 
-  begun(ticket: Ticket): void {
-    if (ticket.lease !== undefined) this.turnstile.begin(ticket, ticket.lease)
-    learnFirstToken(this.policies.calibration, ticket)
+  /** The attempt's first token has come. */
+  begun(attempt: Attempt, firstTokenAt: Instant): void {
+    if (!attempt.isOver) this.turnstile.begin(attempt.lease)
+    learnFirstToken(this.policies.calibration, attempt, firstTokenAt)
   }
 
-  /** It is longer than predicted: fairness charges as it comes. */
-  grown(ticket: Ticket): void {
-    if (ticket.lease !== undefined) this.turnstile.progress(ticket.lease, ticket.outputTokens)
+  /** The attempt's answer is longer than predicted: fairness charges the further tokens as they come. */
+  grown({ isOver, lease, ticket }: Attempt): void {
+    if (!isOver) this.turnstile.progress(lease, ticket.outputTokens)
   }
 
   /** Gives back whatever an unexpected error left in a ticket's hands. */
   release(ticket: Ticket): void {
     this.turnstile.release(ticket)
-    if (ticket.lease !== undefined) {
-      this.turnstile.giveBack(ticket.lease, { cost: 0, ending: 'lost', firstTokenUs: undefined })
-      ticket.lease = undefined
-    }
+    const { attempt } = ticket
+    if (attempt === undefined || attempt.isOver) return
+    attempt.isOver = true
+    this.turnstile.giveBack(attempt.lease, { cost: 0, ending: 'lost', firstTokenUs: undefined })
   }
 
   depart(ticket: Ticket): void {
@@ -144,13 +151,13 @@ export class Platform {
     if (this.#isDraining && this.#live.size === 0) this.#whenIdle?.()
   }
 
-  /** Whether anybody alive was sent to this pool. Asked only while a pool closes. */
+  /** Whether a live ticket was sent to this pool. Asked only while a pool closes. */
   #isNamed(poolId: string): boolean {
-    for (const ticket of this.#live) if (ticket.poolId === poolId) return true
+    for (const ticket of this.#live) if (ticket.admitted?.poolId === poolId) return true
     return false
   }
 
-  /** Readiness says no from here on, so that balancers look elsewhere; everybody who comes is still served. */
+  /** The readiness probe says no from here on, so that balancers look elsewhere; requests that come are still served. */
   stepDown(): void {
     this.#isSteppingDown = true
   }
@@ -165,7 +172,7 @@ export class Platform {
     })
   }
 
-  /** Calls off every live ticket. */
+  /** Cancels every live ticket. */
   cancelAll(because: string): void {
     for (const ticket of this.#live) ticket.cancellation.cancel(because)
   }

@@ -1,15 +1,8 @@
-import type { Instant } from '../base/clock.ts'
 import type { Model, Release } from '../domain/fleet.ts'
-import { meanCostOf, type Plan } from '../domain/plan.ts'
-import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
-import type { Band, Key, Tenant } from '../domain/tenant.ts'
-import type { Share } from '../policy/admission/backlog.ts'
 import type { Calibration } from '../policy/admission/calibration.ts'
 import type { LengthReport } from '../policy/admission/length-report.ts'
-import type { WaitQuestion } from '../policy/admission/predicted-wait.ts'
 import type { Budgets } from '../policy/budgets/budgets.ts'
-import type { Scope } from '../policy/budgets/scope-budget.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
 import type { TightestPromise } from '../policy/ladder/tightest-promise.ts'
@@ -22,10 +15,11 @@ import type { Health } from '../policy/routing/health.ts'
 import type { RoutingPlacer } from '../policy/routing/placer.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
+import type { Standings } from './standings.ts'
 
 /**
  * The meters and machines that the stories ask. They live here, side by side, because none of them may know another:
- * `admit.ts` gathers their facts for a decision, `learn.ts` tells them how it ended.
+ * `admission-meters.ts` asks them for a decision, `learn.ts` tells them how it ended.
  */
 export interface Policies {
   /** Asked at every verdict; only `change-terms.ts` sets it. */
@@ -33,21 +27,23 @@ export interface Policies {
   readonly rungs: readonly RungTerms[]
   readonly ladder: Ladder
   readonly calibration: Calibration
-  /** How prompts of each length fare. */
+  /** Counts by prompt length: offered, admitted, refused, late. */
   readonly lengths: LengthReport
   /** The tightest promise of any tenant: the platform's own pressure is measured against it, and limits aim at it. */
   readonly tightestPromise: TightestPromise
   readonly dispatcher: Dispatcher
   readonly budgets: Budgets
+  /** Whose share and whose budgets a request uses. */
+  readonly standings: Standings
   readonly outputs: OutputLengths
-  /** What there is to run on; the maps below are its own, live. */
+  /** What there is to run on; the maps below are the fleet's own, live. */
   readonly fleet: Fleet
   readonly models: ReadonlyMap<string, Model>
   readonly releases: ReadonlyMap<string, Release>
   readonly ratios: ReadonlyMap<string, TokenRatio>
   /** By release: the pools that could run it. `pick-pool.ts` chooses. */
   readonly poolsByRelease: ReadonlyMap<string, readonly PoolPolicies[]>
-  /** By model: which of its releases a request gets. Models without one have nothing to choose. */
+  /** By model: which of its releases a request gets. A model without a rollout has nothing to choose. */
   readonly rollouts: Map<string, ModelRollout>
   /** By model: questions with known answers, for its releases. */
   readonly holdouts: Map<string, Holdout>
@@ -62,65 +58,4 @@ export interface Policies {
   readonly jitter: () => number
   /** Chooses which known answers are made anew: 0 … 1 from a random stream. */
   readonly answerChecks: () => number
-}
-
-/** Where a caller stands in the tree of shares, and whose budgets it spends from. */
-interface Standing {
-  readonly tenant: Tenant
-  readonly share: Share
-  readonly scopes: readonly Scope[]
-}
-
-/** Asked several times for every request, and the same until the configuration changes: then keys are new objects. */
-const standings = new WeakMap<Key, Standing>()
-
-function standingOf({ tenant, key }: Request): Standing {
-  const known = standings.get(key)
-  if (known?.tenant === tenant) return known
-  const standing: Standing = {
-    tenant,
-    share: {
-      // As in the dispatcher, which is told no weights of orgs: one weighs as much as its tenants that wait.
-      org: { id: tenant.orgId, weight: undefined },
-      tenant: { id: tenant.id, weight: tenant.weight },
-      key: { id: key.id, weight: key.weight },
-    },
-    scopes: [
-      { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
-      { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
-    ],
-  }
-  standings.set(key, standing)
-  return standing
-}
-
-export const shareOf = (request: Request): Share => standingOf(request).share
-
-export const scopesOf = (request: Request): readonly Scope[] => standingOf(request).scopes
-
-/** What a ticket has put into its pool's backlog, to be taken out again exactly as it was put in. */
-export interface BacklogPart {
-  readonly share: Share
-  readonly band: Band
-  readonly cost: number
-  readonly shareUs?: number | undefined
-}
-
-export function waitQuestion(policies: Policies, part: BacklogPart, poolId: string, plan: Plan): WaitQuestion {
-  const facts = policies.dispatcher.poolFacts(poolId)
-  return {
-    share: part.share,
-    band: part.band,
-    cost: meanCostOf(plan.estimate),
-    shareUs: plan.estimate.shareUs,
-    debt: policies.dispatcher.debtOf(poolId, part.share.key.id, part.band),
-    hasRoom: (facts?.openReplicaCount ?? 0) > 0,
-    replicaCount: facts?.readyReplicaCount ?? 0,
-  }
-}
-
-/** How long somebody who came now with this plan would wait: what a truthful retry-after says. */
-export function currentWaitUs(policies: Policies, now: Instant, part: BacklogPart, poolId: string, plan: Plan): number {
-  const wait = policies.poolsById.get(poolId)?.wait.waitUs(now, waitQuestion(policies, part, poolId, plan))
-  return wait ?? 0
 }

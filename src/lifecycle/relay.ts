@@ -1,19 +1,20 @@
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Instant } from '../base/clock.ts'
 import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import { FULL_RUNG } from '../domain/plan.ts'
 import type { AnswerText } from './answers/answer-text.ts'
-import type { DeltaSink, Sink } from './ports.ts'
-import type { Ticket } from './ticket.ts'
+import type { AnswerHead, DeltaSink, Sink } from './ports.ts'
+import type { Attempt, Ticket } from './ticket.ts'
 
 /**
  * Every delta passes here once on its way from the backend to the client: stamped, counted, handed on. The answer's
- * head goes out with the first one, because until then the ticket may still be tried elsewhere or refused.
+ * head goes out with the first delta, because until then the ticket may still be tried elsewhere or refused.
  */
 export interface RelayWatcher {
-  /** The first token has come. */
-  begun(ticket: Ticket): void
-  /** The answer is longer than predicted; heard with every delta from there on. */
-  grown(ticket: Ticket): void
+  /** The attempt's first token has come. */
+  begun(attempt: Attempt, firstTokenAt: Instant): void
+  /** The attempt's answer is longer than predicted; called with every delta from there on. */
+  grown(attempt: Attempt): void
 }
 
 /** OpenAI's two ways to say no: a `refusal` in place of content, and an answer that the content filter ended. */
@@ -36,17 +37,17 @@ export class Relay implements DeltaSink {
     this.#sink = sink
   }
 
-  /** After this the client has seen something of the answer: no second try. */
+  /** Whether the client has seen something of the answer: then there is no second try. */
   get hasStarted(): boolean {
     return this.#hasStarted
   }
 
-  /** Somebody compares this answer with another. */
+  /** Hands a copy of every delta to a reader that compares this answer with another. */
   readAlong(reader: AnswerText): void {
     this.#reader = reader
   }
 
-  /** The ticket has ended, however. */
+  /** The ticket has ended, with an answer or without. */
   over(): void {
     this.#reader?.over()
   }
@@ -54,13 +55,15 @@ export class Relay implements DeltaSink {
   write(delta: Delta): Promise<void> | undefined {
     const ticket = this.#ticket
     if (ticket.cancellation.isCancelled) return undefined
-    const isFirst = ticket.firstTokenAt === undefined
+    const hadBegun = ticket.firstTokenAt !== undefined
     ticket.noteDelta(this.#clock.now(), delta)
     if (delta.choices?.some(isRefusal) === true) ticket.isRefusedByModel = true
     this.#start()
-    if (isFirst && ticket.firstTokenAt !== undefined) this.#watcher.begun(ticket)
+    // An answer from the cache has no attempt, and nobody learns from its times.
+    const { attempt, firstTokenAt } = ticket
+    if (attempt !== undefined && !hadBegun && firstTokenAt !== undefined) this.#watcher.begun(attempt, firstTokenAt)
     ticket.recording?.note(delta)
-    if (ticket.isLongerThanPredicted) this.#watcher.grown(ticket)
+    if (attempt?.isLongerThanPredicted === true) this.#watcher.grown(attempt)
     this.#reader?.write(delta)
     return this.#sink.write(delta)
   }
@@ -68,19 +71,10 @@ export class Relay implements DeltaSink {
   #start(): void {
     if (this.#hasStarted) return
     this.#hasStarted = true
-    const plan = this.#ticket.plan
-    this.#sink.start({
-      model: plan?.model ?? this.#ticket.request.model,
-      ...(plan !== undefined && { releaseId: plan.releaseId }),
-      rung: plan?.rung.name ?? 'full',
-      ...(this.#ticket.retrieved !== undefined && { retrieved: this.#ticket.retrieved }),
-      ...(this.#ticket.cached !== undefined && {
-        cached: { similarity: this.#ticket.cached.similarity, saved: this.#ticket.cached.answer.usage },
-      }),
-    })
+    this.#sink.start(headOf(this.#ticket))
   }
 
-  /** The answer is whole. One without a single delta still has a head. */
+  /** The answer is whole. An answer without a single delta still has a head. */
   finish(usage: Usage): void {
     this.#start()
     this.#sink.finish(usage)
@@ -89,4 +83,14 @@ export class Relay implements DeltaSink {
   fail(refusal: Refusal): void {
     this.#sink.fail(refusal)
   }
+}
+
+function headOf({ admitted, cached, request }: Ticket): AnswerHead {
+  if (admitted === undefined) {
+    const known = cached === undefined ? {} : { cached: { similarity: cached.similarity, saved: cached.answer.usage } }
+    return { model: request.model, rung: FULL_RUNG.name, ...known }
+  }
+  const { plan, retrieved } = admitted
+  const found = retrieved === undefined ? {} : { retrieved }
+  return { model: plan.model, releaseId: plan.releaseId, rung: plan.rung.name, ...found }
 }

@@ -5,26 +5,26 @@ import { passageTokens } from '../policy/planning/passage-room.ts'
 import { planWith } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import type { Retrieved } from './retrieval-ports.ts'
-import type { Ticket } from './ticket.ts'
+import type { Admitted, Ticket } from './ticket.ts'
 
 /**
- * Passages for a ticket that stands in its lane: looked for while it waits, within the plan's room and a budget that
- * never makes it late. Then the plan is made again with what was found, and the ticket may have its turn. However that
- * ends, the request goes on: an answer without passages is worth more than none.
+ * Passages for a ticket that stands in its lane: looked for while the ticket waits, within the plan's room and a budget
+ * that never makes it late. Then the plan is made again with what was found, and the ticket may have its turn. However
+ * retrieval ends, the request goes on: an answer without passages is worth more than none.
  *
- * The wait for a turn is free; beyond it only time that the promise of the first token leaves over is used, and never
+ * The budget is the predicted wait for a turn plus the time that the promise of the first token leaves over, and never
  * more than the configured budget.
  */
-export async function retrieve(platform: Platform, ticket: Ticket, wish: RetrievalWish): Promise<void> {
+export async function retrieve(platform: Platform, admitted: Admitted, wish: RetrievalWish): Promise<void> {
   const { clock, journal } = platform.world
-  const { plan, request } = ticket
-  if (plan === undefined) return
+  const { plan, ticket } = admitted
+  const { request } = ticket
   const startedAt = clock.now()
-  const budgetUs = budgetOf(platform, ticket, startedAt)
-  const retrieved = await ask(platform, ticket, wish, budgetUs)
+  const budgetUs = budgetOf(platform, admitted, startedAt)
+  const retrieved = await ask(platform, admitted, wish, budgetUs)
   const planned = planWith(platform, request, plan, retrieved.passages)
-  ticket.retrieved = { ...retrieved, passages: planned.passages ?? [] }
-  ticket.plan = planned
+  admitted.retrieved = { ...retrieved, passages: planned.passages ?? [] }
+  admitted.plan = planned
   journal.record({
     kind: 'retrieval-ended',
     at: clock.now(),
@@ -37,12 +37,12 @@ export async function retrieve(platform: Platform, ticket: Ticket, wish: Retriev
     budgetUs,
     because: retrieved.because,
   })
-  platform.turnstile.ready(ticket, planned.estimate)
+  platform.turnstile.ready(admitted)
 }
 
 /**
- * A corpus that its tenant does not have is the client's mistake, and told before anything is spent. When that cannot be
- * found out in half of the budget the request goes on: then it is retrieval that will say so.
+ * Naming a corpus that the tenant does not have is the client's mistake, and is told before anything is spent. When the
+ * lookup gives no answer within half of the retrieval budget, the request goes on without knowing its corpus.
  */
 export async function refuseUnknownCorpus(
   platform: Platform,
@@ -76,21 +76,26 @@ function noSuchCorpus(corpus: string): Refusal {
   }
 }
 
-/** Looking into a cache takes less than this, so that is always done. */
+/** Microseconds. A look into the retrieval cache takes less, so the cache is always asked. */
 const BUDGET_US_MIN = 5_000
 
-function budgetOf(platform: Platform, ticket: Ticket, now: Instant): number {
-  const { predicted, request } = ticket
+function budgetOf(platform: Platform, { predicted, ticket }: Admitted, now: Instant): number {
+  const { request } = ticket
   const waitUs = predicted?.waitUs ?? 0
   const promisedAt = Math.min(request.arrivedAt + request.slo.ttftUs, request.deadlineAt)
   const slackUs = promisedAt - now - (predicted?.ttftUs ?? 0)
   return Math.min(platform.retrievalUsMax - ticket.lookedUpUs, Math.max(BUDGET_US_MIN, waitUs + slackUs))
 }
 
-/** The port promises not to throw; if it does that is our fault, and not the request's. */
-async function ask(platform: Platform, ticket: Ticket, wish: RetrievalWish, budgetUs: number): Promise<Retrieved> {
+/** The port promises not to throw; a throw is our fault, counted in the journal, and the request goes on. */
+async function ask(
+  platform: Platform,
+  { plan, ticket }: Admitted,
+  wish: RetrievalWish,
+  budgetUs: number,
+): Promise<Retrieved> {
   const { clock, journal, retriever } = platform.world
-  const { passagesMax, tokensMax } = ticket.plan?.passageRoom ?? { passagesMax: 0, tokensMax: 0 }
+  const { passagesMax, tokensMax } = plan.passageRoom ?? { passagesMax: 0, tokensMax: 0 }
   try {
     return await retriever.retrieve({
       tenantId: ticket.request.tenant.id,

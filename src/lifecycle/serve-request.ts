@@ -3,7 +3,7 @@ import type { Settled } from '../domain/entry.ts'
 import type { Request } from '../domain/request.ts'
 import { admit } from './admit.ts'
 import { answerFromCache } from './answers/answer-from-cache.ts'
-import { generate, mayTryAgain, tryAgain } from './generate.ts'
+import { beginAttempt, generate, mayTryAgain, tryAgain } from './generate.ts'
 import type { Platform } from './platform.ts'
 import type { Sink } from './ports.ts'
 import { Relay } from './relay.ts'
@@ -17,11 +17,12 @@ import { Ticket } from './ticket.ts'
  *
  *   arrive ─▶ known already? ─▶ admit ─▶ retrieve ─▶ take a turn ─▶ generate ─▶ settle
  *              (if its tenant           (in its lane)     ▲              │ refused or lost before the client saw anything:
- *               wants that)                               └── once more ─┘ elsewhere, at the head of its lane
+ *               wants that)                               └── again ─────┘ elsewhere, at the head of its lane
  *
  * The live server, offline jobs and the simulator all call this function; the world is whatever is plugged into
- * `ports.ts`. Decisions are `policy/`'s; this file only asks for them in order. Expected endings are values. Whatever
- * happens, the ticket ends exactly once, in `settle` (law L1).
+ * `ports.ts`. Decisions are `policy/`'s; this file only asks for them in order, and each step passes on what it made:
+ * a ticket, then what was admitted, then the attempt (`ticket.ts`). Expected endings are values. Whatever happens, the
+ * ticket ends exactly once, in `settle` (law L1).
  */
 export async function serveRequest(
   platform: Platform,
@@ -38,23 +39,26 @@ export async function serveRequest(
     const known = request.cacheable && (await answerFromCache(platform, ticket, relay, request.cacheable))
     if (known !== undefined) return settle(platform, ticket, relay, known)
 
-    const verdict = admit(platform, ticket)
-    if (verdict.kind === 'rejected') return settle(platform, ticket, relay, rejected(verdict.refusal))
-    mirror(platform, ticket, relay, serveRequest)
-    if (request.retrieval !== undefined) await retrieve(platform, ticket, request.retrieval)
+    const admission = admit(platform, ticket)
+    if (admission.kind === 'rejected') return settle(platform, ticket, relay, rejected(admission.refusal))
+    const { admitted } = admission
+    mirror(platform, admitted, relay, serveRequest)
+    if (request.retrieval !== undefined) await retrieve(platform, admitted, request.retrieval)
 
     for (;;) {
       const turn = await platform.turnstile.takeTurn(ticket)
-      if (turn.kind !== 'granted') return settle(platform, ticket, relay, notGranted(platform, ticket, turn))
+      if (turn.kind !== 'granted') return settle(platform, ticket, relay, notGranted(platform, admitted, turn))
 
-      const ending = await generate(platform, ticket, turn, relay)
-      if (!mayTryAgain(platform, ticket, ending, relay)) return settle(platform, ticket, relay, endedBy(ticket, ending))
+      const attempt = beginAttempt(platform, admitted, turn)
+      const ending = await generate(platform, attempt, relay)
+      if (!mayTryAgain(platform, attempt, ending, relay))
+        return settle(platform, ticket, relay, endedBy(ticket, ending))
 
-      const noPlace = tryAgain(platform, ticket)
+      const noPlace = tryAgain(platform, attempt)
       if (noPlace !== undefined) return settle(platform, ticket, relay, endedBy(ticket, ending))
     }
   } catch (error) {
-    // It has ended, and is in the journal; what broke is how its client was told. The caller counts that.
+    // A settled ticket is in the journal; what broke is how its client was told, which the caller counts.
     if (ticket.phase === 'settled') throw error
     return settle(platform, ticket, relay, failed(platform, ticket, error))
   }

@@ -2,29 +2,30 @@ import { assert, unreachable } from '../base/assert.ts'
 import { NO_USAGE, type Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Outcome, Refusal } from '../domain/outcome.ts'
+import { FULL_RUNG } from '../domain/plan.ts'
 import { comeBackAfterUs } from './admit.ts'
 import { learnFromTicket, usageSeen } from './learning/learn.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
-import type { Ticket } from './ticket.ts'
+import type { Admitted, Ticket } from './ticket.ts'
 import type { Turn } from './turnstile.ts'
 
 /**
- * The one place where a ticket ends: its budget trued up, its outcome told to the client and written to the journal,
- * once (law L1). Everything that it held has gone back by the time this returns.
+ * The one place where a ticket ends: its budget is trued up, its outcome is told to the client and written to the
+ * journal, once (law L1). Everything that the ticket held has gone back by the time `settle` returns.
  */
 export interface Ended {
   readonly outcome: Outcome
   readonly because: string
-  /** What the client is told, unless it got its answer or is gone. */
+  /** What the client is told; undefined for a client that got its answer or has gone. */
   readonly refusal: Refusal | undefined
   readonly usage: Usage
 }
 
 export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: Ended): Settled {
   assert(ticket.phase !== 'settled', 'a ticket ends once')
-  assert(ticket.lease === undefined, 'a ticket that ends holds no lease')
+  assert(ticket.attempt?.isOver !== false, 'a ticket that ends holds no lease')
   ticket.phase = 'settled'
   const settled = entryOf(platform, ticket, ended)
   learnFromTicket(platform, ticket, settled)
@@ -40,13 +41,13 @@ export function rejected(refusal: Refusal): Ended {
   return { outcome: 'rejected', because: refusal.because, refusal, usage: NO_USAGE }
 }
 
-export function notGranted(platform: Platform, ticket: Ticket, turn: Exclude<Turn, { kind: 'granted' }>): Ended {
+export function notGranted(platform: Platform, admitted: Admitted, turn: Exclude<Turn, { kind: 'granted' }>): Ended {
   const { because } = turn
   switch (turn.kind) {
     case 'expired':
     case 'evicted': {
       const code = turn.kind === 'expired' ? 'waited-too-long' : 'evicted'
-      const refusal: Refusal = { code, because, blame: 'platform', retryAfterUs: comeBackAfterUs(platform, ticket) }
+      const refusal: Refusal = { code, because, blame: 'platform', retryAfterUs: comeBackAfterUs(platform, admitted) }
       return { outcome: turn.kind, because, refusal, usage: NO_USAGE }
     }
     case 'cancelled':
@@ -58,7 +59,7 @@ export function notGranted(platform: Platform, ticket: Ticket, turn: Exclude<Tur
 
 /**
  * The last attempt's ending becomes the ticket's: there is no further try. A client that has gone is told nothing, and
- * what its replica did wrong meanwhile is no failure of its ticket.
+ * a replica that failed after the client had gone does not make the ticket a failed one.
  */
 export function endedBy(ticket: Ticket, ending: Ending): Ended {
   const seen = usageSoFar(ticket, ending.kind === 'cancelled' ? ending.unreportedTokens : 0)
@@ -81,7 +82,7 @@ export function endedBy(ticket: Ticket, ending: Ending): Ended {
   }
 }
 
-/** Something threw that should not have: the ticket fails, it is counted, the process goes on. */
+/** An unexpected error fails the ticket and is counted in the journal; the process goes on. */
 export function failed(platform: Platform, ticket: Ticket, error: unknown): Ended {
   const because = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   platform.release(ticket)
@@ -113,7 +114,7 @@ function calledOff(because: string, usage: Usage): Ended {
   return { outcome: 'failed', because, refusal, usage }
 }
 
-/** It was admitted to be in time and was not: the client is told, and calibration counts it as late. */
+/** The answer was admitted to be in time and was not: the client is told, and calibration counts it as late. */
 function cutOff(usage: Usage): Ended {
   const because = 'The answer was still running at its deadline.'
   const refusal: Refusal = { code: 'deadline-passed', because, blame: 'platform', retryAfterUs: undefined }
@@ -124,7 +125,7 @@ function usageSoFar(ticket: Ticket, unreportedTokens = 0): Usage {
   return ticket.attempts === 0 ? NO_USAGE : usageSeen(ticket, unreportedTokens)
 }
 
-/** Without what an engine said: that is between it and the client. */
+/** The refusal without the engine's own words: those go to the client only. */
 function journalled(refusal: Refusal | undefined): Refusal | undefined {
   if (refusal?.said === undefined) return refusal
   const { said: _said, ...rest } = refusal
@@ -132,7 +133,7 @@ function journalled(refusal: Refusal | undefined): Refusal | undefined {
 }
 
 function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
-  const { request } = ticket
+  const { request, admitted, attempt } = ticket
   return {
     kind: 'settled',
     at: platform.world.clock.now(),
@@ -140,21 +141,21 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     tenantId: request.tenant.id,
     keyId: request.key.id,
     model: request.model,
-    servedModel: ticket.plan?.model ?? request.model,
-    releaseId: ticket.plan?.releaseId ?? ticket.releaseId,
-    poolId: ticket.poolId,
-    replicaId: ticket.replicaId,
+    servedModel: admitted?.plan.model ?? request.model,
+    releaseId: admitted?.plan.releaseId ?? ticket.release?.release.id,
+    poolId: admitted?.poolId,
+    replicaId: attempt?.lease.replica.id,
     band: request.band,
     bid: request.bid,
-    rung: ticket.plan?.rung.name ?? 'full',
+    rung: admitted?.plan.rung.name ?? FULL_RUNG.name,
     outcome: ended.outcome,
     because: ended.because,
     refusal: journalled(ended.refusal),
     usage: ended.usage,
     attempts: ticket.attempts,
     arrivedAt: request.arrivedAt,
-    admittedAt: ticket.admittedAt,
-    grantedAt: ticket.grantedAt,
+    admittedAt: admitted?.at,
+    grantedAt: attempt?.grantedAt,
     firstTokenAt: ticket.firstTokenAt,
     lastTokenAt: ticket.lastTokenAt,
     deadlineAt: request.deadlineAt,

@@ -12,58 +12,52 @@ import type { Offer } from '../policy/dispatch/offer.ts'
 import type { AnswerRecording } from './answers/answer-recording.ts'
 import type { FoundAnswer } from './ports.ts'
 import type { Retrieved } from './retrieval-ports.ts'
+import type { PickedRelease } from './rollout/pick-release.ts'
 
 /**
- * Our record of serving one request, from its arrival to its one ending. Only `lifecycle/` mutates it.
+ * Our record of serving one request, from its arrival to its one ending, in three stages:
  *
- * Stamps are set once, in this order (law L5): arrivedAt ≤ admittedAt ≤ grantedAt ≤ firstTokenAt ≤ settledAt.
+ *   Ticket ──admission──▶ Admitted ──a turn──▶ Attempt (again for a second try)
+ *
+ * A stage exists once its step has happened, and each stage knows the one before. So a function that runs after
+ * admission takes an `Admitted`, one that runs after the grant takes an `Attempt`, and neither asks whether that step
+ * has happened. Only `lifecycle/` writes to the stages.
+ *
+ * Law L5: the stamps are in order, arrivedAt ≤ admitted.at ≤ attempt.grantedAt ≤ firstTokenAt ≤ settledAt.
+ *
+ * Example: a ticket whose first replica is lost has one `Admitted` and, one after the other, two `Attempt`s;
+ * `ticket.attempt` is the last of them. A ticket that is rejected has neither.
  */
 export type Phase = 'arrived' | 'waiting' | 'running' | 'settled'
 
 export class Ticket {
   readonly request: Request
-  /** Called off by the client, by a stalled reader, by a deadline, or by shutdown. */
+  /** Cancelled by the client, by a stalled reader, by a deadline, or by shutdown. */
   readonly cancellation: Cancellation
-  /** Among the platform's live tickets. */
+  /** Place in the platform's bag of live tickets. */
   bagIndex = -1
   phase: Phase = 'arrived'
-  /** The release that was chosen of the model that was asked for; `plan.releaseId` may be a smaller model's. */
-  releaseId: string | undefined
-  /** Why that one, where there was a choice. */
-  releaseBecause: string | undefined
-  plan: Plan | undefined
-  poolId: string | undefined
-  /** What it offered the dispatcher: its claim to a place, kept for a second try. */
-  offer: Offer | undefined
-  /** What admission predicted, to be held against what happens. */
-  predicted: Prediction | undefined
-  patience: Patience | undefined
-  /** What its budgets hold for it, from admission to the end. */
-  reservation: Reservation | undefined
-  /** The corpus that it asked for, as it was when it came; undefined when that could not be found out. */
+  /** The release chosen for the model that the request names; a plan on a lower rung may use a smaller model's. */
+  release: PickedRelease | undefined
+  /** The corpus that the request names, as it was on arrival; undefined when the lookup gave no answer. */
   corpus: CorpusFacts | undefined
-  /** What looking that up took of the time for passages. */
+  /** Microseconds of the retrieval budget that the lookup of the corpus took. */
   lookedUpUs = 0
-  /** What retrieval brought, when it was asked for. */
-  retrieved: Retrieved | undefined
-  /** The answer that was known already, and that it got. */
-  cached: Extract<FoundAnswer, { kind: 'hit' }> | undefined
-  /** What it is being answered, for those who ask the same after it. */
+  /** The answer from the cache that this ticket was given. */
+  cached: CachedAnswer | undefined
+  /** The answer as it is written, to be kept in the cache. */
   recording: AnswerRecording | undefined
-  lease: Lease | undefined
-  /** Where it ran last. */
-  replicaId: string | undefined
+  admitted: Admitted | undefined
+  /** The last attempt: the one that runs, or the one that ended the ticket. */
+  attempt: Attempt | undefined
   attempts = 0
-  /** Of those, tries of a release that was being tried out: they use up none of the others. */
+  /** Attempts of a release that was on trial: these do not count against `ATTEMPTS_MAX`. */
   canaryAttempts = 0
-  /** The model answered that it will not answer. */
+  /** The model's answer was a refusal to answer. */
   isRefusedByModel = false
-  admittedAt: Instant | undefined
-  /** Of the last turn: a ticket that was tried twice waited until its second one. */
-  grantedAt: Instant | undefined
   firstTokenAt: Instant | undefined
   lastTokenAt: Instant | undefined
-  /** Tokens that went to the client: what is counted when nobody tells us the usage. */
+  /** Tokens that went to the client: the usage, when the engine reports none. */
   outputTokens = 0
   #gaps: Gaps | undefined
 
@@ -80,18 +74,13 @@ export class Ticket {
     return this.#gaps
   }
 
-  /** Fairness charged for the predicted length; from here on it charges as the tokens come. */
-  get isLongerThanPredicted(): boolean {
-    return this.plan !== undefined && this.outputTokens > this.plan.estimate.outputTokens
-  }
-
   /** Takes note of a delta that is about to reach the client. */
   noteDelta(now: Instant, { tokens, innerGapUs, result }: Delta): void {
-    // An answer in one go has no tokens: it is its own first one.
+    // An answer in one piece has no tokens, and counts as its own first token.
     if (tokens === 0 && result === undefined) return
     const isFirst = this.firstTokenAt === undefined
     if (isFirst) this.firstTokenAt = now
-    // A delta of many tokens says how far apart they came; else the time since the last one is the only gap known.
+    // A delta of many tokens says how far apart they came; else the time since the last delta is the only known gap.
     if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, isFirst ? tokens - 1 : tokens)
     else if (!isFirst) this.#observeGap(now - (this.lastTokenAt ?? now), 1)
     this.lastTokenAt = now
@@ -101,5 +90,79 @@ export class Ticket {
   #observeGap(gapUs: number, count: number): void {
     this.#gaps ??= new Gaps()
     this.#gaps.observe(gapUs, count)
+  }
+}
+
+type CachedAnswer = Extract<FoundAnswer, { kind: 'hit' }> & {
+  /** The request counts against its budgets, without tokens. */
+  readonly reservation: Reservation
+}
+
+/** What admission decided: exists from the verdict to the ticket's end. */
+export class Admitted {
+  readonly ticket: Ticket
+  readonly at: Instant
+  /** How long the first token and the finish may take, counted from `at`. */
+  readonly patience: Patience
+  /** What is held of the budgets; undefined for a tenant over its budget in observe-only mode. */
+  readonly reservation: Reservation | undefined
+  /** Made again with the passages that were found, for a lighter second try, or for another release. */
+  plan: Plan
+  /** The claim to a place in the queue, kept for a move to another pool and for a second try. */
+  offer: Offer
+  /** What admission predicted for the release of its verdict; undefined after a change of release. */
+  predicted: Prediction | undefined
+  /** What retrieval found, for requests that ask for passages. */
+  retrieved: Retrieved | undefined
+
+  constructor(ticket: Ticket, verdict: AdmittedFacts) {
+    this.ticket = ticket
+    this.at = verdict.at
+    this.patience = verdict.patience
+    this.reservation = verdict.reservation
+    this.plan = verdict.plan
+    this.offer = verdict.offer
+    this.predicted = verdict.predicted
+  }
+
+  /** The pool whose queue the ticket joined last. */
+  get poolId(): string {
+    return this.offer.poolId
+  }
+
+  /** From the next offer on, the ticket's pool is this one. */
+  sendTo(poolId: string): void {
+    this.offer = { ...this.offer, poolId }
+  }
+}
+
+type AdmittedFacts = Pick<Admitted, 'at' | 'patience' | 'reservation' | 'plan' | 'offer' | 'predicted'>
+
+/** One turn on one replica. The lease is ours from the grant until `isOver`. */
+export class Attempt {
+  readonly admitted: Admitted
+  readonly lease: Lease
+  readonly grantedAt: Instant
+  /** The plan that this attempt runs. */
+  readonly plan: Plan
+  /** 1 for the first attempt. */
+  readonly nth: number
+  isOver = false
+
+  constructor(admitted: Admitted, turn: { readonly lease: Lease; readonly grantedAt: Instant; readonly nth: number }) {
+    this.admitted = admitted
+    this.lease = turn.lease
+    this.grantedAt = turn.grantedAt
+    this.plan = admitted.plan
+    this.nth = turn.nth
+  }
+
+  get ticket(): Ticket {
+    return this.admitted.ticket
+  }
+
+  /** Fairness charged the predicted length at the grant; tokens beyond it are charged as they come. */
+  get isLongerThanPredicted(): boolean {
+    return this.ticket.outputTokens > this.plan.estimate.outputTokens
   }
 }

@@ -1,23 +1,21 @@
 import { assert } from '../base/assert.ts'
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
+import type { NoPlace } from '../domain/no-place.ts'
 import type { Placement } from '../domain/placement.ts'
-import { type Estimate, meanCostOf } from '../domain/plan.ts'
-import type { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
-import type { Effect, Measured, Offer, Offered, RefusedCode } from '../policy/dispatch/offer.ts'
+import type { Effect, Measured, Offer, Offered } from '../policy/dispatch/offer.ts'
 import type { ReplicaFacts } from '../policy/dispatch/replica-room.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
-import { type BacklogPart, shareOf } from './policies.ts'
-import type { Ticket } from './ticket.ts'
+import type { Admitted, Attempt, Ticket } from './ticket.ts'
 
 /**
- * Where tickets wait for their turn. The dispatcher decides; this turns its decisions into awaited promises, arms the
- * one timer that it asks for, and takes a ticket out when its client has gone. Nothing else in the project does. It
- * also keeps each pool's wait predictor in step with who is queued, because it is here that tickets join and leave.
+ * Where tickets wait for their turn. The dispatcher decides; the turnstile turns its decisions into awaited promises,
+ * arms the one timer that the dispatcher asks for, and withdraws a ticket whose client has gone. Nothing else in the
+ * project calls the dispatcher's commands, and the turnstile keeps no book of its own: what waits is known there.
  *
- * A ticket that was granted a turn owns a lease from then on; whoever awaits `takeTurn` must give it back.
+ * A ticket that was granted a turn owns a lease from then on; the caller of `takeTurn` must give the lease back.
  */
 export type Turn =
   | {
@@ -29,16 +27,8 @@ export type Turn =
   | { readonly kind: 'expired' | 'evicted'; readonly because: string }
   | { readonly kind: 'cancelled'; readonly because: string }
 
-/** Why a ticket may not join. */
-export interface NoPlace {
-  readonly code: RefusedCode
-  readonly because: string
-}
-
 interface Place {
-  poolId: string
-  backlog: BacklogPart
-  /** Decided before anybody asked. */
+  /** The turn, when it was decided before `takeTurn` was called. */
   turn: Turn | undefined
   resolve: ((turn: Turn) => void) | undefined
   forgetCancel: () => void
@@ -47,18 +37,16 @@ interface Place {
 export class Turnstile {
   readonly #clock: Clock
   readonly #dispatcher: Dispatcher
-  readonly #waitOf: (poolId: string) => PredictedWait | undefined
   readonly #places = new Map<string, Place>()
   #wakeupAt: Instant | undefined
   #disarm: CancelTimer | undefined
 
-  constructor(clock: Clock, dispatcher: Dispatcher, waitOf: (poolId: string) => PredictedWait | undefined) {
+  constructor(clock: Clock, dispatcher: Dispatcher) {
     this.#clock = clock
     this.#dispatcher = dispatcher
-    this.#waitOf = waitOf
   }
 
-  /** For people and tests: what waits and what runs, over all pools. */
+  /** What waits and what runs, over all pools; for people and tests. */
   view(): { readonly waiting: number; readonly inFlight: number; readonly readyReplicas: number } {
     const { queuedCount, pools } = this.#dispatcher.view()
     let inFlight = 0
@@ -70,54 +58,42 @@ export class Turnstile {
     return { waiting: queuedCount, inFlight, readyReplicas }
   }
 
-  /** Joins its lane, or says why it may not. */
+  /** The ticket joins its lane, or the reason why it may not is returned. */
   join(ticket: Ticket, offer: Offer): NoPlace | undefined {
-    ticket.offer = offer
     return this.#enter(ticket, offer, false)
   }
 
-  /** Once more, at the head of its lane, elsewhere if there is an elsewhere. */
-  rejoin(ticket: Ticket): NoPlace | undefined {
-    assert(ticket.offer !== undefined, 'a ticket that is tried again was offered before')
-    const offer: Offer = {
-      ...ticket.offer,
-      estimate: ticket.plan?.estimate ?? ticket.offer.estimate,
-      ...(ticket.replicaId === undefined ? {} : { avoidReplicaId: ticket.replicaId }),
-    }
+  /** Joins the head of the lane once more, for another replica than the attempt's where there is another. */
+  rejoin({ admitted, lease }: Attempt): NoPlace | undefined {
+    const { ticket, offer, plan } = admitted
     ticket.phase = 'waiting'
-    return this.#enter(ticket, offer, true)
+    admitted.offer = { ...offer, estimate: plan.estimate, avoidReplicaId: lease.replica.id }
+    return this.#enter(ticket, admitted.offer, true)
   }
 
-  /** From the queue of one pool to the head of its lane in another. One that has its turn already stays. */
-  move(ticket: Ticket, poolId: string): void {
+  /** From the queue of one pool to the head of its lane in another. A ticket that has its turn already stays. */
+  move(admitted: Admitted, poolId: string): void {
+    const { ticket } = admitted
     const place = this.#places.get(ticket.id)
-    if (place === undefined || place.turn !== undefined || ticket.offer === undefined) return
-    this.#withdraw(ticket.id, place)
-    place.poolId = poolId
-    ticket.poolId = poolId
-    ticket.offer = { ...ticket.offer, poolId }
-    const now = this.#clock.now()
-    this.#waitOf(poolId)?.join(now, place.backlog)
-    const offered = this.#dispatcher.offerAgain(now, ticket.offer)
+    if (place === undefined || place.turn !== undefined) return
+    this.#withdraw(ticket.id)
+    admitted.sendTo(poolId)
+    const offered = this.#dispatcher.offerAgain(this.#clock.now(), admitted.offer)
     this.#apply(offered.effects)
     if (offered.kind !== 'refused') return
-    this.#waitOf(poolId)?.withdrawn(place.backlog)
     place.turn = { kind: 'evicted', because: `its pool was lost, and the other had no place: ${offered.because}` }
     place.resolve?.(place.turn)
   }
 
-  /** What it waited for is there: it may have its turn, with what it is now known to need. */
-  ready(ticket: Ticket, estimate: Estimate): void {
+  /** The ticket's passages are there: it may have its turn, with the estimate of its plan as it is now. */
+  ready(admitted: Admitted): void {
+    const { ticket, plan, offer } = admitted
+    const { estimate } = plan
     const place = this.#places.get(ticket.id)
-    // Expired, evicted or cancelled meanwhile.
+    // The ticket has expired, was evicted or was cancelled meanwhile.
     if (place === undefined || place.turn !== undefined) return
-    const wait = this.#waitOf(place.poolId)
-    const now = this.#clock.now()
-    wait?.withdrawn(place.backlog)
-    place.backlog = { ...place.backlog, cost: estimate.cost }
-    wait?.join(now, place.backlog)
-    if (ticket.offer !== undefined) ticket.offer = { ...ticket.offer, estimate, isReady: true }
-    this.#apply(this.#dispatcher.ready(now, ticket.id, estimate))
+    admitted.offer = { ...offer, estimate, isReady: true }
+    this.#apply(this.#dispatcher.ready(this.#clock.now(), ticket.id, estimate))
   }
 
   takeTurn(ticket: Ticket): Turn | Promise<Turn> {
@@ -135,28 +111,12 @@ export class Turnstile {
     })
   }
 
-  /**
-   * Its first token has come: so much of the backlog is worked off, and its replica has room for the next prompt. Told
-   * with the first token and not with the last, because it is turns that those who wait are waiting for: at the start
-   * of a burst nothing ends for seconds, and yet turns are given.
-   */
-  begin(ticket: Ticket, lease: Lease): void {
-    const { poolId } = lease.replica
-    const { plan, grantedAt } = ticket
-    const now = this.#clock.now()
-    if (plan !== undefined && grantedAt !== undefined) {
-      const replicaCount = this.#dispatcher.poolFacts(poolId)?.readyReplicaCount ?? 0
-      this.#waitOf(poolId)?.begun(now, {
-        grantedAt,
-        cost: meanCostOf(plan.estimate),
-        shareUs: plan.estimate.shareUs,
-        replicaCount,
-      })
-    }
-    this.#apply(this.#dispatcher.begin(now, lease.id))
+  /** The first token of the lease's answer has come: its replica has room for the next prompt. */
+  begin(lease: Lease): void {
+    this.#apply(this.#dispatcher.begin(this.#clock.now(), lease.id))
   }
 
-  /** Output so far, told when it is more than was predicted: fairness charges as it comes. */
+  /** Output so far, told when it is more than was predicted: fairness charges the further tokens as they come. */
   progress(lease: Lease, outputTokens: number): void {
     this.#apply(this.#dispatcher.progress(this.#clock.now(), lease.id, outputTokens))
   }
@@ -165,20 +125,20 @@ export class Turnstile {
     this.#apply(this.#dispatcher.release(this.#clock.now(), lease.id, measured))
   }
 
-  /** Frees whatever a ticket still holds here: a place in the queue, or a turn that nobody came to take. */
+  /** Frees whatever a ticket still holds here: a place in the queue, or a turn that was granted and not taken. */
   release(ticket: Ticket): void {
     const place = this.#places.get(ticket.id)
     if (place === undefined) return
     this.#forget(ticket.id, place)
     if (place.turn?.kind === 'granted') this.giveBack(place.turn.lease, NOTHING_SERVED)
-    else if (place.turn === undefined) this.#withdraw(ticket.id, place)
+    else if (place.turn === undefined) this.#withdraw(ticket.id)
   }
 
   addPool(poolId: string): void {
     this.#dispatcher.addPool(poolId)
   }
 
-  /** Nothing waits there and nothing runs. */
+  /** The pool must be empty: nothing waits in it and nothing of it runs. */
   removePool(poolId: string): void {
     this.#dispatcher.removePool(poolId)
   }
@@ -200,26 +160,17 @@ export class Turnstile {
   }
 
   #enter(ticket: Ticket, offer: Offer, isAgain: boolean): NoPlace | undefined {
-    const { request } = ticket
-    const backlog = {
-      share: shareOf(request),
-      band: request.band,
-      cost: meanCostOf(offer.estimate),
-      shareUs: offer.estimate.shareUs,
-    }
-    const place: Place = { poolId: offer.poolId, backlog, turn: undefined, resolve: undefined, forgetCancel: nothing }
+    const place: Place = { turn: undefined, resolve: undefined, forgetCancel: nothing }
     this.#places.set(ticket.id, place)
-    // Its client has gone already: it takes its `cancelled` turn without ever having been in the queue.
+    // A ticket whose client has gone already takes its `cancelled` turn without joining the queue.
     if (ticket.cancellation.because !== undefined) {
       place.turn = { kind: 'cancelled', because: ticket.cancellation.because }
       return undefined
     }
     const now = this.#clock.now()
-    this.#waitOf(offer.poolId)?.join(now, backlog)
     const offered: Offered = isAgain ? this.#dispatcher.offerAgain(now, offer) : this.#dispatcher.offer(now, offer)
     this.#apply(offered.effects)
     if (offered.kind === 'refused') {
-      this.#waitOf(offer.poolId)?.withdrawn(backlog)
       this.#forget(ticket.id, place)
       return offered
     }
@@ -230,16 +181,15 @@ export class Turnstile {
     return undefined
   }
 
-  /** The client has gone. A turn already granted stays granted: its lease goes back when the backend says so. */
+  /** The client has gone. A turn already granted stays granted: its lease goes back when the attempt ends. */
   #cancel(ticketId: string, place: Place, because: string): void {
     if (place.turn !== undefined) return
-    this.#withdraw(ticketId, place)
+    this.#withdraw(ticketId)
     place.turn = { kind: 'cancelled', because }
     place.resolve?.(place.turn)
   }
 
-  #withdraw(ticketId: string, place: Place): void {
-    this.#waitOf(place.poolId)?.withdrawn(place.backlog)
+  #withdraw(ticketId: string): void {
     this.#apply(this.#dispatcher.withdraw(this.#clock.now(), ticketId))
   }
 
@@ -248,9 +198,6 @@ export class Turnstile {
       const effect = effects[i] as Effect
       const place = this.#places.get(effect.ticketId)
       assert(place !== undefined && place.turn === undefined, 'the dispatcher speaks only of tickets that wait')
-      const wait = this.#waitOf(place.poolId)
-      if (effect.kind === 'granted') wait?.granted(this.#clock.now(), place.backlog)
-      else wait?.withdrawn(place.backlog)
       place.turn = effect
       place.resolve?.(effect)
     }

@@ -1,4 +1,4 @@
-import type { Admitted, AnswerLookedUp, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
+import type { AdmittedEntry, AnswerLookedUp, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
 
 /**
  * The laws that a journal alone can show (docs/architecture/laws.md), checked as it is written, by every simulation and
@@ -110,7 +110,7 @@ export class LawChecker {
     if (story !== undefined) story.isKnown = outcome === 'hit'
   }
 
-  #admit({ ticketId, at }: Admitted): void {
+  #admit({ ticketId, at }: AdmittedEntry): void {
     const story = this.#storyOf(ticketId, 'was admitted')
     if (story !== undefined) story.admittedAt ??= at
   }

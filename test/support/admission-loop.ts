@@ -1,5 +1,5 @@
 import { Rng } from '../../src/base/rng.ts'
-import type { Share } from '../../src/policy/admission/backlog.ts'
+import type { SharePath } from '../../src/domain/share-path.ts'
 import { Calibration, type CalibrationCell } from '../../src/policy/admission/calibration.ts'
 import { PredictedWait } from '../../src/policy/admission/predicted-wait.ts'
 import { RefusalAudit } from '../../src/policy/admission/refusal-audit.ts'
@@ -142,7 +142,10 @@ class AdmissionLoop {
     })
   }
 
-  #predict(now: number, ticket: { readonly share: Share; readonly band: 'standard'; readonly cost: number }): number {
+  #predict(
+    now: number,
+    ticket: { readonly share: SharePath; readonly band: 'standard'; readonly cost: number },
+  ): number {
     const question = { ...ticket, hasRoom: this.#pool.freeSlots > 0, replicaCount: 1 }
     if (this.#shape.rule === 'fair-share') return this.#wait.waitUs(now, question)
     const perUs = this.#wait.drainPerUs(now, 1)
@@ -158,7 +161,7 @@ class AdmissionLoop {
   }
 }
 
-function shareOf(tenant: number): Share {
+function shareOf(tenant: number): SharePath {
   const node = { id: `t${tenant}`, weight: 1 }
   return { org: node, tenant: node, key: node }
 }

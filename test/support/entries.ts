@@ -1,4 +1,12 @@
-import type { Admitted, Arrived, AttemptEnded, Entry, FaultSeen, Granted, Settled } from '../../src/domain/entry.ts'
+import type {
+  AdmittedEntry,
+  Arrived,
+  AttemptEnded,
+  Entry,
+  FaultSeen,
+  Granted,
+  Settled,
+} from '../../src/domain/entry.ts'
 import { Gaps } from '../../src/domain/gaps.ts'
 
 /** Journal entries for tests: an ordinary request's story, with whatever the test cares about put in its place. */
@@ -78,7 +86,7 @@ export function fault(overrides: Partial<FaultSeen> = {}): FaultSeen {
 /** The five entries of a request that went well. */
 export function story(last: Settled = settled()): Entry[] {
   const { ticketId, tenantId, keyId, model, band } = last
-  const admitted: Admitted = {
+  const admitted: AdmittedEntry = {
     kind: 'admitted',
     at: last.arrivedAt,
     ticketId,

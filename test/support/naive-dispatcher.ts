@@ -1,7 +1,8 @@
+import type { NoPlaceCode } from '../../src/domain/no-place.ts'
 import type { Estimate } from '../../src/domain/plan.ts'
 import { BANDS } from '../../src/domain/tenant.ts'
 import type { DispatcherOptions } from '../../src/policy/dispatch/dispatch-options.ts'
-import type { Effect, Offer, Offered, RefusedCode } from '../../src/policy/dispatch/offer.ts'
+import type { Effect, Offer, Offered } from '../../src/policy/dispatch/offer.ts'
 
 /**
  * The dispatcher once more, obviously right and slow: one array of tickets, one of replicas, everything found by
@@ -254,7 +255,7 @@ export class NaiveDispatcher {
     return lane.length <= depthMax && (lane.length <= 1 || sum(lane.map((one) => one.estimate.engineUs)) <= engineUsMax)
   }
 
-  #whoYields(arrival: Ticket, effects: Effect[]): RefusedCode | undefined {
+  #whoYields(arrival: Ticket, effects: Effect[]): NoPlaceCode | undefined {
     if (this.#inLaneOrder(arrival.laneId).length > this.#options.lanes.depthMax) return 'lane-full'
     if (!this.#isWithin(arrival.laneId)) return 'lane-work-full'
     if (this.#queue.length <= this.#options.queueRequestsMax) return undefined
@@ -304,7 +305,7 @@ const weightOf = (tickets: readonly Ticket[]): number => tickets[0]?.offer.tenan
 const keyWeightOf = (tickets: readonly Ticket[]): number => tickets[0]?.offer.key.weight ?? 1
 const compare = (a: number, b: number): number => (a < b ? -1 : a > b ? 1 : 0)
 
-function refused(code: RefusedCode): Offered {
+function refused(code: NoPlaceCode): Offered {
   return { kind: 'refused', code, because: '', effects: [] }
 }
 

@@ -223,7 +223,6 @@ export const NAMES_WITH_TWO_MEANINGS: readonly string[] = [
   'Granted',
   'Latency',
   'LoadOptions',
-  'PoolFacts',
   'RetrievalWorld',
   'RolloutChanged',
   'Run',

@@ -21,7 +21,7 @@ import { serveRequest } from '../../src/lifecycle/serve-request.ts'
 import { checkLaws } from '../laws/check-laws.ts'
 import { makeRequest } from './requests.ts'
 import { ScriptedBackend, type Turnout } from './scripted-backend.ts'
-import { MODEL, testTree } from './start-platform.ts'
+import { MODEL, type Tree, testTree } from './start-platform.ts'
 
 /**
  * A platform in virtual time, assembled as the server assembles it, with backends that a test scripts: what happens
@@ -32,6 +32,8 @@ export interface WorldOptions {
   readonly concurrencyMax?: number
   readonly queueMax?: number
   readonly waitMsMax?: number
+  /** Further sections of the configuration, whole. */
+  readonly tree?: Tree
   /** The clock that the platform sees, around the one that runs. */
   readonly wrapClock?: (clock: VirtualClock) => Clock
   /** Where passages come from; nothing is ever found if absent. */
@@ -63,7 +65,7 @@ export class VirtualWorld {
     this.clock = options.wrapClock?.(this.virtual) ?? this.virtual
     this.#concurrencyMax = concurrencyMax
     const pool = { model: MODEL, backend: { kind: 'simulated' }, replicas, limit: { kind: 'fixed', concurrencyMax } }
-    const tree = testTree({ pools: [pool], queue: { requestsMax: queueMax, waitMsMax } })
+    const tree = testTree({ pools: [pool], queue: { requestsMax: queueMax, waitMsMax }, ...options.tree })
     this.config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
     const backends = new Map<string, Backend>()
     const { clock } = this

@@ -3,7 +3,6 @@ import type { AnswerLookup } from '../../domain/entry.ts'
 import type { Cacheable } from '../../domain/request.ts'
 import type { AnswerCacheTerms } from '../../domain/tenant.ts'
 import type { Platform } from '../platform.ts'
-import { scopesOf } from '../policies.ts'
 import type { AnswerAsk, FoundAnswer, KeptAnswer } from '../ports.ts'
 import type { Relay } from '../relay.ts'
 import { chooseRelease } from '../rollout/pick-release.ts'
@@ -12,12 +11,12 @@ import type { Ticket } from '../ticket.ts'
 import { AnswerRecording } from './answer-recording.ts'
 
 /**
- * Has this tenant been answered this before? Asked before admission, because an answer that is known takes no turn, no
- * engine and no tokens; its request is counted all the same. What is known belongs to one tenant, one release and one
- * prompt version, with passages of one version of one corpus; only the question itself may be in other words.
+ * Has this tenant been answered this before? Asked before admission, because a known answer takes no turn, no engine and
+ * no tokens; its request is counted all the same. A known answer belongs to one tenant, one release and one prompt
+ * version, with passages of one version of one corpus; only the question itself may be in other words.
  *
- * Some of those that are known are answered anew, and both answers are compared: the only way to learn of false hits
- * while the cache is in use. What was not known is recorded, and kept if it ends as a whole, undegraded answer.
+ * Some known answers are made anew, and both are compared: the only way to learn of false hits while the cache is in
+ * use. An answer that was not known is recorded, and kept if it ends whole and undegraded.
  *
  * However the cache fails, the request goes on as if there were none.
  */
@@ -52,15 +51,16 @@ export async function answerFromCache(
     if (outcome !== 'skipped') ticket.recording = new AnswerRecording(ask, known)
     return undefined
   }
-  // Budgets and clients may have changed while it was looked for; then admission has the word.
+  // Budget and client may have changed during the lookup; then admission decides.
   if (ticket.cancellation.isCancelled || !isAllowed(platform, ticket)) return undefined
-  ticket.cached = found
-  ticket.reservation = platform.policies.budgets.reserve(clock.now(), scopesOf(request), 0)
+  const { budgets, standings } = platform.policies
+  const reservation = budgets.reserve(clock.now(), standings.of(request).scopes, 0)
+  ticket.cached = { ...found, reservation }
   await relay.write(deltaOf(found.answer))
   return { outcome: 'completed', because: 'answered from the cache', refusal: undefined, usage: NO_USAGE }
 }
 
-/** The port promises not to throw; if it does that is our fault, and not the request's. */
+/** The port promises not to throw; a throw is our fault, counted in the journal, and the request goes on. */
 async function find({ world }: Platform, ticket: Ticket, ask: AnswerAsk): Promise<FoundAnswer> {
   const { answers, clock, journal } = world
   try {
@@ -72,7 +72,7 @@ async function find({ world }: Platform, ticket: Ticket, ask: AnswerAsk): Promis
   }
 }
 
-/** What the answer depends on; undefined when that cannot be told, and then nothing is looked for or kept. */
+/** What the answer depends on; undefined when that is not known, and then nothing is looked up or kept. */
 function askOf(
   platform: Platform,
   { request, corpus, cancellation }: Ticket,
@@ -89,14 +89,14 @@ function askOf(
 }
 
 /**
- * A tenant over its budget and a server that is going away refuse known answers too: admission says how. An errand is to
- * find out what a release answers, not what one answered before.
+ * Known answers are not given to a tenant over its budget or by a server that drains: admission refuses these. Errands
+ * are to find out what a release answers, not what it answered before.
  */
 function isAllowed({ isDraining, policies, world }: Platform, { request }: Ticket): boolean {
   return (
     !isDraining &&
     request.errand === undefined &&
-    policies.budgets.refusalFor(world.clock.now(), scopesOf(request), 0) === undefined
+    policies.budgets.refusalFor(world.clock.now(), policies.standings.of(request).scopes, 0) === undefined
   )
 }
 

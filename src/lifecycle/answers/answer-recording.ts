@@ -2,17 +2,17 @@ import type { Delta } from '../../domain/delta.ts'
 import type { AnswerAsk, FoundAnswer } from '../ports.ts'
 
 /**
- * What is being answered, kept beside the stream for whoever asks the same next. Only a plain answer is worth keeping:
- * one choice of text that ended by itself. One that calls tools, brings anything but text, was cut off or is very long
- * is forgotten on the way.
+ * A copy of an answer, made beside the stream for the next request that asks the same. Only a plain answer is worth
+ * keeping: one choice of text that ended by itself. An answer that calls tools, has anything but text, was cut off or is
+ * very long is forgotten on the way.
  */
 
-/** Sixteen thousand tokens: more than any answer that is asked for twice. */
+/** Characters, about sixteen thousand tokens: more than any answer that is asked for twice. */
 const CHARACTERS_MAX = 64 * 1024
 
 export class AnswerRecording {
   readonly ask: AnswerAsk
-  /** The answer that the cache would have given: this ticket is served anew, to compare. */
+  /** The answer that the cache would have given; the ticket is served anew to compare. */
   readonly known: Extract<FoundAnswer, { kind: 'hit' }> | undefined
   #text = ''
   #hasText = false
@@ -36,7 +36,7 @@ export class AnswerRecording {
     if (!this.#isPlain) this.#text = ''
   }
 
-  /** Worth keeping, now that it has ended? Simulated answers have no text, and are. */
+  /** Whether the answer, now ended, is worth keeping. Simulated answers have no text and are kept. */
   get isWhole(): boolean {
     if (!this.#isPlain) return false
     return !this.#hasText || (this.#finishReason === 'stop' && this.#text.trim() !== '')
@@ -47,7 +47,7 @@ export class AnswerRecording {
   }
 }
 
-/** Engines send some fields empty: a list without tool calls is none. */
+/** Whether a delta has more than text. Engines send some fields empty: an empty list of tool calls is nothing. */
 function hasMore(extra: Readonly<Record<string, unknown>> | undefined): boolean {
   if (extra === undefined) return false
   return Object.values(extra).some(

@@ -2,14 +2,16 @@ import type { ChoiceDelta, Delta } from '../../domain/delta.ts'
 import type { Sink } from '../ports.ts'
 
 /**
- * Reads an answer along, to compare or to score it: the first choice's text, as much of it as tells enough. Nothing of it
- * is kept longer than that takes, or goes into the journal.
+ * Reads an answer along, to compare or to score it: the first choice's text, up to a bound. The text is kept no longer
+ * than the comparison takes, and never goes into the journal.
  */
+
+/** Characters, about sixteen thousand tokens: enough to compare or to score any answer. */
 const CHARACTERS_MAX = 65_536
 
 export class AnswerText implements Sink {
   #text = ''
-  /** Some of the answer came as text; in simulation none does. */
+  /** Whether some of the answer came as text; in simulation none does. */
   hasText = false
   #onEnd: (() => void) | undefined
   #isOver = false
@@ -32,7 +34,7 @@ export class AnswerText implements Sink {
   finish(): void {}
   fail(): void {}
 
-  /** Nothing more will come, however it ended. */
+  /** The answer has ended, whole or not: nothing more will come. */
   over(): void {
     if (this.#isOver) return
     this.#isOver = true

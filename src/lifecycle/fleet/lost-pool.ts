@@ -1,13 +1,13 @@
 import type { Policies } from '../policies.ts'
 import type { World } from '../ports.ts'
-import type { Ticket } from '../ticket.ts'
+import type { Admitted, Ticket } from '../ticket.ts'
 import type { Turnstile } from '../turnstile.ts'
 import { pickOtherPool } from './pick-pool.ts'
 
 /**
- * What becomes of those who wait in a pool that has just lost its last replica? Where another pool or region can take
- * them they move there, to the head of their lanes, with what they were promised; otherwise they stay and wait for a
- * replica to come back, as long as their patience lasts.
+ * What becomes of the tickets that wait in a pool that has just lost its last replica? Where another pool or region can
+ * take them, they move there, to the head of their lanes, with what they were promised; otherwise they stay and wait
+ * for a replica to come back, as long as their patience lasts.
  */
 export interface LossParts {
   readonly world: World
@@ -22,15 +22,14 @@ export function noticeLoss(parts: LossParts, poolId: string, live: Iterable<Tick
   const isLost = poolsById.get(poolId)?.presence.notice(parts.world.clock.now(), readyReplicaCount)
   if (isLost !== true) return
   for (const ticket of live) {
-    if (ticket.phase !== 'waiting' || ticket.poolId !== poolId) continue
-    const other = otherPoolOf(parts, ticket)
-    if (other !== undefined) parts.turnstile.move(ticket, other)
+    const { admitted, phase } = ticket
+    if (phase !== 'waiting' || admitted?.poolId !== poolId) continue
+    const other = otherPoolOf(parts, admitted)
+    if (other !== undefined) parts.turnstile.move(admitted, other)
   }
 }
 
-/** A pool that could take this ticket in place of the one that it was sent to. */
-export function otherPoolOf({ policies, world }: LossParts, ticket: Ticket): string | undefined {
-  const { plan, poolId, request } = ticket
-  if (plan === undefined || poolId === undefined) return undefined
-  return pickOtherPool(policies, world.clock.now(), request, plan.releaseId, poolId)?.pool.id
+/** A pool that could take this ticket in place of the pool that the ticket was sent to. */
+export function otherPoolOf({ policies, world }: LossParts, { plan, poolId, ticket }: Admitted): string | undefined {
+  return pickOtherPool(policies, world.clock.now(), ticket.request, plan.releaseId, poolId)?.pool.id
 }

@@ -2,13 +2,13 @@ import type { Instant } from '../../base/clock.ts'
 import { unitOf } from '../../base/rng.ts'
 import { promptTokensOf, type Request } from '../../domain/request.ts'
 import { choosePool, type PoolChoice, type PoolOption } from '../../policy/routing/choose-pool.ts'
-import { type Policies, shareOf } from '../policies.ts'
+import type { Policies } from '../policies.ts'
 import type { PoolPolicies } from './pool-policies.ts'
 
 /**
- * Which of a release's pools would run this request? Most have one. Where there are several, or other regions' gateways
- * besides, routing chooses by predicted time to the first token, local ones first; a pool without a ready replica is
- * passed over, so losing one pool loses nobody who has not started.
+ * Which of a release's pools would run this request? Most releases have one pool. Where there are several, or other
+ * regions' gateways besides, routing chooses by predicted time to the first token, local pools first; a pool without a
+ * ready replica is passed over, so losing one pool loses no request that has not started.
  */
 export function pickPool(
   policies: Policies,
@@ -22,7 +22,7 @@ export function pickPool(
   return poolIn(policies, choose(policies, now, request, pools))
 }
 
-/** The same without this pool: only where somebody is ready to take it, or there is no point in moving. */
+/** The best pool other than this one; undefined when no other has a ready replica. */
 export function pickOtherPool(
   policies: Policies,
   now: Instant,
@@ -36,7 +36,7 @@ export function pickOtherPool(
   return choice === undefined || choice.option.readyReplicaCount === 0 ? undefined : poolIn(policies, choice)
 }
 
-/** The best of the other regions, if one is alive and does not refuse. */
+/** The best of the other regions; undefined when none is alive and taking requests. */
 export function pickOtherRegion(
   policies: Policies,
   now: Instant,
@@ -50,7 +50,7 @@ export function pickOtherRegion(
   return poolIn(policies, choice)
 }
 
-/** Those of the release here, then the other regions that may have the model. */
+/** The release's pools here, then the other regions that may have the model. */
 function poolsOf(policies: Policies, request: Request, releaseId: string): readonly PoolPolicies[] {
   const own = policies.poolsByRelease.get(releaseId) ?? []
   const model = policies.releases.get(releaseId)?.model
@@ -61,15 +61,15 @@ function poolsOf(policies: Policies, request: Request, releaseId: string): reado
 const NO_POOLS: readonly PoolPolicies[] = []
 
 /**
- * Not sent on are vectors, which cannot be compared with those of the release that another region may run, and the
- * platform's own errands, which are about a release of ours.
+ * Regions that a request may be sent on to. Embeddings stay here, because vectors of the release that another region
+ * runs cannot be compared with ours; so do the platform's own errands, which are about a release of ours.
  */
 function peersFor({ fleet, models }: Policies, { errand }: Request, model: string): readonly PoolPolicies[] {
   const isSentOn = errand === undefined && models.get(model)?.kind !== 'embedding'
   return isSentOn ? (fleet.peersByModel.get(model) ?? NO_POOLS) : NO_POOLS
 }
 
-/** Another region may run the model that was asked for. */
+/** Whether another region may run the model that was asked for. */
 export function hasUsablePeer(policies: Policies, request: Request): boolean {
   if ((request.hops ?? 0) >= policies.poolChoice.hopsMax) return false
   return peersFor(policies, request, request.model).some(
@@ -119,11 +119,11 @@ function optionOf(policies: Policies, now: Instant, request: Request, known: Poo
   }
 }
 
-/** In our own queue. */
+/** Predicted wait in this gateway's own queue. */
 function waitOf(policies: Policies, now: Instant, request: Request, { pool, wait }: PoolPolicies): number {
   const facts = policies.dispatcher.poolFacts(pool.id)
   return wait.waitUs(now, {
-    share: shareOf(request),
+    share: policies.standings.of(request).share,
     band: request.band,
     cost: promptTokensOf(request),
     hasRoom: (facts?.openReplicaCount ?? 0) > 0,

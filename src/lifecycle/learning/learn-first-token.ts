@@ -1,17 +1,18 @@
+import type { Instant } from '../../base/clock.ts'
 import type { Calibration } from '../../policy/admission/calibration.ts'
-import type { Ticket } from '../ticket.ts'
+import type { Attempt } from '../ticket.ts'
 
-/** Its first token has come: was that when it was promised? The rest is learned when it ends (`learn.ts`). */
-export function learnFirstToken(calibration: Calibration, ticket: Ticket): void {
-  const { predicted, patience, plan, poolId, admittedAt, firstTokenAt, request } = ticket
-  if (predicted === undefined || patience === undefined || plan === undefined) return
-  if (poolId === undefined || admittedAt === undefined || firstTokenAt === undefined) return
+/** Calibration hears when the first token came, against when it was promised; `learn.ts` tells it the ending. */
+export function learnFirstToken(calibration: Calibration, attempt: Attempt, firstTokenAt: Instant): void {
+  const { ticket, plan, admitted } = attempt
+  const { predicted, patience, poolId } = admitted
+  if (predicted === undefined) return
   calibration.begun(firstTokenAt, {
     poolId,
-    sloName: request.slo.name,
+    sloName: ticket.request.slo.name,
     promptTokens: plan.estimate.promptTokens,
     predicted,
     patience,
-    ttftUs: firstTokenAt - admittedAt,
+    ttftUs: firstTokenAt - admitted.at,
   })
 }

@@ -1,6 +1,6 @@
 import type { Usage } from '../../domain/delta.ts'
 import type { Settled } from '../../domain/entry.ts'
-import type { Lease } from '../../domain/fleet.ts'
+import type { Plan } from '../../domain/plan.ts'
 import { isGenerative, promptTokensOf } from '../../domain/request.ts'
 import type { Measured } from '../../policy/dispatch/offer.ts'
 import { weightedTokens } from '../../policy/planning/cost.ts'
@@ -10,28 +10,32 @@ import { keepAnswer } from '../answers/keep-answer.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
 import { type AttemptSeen, judgeAttempt } from '../rollout/judge-attempt.ts'
-import type { Ticket } from '../ticket.ts'
+import type { Admitted, Attempt, Ticket } from '../ticket.ts'
 
 /**
  * What did it cost, and what does that teach? Every meter hears of an ending here and nowhere else: budgets are trued
- * up, predictions are held against what happened. Nothing that goes wrong in learning changes how a ticket ends: it is
- * counted, and the story goes on.
+ * up, predictions are held against what happened. An error in learning never changes how a ticket ends: the error is
+ * counted in the journal, and the story goes on.
  */
 
 /** What an attempt turned out to be, for the dispatcher's true-up. */
-export function measure(platform: Platform, ticket: Ticket, ending: Ending): Measured {
-  const { grantedAt, firstTokenAt, plan } = ticket
-  const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
-  // An attempt that served nobody is not charged; one that broke off is charged for what it did.
-  const hasServed = ending.kind === 'finished' || firstTokenAt !== undefined
+export function measure(platform: Platform, attempt: Attempt, ending: Ending): Measured {
+  const { ticket, plan } = attempt
+  // An attempt that sent nothing is not charged; an attempt that broke off is charged for what it did.
+  const hasServed = ending.kind === 'finished' || ticket.firstTokenAt !== undefined
   const usage = ending.kind === 'finished' ? ending.usage : undefined
   const work = usage ?? {
-    promptTokens: plan?.estimate.promptTokens ?? 0,
+    promptTokens: plan.estimate.promptTokens,
     cachedTokens: 0,
     outputTokens: ticket.outputTokens,
   }
   const cost = hasServed ? weightedTokens(work, platform.policies.outputWeight) : 0
-  return { cost, ending: ending.kind, firstTokenUs, meanTokenUs: meanTokenUsOf(ticket) }
+  return { cost, ending: ending.kind, firstTokenUs: firstTokenUsOf(attempt), meanTokenUs: meanTokenUsOf(ticket) }
+}
+
+/** From the grant to the first token; undefined when none came. */
+function firstTokenUsOf({ ticket, grantedAt }: Attempt): number | undefined {
+  return ticket.firstTokenAt === undefined ? undefined : ticket.firstTokenAt - grantedAt
 }
 
 /** Mean time between the tokens of one choice; undefined when there were fewer than two. */
@@ -43,9 +47,10 @@ function meanTokenUsOf(ticket: Ticket): number | undefined {
 }
 
 /** An attempt is over: how fast was the engine, and how good is the release? */
-export function learnFromAttempt(platform: Platform, ticket: Ticket, seen: Omit<AttemptSeen, 'meanTokenUs'>): void {
-  guarded(platform, ticket, () => learnSpeed(platform, ticket, seen.lease, seen.ending))
-  guarded(platform, ticket, () => judgeAttempt(platform, ticket, { ...seen, meanTokenUs: meanTokenUsOf(ticket) }))
+export function learnFromAttempt(platform: Platform, attempt: Attempt, seen: Omit<AttemptSeen, 'meanTokenUs'>): void {
+  const { ticket } = attempt
+  guarded(platform, ticket, () => learnSpeed(platform, attempt, seen.ending))
+  guarded(platform, ticket, () => judgeAttempt(platform, attempt, { ...seen, meanTokenUs: meanTokenUsOf(ticket) }))
 }
 
 function guarded(platform: Platform, ticket: Ticket, learn: () => void): void {
@@ -57,22 +62,23 @@ function guarded(platform: Platform, ticket: Ticket, learn: () => void): void {
   }
 }
 
-function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
-  tellReplica(platform, ticket, lease, ending)
+function learnSpeed(platform: Platform, attempt: Attempt, ending: Ending): void {
+  tellReplica(platform, attempt, ending)
+  const { ticket, plan, lease } = attempt
   const pool = platform.policies.poolsById.get(lease.replica.poolId)
-  const { plan, grantedAt, firstTokenAt } = ticket
-  if (pool === undefined || plan === undefined || grantedAt === undefined || firstTokenAt === undefined) return
+  const firstTokenUs = firstTokenUsOf(attempt)
+  if (pool === undefined || firstTokenUs === undefined) return
   const usage = ending.kind === 'finished' ? ending.usage : undefined
   const promptTokens = usage?.promptTokens ?? plan.estimate.promptTokens
   const cachedTokens = usage?.cachedTokens ?? 0
-  // A whole answer in one piece says nothing about when its first token came; another region's own queue is in its own.
+  // A whole answer in one piece does not say when its first token came; another region's times include its own queue.
   const isWholeAnswer = !isGenerative(ticket.request.kind)
   const isTelling = ticket.request.isStreamed || ticket.gaps !== undefined || isWholeAnswer
   if (pool.outlook === undefined && isTelling) {
     pool.speed.observePrefill({
       uncachedTokens: promptTokens - cachedTokens,
       cachedTokens,
-      tookUs: firstTokenAt - grantedAt,
+      tookUs: firstTokenUs,
     })
   }
   const gapUs = meanTokenUsOf(ticket)
@@ -81,43 +87,42 @@ function learnSpeed(platform: Platform, ticket: Ticket, lease: Lease, ending: En
   pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
 }
 
-/** Routing learns how slow the replica is, and whether it fails. What the request or its client did is not its fault. */
-function tellReplica(platform: Platform, ticket: Ticket, lease: Lease, ending: Ending): void {
+/** Routing learns how slow the replica is, and whether it fails; faults of the request or its client do not count. */
+function tellReplica(platform: Platform, attempt: Attempt, ending: Ending): void {
   const { placer, health, poolsById } = platform.policies
-  const { grantedAt, firstTokenAt } = ticket
+  const { ticket, lease, grantedAt } = attempt
   const replicaId = lease.replica.id
   const now = platform.world.clock.now()
   const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
-  const firstTokenUs = firstTokenAt === undefined || grantedAt === undefined ? undefined : firstTokenAt - grantedAt
-  placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs, isFailed })
+  placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs: firstTokenUsOf(attempt), isFailed })
   const retryAfterUs = ending.kind === 'refused' ? ending.refusal.retryAfterUs : undefined
   if (isFailed) poolsById.get(lease.replica.poolId)?.outlook?.failed(now, retryAfterUs)
   const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
-  if (grantedAt !== undefined && !saysNothing)
-    platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
+  if (!saysNothing) platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
 }
 
 /** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */
 export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Settled): void {
+  const { admitted } = ticket
   guarded(platform, ticket, () => trueUp(platform, ticket, settled))
-  guarded(platform, ticket, () => calibrate(platform, ticket, settled))
-  guarded(platform, ticket, () => learnLengths(platform, ticket, settled))
-  guarded(platform, ticket, () => keepAnswer(platform, ticket, settled))
+  if (admitted === undefined) return
+  guarded(platform, ticket, () => calibrate(platform, admitted, settled))
+  guarded(platform, ticket, () => learnLengths(platform, admitted, settled))
+  guarded(platform, ticket, () => keepAnswer(platform, admitted, settled))
 }
 
 function trueUp({ policies }: Platform, ticket: Ticket, { usage, at: now }: Settled): void {
-  const { reservation } = ticket
-  if (reservation === undefined) return
-  ticket.reservation = undefined
   // An answer from the cache is a request that was served, though nothing ran.
+  const reservation = ticket.cached?.reservation ?? ticket.admitted?.reservation
+  if (reservation === undefined) return
   if (ticket.attempts === 0 && ticket.cached === undefined) policies.budgets.refund(now, reservation)
   else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
 }
 
-function learnLengths({ policies }: Platform, ticket: Ticket, settled: Settled): void {
-  const { request, plan } = ticket
+function learnLengths({ policies }: Platform, { plan, ticket }: Admitted, settled: Settled): void {
+  const { request } = ticket
   const { usage, at: now } = settled
-  if (plan === undefined || ticket.firstTokenAt === undefined) return
+  if (ticket.firstTokenAt === undefined) return
   const tokens = Math.round(usage.outputTokens / request.choiceCount)
   if (usage.outputTokens > 0) {
     policies.outputs.observe(habitOf(request), {
@@ -127,44 +132,43 @@ function learnLengths({ policies }: Platform, ticket: Ticket, settled: Settled):
   }
   const hasCounts = usage.outputTokens > 0 || !isGenerative(request.kind)
   if (settled.outcome === 'completed' && hasCounts) {
-    const ownTokens =
-      plan.keptSegments.length === request.segments.length ? promptTokensOf(request) : keptTokens(ticket)
+    const ownTokens = plan.keptSegments.length === request.segments.length ? promptTokensOf(request) : keptTokens(plan)
     const estimatedTokens = ownTokens + passageTokens(undefined, plan.passages)
     policies.ratios.get(plan.model)?.observe(now, { estimatedTokens, reportedTokens: usage.promptTokens })
   }
 }
 
-/** What was predicted at admission against what came. Whoever left or was failed by us says nothing about it. */
-function calibrate(platform: Platform, ticket: Ticket, settled: Settled): void {
+/** What was predicted at admission against what came. Tickets that were cancelled or failed teach nothing here. */
+function calibrate(platform: Platform, admitted: Admitted, settled: Settled): void {
   const { calibration, lengths } = platform.policies
-  const { predicted, patience, plan, poolId, admittedAt, firstTokenAt, request } = ticket
-  if (predicted === undefined || patience === undefined || plan === undefined) return
-  if (poolId === undefined || admittedAt === undefined) return
+  const { predicted, patience, plan, poolId, ticket } = admitted
+  const { request, firstTokenAt } = ticket
+  if (predicted === undefined) return
   const { promptTokens } = plan.estimate
   lengths.count('admitted', promptTokens)
   const isShed = settled.outcome === 'expired' || settled.outcome === 'evicted'
   if (settled.outcome !== 'completed' && !isShed) return
   const actual = {
-    ttftUs: firstTokenAt === undefined ? Number.POSITIVE_INFINITY : firstTokenAt - admittedAt,
-    finishUs: isShed ? Number.POSITIVE_INFINITY : settled.at - admittedAt,
+    ttftUs: firstTokenAt === undefined ? Number.POSITIVE_INFINITY : firstTokenAt - admitted.at,
+    finishUs: isShed ? Number.POSITIVE_INFINITY : settled.at - admitted.at,
   }
   if (actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs) lengths.count('late', promptTokens)
   calibration.ended(settled.at, { poolId, sloName: request.slo.name, promptTokens, predicted, patience, actual })
 }
 
-/** It would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */
+/** Whether the answer would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */
 function isCut(settled: Settled, tokens: number, plannedMax: number, askedMax: number | undefined): boolean {
   if (settled.outcome !== 'completed') return true
   return tokens >= plannedMax && plannedMax < (askedMax ?? Number.POSITIVE_INFINITY)
 }
 
-function keptTokens(ticket: Ticket): number {
+function keptTokens(plan: Plan): number {
   let tokens = 0
-  for (const segment of ticket.plan?.segments ?? []) tokens += segment.tokens
+  for (const segment of plan.segments) tokens += segment.tokens
   return tokens
 }
 
-/** When the engine did not tell: the prompt as we estimated it, and the tokens that went through our hands. */
+/** The usage when the engine reports none: the prompt as estimated, and the tokens that went to the client. */
 export function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
   const outputTokens = ticket.outputTokens + unreportedTokens
   return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }

@@ -1,20 +1,20 @@
 import { promptTokensOf } from '../../domain/request.ts'
 import type { Verdict } from '../../policy/admission/admission.ts'
-import type { Try } from '../../policy/admission/facts.ts'
+import type { Try } from '../../policy/admission/admission-world.ts'
 import type { RungChange } from '../../policy/ladder/ladder.ts'
 import type { Platform } from '../platform.ts'
 import type { Ticket } from '../ticket.ts'
 
 /**
  * Every decision on a request also says how hard pressed its tenant is: the ladder hears of it, and so does the audit,
- * if the request was refused for lateness. The tick hears of those who are silent.
+ * if the request was refused for lateness. Tenants that send nothing are looked at by the tick (`control-loop.ts`).
  */
 export function observePressure(platform: Platform, ticket: Ticket, verdict: Verdict): void {
-  const { request, releaseId } = ticket
+  const { request, release: picked } = ticket
   const { policies, world } = platform
   const now = world.clock.now()
   const poolId = verdict.kind === 'admitted' ? verdict.poolId : verdict.nearest?.pool.poolId
-  const pools = releaseId === undefined ? undefined : policies.poolsByRelease.get(releaseId)
+  const pools = picked === undefined ? undefined : policies.poolsByRelease.get(picked.release.id)
   // A verdict on the fallback's pool says how hard pressed the tenant is where it asked to be.
   const asked = pools?.find((known) => known.pool.id === poolId) ?? pools?.[0]
   if (asked === undefined) return

@@ -1,9 +1,9 @@
-import type { Lease } from '../../domain/fleet.ts'
+import type { Plan } from '../../domain/plan.ts'
 import { weightedTokens } from '../../policy/planning/cost.ts'
 import type { AttemptFact } from '../../policy/rollout/judge.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
-import type { Ticket } from '../ticket.ts'
+import type { Attempt } from '../ticket.ts'
 import { recordRolloutChange } from './change-rollout.ts'
 
 /**
@@ -22,15 +22,14 @@ export interface Expected {
   readonly loadClass: number
 }
 
-/** Asked with the turn and again at its end; undefined where nobody judges. */
-export function expect({ policies }: Platform, ticket: Ticket, lease: Lease): Expected | undefined {
+/** Asked at the attempt's grant and again at its end; undefined where no release is on trial. */
+export function expect({ policies }: Platform, { ticket, plan, lease }: Attempt): Expected | undefined {
   const { replica } = lease
   const rollout = policies.rollouts.get(replica.model)
   const load = policies.dispatcher.loadOf(replica.id)
   const pool = policies.poolsById.get(replica.poolId)
-  const { plan, request } = ticket
-  if (rollout?.judged === undefined || request.errand !== undefined) return undefined
-  if (load === undefined || pool === undefined || plan === undefined) return undefined
+  if (rollout?.judged === undefined || ticket.request.errand !== undefined) return undefined
+  if (load === undefined || pool === undefined) return undefined
   const { promptTokens, cachedTokens } = plan.estimate
   const { steps, alone } = pool.engineOf(replica)
   if (steps !== undefined) {
@@ -51,7 +50,6 @@ export function expect({ policies }: Platform, ticket: Ticket, lease: Lease): Ex
 }
 
 export interface AttemptSeen {
-  readonly lease: Lease
   readonly ending: Ending
   readonly atGrant: Expected | undefined
   readonly atEnd: Expected | undefined
@@ -59,41 +57,43 @@ export interface AttemptSeen {
   readonly meanTokenUs: number | undefined
 }
 
-export function judgeAttempt(platform: Platform, ticket: Ticket, seen: AttemptSeen): void {
-  const { replica } = seen.lease
+export function judgeAttempt(platform: Platform, attempt: Attempt, seen: AttemptSeen): void {
+  const { ticket } = attempt
+  const { replica } = attempt.lease
   const rollout = platform.policies.rollouts.get(replica.model)
   if (rollout?.judged === undefined || ticket.request.errand !== undefined) return
-  // A client that went says nothing about the release.
+  // A cancelled attempt says nothing about the release.
   if (seen.ending.kind === 'cancelled' || ticket.cancellation.isCancelled) return
-  const fact = factOf(platform, ticket, seen)
+  const fact = factOf(platform, attempt, seen)
   const change = rollout.observe(platform.world.clock.now(), replica.releaseId, fact)
   if (change !== undefined) recordRolloutChange(platform, change)
 }
 
-function factOf(platform: Platform, ticket: Ticket, seen: AttemptSeen): AttemptFact {
+function factOf(platform: Platform, attempt: Attempt, seen: AttemptSeen): AttemptFact {
   const { ending, atGrant, atEnd } = seen
-  const { request, plan, grantedAt, firstTokenAt } = ticket
+  const { ticket, plan, grantedAt } = attempt
+  const { request, firstTokenAt } = ticket
   const isBlamed = ending.kind === 'refused' && ending.refusal.blame === 'request'
   const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && !isBlamed)
-  // A whole answer in one piece says nothing about when its first token came.
+  // A whole answer in one piece does not say when its first token came.
   const tellsFirst = request.isStreamed || ticket.gaps !== undefined
-  const ttftUs = tellsFirst && firstTokenAt !== undefined ? firstTokenAt - (grantedAt ?? firstTokenAt) : undefined
+  const ttftUs = tellsFirst && firstTokenAt !== undefined ? firstTokenAt - grantedAt : undefined
   const tokenUs = atGrant === undefined || atEnd === undefined ? undefined : (atGrant.tokenUs + atEnd.tokenUs) / 2
   return {
     tenantId: request.tenant.id,
-    promptTokens: plan?.estimate.promptTokens ?? 0,
+    promptTokens: plan.estimate.promptTokens,
     loadClass: atGrant?.loadClass ?? 0,
     isFailed,
     isRefused: isBlamed || ticket.isRefusedByModel,
     ttftRatio: isFailed ? undefined : ratio(ttftUs, atGrant?.ttftUs),
     interTokenRatio: isFailed ? undefined : ratio(seen.meanTokenUs, tokenUs),
-    costRatio: costRatio(platform, ticket, ending),
+    costRatio: costRatio(platform, plan, ending),
   }
 }
 
-/** Without what was cached: a release that is new has seen nothing yet. */
-function costRatio({ policies }: Platform, { plan }: Ticket, ending: Ending): number | undefined {
-  if (ending.kind !== 'finished' || ending.usage === undefined || plan === undefined) return undefined
+/** Measured ÷ predicted cost, cached tokens counted like others: the caches of a new release are still empty. */
+function costRatio({ policies }: Platform, plan: Plan, ending: Ending): number | undefined {
+  if (ending.kind !== 'finished' || ending.usage === undefined) return undefined
   const cost = (work: { promptTokens: number; outputTokens: number }): number =>
     weightedTokens({ ...work, cachedTokens: 0 }, policies.outputWeight)
   return cost(ending.usage) / cost(plan.estimate)

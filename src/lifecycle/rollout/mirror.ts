@@ -4,7 +4,7 @@ import { compareAnswers, decideShadow } from '../../policy/rollout/shadow.ts'
 import { AnswerText } from '../answers/answer-text.ts'
 import type { Platform } from '../platform.ts'
 import type { Relay } from '../relay.ts'
-import type { Ticket } from '../ticket.ts'
+import type { Admitted, Ticket } from '../ticket.ts'
 import { type ErrandRequest, errandTerms, hasLeftoverRoom } from './errands.ts'
 import { runErrand, type Serve } from './run-errand.ts'
 
@@ -13,12 +13,12 @@ import { runErrand, type Serve } from './run-errand.ts'
  * answer is compared with the client's and thrown away. Nothing here is awaited by the request, and whatever goes wrong
  * is counted and forgotten: the primary can neither be delayed nor fail by it.
  */
-export function mirror(platform: Platform, ticket: Ticket, relay: Relay, serve: Serve): void {
+export function mirror(platform: Platform, { plan, ticket }: Admitted, relay: Relay, serve: Serve): void {
   const { policies, world } = platform
-  const { request, plan } = ticket
+  const { request } = ticket
   const rollout = policies.rollouts.get(request.model)
   const rule = rollout?.settings.shadow
-  if (rule === undefined || request.errand !== undefined || plan === undefined) return
+  if (rule === undefined || request.errand !== undefined) return
   if (!isGenerative(request.kind)) return
   if (plan.releaseId === rule.release || rollout?.isRolledBack(rule.release) === true) return
   try {

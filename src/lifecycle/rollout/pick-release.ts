@@ -7,8 +7,6 @@ import type { Policies } from '../policies.ts'
  * chosen release's. Flags and the sticky split decide (`policy/rollout`); where the chosen release has no healthy
  * replica another one answers, but never one that was rolled back. A model without a rollout gives its first release.
  */
-export type ReleaseOf = (model: string) => Release | undefined
-
 export interface PickedRelease {
   readonly release: Release
   /** Undefined where there was nothing to choose. */

@@ -2,13 +2,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { makeRelease } from '../../../test/support/fleet.ts'
 import type { Model } from '../../domain/fleet.ts'
+import type { NoPlace } from '../../domain/no-place.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Request, Segment } from '../../domain/request.ts'
 import type { Tenant } from '../../domain/tenant.ts'
 import { DEFAULT_RUNGS } from '../ladder/rungs.ts'
 import { makeConstantSpeed } from '../planning/cost.ts'
 import { decideAdmission, type Verdict } from './admission.ts'
-import type { AdmissionFacts, PoolFacts } from './facts.ts'
+import type { AdmissionPool, AdmissionQuestion, CalibratedTerms } from './admission-world.ts'
+import { patienceOf } from './feasibility.ts'
 
 const MS = 1_000
 const NOW = 1_000_000_000
@@ -68,7 +70,15 @@ const MODELS = new Map([
   ['small', model('small')],
 ])
 
-function poolOf(name: string, over: Partial<PoolFacts> = {}): PoolFacts {
+/** A pool, and what the world says of it. */
+interface PoolSaid extends AdmissionPool {
+  readonly waitUs: number
+  readonly waitWithoutOwnUs: number
+  readonly noPlace: NoPlace | undefined
+  readonly terms: CalibratedTerms
+}
+
+function poolOf(name: string, over: Partial<PoolSaid> = {}): PoolSaid {
   // 0.05 ms a prompt token, 10 ms an output token: 2,000 tokens prefill in 100 ms; 600 tokens of answer take 6 s.
   const speed = makeConstantSpeed({ prefillUsPerToken: 50, tokenUs: 10 * MS })
   return {
@@ -78,19 +88,22 @@ function poolOf(name: string, over: Partial<PoolFacts> = {}): PoolFacts {
     kvTokensMax: 100_000,
     speed,
     speedAlone: speed,
-    waitUs: () => 0,
-    waitWithoutOwnUs: () => 0,
-    laneRefusal: () => undefined,
-    calibrated: () => ({ ttft: { biasRatio: 1, marginRatio: 0.1 }, finish: { biasRatio: 1, marginRatio: 0.1 } }),
+    waitUs: 0,
+    waitWithoutOwnUs: 0,
+    noPlace: undefined,
+    terms: { ttft: { biasRatio: 1, marginRatio: 0.1 }, finish: { biasRatio: 1, marginRatio: 0.1 } },
     ...over,
   }
 }
 
 interface World {
-  readonly big?: Partial<PoolFacts>
-  readonly small?: Partial<PoolFacts>
-  readonly facts?: Partial<AdmissionFacts>
+  readonly big?: Partial<PoolSaid>
+  readonly small?: Partial<PoolSaid>
+  readonly asked?: Partial<AdmissionQuestion>
+  readonly budgetRefusal?: Refusal
   readonly outputTokens?: number
+  /** The lane takes only plans with at most this much engine time. */
+  readonly laneUsLeft?: number
 }
 
 function decide(request: Request, world: World = {}): Verdict {
@@ -98,11 +111,24 @@ function decide(request: Request, world: World = {}): Verdict {
     ['big', poolOf('big', world.big)],
     ['small', poolOf('small', world.small)],
   ])
-  return decideAdmission(NOW, request, {
+  const said = (pool: AdmissionPool): PoolSaid => pool as PoolSaid
+  const asked: AdmissionQuestion = {
+    request,
+    release: makeRelease(MODELS.get(request.model) as Model),
+    poolId: `${request.model}-pool`,
+    patience: patienceOf(NOW, request),
+    rungs: DEFAULT_RUNGS,
+    dwellingDepth: 0,
+    isOfflineShed: false,
+    isEnforced: true,
+    jitter: 0,
+    ...world.asked,
+  }
+  return decideAdmission(NOW, asked, {
     planning: {
       model: (name) => MODELS.get(name),
       releaseOf: (name) => makeRelease(MODELS.get(name) as Model),
-      speedOf: (releaseId) => (pools.get(releaseId.split('@')[0] as string) as PoolFacts).speed,
+      speedOf: (releaseId) => (pools.get(releaseId.split('@')[0] as string) as PoolSaid).speed,
       correctTokens: (_, tokens) => tokens,
       predictOutput: (_, cap) => ({
         tokens: Math.min(cap, world.outputTokens ?? 600),
@@ -113,20 +139,20 @@ function decide(request: Request, world: World = {}): Verdict {
       cachedTokensOf: () => 0,
       outputWeight: 4,
     },
-    rungs: DEFAULT_RUNGS,
-    dwellingDepth: 0,
-    isOfflineShed: false,
-    poolOf: (plan) => pools.get(plan.model),
-    budgetRefusal: () => undefined,
-    jitter: 0,
-    ...world.facts,
+    poolFor: (_now, _asked, plan) => pools.get(plan.model),
+    waitUs: (_now, _asked, pool) => said(pool).waitUs,
+    waitWithoutOwnUs: (_now, _asked, pool) => said(pool).waitWithoutOwnUs,
+    noPlaceFor: (_asked, pool, { estimate }) =>
+      estimate.engineUs > (world.laneUsLeft ?? Number.POSITIVE_INFINITY) ? WORK_FULL : said(pool).noPlace,
+    termsFor: (_asked, pool) => said(pool).terms,
+    budgetRefusal: () => world.budgetRefusal,
   })
 }
 
-const waits = (us: number, withoutOwnUs = us): Partial<PoolFacts> => ({
-  waitUs: () => us,
-  waitWithoutOwnUs: () => withoutOwnUs,
-})
+const LANE_FULL: NoPlace = { code: 'lane-full', because: 'full' }
+const WORK_FULL: NoPlace = { code: 'lane-work-full', because: 'too much work' }
+
+const waits = (waitUs: number, waitWithoutOwnUs = waitUs): Partial<PoolSaid> => ({ waitUs, waitWithoutOwnUs })
 
 const refusalOf = (verdict: Verdict): Refusal => {
   expect(verdict.kind).toBe('rejected')
@@ -152,7 +178,7 @@ describe('admission', () => {
     const busy = waits(175 * MS)
     const deep = { dwellingDepth: 2 }
     // 450 ms less 25 ms of prefill (500 tokens are kept) can be waited: 175 ÷ 425.
-    expect(decide(requestOf(), { big: busy, facts: deep })).toMatchObject({ offeredCost: 4_400, pressure: 175 / 425 })
+    expect(decide(requestOf(), { big: busy, asked: deep })).toMatchObject({ offeredCost: 4_400, pressure: 175 / 425 })
     const late = waits(5_000 * MS)
     expect(decide(requestOf(), { big: late, small: late })).toMatchObject({ kind: 'rejected', pressure: 4 })
   })
@@ -166,17 +192,17 @@ describe('admission', () => {
   })
 
   it('starts at the dwelling rung and never above it', () => {
-    expect(rungOf(decide(requestOf(), { facts: { dwellingDepth: 3 } }))).toBe('cap-output')
+    expect(rungOf(decide(requestOf(), { asked: { dwellingDepth: 3 } }))).toBe('cap-output')
   })
 
   it('names the shallowest rung that asks for the same work', () => {
     const nothingToTrim = requestOf({ segments: [{ role: 'user', tokens: 100 }], outputTokensMax: 50 })
-    expect(rungOf(decide(requestOf(), { facts: { dwellingDepth: 1 } }))).toBe('full')
-    expect(rungOf(decide(nothingToTrim, { facts: { dwellingDepth: 3 } }))).toBe('full')
+    expect(rungOf(decide(requestOf(), { asked: { dwellingDepth: 1 } }))).toBe('full')
+    expect(rungOf(decide(nothingToTrim, { asked: { dwellingDepth: 3 } }))).toBe('full')
     const retrieval = { corpus: 'manuals', query: 'why?', passagesMax: 5 }
-    expect(rungOf(decide(requestOf({ retrieval }), { facts: { dwellingDepth: 1 } }))).toBe('trim-retrieval')
+    expect(rungOf(decide(requestOf({ retrieval }), { asked: { dwellingDepth: 1 } }))).toBe('trim-retrieval')
     expect(
-      rungOf(decide(requestOf({ retrieval: { ...retrieval, passagesMax: 2 } }), { facts: { dwellingDepth: 1 } })),
+      rungOf(decide(requestOf({ retrieval: { ...retrieval, passagesMax: 2 } }), { asked: { dwellingDepth: 1 } })),
     ).toBe('full')
   })
 
@@ -223,24 +249,43 @@ describe('admission', () => {
 
   it('asks budgets first and says what they say', () => {
     const over: Refusal = { code: 'rate-limit-tokens', because: 'over', blame: 'tenant', retryAfterUs: 5 }
-    expect(refusalOf(decide(requestOf(), { facts: { budgetRefusal: () => over } }))).toBe(over)
+    expect(refusalOf(decide(requestOf(), { budgetRefusal: over }))).toBe(over)
   })
 
   it('passes on why a lane is full, after trying what is smaller', () => {
-    const full: Refusal = { code: 'lane-full', because: 'full', blame: 'tenant', retryAfterUs: 7 }
-    const isFull = { laneRefusal: () => full }
-    expect(refusalOf(decide(requestOf(), { big: isFull, small: isFull }))).toBe(full)
+    const isFull = { noPlace: LANE_FULL, waitUs: 100 * MS }
+    const refusal = refusalOf(decide(requestOf(), { big: isFull, small: isFull }))
+    // 100 ms is what a newcomer would wait for a turn, and at least 0 of 250 ms of jitter come on top.
+    expect(refusal).toMatchObject({ code: 'lane-full', because: 'full', blame: 'tenant', retryAfterUs: 100 * MS })
     expect(rungOf(decide(requestOf(), { big: isFull }))).toBe('smaller-model')
+  })
+
+  it('admits on the first rung whose work still has a place in the lane', () => {
+    // In full 6.09 s of engine time, with half of the context 6.035 s, capped 3.875 s.
+    expect(rungOf(decide(requestOf(), { laneUsLeft: 7_000 * MS }))).toBe('full')
+    expect(rungOf(decide(requestOf(), { laneUsLeft: 6_050 * MS }))).toBe('trim-context')
+    expect(rungOf(decide(requestOf(), { laneUsLeft: 5_000 * MS }))).toBe('cap-output')
+    const proud = requestOf({ tenant: { ...tenant, contract: 'reject' } })
+    expect(refusalOf(decide(proud, { laneUsLeft: 5_000 * MS }))).toMatchObject({
+      code: 'lane-work-full',
+      blame: 'tenant',
+    })
+  })
+
+  it('asks neither budgets nor places when nothing is enforced', () => {
+    const over: Refusal = { code: 'rate-limit-tokens', because: 'over', blame: 'tenant', retryAfterUs: 5 }
+    const world = { big: { noPlace: LANE_FULL }, budgetRefusal: over, asked: { isEnforced: false } }
+    expect(rungOf(decide(requestOf(), world))).toBe('full')
   })
 
   it('sheds a band on the dwelling rung, or the offline band for everybody', () => {
     const offline = requestOf({ band: 'offline' })
-    expect(refusalOf(decide(offline, { facts: { dwellingDepth: 5 } }))).toMatchObject({
+    expect(refusalOf(decide(offline, { asked: { dwellingDepth: 5 } }))).toMatchObject({
       code: 'band-shed',
       blame: 'tenant',
     })
-    expect(refusalOf(decide(offline, { facts: { isOfflineShed: true } }))).toMatchObject({ blame: 'platform' })
-    expect(decide(requestOf(), { facts: { isOfflineShed: true } }).kind).toBe('admitted')
+    expect(refusalOf(decide(offline, { asked: { isOfflineShed: true } }))).toMatchObject({ blame: 'platform' })
+    expect(decide(requestOf(), { asked: { isOfflineShed: true } }).kind).toBe('admitted')
   })
 
   it('tells what is too long, too big or has nowhere to run apart', () => {
@@ -256,7 +301,6 @@ describe('admission', () => {
   })
 
   it('never refuses for lateness or room while a replica is idle and the request alone is feasible', () => {
-    const full: Refusal = { code: 'lane-full', because: 'full', blame: 'tenant', retryAfterUs: 7 }
     fc.assert(
       fc.property(
         fc.record({
@@ -269,15 +313,15 @@ describe('admission', () => {
           contract: fc.constantFrom('degrade' as const, 'reject' as const),
         }),
         ({ waitUs, biasRatio, marginRatio, isLaneFull, dwellingDepth, band, contract }) => {
-          const pool: Partial<PoolFacts> = {
+          const pool: Partial<PoolSaid> = {
             hasIdleReplica: true,
-            waitUs: () => waitUs,
-            waitWithoutOwnUs: () => waitUs,
-            laneRefusal: () => (isLaneFull ? full : undefined),
-            calibrated: () => ({ ttft: { biasRatio, marginRatio }, finish: { biasRatio, marginRatio } }),
+            waitUs,
+            waitWithoutOwnUs: waitUs,
+            noPlace: isLaneFull ? LANE_FULL : undefined,
+            terms: { ttft: { biasRatio, marginRatio }, finish: { biasRatio, marginRatio } },
           }
           const request = requestOf({ band, tenant: { ...tenant, contract } })
-          expect(decide(request, { big: pool, small: pool, facts: { dwellingDepth } }).kind).toBe('admitted')
+          expect(decide(request, { big: pool, small: pool, asked: { dwellingDepth } }).kind).toBe('admitted')
         },
       ),
     )

@@ -1,13 +1,20 @@
 import type { Instant } from '../../base/clock.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Plan, Rung } from '../../domain/plan.ts'
-import type { Request } from '../../domain/request.ts'
 import type { RungTerms } from '../../domain/rung.ts'
 import { pressureOf } from '../ladder/pressure.ts'
 import { isSameWork, makePlan, type Planned } from '../planning/make-plan.ts'
-import type { AdmissionFacts, PoolFacts, Try } from './facts.ts'
-import { isFeasibleAlone, latenessOf, type Patience, type Prediction, patienceOf, predict } from './feasibility.ts'
-import { bandShed, contextTooLong, deadlineInfeasible, noReplica, predictedLate, tooBigForKv } from './refusals.ts'
+import type { AdmissionPool, AdmissionQuestion, AdmissionWorld, Try } from './admission-world.ts'
+import { isFeasibleAlone, type Lateness, latenessOf, type Patience, type Prediction, predict } from './feasibility.ts'
+import {
+  bandShed,
+  contextTooLong,
+  deadlineInfeasible,
+  noReplica,
+  predictedLate,
+  tooBigForKv,
+  withoutPlace,
+} from './refusals.ts'
 
 /**
  * Should we take it, on which rung, and if not, why and when?
@@ -15,7 +22,7 @@ import { bandShed, contextTooLong, deadlineInfeasible, noReplica, predictedLate,
  * Take only what will be done in time: a late answer costs as much as a good one and helps nobody (the argument of
  * DAGOR at WeChat, 2018, and of every deadline-aware admitter since). The request is planned on its tenant's dwelling
  * rung and, while that does not fit, on each deeper one; the first plan whose predicted first token and finish fit
- * their promises less the calibrated margin, and for which the lane has room, is admitted. A tenant whose contract
+ * their promises less the calibrated margin, and for which the queue has a place, is admitted. A tenant whose contract
  * says `reject` is only planned in full. What fits nowhere is refused with the numbers behind it.
  *
  * Three rules go before the prediction. Budgets: who is over his own limit is told so, whatever the platform could do.
@@ -24,7 +31,8 @@ import { bandShed, contextTooLong, deadlineInfeasible, noReplica, predictedLate,
  * idle engine could make it, on no rung, it is the request's fault and no retry will help.
  *
  * Pure and complete: it changes nothing, so observe-only mode asks it and goes its own way. The caller reserves the
- * budget and joins the lane in the same instant. It does not know lanes, replicas or fairness; they come as facts.
+ * budget and joins the lane in the same instant, and the place that was found is still there. It does not know lanes,
+ * replicas or fairness; it asks the world about them (`admission-world.ts`).
  *
  * Laws: L10 (predictions only), and the idle rule as above.
  *
@@ -65,15 +73,14 @@ export interface RejectedVerdict extends Weighed {
   readonly nearest: Try | undefined
 }
 
-export function decideAdmission(now: Instant, request: Request, facts: AdmissionFacts): Verdict {
-  const walk = walkRungs(now, request, facts)
-  const weighed = { offeredCost: offeredCostOf(request, facts, walk), pressure: pressureIn(walk) }
+export function decideAdmission(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld): Verdict {
+  const walk = walkRungs(now, asked, world)
+  const weighed = { offeredCost: offeredCostOf(asked, world, walk), pressure: pressureIn(walk) }
   if (walk.budgetRefusal !== undefined) {
     return { kind: 'rejected', refusal: walk.budgetRefusal, nearest: undefined, ...weighed }
   }
-  if (walk.taken !== undefined)
-    return { ...admit(walk.taken, truthfulRung(request, facts, walk.taken.plan)), ...weighed }
-  return { kind: 'rejected', ...refuse(now, request, facts, walk), ...weighed }
+  if (walk.taken !== undefined) return { ...admit(walk.taken, truthfulRung(asked, world, walk.taken.plan)), ...weighed }
+  return { kind: 'rejected', ...refuse(now, asked, world, walk), ...weighed }
 }
 
 interface Walk {
@@ -85,13 +92,13 @@ interface Walk {
 }
 
 /** From the dwelling rung down, until a plan can be taken. */
-function walkRungs(now: Instant, request: Request, facts: AdmissionFacts): Walk {
+function walkRungs(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld): Walk {
   const tries: Try[] = []
   let unplannable: Planned | undefined
   let firstPlan: Plan | undefined
   let lastPlan: Plan | undefined
-  for (const rung of rungsToTry(request, facts)) {
-    const planned = makePlan(request, rung, facts.planning)
+  for (const rung of rungsToTry(asked)) {
+    const planned = planOn(asked, rung, world)
     if (planned.kind === 'unplannable') {
       unplannable ??= planned
       continue
@@ -101,25 +108,29 @@ function walkRungs(now: Instant, request: Request, facts: AdmissionFacts): Walk 
     if (firstPlan === undefined) {
       firstPlan = plan
       // Deeper rungs only ever ask for less, so a budget that fits here fits there.
-      const budgetRefusal = facts.budgetRefusal(reserveTokensOf(plan))
+      const budgetRefusal = asked.isEnforced ? world.budgetRefusal(now, asked, reserveTokensOf(plan)) : undefined
       if (budgetRefusal !== undefined) return { tries, firstPlan, unplannable, budgetRefusal, taken: undefined }
     }
     lastPlan = plan
-    const pool = facts.poolOf(plan)
+    const pool = world.poolFor(now, asked, plan)
     if (pool === undefined || pool.readyReplicaCount === 0) continue
-    const attempt = tryPlan(now, request, plan, pool)
+    const attempt = tryPlan(now, asked, world, plan, pool)
     tries.push(attempt)
-    if (attempt.ending === 'idle' || (attempt.ending === 'fits' && !isShed(request, rung, facts))) {
+    if (attempt.ending === 'idle' || (attempt.ending === 'fits' && !isShed(asked, rung))) {
       return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: attempt }
     }
   }
   return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: undefined }
 }
 
-function offeredCostOf(request: Request, facts: AdmissionFacts, walk: Walk): number | undefined {
+function planOn({ request, release }: AdmissionQuestion, rung: RungTerms, world: AdmissionWorld): Planned {
+  return makePlan(request, rung, world.planning, release)
+}
+
+function offeredCostOf(asked: AdmissionQuestion, world: AdmissionWorld, walk: Walk): number | undefined {
   if (walk.firstPlan?.rung.depth === 0) return walk.firstPlan.estimate.cost
-  const full = facts.rungs[0]
-  const planned = full === undefined ? undefined : makePlan(request, full, facts.planning)
+  const full = asked.rungs[0]
+  const planned = full === undefined ? undefined : planOn(asked, full, world)
   return planned?.kind === 'planned' ? planned.plan.estimate.cost : walk.firstPlan?.estimate.cost
 }
 
@@ -134,36 +145,45 @@ export function reserveTokensOf(plan: Plan): number {
   return plan.estimate.promptTokens + plan.estimate.outputTokensHigh
 }
 
-function rungsToTry(request: Request, facts: AdmissionFacts): readonly RungTerms[] {
-  return request.tenant.contract === 'reject' ? facts.rungs.slice(0, 1) : facts.rungs.slice(facts.dwellingDepth)
+function rungsToTry({ request, rungs, dwellingDepth }: AdmissionQuestion): readonly RungTerms[] {
+  return request.tenant.contract === 'reject' ? rungs.slice(0, 1) : rungs.slice(dwellingDepth)
 }
 
 /** Shedding is of the dwelling rung: walking down to it on one request's behalf sheds nobody. */
-function isShed(request: Request, rung: RungTerms, facts: AdmissionFacts): boolean {
-  if (request.band === 'offline' && facts.isOfflineShed) return true
-  return rung.depth === facts.dwellingDepth && rung.shedBands.includes(request.band)
+function isShed({ request, dwellingDepth, isOfflineShed }: AdmissionQuestion, rung: RungTerms): boolean {
+  if (request.band === 'offline' && isOfflineShed) return true
+  return rung.depth === dwellingDepth && rung.shedBands.includes(request.band)
 }
 
-function tryPlan(now: Instant, request: Request, plan: Plan, pool: PoolFacts): Try {
-  const patience = patienceOf(now, request)
-  const predicted = predict(plan, request.choiceCount, pool.speed, pool.waitUs(plan))
-  const lateness = latenessOf(predicted, patience, pool.calibrated(plan))
-  const seen = { plan, pool, predicted, patience, lateness }
-  if (reserveTokensOf(plan) > pool.kvTokensMax) return { ...seen, ending: 'too-big' }
-  if (!isFeasibleAlone(plan, request, pool.speedAlone, patience)) return { ...seen, ending: 'infeasible' }
-  if (pool.hasIdleReplica) return { ...seen, ending: 'idle' }
-  if (lateness.lateUs > 0) return { ...seen, ending: 'late' }
-  if (pool.laneRefusal(plan) !== undefined) return { ...seen, ending: 'lane-full' }
-  return { ...seen, ending: 'fits' }
+function tryPlan(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, plan: Plan, pool: AdmissionPool): Try {
+  const { request, patience } = asked
+  const predicted = predict(plan, request.choiceCount, pool.speed, world.waitUs(now, asked, pool, plan))
+  const terms = world.termsFor(asked, pool, plan)
+  const lateness = latenessOf(predicted, patience, terms)
+  const ending = endingOf(asked, plan, pool, lateness)
+  const noPlace = ending === 'fits' && asked.isEnforced ? world.noPlaceFor(asked, pool, plan) : undefined
+  return { plan, pool, predicted, patience, terms, lateness, ending: noPlace ? 'no-place' : ending, noPlace }
+}
+
+function endingOf(
+  { request, patience }: AdmissionQuestion,
+  plan: Plan,
+  pool: AdmissionPool,
+  lateness: Lateness,
+): Try['ending'] {
+  if (reserveTokensOf(plan) > pool.kvTokensMax) return 'too-big'
+  if (!isFeasibleAlone(plan, request, pool.speedAlone, patience)) return 'infeasible'
+  if (pool.hasIdleReplica) return 'idle'
+  return lateness.lateUs > 0 ? 'late' : 'fits'
 }
 
 /**
  * The shallowest rung on which the same work is asked for: who has no passages to lose is not served less by a rung that
  * trims them, and is not told so.
  */
-function truthfulRung(request: Request, facts: AdmissionFacts, plan: Plan): Rung {
-  for (const rung of facts.rungs.slice(0, plan.rung.depth)) {
-    const planned = makePlan(request, rung, facts.planning)
+function truthfulRung(asked: AdmissionQuestion, world: AdmissionWorld, plan: Plan): Rung {
+  for (const rung of asked.rungs.slice(0, plan.rung.depth)) {
+    const planned = planOn(asked, rung, world)
     if (planned.kind === 'planned' && isSameWork(planned.plan, plan)) return planned.plan.rung
   }
   return plan.rung
@@ -181,25 +201,26 @@ function admit(attempt: Try, rung: Rung): Omit<AdmittedVerdict, keyof Weighed> {
   return { kind: 'admitted', plan, rung, poolId: pool.poolId, reserveTokens, predicted, patience, because }
 }
 
-/** Of all reasons the one that helps most: what is least late, then a full lane, then what can never be. */
+/** Of all reasons the one that helps most: what is least late, then a full queue, then what can never be. */
 function refuse(
   now: Instant,
-  request: Request,
-  facts: AdmissionFacts,
+  asked: AdmissionQuestion,
+  world: AdmissionWorld,
   walk: Walk,
 ): { refusal: Refusal; nearest: Try | undefined } {
   const { tries, unplannable } = walk
+  const { request, jitter } = asked
   const fitting = tries.find((attempt) => attempt.ending === 'fits')
-  if (fitting !== undefined) return { refusal: bandShed(request, fitting, facts), nearest: fitting }
+  if (fitting !== undefined) return { refusal: bandShed(asked, fitting), nearest: fitting }
   let late: Try | undefined
   for (const attempt of tries) {
     if (attempt.ending !== 'late') continue
     if (late === undefined || attempt.lateness.lateUs < late.lateness.lateUs) late = attempt
   }
-  if (late !== undefined) return { refusal: predictedLate(request, late, facts), nearest: late }
-  const full = tries.find((attempt) => attempt.ending === 'lane-full')
-  const laneRefusal = full?.pool.laneRefusal(full.plan)
-  if (laneRefusal !== undefined) return { refusal: laneRefusal, nearest: full }
+  if (late !== undefined) return { refusal: predictedLate(now, asked, world, late), nearest: late }
+  const placeless = tries.find((attempt) => attempt.noPlace !== undefined)
+  if (placeless?.noPlace !== undefined)
+    return { refusal: withoutPlace(placeless.noPlace, placeless.predicted.waitUs, jitter), nearest: placeless }
   const infeasible = tries.findLast((attempt) => attempt.ending === 'infeasible')
   if (infeasible !== undefined) return { refusal: deadlineInfeasible(now, request, infeasible), nearest: infeasible }
   const tooBig = tries.find((attempt) => attempt.ending === 'too-big')
@@ -207,5 +228,5 @@ function refuse(
   if (unplannable?.kind === 'unplannable' && tries.length === 0) {
     return { refusal: contextTooLong(request, unplannable), nearest: undefined }
   }
-  return { refusal: noReplica(request, facts.jitter), nearest: undefined }
+  return { refusal: noReplica(request, jitter), nearest: undefined }
 }

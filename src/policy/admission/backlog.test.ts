@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { SharePath } from '../../domain/share-path.ts'
 import type { Band } from '../../domain/tenant.ts'
-import { Backlog, type Share } from './backlog.ts'
+import { Backlog } from './backlog.ts'
 import { EPOCH_US } from './fading-scale.ts'
 
 interface Twin {
-  readonly share: Share
+  readonly share: SharePath
   readonly band: Band
   backlog: number
 }
@@ -16,7 +17,7 @@ interface Sibling {
   backlog: number
 }
 
-function siblings(twins: readonly Twin[], nodeOf: (share: Share) => { id: string; weight: number }): Sibling[] {
+function siblings(twins: readonly Twin[], nodeOf: (share: SharePath) => { id: string; weight: number }): Sibling[] {
   const byId = new Map<string, Sibling>()
   for (const twin of twins) {
     const node = nodeOf(twin.share)
@@ -34,7 +35,7 @@ const beside = (all: readonly Sibling[], own: { id: string; weight: number }, wo
   )
 
 /** Its own, or that of its tenants with backlog. */
-function orgWeight(twins: readonly Twin[], share: Share): number {
+function orgWeight(twins: readonly Twin[], share: SharePath): number {
   const active = new Map<string, number>()
   for (const twin of twins) {
     if (twin.share.org.id === share.org.id) active.set(twin.share.tenant.id, twin.share.tenant.weight)
@@ -43,7 +44,7 @@ function orgWeight(twins: readonly Twin[], share: Share): number {
 }
 
 /** The formula, written down as it stands: Σ_j min(B_j, (w_j ÷ w_i) · work), level by level. */
-function naiveAhead(twins: readonly Twin[], share: Share, band: Band, cost: number): number {
+function naiveAhead(twins: readonly Twin[], share: SharePath, band: Band, cost: number): number {
   const ofOrg = twins.filter((twin) => twin.share.org.id === share.org.id)
   const ofTenant = ofOrg.filter((twin) => twin.share.tenant.id === share.tenant.id)
   const ofBand = ofTenant.filter((twin) => twin.band === band)
@@ -66,7 +67,7 @@ function naiveAhead(twins: readonly Twin[], share: Share, band: Band, cost: numb
   return work - cost
 }
 
-function shareOf(org: number, tenant: number, key: number): Share {
+function shareOf(org: number, tenant: number, key: number): SharePath {
   return {
     org: { id: `org-${org}`, weight: org % 2 === 0 ? 1 + org / 4 : undefined },
     tenant: { id: `tenant-${org}-${tenant}`, weight: [0.5, 1, 1.3, 4][(org + tenant) % 4] as number },
@@ -77,7 +78,7 @@ function shareOf(org: number, tenant: number, key: number): Share {
 describe('backlog', () => {
   it('reads as in the header', () => {
     const backlog = new Backlog()
-    const share = (id: string): Share => ({
+    const share = (id: string): SharePath => ({
       org: { id: 'o', weight: 1 },
       tenant: { id, weight: 1 },
       key: { id: `${id}-key`, weight: 1 },
@@ -155,7 +156,7 @@ describe('backlog', () => {
             else lane.backlog += moved
           }
           const own = lanes[0] as (typeof lanes)[number]
-          const weightOf = (share: Share): number => share.org.weight as number
+          const weightOf = (share: SharePath): number => share.org.weight as number
           const x = (own.backlog + cost) / weightOf(own.share)
           const xBefore = own.backlog / weightOf(own.share)
           let ahead = own.backlog

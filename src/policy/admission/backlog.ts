@@ -1,5 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
+import type { ShareNode, SharePath } from '../../domain/share-path.ts'
 import type { Band } from '../../domain/tenant.ts'
 import { type Member, NO_OTHERS, type Others, ShareLevel } from './share-level.ts'
 
@@ -27,21 +28,8 @@ import { type Member, NO_OTHERS, type Others, ShareLevel } from './share-level.t
  * Example (one org, one key each): weights 1, backlogs A 100, B 500, C 2,000; a request of cost 300 from A: x = 400;
  * A's own 100 + min(500, 400) + min(2,000, 400) = 900 goes before it, not 100 and not 2,600.
  */
-export interface ShareNode {
-  readonly id: string
-  readonly weight: number
-}
-
-/** Where a ticket stands in the tree. It keeps the share it joined with until it leaves, whatever is reconfigured. */
-export interface Share {
-  /** An org without a weight of its own weighs as much as its tenants that have something waiting. */
-  readonly org: { readonly id: string; readonly weight: number | undefined }
-  readonly tenant: ShareNode
-  readonly key: ShareNode
-}
-
 export interface Newcomer {
-  readonly share: Share
+  readonly share: SharePath
   readonly band: Band
   readonly cost: number
   /** What it has had beyond its share and must see others have first. */
@@ -90,7 +78,7 @@ export class Backlog {
   }
 
   /** What waits for this tenant, over its keys and bands. */
-  ofTenant(share: Share): number {
+  ofTenant(share: SharePath): number {
     return this.#orgs.get(share.org.id)?.tenants.get(share.tenant.id)?.backlog ?? 0
   }
 
@@ -174,7 +162,7 @@ function keysOf(tenant: TenantMember, band: Band): ShareLevel<Member> {
 }
 
 /** As it would be with the newcomer waiting. */
-function orgWeightOf(share: Share, org: OrgMember | undefined): number {
+function orgWeightOf(share: SharePath, org: OrgMember | undefined): number {
   if (share.org.weight !== undefined) return share.org.weight
   const active = org?.tenants.activeWeight ?? 0
   const isActive = (org?.tenants.get(share.tenant.id)?.backlog ?? 0) > 0

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { DrainingPool } from '../../../test/support/draining-pool.ts'
+import type { SharePath } from '../../domain/share-path.ts'
 import type { Band } from '../../domain/tenant.ts'
-import type { Newcomer, Share } from './backlog.ts'
+import type { Newcomer } from './backlog.ts'
 import { DrainRate } from './drain-rate.ts'
 import { PredictedWait } from './predicted-wait.ts'
 import { retryAfterUs } from './retry-after.ts'
 
 const SECOND = 1_000_000
 
-const shareOf = (id: string, weight = 1): Share => ({
+const shareOf = (id: string, weight = 1): SharePath => ({
   org: { id, weight },
   tenant: { id, weight },
   key: { id, weight: 1 },

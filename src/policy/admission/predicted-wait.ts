@@ -1,6 +1,7 @@
 import type { Instant } from '../../base/clock.ts'
+import type { SharePath } from '../../domain/share-path.ts'
 import type { Band } from '../../domain/tenant.ts'
-import { Backlog, type Newcomer, type Share } from './backlog.ts'
+import { Backlog, type Newcomer } from './backlog.ts'
 import { DrainRate, type DrainRateOptions } from './drain-rate.ts'
 
 /**
@@ -11,8 +12,8 @@ import { DrainRate, type DrainRateOptions } from './drain-rate.ts'
  * replica has room, the ticket's own worth of work must end before it can begin, so its cost is added: an empty queue
  * before busy engines is not a wait of zero.
  *
- * One of these per pool. The lifecycle tells it who joins and leaves the lanes and what was completed; it keeps sums,
- * not tickets. Law L10: it sees predicted costs only.
+ * One of these per pool. The dispatcher's book tells it of every ticket that joins, leaves or begins (by
+ * `BacklogListener`); it keeps sums, not tickets. Law L10: it sees predicted costs only.
  *
  * Example: 900 weighted tokens ahead, two replicas at 0.015 a microsecond: 900 ÷ 0.03 = 30 ms; with no room and a
  * cost of 300, 40 ms.
@@ -55,7 +56,7 @@ export class PredictedWait {
     return this.#shared.total + this.#offline.total
   }
 
-  ofTenant(share: Share): number {
+  ofTenant(share: SharePath): number {
     return this.#shared.ofTenant(share) + this.#offline.ofTenant(share)
   }
 

@@ -1,7 +1,9 @@
+import { unreachable } from '../../base/assert.ts'
 import { type Instant, usToMs } from '../../base/clock.ts'
+import type { NoPlace } from '../../domain/no-place.ts'
 import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
 import type { Request, RequestKind } from '../../domain/request.ts'
-import type { AdmissionFacts, Try } from './facts.ts'
+import type { AdmissionQuestion, AdmissionWorld, Try } from './admission-world.ts'
 import { type Lateness, latenessOf, predict } from './feasibility.ts'
 import { retryAfterUs } from './retry-after.ts'
 
@@ -14,11 +16,11 @@ import { retryAfterUs } from './retry-after.ts'
 
 const wholeMs = (us: number): number => Math.round(usToMs(us))
 
-export function predictedLate(request: Request, late: Try, facts: AdmissionFacts): Refusal {
+export function predictedLate(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, late: Try): Refusal {
   const { predicted, patience, lateness, pool, plan } = late
   const isTtft = lateness.promise === 'ttft'
   const promisedUs = isTtft ? patience.ttftUs : patience.finishUs
-  const blame = blameFor(request, late)
+  const blame = latenessWithoutOwn(now, asked, world, late).lateUs <= 0 ? 'tenant' : 'platform'
   const whose = blame === 'tenant' ? 'its own queue' : 'the platform'
   return {
     code: 'predicted-late',
@@ -26,19 +28,19 @@ export function predictedLate(request: Request, late: Try, facts: AdmissionFacts
       `predicted to wait ${wholeMs(predicted.waitUs)} ms behind ${whose} and miss its ${lateness.promise} ` +
       `of ${wholeMs(promisedUs)} ms by ${wholeMs(lateness.lateUs)} ms, margin included`,
     blame,
-    retryAfterUs: retryAfterUs({ predictedUs: lateness.lateUs, affordableUs: 0, jitter: facts.jitter }),
+    retryAfterUs: retryAfterUs({ predictedUs: lateness.lateUs, affordableUs: 0, jitter: asked.jitter }),
     detail: {
       ...numbersOf(late),
       pool: pool.poolId,
       rung: plan.rung.name,
       missed: lateness.promise,
-      ...whatWouldFit(request, late),
+      ...whatWouldFit(asked.request, late),
     },
   }
 }
 
-export function bandShed(request: Request, attempt: Try, facts: AdmissionFacts): Refusal {
-  const isPlatform = request.band === 'offline' && facts.isOfflineShed
+export function bandShed({ request, isOfflineShed, jitter }: AdmissionQuestion, attempt: Try): Refusal {
+  const isPlatform = request.band === 'offline' && isOfflineShed
   return {
     code: 'band-shed',
     because: isPlatform
@@ -46,7 +48,7 @@ export function bandShed(request: Request, attempt: Try, facts: AdmissionFacts):
       : `${request.tenant.id} is under pressure and its ${request.band} work is shed first`,
     blame: isPlatform ? 'platform' : 'tenant',
     // Pressure must fall before the band is taken again: not before what waits now is gone.
-    retryAfterUs: retryAfterUs({ predictedUs: attempt.predicted.waitUs, affordableUs: 0, jitter: facts.jitter }),
+    retryAfterUs: retryAfterUs({ predictedUs: attempt.predicted.waitUs, affordableUs: 0, jitter }),
     detail: { ...numbersOf(attempt), band: request.band },
   }
 }
@@ -111,14 +113,30 @@ export function noReplica(request: Request, jitter: number): Refusal {
 /** A few health checks from now. */
 const NO_REPLICA_RETRY_US = 5_000_000
 
-function blameFor(request: Request, late: Try): 'tenant' | 'platform' {
-  return latenessWithoutOwn(request, late).lateUs <= 0 ? 'tenant' : 'platform'
+/** The queue has no place: whose doing is that, and when will there be one? */
+export function withoutPlace({ code, because }: NoPlace, waitUs: number, jitter: number): Refusal {
+  switch (code) {
+    case 'lane-full':
+    case 'lane-work-full':
+      return { code, because, blame: 'tenant', retryAfterUs: afterWait(waitUs, jitter) }
+    case 'queue-full':
+    case 'unknown-pool':
+      return { code, because, blame: 'platform', retryAfterUs: afterWait(waitUs, jitter) }
+    case 'expired-on-arrival':
+    case 'fits-no-replica':
+      return { code, because, blame: 'request', retryAfterUs: undefined }
+    default:
+      return unreachable(code)
+  }
 }
 
-function latenessWithoutOwn(request: Request, late: Try): Lateness {
-  const { plan, pool, patience } = late
-  const alone = predict(plan, request.choiceCount, pool.speed, pool.waitWithoutOwnUs(plan))
-  return latenessOf(alone, patience, pool.calibrated(plan))
+const afterWait = (waitUs: number, jitter: number): number | undefined =>
+  retryAfterUs({ predictedUs: waitUs, affordableUs: 0, jitter })
+
+function latenessWithoutOwn(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, late: Try): Lateness {
+  const { plan, pool, patience, terms } = late
+  const waitUs = world.waitWithoutOwnUs(now, asked, pool, plan)
+  return latenessOf(predict(plan, asked.request.choiceCount, pool.speed, waitUs), patience, terms)
 }
 
 function numbersOf(attempt: Try): Record<string, number | string> {
@@ -135,8 +153,8 @@ function numbersOf(attempt: Try): Record<string, number | string> {
 
 /** The least that the client would have to change for this to be admitted now. */
 function whatWouldFit(request: Request, late: Try): Record<string, number> {
-  const { plan, pool, predicted, patience } = late
-  const { ttft, finish } = pool.calibrated(plan)
+  const { plan, pool, predicted, patience, terms } = late
+  const { ttft, finish } = terms
   const fitting: Record<string, number> = {}
   if (!Number.isFinite(predicted.finishUs)) return fitting
   if (Number.isFinite(patience.ttftUs)) {

@@ -2,8 +2,9 @@ import { assert } from '../../base/assert.ts'
 import { ChurningMap } from '../../base/churning-map.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
 import type { Lease } from '../../domain/fleet.ts'
-import type { Estimate } from '../../domain/plan.ts'
-import type { BacklogObserver, Candidate, PoolLane } from './candidate.ts'
+import { type Estimate, meanCostOf } from '../../domain/plan.ts'
+import type { BacklogListener } from './backlog-listener.ts'
+import type { Candidate, PoolLane } from './candidate.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
 import type { Measured } from './offer.ts'
 import type { PoolState } from './pool-state.ts'
@@ -12,23 +13,24 @@ import { SharedBuffer } from './shared-buffer.ts'
 
 /**
  * Who waits, and who holds what? The dispatcher's books: every count, sum and charge is changed here and nowhere else,
- * so that a ticket is in exactly one place (a lane, a lease, or gone) and every total agrees with it.
+ * so that a ticket is in exactly one place (a lane, a lease, or gone) and every total agrees with it. A listener hears
+ * of every change to what waits from here, so no other book of the queue is kept by hand.
  *
  * Laws L2 (a lease is granted once and returned once) and the counts behind L3.
  */
 export class Book {
   readonly buffer: SharedBuffer
   readonly #options: DispatcherOptions
-  readonly #onBacklogChange: BacklogObserver | undefined
+  readonly #listener: BacklogListener | undefined
   readonly #waiting = new Map<string, Candidate>()
   readonly #held = new ChurningMap<number, Candidate>()
   readonly #byExpiry = new IndexedHeap<Candidate>()
   #leaseId = 0
   #returnedCount = 0
 
-  constructor(options: DispatcherOptions, onBacklogChange: BacklogObserver | undefined) {
+  constructor(options: DispatcherOptions, listener: BacklogListener | undefined) {
     this.#options = options
-    this.#onBacklogChange = onBacklogChange
+    this.#listener = listener
     this.buffer = new SharedBuffer(options.queueRequestsMax)
   }
 
@@ -49,7 +51,7 @@ export class Book {
     return at !== undefined && at <= now ? this.#byExpiry.peek() : undefined
   }
 
-  enqueue(pool: PoolState, candidate: Candidate): void {
+  enqueue(now: number, pool: PoolState, candidate: Candidate): void {
     const before = this.#waiting.size
     this.#waiting.set(candidate.ticketId, candidate)
     assert(this.#waiting.size > before, 'a ticket waits in one place')
@@ -58,28 +60,36 @@ export class Book {
     // A ticket that never expires needs no place among the expiries.
     if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate, candidate.expiresAt)
     this.#moveQueued(pool, candidate.lane, 1, candidate.estimate)
+    this.#tellJoined(now, candidate)
   }
 
-  markReady(pool: PoolState, candidate: Candidate, estimate: Estimate): void {
-    if (estimate !== candidate.estimate) {
+  markReady(now: number, pool: PoolState, candidate: Candidate, estimate: Estimate): void {
+    const isNew = estimate !== candidate.estimate
+    if (isNew) {
       this.#moveQueued(pool, candidate.lane, -1, candidate.estimate)
       this.#moveQueued(pool, candidate.lane, 1, estimate)
     }
     candidate.lane.markReady(candidate, estimate)
+    if (!isNew) return
+    if (candidate.counted !== undefined) this.#listener?.left(candidate.counted)
+    this.#tellJoined(now, candidate)
   }
 
-  /** It leaves its lane without a turn. */
+  /** The ticket leaves its lane without a turn. */
   dismiss(pool: PoolState, candidate: Candidate): void {
     candidate.lane.remove(candidate)
     this.#unqueue(pool, candidate)
+    if (candidate.counted !== undefined) this.#listener?.left(candidate.counted)
   }
 
-  /** It gets its turn: charged with the predicted cost, or with its input alone where the order asks for that. */
-  grant(pool: PoolState, candidate: Candidate, room: ReplicaRoom): Lease {
+  /** The ticket gets its turn: charged the predicted cost, or its input alone where the order asks for that. */
+  grant(now: number, pool: PoolState, candidate: Candidate, room: ReplicaRoom): Lease {
     assert(room.fits(candidate.estimate), 'L2: no lease beyond what a replica may hold')
     const { lane, estimate } = candidate
     lane.take(candidate)
     this.#unqueue(pool, candidate)
+    candidate.grantedAt = now
+    if (candidate.counted !== undefined) this.#listener?.granted(now, candidate.counted)
     const { fairness } = pool.sideOf(lane)
     candidate.chargedTokens = fairness.isChargedAhead ? estimate.outputTokens : 0
     const ahead = estimate.outputTokens * this.#options.outputTokenCost
@@ -94,14 +104,21 @@ export class Book {
     return lease
   }
 
-  /** Its first token has come: the next prompt may go to that replica. */
-  begin(candidate: Candidate): void {
+  /** The ticket's first token has come: the next prompt may go to its replica. */
+  begin(now: number, pool: PoolState, candidate: Candidate): void {
+    const { counted, grantedAt } = candidate
+    if (counted !== undefined && !candidate.hasBegun)
+      this.#listener?.begun(now, counted, { grantedAt, replicaCount: pool.readyReplicaCount })
+    this.#endPrefill(candidate)
+  }
+
+  #endPrefill(candidate: Candidate): void {
     if (candidate.hasBegun || candidate.room === undefined) return
     candidate.hasBegun = true
     candidate.room.ledger.begin(candidate.estimate)
   }
 
-  /** Output so far: what goes beyond the charge is charged, and KV room is held for what goes beyond the room. */
+  /** Output so far: tokens beyond the charge are charged, and KV room is held for tokens beyond the room. */
   progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
     if (outputTokens > candidate.chargedTokens) this.#chargeOn(pool, candidate, outputTokens)
     const beyondTokens = outputTokens - Math.ceil(candidate.estimate.outputTokensHigh) - candidate.grownKvTokens
@@ -138,7 +155,7 @@ export class Book {
       const { firstTokenUs, meanTokenUs } = measured
       room.limit.observe(now, { firstTokenUs, meanTokenUs, isDropped: measured.ending !== 'finished' }, room.ledger)
     }
-    this.begin(candidate)
+    this.#endPrefill(candidate)
     room.ledger.drop(estimate, candidate.grownKvTokens)
     return room
   }
@@ -147,9 +164,7 @@ export class Book {
     this.buffer.reweigh(tenantId, weight)
     for (const pool of pools) {
       const backlog = pool.backlogs.get(tenantId)
-      if (backlog === undefined) continue
-      backlog.weight = weight
-      this.#onBacklogChange?.(pool.id, tenantId, weight, 0, 'standard')
+      if (backlog !== undefined) backlog.weight = weight
     }
   }
 
@@ -165,10 +180,17 @@ export class Book {
     const cost = sign * estimate.cost
     backlog.queuedCount += sign
     pool.queuedCount += sign
-    // Exactly nothing when nothing waits, whatever rounding left behind.
+    // The sums are exactly zero when nothing waits, whatever rounding left behind.
     backlog.queuedCost = backlog.queuedCount === 0 ? 0 : backlog.queuedCost + cost
     pool.queuedCost = pool.queuedCount === 0 ? 0 : pool.queuedCost + cost
-    this.#onBacklogChange?.(pool.id, lane.tenantId, backlog.weight, cost, lane.band)
+  }
+
+  #tellJoined(now: number, candidate: Candidate): void {
+    if (this.#listener === undefined) return
+    const { lane, share, estimate } = candidate
+    const cost = meanCostOf(estimate)
+    candidate.counted = { poolId: lane.poolId, share, band: lane.band, cost, shareUs: estimate.shareUs }
+    this.#listener.joined(now, candidate.counted)
   }
 
   #moveHeld(pool: PoolState, lane: PoolLane, sign: 1 | -1, cost: number): void {

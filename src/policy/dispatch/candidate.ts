@@ -1,10 +1,12 @@
 import type { HeapItem } from '../../base/indexed-heap.ts'
-import type { Band } from '../../domain/tenant.ts'
+import { type SharePath, sharePathOf } from '../../domain/share-path.ts'
+import type { Key, Tenant } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
+import type { QueuedPart } from './backlog-listener.ts'
 import type { Offer } from './offer.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
-/** What one tenant has waiting and running at one pool: what admission asks about. Amounts in predicted cost. */
+/** What one tenant has waiting and running at one pool. Amounts in predicted cost. */
 export interface BacklogView {
   readonly tenantId: string
   readonly weight: number
@@ -30,7 +32,7 @@ export class Backlog implements BacklogView {
 
 /** One tenant's part of the shared buffer. */
 export interface BufferShare extends HeapItem {
-  /** Among equals, whoever has had something queued for longer yields first. */
+  /** Among tenants with equally much per weight, the one that has had something queued for longer yields first. */
   sequence: number
   weight: number
   count: number
@@ -41,24 +43,37 @@ export interface BufferShare extends HeapItem {
 export class PoolLane extends Lane {
   readonly backlog: Backlog
   heldCount = 0
-  /** Sweeps of idle lanes that the pool had made when it was last used. */
+  /** Sweeps of idle lanes that the pool had made when this lane was last used. */
   usedIn = 0
-  /** Its tenant's part of the shared buffer; set by the buffer it is attached to. */
+  /** The tenant's part of the shared buffer; set by the buffer that the lane is attached to. */
   bufferShare: BufferShare | undefined = undefined
-  /** Its head had its turn and fitted nowhere: it is not asked until room has grown, and is owed the turn. */
+  /** The head had its turn and fitted nowhere: the lane is not asked until room has grown, and is owed the turn. */
   isOwed = false
   /** The head that was last passed over. */
   skippedHead: Waiter | undefined = undefined
-  /** Turns that the pool had granted when that head was first passed over. */
+  /** Turns that the pool had granted when `skippedHead` was first passed over. */
   skippedSince = 0
-  /** Heads that the pool had passed over before that one. */
+  /** Heads that the pool had passed over before `skippedHead`. */
   skippedAfter = 0
-  /** Replicas that are kept free for it. */
+  /** Replicas that are kept free for the lane. */
   keptCount = 0
+  #tenant: Tenant | undefined
+  #key: Key | undefined
+  #share: SharePath | undefined
 
   constructor(name: LaneName, backlog: Backlog) {
     super(name)
     this.backlog = backlog
+  }
+
+  /** The lane's path in the tree of shares: the same object until tenant or key are replaced by a configuration. */
+  shareOf(tenant: Tenant, key: Key): SharePath {
+    if (this.#share === undefined || this.#tenant !== tenant || this.#key !== key) {
+      this.#tenant = tenant
+      this.#key = key
+      this.#share = sharePathOf(tenant, key)
+    }
+    return this.#share
   }
 }
 
@@ -68,8 +83,12 @@ export class Candidate extends Waiter {
   readonly prefixHashes: readonly number[] | undefined
   readonly sessionHash: number | undefined
   readonly avoidReplicaId: string | undefined
+  readonly share: SharePath
+  /** How the listener counts the ticket; undefined where nothing listens. */
+  counted: QueuedPart | undefined = undefined
   room: ReplicaRoom | undefined = undefined
-  /** Its first token has come. */
+  grantedAt = 0
+  /** The ticket's first token has come. */
   hasBegun = false
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
@@ -83,15 +102,10 @@ export class Candidate extends Waiter {
     this.prefixHashes = offer.prefixHashes
     this.sessionHash = offer.sessionHash
     this.avoidReplicaId = offer.avoidReplicaId
+    this.share = place.lane.shareOf(offer.tenant, offer.key)
   }
 }
 
 export interface CandidatePlace extends WaiterPlace {
   readonly lane: PoolLane
 }
-
-/**
- * Told when a tenant's queued cost at a pool moves, inside the call that moves it; positional, because it is on the
- * path of every ticket. `weight` is the tenant's weight from here on; a change of weight alone comes with a delta of 0.
- */
-export type BacklogObserver = (poolId: string, tenantId: string, weight: number, deltaCost: number, band: Band) => void

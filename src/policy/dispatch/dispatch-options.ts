@@ -18,15 +18,16 @@ export const DISPATCHER_DEFAULTS = {
   /** Cost of one output token in the unit of `Estimate.cost`, as in `estimate.ts`. */
   outputTokenCost: 4,
   /**
-   * An answer that has passed its prediction is expected to go on for so much of what it has: half, because lengths
-   * are long-tailed. So it is charged a few times and not at every token, and no less fairly (docs/adr/0003).
+   * An answer that has passed its prediction is expected to go on for this share of what it has: half, because lengths
+   * are long-tailed. So the answer is charged a few times and not at every token, and no less fairly (docs/adr/0003).
    */
   overrunRatio: 0.5,
   /** KV tokens by which the room of an answer longer than predicted grows: one block of the engine. */
   growKvTokens: 16,
   fairness: 'deficit-round-robin',
   lanes: LANE_DEFAULTS,
-  /** Whoever waits, waits until it expires. */
+  areLaneBoundsKept: true,
+  /** No CoDel: a ticket that waits is dropped by nothing but its expiry. */
   codel: undefined,
 } as const
 
@@ -40,6 +41,8 @@ export interface DispatcherOptions {
   readonly growKvTokens: number
   readonly fairness: FairnessName
   readonly lanes: LaneOptions
-  /** Drops heads of a standing queue. */
+  /** False in observe-only mode: `noPlaceFor` tells of a lane over its bounds, and only the shared queue bounds it. */
+  readonly areLaneBoundsKept: boolean
+  /** Drops heads of a standing queue; undefined for none. */
   readonly codel: CodelOptions | undefined
 }

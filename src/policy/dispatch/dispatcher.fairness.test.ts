@@ -4,6 +4,7 @@ import { makeEstimate, makeKey, makeTenant } from '../../../test/support/demand.
 import type { Estimate } from '../../domain/plan.ts'
 import { FixedLimit } from '../limits/fixed.ts'
 import { ReportedLimit } from '../limits/reported.ts'
+import type { QueuedPart } from './backlog-listener.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { Effect, Offer } from './offer.ts'
 
@@ -18,10 +19,19 @@ interface Given {
 /** A pool on which every tenant's tickets are named after it, and served cost is counted per tenant. */
 function given({ slots, kvTokensMax, weights = {} }: Given) {
   const backlog = new Map<string, number>()
+  const begun: Array<{ readonly cost: number; readonly grantedAt: number; readonly replicaCount: number }> = []
+  const countPart = ({ share, cost }: QueuedPart, sign: 1 | -1): void => {
+    const { id, weight } = share.tenant
+    backlog.set(`${id}@${weight}`, (backlog.get(`${id}@${weight}`) ?? 0) + sign * cost)
+  }
   const dispatcher = new Dispatcher({
     options: { queueRequestsMax: 1e6, lanes: LANES },
-    onBacklogChange: (_pool, id, weight, delta) =>
-      void backlog.set(`${id}@${weight}`, (backlog.get(`${id}@${weight}`) ?? 0) + delta),
+    listener: {
+      joined: (_now, part) => countPart(part, 1),
+      granted: (_now, part) => countPart(part, -1),
+      left: (part) => countPart(part, -1),
+      begun: (_now, { cost }, turn) => void begun.push({ cost, ...turn }),
+    },
   })
   const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
   const limit = new FixedLimit({ sequencesMax: slots })
@@ -52,7 +62,7 @@ function given({ slots, kvTokensMax, weights = {} }: Given) {
     served.set(lease.tenantId, (served.get(lease.tenantId) ?? 0) + cost)
     note(dispatcher.release(0, lease.id, { cost, ending: 'finished', firstTokenUs: 1 }))
   }
-  return { dispatcher, offer, finish, note, leases, served, backlog }
+  return { dispatcher, offer, finish, note, leases, served, backlog, begun }
 }
 
 describe('fairness through the dispatcher', () => {
@@ -108,7 +118,7 @@ describe('fairness through the dispatcher', () => {
     dispatcher.assertInvariants()
   })
 
-  test('the observer of backlogs is told every change and every new weight', () => {
+  test('the listener hears of every change, with the weight that each ticket joined with', () => {
     const { dispatcher, offer, finish, backlog } = given({ slots: 1 })
     offer('a')
     offer('a')
@@ -117,9 +127,26 @@ describe('fairness through the dispatcher', () => {
     dispatcher.ready(0, 'a/late', makeEstimate(60, 10))
     expect(backlog.get('a@1')).toBe(500 + 100)
     dispatcher.reweigh({ kind: 'tenant', tenantId: 'a', orgId: 'a', weight: 2 })
-    expect(backlog.get('a@2')).toBe(0)
+    offer('a', makeEstimate(100, 100), { tenant: makeTenant('a', { weight: 2 }) })
+    expect(backlog.get('a@1')).toBe(500 + 100)
+    expect(backlog.get('a@2')).toBe(500)
+    for (let i = 0; i < 4; i++) finish(0, 500)
+    expect([...backlog]).toEqual([
+      ['a@1', 0],
+      ['a@2', 0],
+    ])
+  })
+
+  test('the listener hears of a first token once, with the cost that was queued and when the turn was granted', () => {
+    const { dispatcher, offer, finish, leases, begun } = given({ slots: 1 })
+    offer('a', makeEstimate(100, 100, { meanCost: 700 }))
+    dispatcher.begin(5, leases[0]?.id as number)
+    dispatcher.begin(6, leases[0]?.id as number)
+    expect(begun).toEqual([{ cost: 700, grantedAt: 0, replicaCount: 1 }])
+    offer('a')
     finish(0, 500)
-    expect(backlog.get('a@2')).toBe(-500)
+    finish(0, 500)
+    expect(begun).toHaveLength(1)
   })
 
   test('tenants that come once are forgotten', () => {

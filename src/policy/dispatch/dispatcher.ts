@@ -1,17 +1,20 @@
 import { assert } from '../../base/assert.ts'
+import type { NoPlace } from '../../domain/no-place.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
 import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
+import type { LaneOptions } from '../fairness/lane.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
+import type { BacklogListener } from './backlog-listener.ts'
 import { Book } from './book.ts'
-import { evictTail, refusalOf, whoYields } from './bounds.ts'
-import { type BacklogObserver, type BacklogView, Candidate, PoolLane } from './candidate.ts'
+import { EXPIRED_ON_ARRIVAL, evictTail, neverFits, overBounds, whoYields } from './bounds.ts'
+import { type BacklogView, Candidate, PoolLane } from './candidate.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
 import { EffectBuffer } from './effect-buffer.ts'
 import { FleetState, type ReplicaChange } from './fleet-state.ts'
 import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
-import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered } from './offer.ts'
+import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered, type PlaceSeeker } from './offer.ts'
 import { LeastLoaded, type Placer } from './placer.ts'
 import type { PoolFacts, PoolState } from './pool-state.ts'
 import type { ReplicaFacts } from './replica-room.ts'
@@ -43,11 +46,13 @@ import type { ReplicaFacts } from './replica-room.ts'
 export interface DispatcherParts {
   readonly options?: Partial<DispatcherOptions>
   readonly placer?: Placer
-  readonly onBacklogChange?: BacklogObserver
+  readonly listener?: BacklogListener
 }
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
+  /** The bounds that lanes are kept within: `options.lanes`, or none in observe-only mode. */
+  readonly #lanes: LaneOptions
   readonly #effects = new EffectBuffer()
   readonly #book: Book
   readonly #turns: TurnGiver
@@ -56,60 +61,78 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts = {}) {
     this.#options = { ...DISPATCHER_DEFAULTS, ...parts.options }
-    this.#book = new Book(this.#options, parts.onBacklogChange)
+    const { lanes, areLaneBoundsKept } = this.#options
+    this.#lanes = areLaneBoundsKept ? lanes : { ...lanes, ...NO_LANE_BOUNDS }
+    this.#book = new Book(this.#options, parts.listener)
     this.#fleet = new FleetState(this.#book.buffer)
     this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded(), this.#effects)
   }
 
   // ── tickets ──
 
+  /**
+   * Would this be refused if it were offered now, and why? Changes nothing. What is refused here, `offer` refuses for
+   * the same reason; the reverse holds but for a ticket that might have its turn at once and then has not. The time to
+   * wait is not asked: the caller has judged it itself.
+   */
+  noPlaceFor(poolId: string, seeker: PlaceSeeker, estimate: Estimate, isReady: boolean): NoPlace | undefined {
+    const pool = this.#fleet.pools.get(poolId)
+    const never = neverFits(pool, poolId, estimate)
+    if (pool === undefined || never !== undefined) return never
+    const bandRank = BANDS.indexOf(seeker.band)
+    const lane = pool.laneOf(seeker.key.id, bandRank)
+    const over = overBounds(this.#book, this.#options.lanes, lane, { seeker, bandRank, estimate })
+    if (over === undefined || (isReady && this.#turns.mightGoNow(pool, lane, seeker, estimate))) return undefined
+    return over
+  }
+
   /** Queued: exactly one effect will end the wait, now or later, unless `withdraw` comes first. */
   offer(now: number, offer: Offer): Offered {
     const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
-    const candidate = this.#enqueue(pool, offer, false)
+    const candidate = this.#enqueue(now, pool, offer, false)
     this.#turns.give(now, pool)
     if (candidate.state === 'held') return { kind: 'queued', effects: this.#effects.take() }
-    const yields = whoYields(this.#book, this.#options, candidate)
+    const yields = whoYields(this.#book, this.#lanes, candidate)
     if (yields === undefined) return { kind: 'queued', effects: this.#effects.take() }
     if (yields instanceof PoolLane) {
       this.#evict(now, yields, 'queue-full')
       return { kind: 'queued', effects: this.#effects.take() }
     }
     this.#leave(now, candidate)
-    return { ...yields, effects: this.#effects.take() }
+    return { kind: 'refused', ...yields, effects: this.#effects.take() }
   }
 
   /**
-   * A ticket whose attempt came to nothing goes to the head of its lane, with its first `arrivedAt`. Its lease has been
-   * released with a measured cost of 0, so nothing is charged twice. It is not refused for want of a place: the last of
-   * its own lane, or of the longest, yields.
+   * A ticket whose attempt came to nothing goes to the head of its lane, with its first `arrivedAt`. The ticket's lease
+   * has been released with a measured cost of 0, so nothing is charged twice. The ticket is not refused for want of a
+   * place: the last ticket of its own lane, or of the longest, yields.
    */
   offerAgain(now: number, offer: Offer): Offered {
     const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
-    const { lane } = this.#enqueue(pool, offer, true)
+    const { lane } = this.#enqueue(now, pool, offer, true)
     this.#turns.give(now, pool)
-    while (!lane.isWithin(this.#options.lanes)) this.#evict(now, lane, 'lane-full')
+    while (!lane.isWithin(this.#lanes)) this.#evict(now, lane, 'lane-full')
     const longest = this.#book.buffer.isOver ? this.#book.buffer.longest() : undefined
     if (longest !== undefined) this.#evict(now, longest, 'queue-full')
     return { kind: 'queued', effects: this.#effects.take() }
   }
 
-  /** Retrieval and screening are done: the ticket may have its turn, with what it is now known to need. */
+  /** Retrieval and screening are done: the ticket may have its turn, with the estimate as it is known now. */
   ready(now: number, ticketId: string, estimate?: Estimate): readonly Effect[] {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined || candidate.state !== 'unready') return NO_EFFECTS
     const pool = this.#poolOf(candidate.lane)
-    this.#book.markReady(pool, candidate, estimate ?? candidate.estimate)
+    this.#book.markReady(now, pool, candidate, estimate ?? candidate.estimate)
     pool.sync(candidate.lane)
     this.#turns.give(now, pool)
     return this.#effects.take()
   }
 
-  /** The ticket no longer wants a turn. One that already has its lease gives that back through `release`. */
+  /** The ticket no longer wants a turn. A ticket that has its lease already gives the lease back through `release`. */
   withdraw(now: number, ticketId: string): readonly Effect[] {
     const candidate = this.#book.waiting(ticketId)
     if (candidate === undefined) return NO_EFFECTS
@@ -117,15 +140,15 @@ export class Dispatcher {
     return this.#effects.take()
   }
 
-  /** The first token has come: its prompt no longer stands before others at its replica. */
+  /** The lease's first token has come: its prompt no longer stands before others at its replica. */
   begin(now: number, leaseId: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
     if (candidate?.room === undefined) return NO_EFFECTS
-    this.#book.begin(candidate)
+    this.#book.begin(now, this.#poolOf(candidate.lane), candidate)
     return this.#giveIn(now, this.#fleet.grow(candidate.room))
   }
 
-  /** Output so far: what goes beyond the prediction is charged as it comes. */
+  /** Output so far: tokens beyond the prediction are charged as they come. */
   progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
     if (candidate !== undefined) this.#book.progress(this.#poolOf(candidate.lane), candidate, outputTokens)
@@ -147,12 +170,12 @@ export class Dispatcher {
     this.#fleet.addPool(poolId, fairness)
   }
 
-  /** Adds its pool too, if that is new. */
+  /** Adds the replica's pool too, if that is new. */
   addReplica(now: number, facts: ReplicaFacts): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.add(facts, this.#options.fairness))
   }
 
-  /** Nothing more goes there. Leases that are out come back through `release` as always. */
+  /** No further lease is granted at the replica. Leases that are out come back through `release` as always. */
   removeReplica(now: number, replicaId: string): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.remove(replicaId))
   }
@@ -167,19 +190,19 @@ export class Dispatcher {
     return this.#fleet.heldAt(replicaId)
   }
 
-  /** It became ready or stopped being so, or this gateway's allowance there is another one. */
+  /** The replica became ready or stopped being so, or this gateway's allowance there changed. */
   replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.change(replicaId, change))
   }
 
-  /** What the engine says about itself; it corrects the ledger until it lapses. */
+  /** Load that the engine reports; the report corrects the ledger until it lapses. */
   report(now: number, replicaId: string, gauges: Gauges): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.report(now, replicaId, gauges))
   }
 
   // ── weights ──
 
-  /** A weight changed, or a tenant moved to another org: from the next turn on, for what is queued too. */
+  /** A weight changed, or a tenant moved to another org: counts from the next turn on, for queued tickets too. */
   reweigh(change: WeightChange): void {
     for (const pool of this.#fleet.pools.values()) {
       pool.foreground.fairness.reweigh(change)
@@ -230,7 +253,7 @@ export class Dispatcher {
     return this.#fleet.pools.get(poolId)?.hasIdleReplica(estimate) ?? false
   }
 
-  /** What one key, its tenant and its org have had ahead of others and must wait for. */
+  /** Service that one key, its tenant and its org have had ahead of others and must wait for. */
   debtOf(poolId: string, keyId: string, band: Band): Debt {
     const pool = this.#fleet.pools.get(poolId)
     const lane = pool?.laneOf(keyId, BANDS.indexOf(band))
@@ -250,7 +273,7 @@ export class Dispatcher {
   assertInvariants(): void {
     this.#book.assertInvariants(this.#fleet.pools.values())
     for (const pool of this.#fleet.pools.values()) {
-      pool.assertInvariants(this.#options.lanes)
+      pool.assertInvariants(this.#lanes)
       assertNoIdleRoom(pool, this.#options.lookAheadMax)
     }
   }
@@ -259,11 +282,11 @@ export class Dispatcher {
     return this.#fleet.pools.get(lane.poolId) as PoolState
   }
 
-  #enqueue(pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
+  #enqueue(now: number, pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
     const lane = pool.laneFor(offer.tenant, offer.key, offer.band, BANDS.indexOf(offer.band))
     const { agingUsPerBid } = this.#options.lanes
     const candidate = new Candidate(offer, { lane, isAgain, sequence: this.#sequence++, agingUsPerBid })
-    this.#book.enqueue(pool, candidate)
+    this.#book.enqueue(now, pool, candidate)
     pool.sync(lane)
     return candidate
   }
@@ -273,7 +296,7 @@ export class Dispatcher {
     const wasHead = candidate.lane.head() === candidate
     this.#book.dismiss(pool, candidate)
     pool.sync(candidate.lane)
-    // A smaller head may stand behind a big one that went.
+    // A smaller ticket may stand behind a big head that left, and fit.
     if (wasHead) this.#turns.give(now, pool)
   }
 
@@ -287,4 +310,13 @@ export class Dispatcher {
     this.#turns.give(now, pool)
     return this.#effects.take()
   }
+}
+
+const NO_LANE_BOUNDS = { depthMax: Number.POSITIVE_INFINITY, engineUsMax: Number.POSITIVE_INFINITY }
+
+/** Why an offer cannot even be queued. */
+function refusalOf(now: number, pool: PoolState | undefined, offer: Offer): Offered | undefined {
+  const isLate = pool !== undefined && offer.expiresAt <= now
+  const noPlace = isLate ? EXPIRED_ON_ARRIVAL : neverFits(pool, offer.poolId, offer.estimate)
+  return noPlace && { kind: 'refused', ...noPlace, effects: NO_EFFECTS }
 }

@@ -1,8 +1,8 @@
 import { type Effect, NO_EFFECTS } from './offer.ts'
 
 /**
- * What has happened during this call? Collects effects in order and hands them over once. Most calls have none or
- * one, and an array that grows by pushing reserves seventeen places: this one reserves them once for all calls.
+ * What has happened during this call? Collects effects in order and hands them over once. Most calls have no
+ * effect or one, and an array that grows by pushing reserves seventeen places: this buffer reserves them once.
  */
 export class EffectBuffer {
   readonly #effects: Array<Effect | undefined> = []
@@ -12,7 +12,7 @@ export class EffectBuffer {
     this.#effects[this.#count++] = effect
   }
 
-  /** Everything since the last time, in order. From here it belongs to the caller. */
+  /** Effects since the last call, in order. The array belongs to the caller from here. */
   take(): readonly Effect[] {
     if (this.#count === 0) return NO_EFFECTS
     const [first] = this.#effects

@@ -7,11 +7,11 @@ import type { SharedBuffer } from './shared-buffer.ts'
 
 /**
  * What is there to run on, as the dispatcher knows it? The pools and their replicas, and which of them carry reported
- * foreign load that will lapse. Every change answers with the pool in which there may now be room for somebody.
+ * foreign load that will lapse. Every change answers with the pool in which a ticket may now have room.
  */
 export interface ReplicaChange {
   readonly isReady?: boolean
-  /** Slots that this gateway may use; Infinity when it has the replica to itself. */
+  /** Slots that this gateway may use; Infinity when the gateway has the replica to itself. */
   readonly allowance?: number
 }
 
@@ -20,7 +20,7 @@ export class FleetState {
   readonly #rooms = new Map<string, ReplicaRoom>()
   readonly #reported = new Set<ReplicaRoom>()
   readonly #buffer: SharedBuffer
-  /** Places of replicas that went: taken again, so that whoever keeps a list by place keeps a short one. */
+  /** Places of removed replicas, given to new ones, so that lists kept by place stay short. */
   readonly #freePlaces: number[] = []
   #placeCount = 0
   #ordinal = 0
@@ -60,7 +60,7 @@ export class FleetState {
     return this.#settle(pool, room)
   }
 
-  /** Nothing waits in it, nothing of it runs, and its replicas have gone: its lanes are forgotten with it. */
+  /** The pool must be empty: nothing waits or runs, and its replicas are removed. Its lanes are forgotten with it. */
   removePool(poolId: string): void {
     const pool = this.pools.get(poolId)
     if (pool === undefined) return
@@ -69,7 +69,7 @@ export class FleetState {
     this.pools.delete(poolId)
   }
 
-  /** Leases that are out at a replica; 0 when nobody knows it. */
+  /** Leases that are out at a replica; 0 for an unknown replica. */
   heldAt(replicaId: string): number {
     return this.#rooms.get(replicaId)?.ledger.held ?? 0
   }
@@ -105,7 +105,7 @@ export class FleetState {
     return at
   }
 
-  /** Forgets what was reported too long ago; adds the pools in which that made room. */
+  /** Forgets reports that are too old; adds the pools in which that made room. */
   lapse(now: number, changed: Set<PoolState>): void {
     for (const room of this.#reported) {
       if (!room.ledger.lapse(now)) continue
@@ -114,7 +114,7 @@ export class FleetState {
     }
   }
 
-  /** Something about this replica changed that may have made room. */
+  /** The replica changed in a way that may have made room. */
   grow(room: ReplicaRoom): PoolState {
     const pool = this.#poolOf(room)
     pool.refreshOpen(room)

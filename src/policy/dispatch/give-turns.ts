@@ -1,10 +1,12 @@
 import { assert } from '../../base/assert.ts'
+import type { Estimate } from '../../domain/plan.ts'
 import type { Book } from './book.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
 import { Codel } from './codel.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
 import type { EffectBuffer } from './effect-buffer.ts'
 import type { Kept } from './kept-rooms.ts'
+import type { PlaceSeeker } from './offer.ts'
 import type { Placer } from './placer.ts'
 import type { PoolState, Side } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -26,11 +28,11 @@ import type { ReplicaRoom } from './replica-room.ts'
  * replica knows already is shown the first few that fit, from another place each time: the best of a few is nearly the
  * best of all (Mitzenmacher, 2001), and looking at a thousand would cost more than the rest of the request's story.
  */
-/** Above so many open replicas not all are looked at. */
+/** Pools with more open replicas than this are sampled, not scanned. */
 const LOOK_AT_ALL_MAX = 128
-/** Then so many that fit are enough. */
+/** Replicas that fit, in a pool that is sampled: this many are enough to choose from. */
 const FITTING_ENOUGH = 16
-/** From one turn's place in the list to the next one's: a prime, so that all have their turn. */
+/** Distance in the list from one turn's first replica to the next turn's: a prime, so that all are looked at in time. */
 const STRIDE = 61
 
 export class TurnGiver {
@@ -39,7 +41,7 @@ export class TurnGiver {
   readonly #placer: Placer
   readonly #effects: EffectBuffer
   readonly #fitting: ReplicaRoom[] = []
-  /** One for each pool: a standing queue is one pool's. */
+  /** By pool: a standing queue is one pool's. */
   readonly #codels = new Map<string, Codel>()
 
   constructor(book: Book, options: DispatcherOptions, placer: Placer, effects: EffectBuffer) {
@@ -57,6 +59,20 @@ export class TurnGiver {
     this.#keepForSkipped(pool)
   }
 
+  /**
+   * Whether a ticket that joined now might have its turn at once. Every head that waits fits no open room (law L6), so
+   * that is a ticket which would lead its lane and fits one. A lane's new head may also set free what is kept for the
+   * lane. This may promise too much, there and where the look-ahead was cut short, and never too little.
+   */
+  mightGoNow(pool: PoolState, lane: PoolLane | undefined, seeker: PlaceSeeker, estimate: Estimate): boolean {
+    if (lane !== undefined) {
+      if (!lane.wouldLead(seeker, this.#options.lanes.agingUsPerBid)) return false
+      if (lane.keptCount > 0) return true
+    }
+    for (const room of pool.open) if (room.fits(estimate)) return true
+    return false
+  }
+
   expire(pool: PoolState, candidate: Candidate, because = 'no turn came before its time to wait was over'): void {
     this.#book.dismiss(pool, candidate)
     pool.sync(candidate.lane)
@@ -68,19 +84,19 @@ export class TurnGiver {
       this.#giveKept(now, pool)
       if (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth) this.#giveOwed(now, pool, side)
       this.#giveInOrder(now, pool, side)
-      // A replica that is no longer kept is open to those who were passed over before.
+      // A replica that is no longer kept is open to the lanes that were passed over before.
     } while (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth)
   }
 
-  /** What is kept goes to whom it is kept for, whether or not anything else is open. */
+  /** Kept replicas go to the lanes that they are kept for, whether or not anything else is open. */
   #giveKept(now: number, pool: PoolState): void {
     const { all } = pool.kept
     for (let i = 0; i < all.length; i++) {
       const { lane, room } = all[i] as Kept
       const head = lane.head() as Candidate
-      // Another head, which was not passed over: only what the lane is owed counts.
+      // For another head, which was not passed over, only what the lane is owed counts.
       const wasTrimmed = head !== lane.skippedHead && pool.kept.trim(lane, this.#replicasDue(pool, lane))
-      // From the start: who goes may change what is kept.
+      // Begin again: a turn may change what is kept.
       if (wasTrimmed || (room.fits(head.estimate) && this.#tryTurn(now, pool, head))) i = -1
     }
   }
@@ -115,7 +131,7 @@ export class TurnGiver {
     if (room !== undefined) {
       if (this.#isDropped(now, pool, head))
         this.expire(pool, head, 'dropped by CoDel: the queue has stood for too long')
-      else this.#grant(pool, head, room)
+      else this.#grant(now, pool, head, room)
       return true
     }
     if (pool.canEverFit(head.estimate)) return false
@@ -136,8 +152,8 @@ export class TurnGiver {
     return codel.shouldDrop(now, now - head.arrivedAt)
   }
 
-  #grant(pool: PoolState, head: Candidate, room: ReplicaRoom): void {
-    const lease = this.#book.grant(pool, head, room)
+  #grant(now: number, pool: PoolState, head: Candidate, room: ReplicaRoom): void {
+    const lease = this.#book.grant(now, pool, head, room)
     pool.sync(head.lane)
     pool.refreshOpen(room)
     if (head.lane.keptCount > 0) pool.kept.trim(head.lane, this.#replicasDue(pool, head.lane))
@@ -169,12 +185,12 @@ export class TurnGiver {
     return fitting.length === 0 ? undefined : this.#placer.choose(now, head, fitting)
   }
 
-  /** As many as are due to whom a round is owed; or else one, for the head that was passed over first. Offline gets none. */
+  /** Keeps replicas for lanes that are owed a round; else one, for the head passed over first. Offline lanes get none. */
   #keepForSkipped(pool: PoolState): void {
     const { owed, fairness } = pool.foreground
     let first: PoolLane | undefined
     for (const lane of owed) {
-      // Asked before its turn, because those whose turn it is fitted no better: nothing is owed to it yet.
+      // A lane asked before its turn, because the lanes whose turn it is fitted no better, is owed nothing yet.
       if (fairness.roundsOwedTo(lane) <= 0) lane.skippedSince = pool.grantedCount
       if (first === undefined || lane.skippedAfter < first.skippedAfter) first = lane
       let due = this.#replicasDue(pool, lane) - lane.keptCount
@@ -185,8 +201,8 @@ export class TurnGiver {
   }
 
   /**
-   * How many replicas are to be kept for a lane by what it is owed: one, and one more for each turn like its next, as
-   * long as there is somebody to take it.
+   * How many replicas are to be kept for a lane by what it is owed: one, and one more for each further turn like its
+   * next, as long as the lane has a ready ticket for it.
    */
   #replicasDue(pool: PoolState, lane: PoolLane): number {
     const { fairness } = pool.foreground

@@ -2,22 +2,22 @@ import { assert } from '../../base/assert.ts'
 import type { PoolLane } from './candidate.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
-/** A replica that is kept free, and for whom. */
+/** A replica that is kept free, and the lane that it is kept for. */
 export interface Kept {
   readonly lane: PoolLane
   readonly room: ReplicaRoom
 }
 
 /**
- * Which replicas are kept free, and for whom? A replica that is kept takes nothing but the heads of one lane, so that
- * it empties until they fit. Only bookkeeping: when that is due is decided in `give-turns.ts`. At most every replica of
- * the pool, each for one lane; law L6 does not count them as idle.
+ * Which replicas are kept free, and for which lane? A kept replica takes nothing but the heads of one lane, so that it
+ * empties until they fit. Only bookkeeping: `give-turns.ts` decides when a replica is kept. At most every replica of the
+ * pool is kept, each for one lane; law L6 does not count kept replicas as idle.
  */
 export class KeptRooms {
   readonly all: Kept[] = []
   readonly #onChange: (room: ReplicaRoom) => void
 
-  /** `onChange` is told of every replica that is kept or no longer so. */
+  /** `onChange` is called for every replica that is kept or no longer kept. */
   constructor(onChange: (room: ReplicaRoom) => void) {
     this.#onChange = onChange
   }
@@ -29,12 +29,12 @@ export class KeptRooms {
     this.#onChange(room)
   }
 
-  /** Open to everybody again; nothing happens if it was not kept. */
+  /** The replica is open to every lane again; nothing happens if it was not kept. */
   end(room: ReplicaRoom): void {
     if (room.isKept) this.#endAt(this.all.findIndex((one) => one.room === room))
   }
 
-  /** No more than so many for this lane; the last ones go first. True when there were more. */
+  /** Keeps no more than this many for the lane; the last ones kept go first. True when there were more. */
   trim(lane: PoolLane, countMax: number): boolean {
     if (lane.keptCount <= countMax) return false
     for (let i = this.all.length - 1; i >= 0 && lane.keptCount > countMax; i--) {

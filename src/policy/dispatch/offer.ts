@@ -1,4 +1,5 @@
 import type { Lease } from '../../domain/fleet.ts'
+import type { NoPlace } from '../../domain/no-place.ts'
 import type { Placement } from '../../domain/placement.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import type { Band, Key, Tenant } from '../../domain/tenant.ts'
@@ -13,39 +14,29 @@ export interface Offer {
   readonly tenant: Tenant
   readonly key: Key
   readonly band: Band
-  /** Already clamped to what the tenant may bid. */
+  /** The bid, already clamped to what the tenant may bid. */
   readonly bid: number
   readonly estimate: Estimate
   readonly arrivedAt: number
   /** The earliest of the request's, the tenant's and the platform's limit on waiting. */
   readonly expiresAt: number
-  /** False while retrieval or screening runs: it holds its place, and `ready` makes it eligible. */
+  /** False while retrieval or screening runs: the ticket holds its place, and `ready` makes it eligible. */
   readonly isReady: boolean
   /** Names of the prompt's leading blocks, for placers that look at prefixes. */
   readonly prefixHashes?: readonly number[]
   /** Names the conversation, for placers that keep one together. */
   readonly sessionHash?: number
-  /** A second attempt goes elsewhere, as long as there is an elsewhere. */
+  /** The replica that failed the first attempt: the second goes elsewhere where another is ready. */
   readonly avoidReplicaId?: string
 }
+
+/** What of an offer says whose place it takes and where in its lane. A `Request` is one. */
+export type PlaceSeeker = Pick<Offer, 'tenant' | 'key' | 'band' | 'bid' | 'arrivedAt'>
 
 /** Queued: from here the dispatcher ends the ticket's wait with one effect, unless it is withdrawn first. */
 export type Offered =
   | { readonly kind: 'queued'; readonly effects: readonly Effect[] }
-  | {
-      readonly kind: 'refused'
-      readonly code: RefusedCode
-      readonly because: string
-      readonly effects: readonly Effect[]
-    }
-
-export type RefusedCode =
-  | 'unknown-pool'
-  | 'expired-on-arrival'
-  | 'fits-no-replica'
-  | 'lane-full'
-  | 'lane-work-full'
-  | 'queue-full'
+  | ({ readonly kind: 'refused'; readonly effects: readonly Effect[] } & NoPlace)
 
 export type Effect = Granted | Expired | Evicted
 
@@ -78,8 +69,8 @@ export interface Measured {
   readonly cost: number
   /** `refused` and `lost` teach the limit that the replica has too much; `cancelled` teaches nothing. */
   readonly ending: 'finished' | 'refused' | 'lost' | 'cancelled'
-  /** From grant to first token; undefined when none came. */
+  /** Microseconds from grant to first token; undefined when none came. */
   readonly firstTokenUs: number | undefined
-  /** Mean time between its output tokens; undefined when it had fewer than two. */
+  /** Mean microseconds between output tokens; undefined when there were fewer than two. */
   readonly meanTokenUs?: number | undefined
 }

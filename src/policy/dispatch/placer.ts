@@ -17,7 +17,7 @@ export interface Ask {
   readonly ticketId: string
   readonly estimate: Estimate
   readonly prefixHashes: readonly number[] | undefined
-  /** Names the conversation it belongs to; undefined when the client did not say. */
+  /** Names the ticket's conversation; undefined when the client did not say. */
   readonly sessionHash: number | undefined
 }
 

@@ -12,21 +12,21 @@ import type { SharedBuffer } from './shared-buffer.ts'
 /**
  * What does one pool consist of right now? Its lanes in two orders of turns (one for interactive and standard, one for
  * offline, which gets what the first leaves over), its replicas and which of them have room, and the turns that are
- * owed to heads too big for the room left. Only bookkeeping: who goes is decided in `dispatcher.ts`.
+ * owed to heads too big for the room left. Only bookkeeping: `give-turns.ts` decides who goes.
  */
 
-/** Lanes below which nobody looks for idle ones: a megabyte. */
+/** Lanes of a pool before idle ones are looked for: together about a megabyte. */
 const LANES_BEFORE_SWEEP = 1_024
 
 /** An order of turns, and the lanes that had a turn but no room, in the order in which they were skipped. */
 export interface Side {
   readonly fairness: Fairness
   readonly owed: PoolLane[]
-  /** The pool's `roomGrowth` when the owed were last looked at. */
+  /** The pool's `roomGrowth` when the owed lanes were last looked at. */
   lookedAt: number
 }
 
-/** What admission may know about a pool, live and without a copy. */
+/** What others may know about a pool, live and without a copy. */
 export interface PoolFacts {
   readonly id: string
   readonly queuedCount: number
@@ -56,11 +56,11 @@ export class PoolState implements PoolFacts {
   grantedCount = 0
   /** Counts every event that can have made room. */
   roomGrowth = 0
-  /** The most that fits any replica alone. */
+  /** KV tokens of the largest replica. */
   kvTokensMax = 0
   #laneCount = 0
   #skippedCount = 0
-  /** So many lanes, and the idle ones are looked for. */
+  /** The number of lanes at which idle ones are looked for next. */
   #sweepAt = LANES_BEFORE_SWEEP
   #sweepCount = 0
   readonly #lanes = new Map<string, Array<PoolLane | undefined>>()
@@ -130,8 +130,8 @@ export class PoolState implements PoolFacts {
 
   /**
    * Forgets lanes that hold nothing, owe nothing and were not used since the last sweep, and their tenants' records
-   * with them. O(lanes), but only after as many new lanes as the last sweep left: tenants that come once and never
-   * again cost no memory for ever, and those that come and go are not made anew each time.
+   * with them. O(lanes), but only after as many new lanes as the last sweep left: tenants that come once do not cost
+   * memory for ever, and the lanes of tenants that come and go are not made anew each time.
    */
   #forgetIdleLanes(): void {
     for (const [keyId, bands] of this.#lanes) {
@@ -155,7 +155,7 @@ export class PoolState implements PoolFacts {
     for (const tenantId of this.backlogs.keys()) if (!named.has(tenantId)) this.backlogs.delete(tenantId)
   }
 
-  /** The pool goes: what others keep for its lanes goes with them. */
+  /** The pool is removed, and the shared buffer's records of its lanes with it. */
   forgetLanes(): void {
     for (const lane of this.lanes()) this.#buffer.detach(lane)
     this.#lanes.clear()
@@ -163,7 +163,7 @@ export class PoolState implements PoolFacts {
     this.#laneCount = 0
   }
 
-  /** After anything that may change which lane can go: the order learns whether this one has a head, and which. */
+  /** Called after anything that may change a lane's head: the order learns whether the lane has one, and which. */
   sync(lane: PoolLane): void {
     const head = lane.head()
     if (head !== lane.skippedHead && lane.skippedHead !== undefined) {
@@ -179,7 +179,7 @@ export class PoolState implements PoolFacts {
     }
   }
 
-  /** The head had its turn and fits nowhere now: others are asked, and what the lane is owed grows meanwhile. */
+  /** The lane's head had its turn and fits nowhere now: other lanes are asked, and what this one is owed grows. */
   owe(lane: PoolLane): void {
     const side = this.sideOf(lane)
     side.fairness.pass(lane)
@@ -192,7 +192,7 @@ export class PoolState implements PoolFacts {
     lane.skippedAfter = this.#skippedCount++
   }
 
-  /** The head might fit now, or is another one: the lane is asked again, where its standing puts it. */
+  /** The lane's head might fit now, or has changed: the lane is asked again, where its standing puts it. */
   recall(lane: PoolLane): void {
     this.#unlist(lane)
     this.sideOf(lane).fairness.recall(lane)
@@ -204,7 +204,7 @@ export class PoolState implements PoolFacts {
     lane.isOwed = false
   }
 
-  /** Keeps the list of open rooms true after anything that may have changed this one. */
+  /** Keeps the list of open rooms true after anything that may have changed this room. */
   refreshOpen(room: ReplicaRoom): void {
     const shouldBeOpen = room.isOpen() && !room.isKept && this.rooms.get(room.replica.id) === room
     if (shouldBeOpen === room.openIndex >= 0) return
@@ -221,7 +221,7 @@ export class PoolState implements PoolFacts {
     room.openIndex = -1
   }
 
-  /** After replicas came, went or changed their readiness. */
+  /** Called after replicas came, went or changed their readiness. */
   recount(): void {
     this.readyReplicaCount = 0
     this.kvTokensMax = 0
@@ -231,12 +231,12 @@ export class PoolState implements PoolFacts {
     }
   }
 
-  /** False only when there are replicas and none is big enough even when empty. */
+  /** False only when the pool has replicas and none is big enough even when empty. */
   canEverFit(estimate: Estimate): boolean {
     return this.rooms.size === 0 || estimate.promptTokens + estimate.outputTokens <= this.kvTokensMax
   }
 
-  /** A second attempt does not go where the first failed, unless there is nothing else. */
+  /** A second attempt does not go where the first failed, unless no other replica is ready. */
   mayUse(room: ReplicaRoom, candidate: Candidate): boolean {
     return candidate.avoidReplicaId !== room.replica.id || this.readyReplicaCount <= 1
   }

@@ -5,8 +5,8 @@ import { kvTokensOf, Ledger } from '../limits/ledger.ts'
 import type { Limit } from '../limits/limit.ts'
 
 /**
- * How much room is left at one replica? Four things must agree: it is ready, this gateway's allowance is not used up,
- * its KV memory holds one more, and its limit says so. An idle replica takes anything that fits it alone.
+ * How much room is left at one replica? Four things must agree: the replica is ready, this gateway's allowance is not
+ * used up, KV memory holds one more, and the limit says so. An idle replica takes anything that fits it alone.
  */
 export class ReplicaRoom {
   readonly replica: Replica
@@ -14,13 +14,13 @@ export class ReplicaRoom {
   readonly kvTokensMax: number
   /** Order of addition: breaks ties the same way every time. */
   readonly ordinal: number
-  /** A small number of its own, given to another when it is gone. */
+  /** A small number of the replica's own, given to another when the replica is removed. */
   readonly place: number
   readonly ledger: Ledger
   isReady: boolean
   /** Slots that this gateway may use, of those that several gateways share. */
   allowance = Number.POSITIVE_INFINITY
-  /** Kept free for the heads of one lane: closed to everybody else. */
+  /** The replica is kept free for the heads of one lane, and closed to all others. */
   isKept = false
   /** Place in the pool's list of open rooms; −1 when nothing would fit. */
   openIndex = -1
@@ -52,7 +52,7 @@ export class ReplicaRoom {
     return this.limit.fits(this.ledger, estimate)
   }
 
-  /** The median answer must fit; that the cautious one might not is a risk worth taking on an empty replica. */
+  /** The median answer must fit; a longer one that does not is a risk worth taking on an empty replica. */
   fitsAlone(estimate: Estimate): boolean {
     return estimate.promptTokens + estimate.outputTokens <= this.kvTokensMax
   }
@@ -67,7 +67,7 @@ export class ReplicaRoom {
 export interface ReplicaFacts {
   readonly replica: Replica
   readonly limit: Limit
-  /** KV tokens that its memory holds; unknown is unlimited. */
+  /** KV tokens that the replica's memory holds; absent is unlimited. */
   readonly kvTokensMax?: number
   readonly isReady?: boolean
 }

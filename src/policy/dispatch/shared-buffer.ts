@@ -1,5 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
+import type { Tenant } from '../../domain/tenant.ts'
 import type { BufferShare, PoolLane } from './candidate.ts'
 
 /**
@@ -37,7 +38,7 @@ export class SharedBuffer {
     return this.#count > this.queueRequestsMax
   }
 
-  /** A new lane. */
+  /** A lane is made. */
   attach(lane: PoolLane): void {
     let share = this.#tenants.get(lane.tenantId)
     if (share === undefined) {
@@ -48,7 +49,7 @@ export class SharedBuffer {
     lane.bufferShare = share
   }
 
-  /** A lane that is forgotten; nothing waits in it. */
+  /** A lane is forgotten; nothing waits in it. */
   detach(lane: PoolLane): void {
     const { lanes } = shareOf(lane)
     lanes.splice(lanes.indexOf(lane), 1)
@@ -84,7 +85,7 @@ export class SharedBuffer {
     if (share.count > 0) this.#byLength.update(share, keyOf(share))
   }
 
-  /** The lane whose last ticket must go; among tenants with equally much, the arriving one's, if one is arriving. */
+  /** The lane whose last ticket must go; among tenants with equally much, the arriving one's, if one arrives. */
   longest(arriving?: PoolLane): PoolLane | undefined {
     let top = this.#byLength.peek()
     const own = arriving?.bufferShare
@@ -94,6 +95,17 @@ export class SharedBuffer {
       if (lane.count > 0 && (longest === undefined || yieldsBefore(lane, longest))) longest = lane
     }
     return longest
+  }
+
+  /** Whether one more ticket of this tenant and band would have to go itself: `longest` with the arrival counted. */
+  wouldRefuse(tenant: Tenant, bandRank: number): boolean {
+    if (this.#count < this.queueRequestsMax) return false
+    const own = this.#tenants.get(tenant.id)
+    const ownKey = -((own?.count ?? 0) + 1) / (own?.weight ?? tenant.weight)
+    const top = this.#byLength.peek()
+    if (top !== undefined && top !== own && keyOf(top) < ownKey) return false
+    for (const lane of own?.lanes ?? []) if (lane.count > 0 && lane.bandRank > bandRank) return false
+    return true
   }
 
   assertInvariants(): void {

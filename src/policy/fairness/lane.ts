@@ -79,13 +79,16 @@ export class Waiter {
     this.ticketId = facts.ticketId
     this.lane = place.lane
     this.arrivedAt = facts.arrivedAt
-    const headStartUs = Math.round(facts.bid * place.agingUsPerBid)
-    this.dueAt = place.isAgain ? Number.NEGATIVE_INFINITY : facts.arrivedAt - headStartUs
+    this.dueAt = place.isAgain ? Number.NEGATIVE_INFINITY : dueAtOf(facts, place.agingUsPerBid)
     this.expiresAt = facts.expiresAt
     this.sequence = place.sequence
     this.estimate = facts.estimate
     this.state = facts.isReady ? 'ready' : 'unready'
   }
+}
+
+function dueAtOf({ arrivedAt, bid }: Pick<WaiterFacts, 'arrivedAt' | 'bid'>, agingUsPerBid: number): number {
+  return arrivedAt - Math.round(bid * agingUsPerBid)
 }
 
 function isSooner(a: Waiter, b: Waiter): boolean {
@@ -202,6 +205,14 @@ export class Lane extends Share {
       first = this.#ready.first()
     }
     return first
+  }
+
+  /** Whether a ticket that joined now, and were ready, would stand before all that are ready. */
+  wouldLead(facts: Pick<WaiterFacts, 'arrivedAt' | 'bid'>, agingUsPerBid: number): boolean {
+    const head = this.head()
+    if (head === undefined) return true
+    const dueAt = dueAtOf(facts, agingUsPerBid)
+    return dueAt === head.dueAt ? facts.arrivedAt < head.arrivedAt : dueAt < head.dueAt
   }
 
   /** The last of all, ready or not: who yields when somebody must. */

@@ -13,8 +13,8 @@ import { trimContext } from './trim-context.ts'
 /**
  * What exactly would we run?
  *
- * A request on a rung: the model or its smaller fallback, in the release that was chosen for this request, the segments that are kept, how long an answer may get, and
- * what all that is predicted to cost. Making a plan changes nothing and costs about a microsecond, so admission makes
+ * A request on a rung: the model or its smaller fallback, in the release that was chosen for this request, the segments
+ * that are kept, how long an answer may get, and what all that is predicted to cost. Making a plan changes nothing and costs about a microsecond, so admission makes
  * one per rung until one fits. What the client asked for is the upper bound of everything: no rung ever adds.
  *
  * The prompt must leave room for at least one token in the model's context window. A longer one is trimmed only where
@@ -30,7 +30,7 @@ import { trimContext } from './trim-context.ts'
 export interface PlanningFacts {
   readonly model: (name: string) => Model | undefined
   /** The release of this model that the request gets; known for every known model. */
-  readonly releaseOf: (model: string) => Release | undefined
+  readonly releaseOf: (model: string, request: Request) => Release | undefined
   readonly speedOf: (releaseId: string) => EngineSpeed
   /** Raw estimate → tokens of that model's tokenizer: `TokenRatio.correct`. */
   readonly correctTokens: (model: string, estimatedTokens: number) => number
@@ -49,14 +49,29 @@ export type Planned =
       readonly because: string
     }
 
-export function makePlan(request: Request, rung: RungTerms, facts: PlanningFacts, found?: readonly Passage[]): Planned {
-  const served = servedBy(request, rung, facts)
+/** `release` is the one already chosen for this request, of whichever model; other models' releases are asked for. */
+export function makePlan(
+  request: Request,
+  rung: RungTerms,
+  facts: PlanningFacts,
+  release?: Release,
+  found?: readonly Passage[],
+): Planned {
+  const served = servedBy(request, rung, facts, release)
   if (served === undefined) {
     return { kind: 'unplannable', code: 'model-not-found', because: `no model is called ${request.model}` }
   }
-  const { model, release } = served
   if (!isGenerative(request.kind)) return planInOneGo(request, rung, facts, served)
+  return planGeneration(request, rung, facts, served, found)
+}
 
+function planGeneration(
+  request: Request,
+  rung: RungTerms,
+  facts: PlanningFacts,
+  { model, release }: Served,
+  found: readonly Passage[] | undefined,
+): Planned {
   const kept = trimContext(request.segments, rung)
   const ownTokens = facts.correctTokens(model.name, kept.tokens)
   const outputRoom = release.contextTokensMax - ownTokens
@@ -151,16 +166,21 @@ interface Served {
 }
 
 /** The model that was asked for, or its smaller fallback where the rung says so. */
-function servedBy(request: Request, rung: RungTerms, facts: PlanningFacts): Served | undefined {
-  const asked = lookUp(request.model, facts)
+function servedBy(
+  request: Request,
+  rung: RungTerms,
+  facts: PlanningFacts,
+  chosen: Release | undefined,
+): Served | undefined {
+  const asked = lookUp(request, request.model, facts, chosen)
   const fallback = asked?.release.fallback
   if (!rung.isFallbackUsed || fallback === undefined) return asked
-  return lookUp(fallback, facts) ?? asked
+  return lookUp(request, fallback, facts, chosen) ?? asked
 }
 
-function lookUp(name: string, facts: PlanningFacts): Served | undefined {
+function lookUp(request: Request, name: string, facts: PlanningFacts, chosen: Release | undefined): Served | undefined {
   const model = facts.model(name)
-  const release = facts.releaseOf(name)
+  const release = chosen?.model === name ? chosen : facts.releaseOf(name, request)
   return model === undefined || release === undefined ? undefined : { model, release }
 }
 

@@ -1,0 +1,26 @@
+import type { Key, Tenant } from './tenant.ts'
+
+/**
+ * Where a ticket stands in the tree of shares: org → tenant → key, each with its weight. A ticket keeps the path that it
+ * joined a queue with until it leaves that queue, whatever is reconfigured meanwhile.
+ */
+export interface SharePath {
+  /** An org without a weight of its own weighs as much as its tenants that have something waiting. */
+  readonly org: { readonly id: string; readonly weight: number | undefined }
+  readonly tenant: ShareNode
+  readonly key: ShareNode
+}
+
+export interface ShareNode {
+  readonly id: string
+  readonly weight: number
+}
+
+/** Orgs have no weight of their own here, as in the fairness tree of the dispatcher. */
+export function sharePathOf(tenant: Tenant, key: Key): SharePath {
+  return {
+    org: { id: tenant.orgId, weight: undefined },
+    tenant: { id: tenant.id, weight: tenant.weight },
+    key: { id: key.id, weight: key.weight },
+  }
+}

@@ -1,0 +1,85 @@
+import type { Instant } from '../../base/clock.ts'
+import type { EngineSpeed } from '../../domain/engine-speed.ts'
+import type { Release } from '../../domain/fleet.ts'
+import type { NoPlace } from '../../domain/no-place.ts'
+import type { Refusal } from '../../domain/outcome.ts'
+import type { Plan } from '../../domain/plan.ts'
+import type { Request } from '../../domain/request.ts'
+import type { RungTerms } from '../../domain/rung.ts'
+import type { PlanningFacts } from '../planning/make-plan.ts'
+import type { Calibrated, Lateness, Patience, Prediction } from './feasibility.ts'
+
+/**
+ * What must admission know? The request in question comes as one value (`AdmissionQuestion`); everything else is asked
+ * of the world, which is made once for a platform. Admission imports neither lanes nor replicas nor budgets, and the
+ * caller can put anything in their place.
+ *
+ * Obligations of an `AdmissionWorld`: its answers change nothing, and within one instant the same question has the same
+ * answer.
+ */
+export interface AdmissionWorld {
+  readonly planning: PlanningFacts
+  /** The pool that would run this plan. */
+  poolFor(now: Instant, asked: AdmissionQuestion, plan: Plan): AdmissionPool | undefined
+  /** Microseconds until the plan's turn at this pool: `PredictedWait.waitUs`, and the way there. */
+  waitUs(now: Instant, asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): number
+  /** The same, if the tenant had nothing else waiting. */
+  waitWithoutOwnUs(now: Instant, asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): number
+  /** Why the lane or the shared queue would not take the plan; undefined when there is a place. */
+  noPlaceFor(asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): NoPlace | undefined
+  /** How far predictions for this pool and SLO class can be trusted. */
+  termsFor(asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): CalibratedTerms
+  /** Why the tenant's or key's budget would not pay this many tokens; undefined when all would. */
+  budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number): Refusal | undefined
+}
+
+/** One request, and what is settled about it before any plan is made. */
+export interface AdmissionQuestion {
+  readonly request: Request
+  /** The release chosen for the model that the request names; undefined when there is none. */
+  readonly release: Release | undefined
+  /** The pool chosen for that release; undefined when there is none. */
+  readonly poolId: string | undefined
+  /** Durations from now that the request's promises leave. */
+  readonly patience: Patience
+  readonly rungs: readonly RungTerms[]
+  /** The tenant's dwelling rung at this pool. */
+  readonly dwellingDepth: number
+  /** The platform is under pressure and takes no offline work of any tenant. */
+  readonly isOfflineShed: boolean
+  /** False to ask what an engine could run at all: budgets and places in the queue are then not asked. */
+  readonly isEnforced: boolean
+  /** 0 … 1, from a random stream: spreads retries. */
+  readonly jitter: number
+}
+
+/** What admission must know of the pool that would run a plan, as values of this instant. */
+export interface AdmissionPool {
+  readonly poolId: string
+  readonly readyReplicaCount: number
+  /** An eligible replica has nothing to do, and no ticket is waiting for it. */
+  readonly hasIdleReplica: boolean
+  /** The most KV that one replica can hold, in tokens: a larger plan never fits. */
+  readonly kvTokensMax: number
+  /** Speed of an engine as busy as usual, and of one that is all alone. */
+  readonly speed: EngineSpeed
+  readonly speedAlone: EngineSpeed
+}
+
+export interface CalibratedTerms {
+  readonly ttft: Calibrated
+  readonly finish: Calibrated
+}
+
+/** One plan on one pool, and what would come of it. */
+export interface Try {
+  readonly plan: Plan
+  readonly pool: AdmissionPool
+  readonly predicted: Prediction
+  readonly patience: Patience
+  readonly terms: CalibratedTerms
+  readonly lateness: Lateness
+  readonly ending: 'fits' | 'idle' | 'late' | 'infeasible' | 'no-place' | 'too-big'
+  /** With the ending `no-place`: why. */
+  readonly noPlace: NoPlace | undefined
+}

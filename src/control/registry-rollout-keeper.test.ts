@@ -233,4 +233,30 @@ describe('a rollback by the judge', () => {
     const kept = (await store.load()).entries.find(({ kind }) => kind === 'rollout')
     expect(kept?.body).toMatchObject({ state: { phase: 'rolled-back' } })
   })
+
+  it('and so is a pause by hand: what this process has not written yet is newer than what it reads', async () => {
+    const store = new LeavingStore()
+    const world = await start(store, false)
+    const by = { by: 'ada', because: 'a test' }
+    const command = async (kind: 'pause' | 'resume') => {
+      const answer = world.control.admin.rollout('m', { kind }, by)
+      await world.run(world.clock.now() + 1)
+      return (await answer).kind
+    }
+    expect(await command('pause')).toBe('changed')
+    expect(await command('resume')).toBe('changed')
+    store.isAway = true
+    expect(await command('pause')).toBe('refused')
+    store.isAway = false
+    const { revision } = await store.load()
+    const edits = [{ kind: 'model', name: 'other', body: { name: 'other' } }] as const
+    await store.write({ expectedRevision: revision, atMs: 0, ...by, edits })
+    const added = world.control.admin.edit([{ kind: 'model', name: 'third', body: { name: 'third' } }], by)
+    await world.run(world.clock.now() + 1)
+    expect(await added).toMatchObject({ kind: 'changed' })
+    expect(world.platform.policies.rollouts.get('m')?.view().isHeld).toBe(true)
+    await world.run(world.clock.now() + secondsToUs(60))
+    const kept = (await store.load()).entries.find(({ kind }) => kind === 'rollout')
+    expect(kept?.body).toMatchObject({ isHeld: true })
+  })
 })

@@ -124,3 +124,10 @@ describe('lockcheck', () => {
     expect(lockProblems({ packages })).toEqual([])
   })
 })
+
+describe('.ci/run', () => {
+  it('names no host: packages come from where this machine gets them', () => {
+    const lines = readFileSync(new URL('../.ci/run', import.meta.url), 'utf8').split('\n')
+    expect(lines.filter((line) => /:\/\/|\b[\w-]+\.(com|org|net|io|dev)\b/i.test(line))).toEqual([])
+  })
+})

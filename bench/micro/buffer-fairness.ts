@@ -1,5 +1,5 @@
-import { Heap } from '../../src/base/heap.ts'
 import { Rng } from '../../src/base/rng.ts'
+import { Timers } from '../../src/base/timers.ts'
 import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
 import type { Effect } from '../../src/policy/dispatch/offer.ts'
 import type { FairnessName } from '../../src/policy/fairness/fairness.ts'
@@ -28,12 +28,6 @@ interface Result {
   readonly waitMsP95: number
 }
 
-interface Event {
-  readonly at: number
-  readonly sequence: number
-  readonly run: () => void
-}
-
 function run(fairness: FairnessName, buffer: Buffer): { light: Result; heavy: Result } {
   // One queue for all is a dispatcher whose own bound is never reached, with a guard before it.
   const queueRequestsMax = buffer === 'lanes' ? QUEUE_MAX : 10 * QUEUE_MAX
@@ -42,11 +36,11 @@ function run(fairness: FairnessName, buffer: Buffer): { light: Result; heavy: Re
   const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
   dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: SLOTS }) })
   const rng = Rng.stream(3, 'arrivals')
-  const events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.sequence < b.sequence))
+  const timers = new Timers()
   const seen = { light: { offered: 0, lost: 0, waits: [0] }, heavy: { offered: 0, lost: 0, waits: [0] } }
   const arrivals = new Map<string, number>()
-  let [now, sequence, ticketCount] = [0, 0, 0]
-  const at = (instant: number, what: () => void): void => events.push({ at: instant, sequence: sequence++, run: what })
+  let [now, ticketCount] = [0, 0]
+  const at = (instant: number, what: () => void): void => void timers.add(instant, what)
   const kindOf = (ticketId: string): 'light' | 'heavy' => (ticketId.startsWith('heavy') ? 'heavy' : 'light')
 
   const apply = (effects: readonly Effect[]): void => {
@@ -88,9 +82,9 @@ function run(fairness: FairnessName, buffer: Buffer): { light: Result; heavy: Re
   }
   at(0, () => arrive('heavy', HEAVY_PER_S))
   for (let i = 0; i < LIGHT_COUNT; i++) at(i * 7_000, () => arrive(`light${i}`, LIGHT_PER_S))
-  for (let next = events.pop(); next !== undefined && next.at < SECONDS * 1e6; next = events.pop()) {
-    now = next.at
-    next.run()
+  for (let next = timers.nextAt(); next !== undefined && next < SECONDS * 1e6; next = timers.nextAt()) {
+    now = next
+    timers.takeDue(next)?.()
   }
   const resultOf = ({ offered, lost, waits }: typeof seen.light): Result => ({
     lostRatio: lost / offered,

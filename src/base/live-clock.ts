@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock, Instant } from './clock.ts'
-import { TimerHeap } from './timer-heap.ts'
+import { Timers } from './timers.ts'
 
 /**
  * Real time. One operating-system timer is armed for the earliest of ours, however many there are: a request sets
@@ -16,7 +16,7 @@ import { TimerHeap } from './timer-heap.ts'
 const TIMEOUT_MS_MAX = 2_147_483_647
 
 export class LiveClock implements Clock {
-  readonly #timers = new TimerHeap()
+  readonly #timers = new Timers()
   /** Once, because it is asked a dozen times for every request. */
   readonly #originUs = performance.timeOrigin * 1_000
   #armedAt = Number.POSITIVE_INFINITY

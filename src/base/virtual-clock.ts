@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock, Instant } from './clock.ts'
-import { TimerHeap } from './timer-heap.ts'
+import { Timers } from './timers.ts'
 
 /**
  * Simulated time: an hour of traffic in seconds, the same code, the same order every time.
@@ -16,7 +16,7 @@ import { TimerHeap } from './timer-heap.ts'
 const EVENTS_PER_BREATH = 8_192
 
 export class VirtualClock implements Clock {
-  readonly #timers = new TimerHeap()
+  readonly #timers = new Timers()
   #now: Instant
   #isRunning = false
   #eventCount = 0
@@ -35,7 +35,7 @@ export class VirtualClock implements Clock {
   }
 
   get pendingCount(): number {
-    return this.#timers.liveCount
+    return this.#timers.count
   }
 
   /** A timer in the past is due now: time never runs backwards. */

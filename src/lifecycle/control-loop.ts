@@ -2,6 +2,7 @@ import type { CancelTimer, Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { pressureOf } from '../policy/ladder/pressure.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
+import { Probes } from './fleet/probes.ts'
 import { journalRungChange } from './learning/observe-pressure.ts'
 import type { Platform } from './platform.ts'
 import type { ReplicaReport } from './ports.ts'
@@ -10,70 +11,75 @@ import { runHoldouts } from './rollout/run-holdout.ts'
 import { serveRequest } from './serve-request.ts'
 
 /**
- * The story of one tick: what do the replicas report, and what follows from it?
+ * The story of one tick: what did the replicas report, and what follows from it?
  *
- *   probe every replica ─▶ health and gauges ─▶ demand and pressure ─▶ ladder ─▶ offline shedding ─▶ rollouts
+ *   as reports come   replica asked (`fleet/probes.ts`) ─▶ health, gauges, another region's outlook
+ *   every interval    demand and pressure ─▶ ladder ─▶ offline shedding ─▶ rollouts, on what the last reports left
  *
- * Probes run side by side and each is bounded by its backend; a tick starts when the one before it is over, so a
- * hanging replica delays the news about others by at most one probe's time limit, and never piles up.
+ * The tick waits for no replica: it runs in one instant, every interval, and reads what the last reports left in the
+ * meters. The questions to the replicas begin just before the tick, at the same instant. A replica that answers within
+ * the instant (every simulated one does) is heard by that tick; an answer that comes later is acted on when it comes.
+ *
+ * What the loop does not do: wait for a replica, except at the start, which must know which replicas are there. A silent
+ * replica delays the start by at most PROBE_US_MAX.
+ *
+ * Laws: L9 (one order in virtual time, whatever the replicas do).
+ * Example: at an interval of 1 s, with one silent replica among ten, ticks are at 1 s, 2 s, 3 s …; the silent
+ * replica is away 5 s after it was asked, and the reports of the other nine are never older than a second.
  */
 export class ControlLoop {
   readonly #platform: Platform
   readonly #intervalUs: number
-  readonly #ready = new Map<string, boolean>()
+  readonly #probes: Probes
+  /** Whether each replica was ready in its last report. */
+  readonly #ready = new WeakMap<Replica, boolean>()
   #isStopped = false
-  #cancelTimer: CancelTimer | undefined
+  #cancelTimers: readonly CancelTimer[] = []
 
   constructor(platform: Platform, intervalUs: number) {
+    const { clock, backends } = platform.world
     this.#platform = platform
     this.#intervalUs = intervalUs
+    this.#probes = new Probes({ clock, backends, onReport: (replica, report) => this.#judge(replica, report) })
   }
 
   /** Resolves after the first tick: the platform then knows which replicas are there. */
   async start(): Promise<void> {
     beginRollouts(this.#platform)
-    await this.tick()
-    this.#again()
+    await this.lookAndTick()
+    this.#scheduleAfter(this.#platform.world.clock.now())
   }
 
   stop(): void {
     this.#isStopped = true
-    this.#cancelTimer?.()
+    for (const cancel of this.#cancelTimers) cancel()
+    this.#probes.stop()
   }
 
-  async tick(): Promise<void> {
-    const { pools, policies, world } = this.#platform
-    await Promise.all(pools.flatMap((pool) => pool.replicas.map((replica) => this.#look(replica))))
-    const now = world.clock.now()
+  /** A round of questions, then a tick when every replica has reported or its time limit has passed. */
+  async lookAndTick(): Promise<void> {
+    await this.#look()
+    if (!this.#isStopped) this.tick(this.#platform.world.clock.now())
+  }
+
+  tick(now: Instant): void {
+    const { policies } = this.#platform
     for (const pool of policies.poolsById.values()) this.#weigh(now, pool)
     this.#platform.applyHealth(policies.health.onWakeup(now))
     this.#platform.fleetChanges.sweep()
-    this.#forgetGone()
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
     tickRollouts(this.#platform)
     runHoldouts(this.#platform, serveRequest)
   }
 
-  async #look(replica: Replica): Promise<void> {
-    const { backends } = this.#platform.world
-    let report: ReplicaReport
-    try {
-      report = await backends.of(replica).probe(replica)
-    } catch (error) {
-      report = { isReady: false, because: `the probe failed: ${String(error)}` }
-    }
-    // It may have been removed while it was asked.
-    const isThere = this.#platform.policies.fleet.replica(replica.id) !== undefined
-    if (!this.#isStopped && isThere) this.#judge(replica, report)
-  }
-
-  #forgetGone(): void {
-    const { fleet } = this.#platform.policies
-    for (const id of this.#ready.keys()) if (fleet.replica(id) === undefined) this.#ready.delete(id)
+  #look(): Promise<void> {
+    return this.#probes.ask(this.#platform.pools.flatMap(({ replicas }) => replicas))
   }
 
   #judge(replica: Replica, report: ReplicaReport): void {
     const { turnstile, policies, world } = this.#platform
+    // The replica may have been removed while it was asked, and another one may have its name now.
+    if (policies.fleet.replica(replica.id) !== replica) return
     const { runningCount, waitingCount, kvUsageRatio, outlook, roundTripUs } = report
     if (outlook !== undefined)
       policies.poolsById.get(replica.poolId)?.outlook?.report(world.clock.now(), outlook, roundTripUs)
@@ -82,8 +88,8 @@ export class ControlLoop {
       const kvTokens = Number.isFinite(kvTokensMax) ? Math.round((kvUsageRatio ?? 0) * kvTokensMax) : 0
       turnstile.replicaReported(replica.id, { sequences: runningCount + (waitingCount ?? 0), kvTokens })
     }
-    if (this.#ready.get(replica.id) === report.isReady) return
-    this.#ready.set(replica.id, report.isReady)
+    if (this.#ready.get(replica) === report.isReady) return
+    this.#ready.set(replica, report.isReady)
     const { isReady, because } = report
     const now = world.clock.now()
     world.journal.record({ kind: 'replica-reported', at: now, replicaId: replica.id, isReady, because })
@@ -130,11 +136,21 @@ export class ControlLoop {
     })
   }
 
-  #again(): void {
+  /**
+   * Timers of one instant are called in the order in which they were set, so the round of questions begins before the
+   * tick. A process that was held up continues from the instant at which it woke: missed ticks are not made up for.
+   */
+  #scheduleAfter(lastAt: Instant): void {
     if (this.#isStopped) return
     const { clock } = this.#platform.world
-    this.#cancelTimer = clock.at(clock.now() + this.#intervalUs, () => {
-      void this.tick().then(() => this.#again())
-    })
+    const dueAt = lastAt + this.#intervalUs
+    const at = dueAt > clock.now() ? dueAt : clock.now() + this.#intervalUs
+    this.#cancelTimers = [
+      clock.at(at, () => void this.#look()),
+      clock.at(at, () => {
+        this.tick(clock.now())
+        this.#scheduleAfter(at)
+      }),
+    ]
   }
 }

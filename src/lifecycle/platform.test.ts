@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { finished, type Turnout } from '../../test/support/scripted-backend.ts'
 import { VirtualWorld } from '../../test/support/virtual-world.ts'
-import { ControlLoop } from './control-loop.ts'
-import type { ReplicaReport } from './ports.ts'
 
 const hangs: Turnout = { deltas: 2, ending: 'hangs' }
 
@@ -48,51 +46,5 @@ describe('draining', () => {
     expect(middle!.settled!.usage.outputTokens).toBe(2)
     expect(silent!.sink.calls).toEqual(['fail'])
     expect(world.unrest()).toEqual([])
-  })
-})
-
-describe('the control loop', () => {
-  it('takes a replica that stops answering out of use, and back when it is there again', async () => {
-    const { world, backend } = await VirtualWorld.scripted([finished(1)])
-    let isReady = true
-    backend.probe = () => (isReady ? Promise.resolve({ isReady, because: 'fine' }) : Promise.reject(new Error('gone')))
-    const loop = new ControlLoop(world.platform, 1_000_000)
-    await loop.start()
-    const reports = () => world.entries.flatMap((entry) => (entry.kind === 'replica-reported' ? [entry.isReady] : []))
-    expect(reports()).toEqual([true, true])
-    isReady = false
-    await world.run(world.virtual.now() + 3_500_000)
-    expect(reports()).toEqual([true, true, false])
-    const refused = world.serve()
-    await world.run(world.virtual.now() + 500_000)
-    expect(refused.settled).toMatchObject({ outcome: 'rejected', refusal: { code: 'no-replica' } })
-    isReady = true
-    await world.run(world.virtual.now() + 1_500_000)
-    const served = world.serve()
-    await world.run(world.virtual.now() + 100_000)
-    expect(served.settled).toMatchObject({ outcome: 'completed' })
-    loop.stop()
-    await world.run()
-    expect(world.unrest()).toEqual([])
-  })
-
-  it('never looks at a replica twice at once, however long it takes to answer', async () => {
-    const { world, backend } = await VirtualWorld.scripted([finished(1)])
-    let open = 0
-    let most = 0
-    const slowly = async (): Promise<ReplicaReport> => {
-      most = Math.max(most, ++open)
-      await world.clock.sleep(5_000_000)
-      open--
-      return { isReady: true, because: 'at last' }
-    }
-    backend.probe = slowly
-    const loop = new ControlLoop(world.platform, 1_000_000)
-    const started = loop.start()
-    await world.run(world.virtual.now() + 60_000_000)
-    await started
-    expect(most).toBe(1)
-    loop.stop()
-    await world.run()
   })
 })

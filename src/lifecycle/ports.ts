@@ -99,7 +99,7 @@ export interface Backends {
  */
 export interface Backend {
   generate(call: Call): Promise<Ending>
-  /** Is the replica ready, and how busy does it say it is? */
+  /** Is the replica ready, and how busy does it say it is? It settles within a bound of its own. */
   probe(replica: Replica): Promise<ReplicaReport>
 }
 

@@ -1,4 +1,4 @@
-import { Heap } from '../base/heap.ts'
+import { type HeapItem, IndexedHeap } from '../base/indexed-heap.ts'
 import { OTHER } from './registry.ts'
 
 /**
@@ -44,21 +44,23 @@ const PROMOTE_RATIO = 2
 /** Slots for unnamed tenants: space-saving keeps every one with more than 1/200 of their volume. */
 const UNNAMED_MAX = 200
 
-interface Slot {
+interface Slot extends HeapItem {
   readonly id: string
   volume: number
   /** The part of `volume` that was inherited from the evicted tenant. */
   inherited: number
   state: 'named' | 'lingering' | 'unnamed'
   changedAt: number
-  /** Volume when the slot was last put into the heap: never more than `volume`. */
-  heapVolume: number
 }
 
 export class TopLabels {
   readonly #slots = new Map<string, Slot>()
-  /** Unnamed slots by their volume when they were put here; slots that grew since are put back when they are met. */
-  readonly #smallestFirst = new Heap<Slot>((a, b) => a.heapVolume < b.heapVolume)
+  /**
+   * Unnamed slots. A slot's key is its volume when the slot was last met, never more than its volume now: a slot that
+   * has grown gets its new key when it comes up for eviction, not with every request.
+   */
+  readonly #smallestFirst = new IndexedHeap<Slot>()
+  #slotSequence = 0
   readonly #namedMax: number
   readonly #lingeringMax: number
   readonly #reviewUs: number
@@ -97,7 +99,8 @@ export class TopLabels {
   }
 
   #takeSlot(at: number, id: string, volume: number): Slot {
-    const slot: Slot = { id, volume: 0, inherited: 0, state: 'unnamed', changedAt: at, heapVolume: 0 }
+    const place = { heapIndex: -1, sequence: this.#slotSequence++ }
+    const slot: Slot = { id, volume: 0, inherited: 0, state: 'unnamed', changedAt: at, ...place }
     if (this.#namedCount < this.#namedMax) this.#name(at, slot)
     else {
       if (this.#unnamedCount() >= UNNAMED_MAX) {
@@ -105,8 +108,7 @@ export class TopLabels {
         slot.volume = slot.inherited
       }
       // The new volume is counted already: most newcomers send no more.
-      slot.heapVolume = slot.volume + volume
-      this.#smallestFirst.push(slot)
+      this.#smallestFirst.push(slot, slot.volume + volume)
     }
     this.#slots.set(id, slot)
     return slot
@@ -115,15 +117,13 @@ export class TopLabels {
   /** Evicts the smallest unnamed tenant, and returns its volume. */
   #evictSmallest(): number {
     const heap = this.#smallestFirst
-    for (let slot = heap.pop(); slot !== undefined; slot = heap.pop()) {
-      if (slot.state !== 'unnamed') continue
-      if (slot.volume > slot.heapVolume) {
-        slot.heapVolume = slot.volume
-        heap.push(slot)
-        continue
+    for (let slot = heap.peek(); slot !== undefined; slot = heap.peek()) {
+      if (slot.volume > (heap.peekKey() as number)) heap.update(slot, slot.volume)
+      else {
+        heap.remove(slot)
+        this.#slots.delete(slot.id)
+        return slot.volume
       }
-      this.#slots.delete(slot.id)
-      return slot.volume
     }
     return 0
   }
@@ -131,14 +131,12 @@ export class TopLabels {
   #review(at: number): void {
     // After a long silence one review stands for all that were missed.
     this.#reviewAt = at + this.#reviewUs
-    // Halving all alike keeps the heap's order.
     for (const slot of this.#slots.values()) {
       slot.volume /= 2
       slot.inherited /= 2
-      slot.heapVolume /= 2
+      if (slot.state === 'unnamed') this.#smallestFirst.update(slot, slot.volume)
     }
     this.#forgetLingering(at)
-    this.#smallestFirst.retain((slot) => slot.state === 'unnamed')
     for (let swaps = 0; swaps < this.#namedMax; swaps++) if (!this.#promoteOne(at)) return
   }
 
@@ -157,6 +155,7 @@ export class TopLabels {
     if (weakest === undefined || ownVolume(best) === 0) return false
     if (ownVolume(best) < ownVolume(weakest) * this.#promoteRatio) return false
     if (best.state === 'lingering') this.#lingeringCount--
+    else this.#smallestFirst.remove(best)
     this.#namedCount--
     weakest.state = 'lingering'
     weakest.changedAt = at

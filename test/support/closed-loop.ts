@@ -1,4 +1,4 @@
-import { Heap } from '../../src/base/heap.ts'
+import { Timers } from '../../src/base/timers.ts'
 import type { Estimate } from '../../src/domain/plan.ts'
 import type { Band } from '../../src/domain/tenant.ts'
 import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
@@ -36,21 +36,14 @@ export interface UniformScenario {
   readonly orgWeights?: Readonly<Record<string, number>>
 }
 
-interface Event {
-  readonly at: number
-  readonly sequence: number
-  readonly run: () => void
-}
-
 export class ClosedLoop {
   readonly dispatcher: Dispatcher
   readonly #scenario: UniformScenario
-  readonly #events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.sequence < b.sequence))
+  readonly #timers = new Timers()
   readonly #heldUs: number[]
   readonly #who = new Map<string, number>()
   #measureFrom = 0
   #now = 0
-  #sequence = 0
   #ticketCount = 0
 
   constructor(scenario: UniformScenario) {
@@ -76,17 +69,16 @@ export class ClosedLoop {
     this.#measureFrom = this.#now
     this.#heldUs.fill(0)
     const startedAt = this.#now
-    for (let next = this.#events.peek(); next !== undefined && next.at <= untilAt; next = this.#events.peek()) {
-      this.#events.pop()
-      this.#now = next.at
-      next.run()
+    for (let at = this.#timers.nextAt(); at !== undefined && at <= untilAt; at = this.#timers.nextAt()) {
+      this.#now = at
+      this.#timers.takeDue(at)?.()
     }
     this.#now = untilAt
     return this.#heldUs.map((us) => us / (untilAt - startedAt))
   }
 
   #at(at: number, run: () => void): void {
-    this.#events.push({ at, sequence: this.#sequence++, run })
+    this.#timers.add(at, run)
   }
 
   #ask(index: number): void {

@@ -1,4 +1,4 @@
-import { Heap } from '../../src/base/heap.ts'
+import { Timers } from '../../src/base/timers.ts'
 
 /**
  * A pool small enough to see through, for testing predictions against: some slots, each doing one ticket at a time at a
@@ -31,7 +31,8 @@ export class DrainingPool {
   readonly #lanes = new Map<string, Lane>()
   /** Lanes with tickets, in the order of their turns. */
   readonly #active: Lane[] = []
-  readonly #running = new Heap<{ readonly endsAt: number; readonly ticket: PoolTicket }>((a, b) => a.endsAt < b.endsAt)
+  /** Ends of running tickets. */
+  readonly #ends = new Timers()
   #waitingCount = 0
 
   constructor(shape: { readonly slotCount: number; readonly costPerUs: number; readonly quantum: number }) {
@@ -41,7 +42,7 @@ export class DrainingPool {
   }
 
   get freeSlots(): number {
-    return this.#slotCount - this.#running.size
+    return this.#slotCount - this.#ends.count
   }
 
   get waitingCount(): number {
@@ -62,12 +63,9 @@ export class DrainingPool {
 
   /** Ends what ends until then, in order. */
   runUntil(until: number): void {
-    for (;;) {
-      const next = this.#running.peek()
-      if (next === undefined || next.endsAt > until) return
-      this.#running.pop()
-      next.ticket.onEnd(next.endsAt)
-      this.#fill(next.endsAt)
+    for (let at = this.#ends.nextAt(); at !== undefined && at <= until; at = this.#ends.nextAt()) {
+      this.#ends.takeDue(at)?.()
+      this.#fill(at)
     }
   }
 
@@ -76,7 +74,8 @@ export class DrainingPool {
       const ticket = this.#takeTurn(now)
       if (ticket === undefined) return
       ticket.onStart(now)
-      this.#running.push({ endsAt: now + Math.max(1, Math.round(ticket.trueCost / this.#slotRate)), ticket })
+      const endsAt = now + Math.max(1, Math.round(ticket.trueCost / this.#slotRate))
+      this.#ends.add(endsAt, () => ticket.onEnd(endsAt))
     }
   }
 

@@ -118,9 +118,9 @@ export class VirtualWorld {
     return { world, drivers }
   }
 
-  /** One tick of the control loop: replicas report and become usable. */
+  /** Every replica reports and becomes usable; then one tick. */
   async probe(): Promise<void> {
-    await new ControlLoop(this.platform, 1_000_000).tick()
+    await new ControlLoop(this.platform, 1_000_000).lookAndTick()
   }
 
   /** A request arrives now. */

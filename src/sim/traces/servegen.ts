@@ -1,5 +1,5 @@
 import { US_PER_S } from '../../base/clock.ts'
-import { Heap } from '../../base/heap.ts'
+import { type HeapItem, IndexedHeap } from '../../base/indexed-heap.ts'
 import { Rng } from '../../base/rng.ts'
 import { drawTokens, drawUnitGap } from '../clients/draw.ts'
 import type { Lengths } from '../scenario/scenario.ts'
@@ -16,27 +16,30 @@ export const servegen: TraceFormat = {
   example: '{"client": "a", "mean_rps": 2, "input": {"p50": 800, …}, "output": {…}, "windows": [[0, 2.5, 1.1], …]}',
   claims: (firstLine) => hasFields(firstLine, ['client', 'input', 'output', 'windows']),
   *read(lines, options) {
-    const heads = new Heap<Head>(
-      (a, b) => a.next.atUs < b.next.atUs || (a.next.atUs === b.next.atUs && a.rank < b.rank),
-    )
-    let rank = 0
+    const heads = new IndexedHeap<Head>()
+    let sequence = 0
     for (const line of lines) {
       const source = requestsOf(clientOf(line), options)[Symbol.iterator]()
       const first = source.next()
-      if (first.done !== true) heads.push({ next: first.value, source, rank: rank++ })
+      if (first.done === true) continue
+      heads.push({ heapIndex: -1, sequence: sequence++, next: first.value, source }, first.value.atUs)
     }
-    for (let head = heads.pop(); head !== undefined; head = heads.pop()) {
+    for (let head = heads.peek(); head !== undefined; head = heads.peek()) {
       yield head.next
       const next = head.source.next()
-      if (next.done !== true) heads.push({ ...head, next: next.value })
+      if (next.done === true) heads.remove(head)
+      else {
+        head.next = next.value
+        heads.update(head, next.value.atUs)
+      }
     }
   },
 }
 
-interface Head {
-  readonly next: TraceRequest
+/** One client: its next request, by whose time the clients are merged; at one instant, in the order of the lines. */
+interface Head extends HeapItem {
+  next: TraceRequest
   readonly source: Iterator<TraceRequest>
-  readonly rank: number
 }
 
 interface ServegenClient {

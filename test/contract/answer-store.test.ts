@@ -7,7 +7,8 @@ import { RedisAnswerStore } from '../../src/retrieval/answers/redis-answer-store
 import { Breaker } from '../../src/retrieval/breaker.ts'
 import { RedisConnection } from '../../src/retrieval/caches/redis-connection.ts'
 import { eventually } from '../support/eventually.ts'
-import { missing, startRedis, type TestServer } from '../support/servers.ts'
+import { missing } from '../support/installed.ts'
+import { startRedis, type TestServer } from '../support/servers.ts'
 
 /** What every store of answers must do: in memory and in a real Redis. */
 
@@ -25,7 +26,7 @@ const KINDS: ReadonlyArray<{ name: string; needsRedis: boolean; open: () => Answ
 ]
 
 beforeAll(async () => {
-  if (why === undefined || process.env['CI']) redis = await startRedis()
+  if (why === undefined) redis = await startRedis()
 }, 30_000)
 afterAll(() => redis?.close())
 
@@ -43,7 +44,7 @@ let shelves = 0
 const newShelf = (tenantId = 'acme'): Shelf => ({ tenantId, name: `shelf-${++shelves}` })
 
 describe.each(KINDS)('an answer store in $name', ({ needsRedis, open }) => {
-  if (needsRedis && why !== undefined && !process.env['CI']) {
+  if (needsRedis && why !== undefined) {
     it.skip(why, () => {})
     return
   }
@@ -132,7 +133,7 @@ describe('the answer store in memory', () => {
   })
 })
 
-describe.skipIf(why !== undefined && !process.env['CI'])('the answer store in Redis', () => {
+describe.skipIf(why !== undefined)('the answer store in Redis', () => {
   it('expires by itself, and is no error when the server hangs', async () => {
     const breaker = new Breaker()
     const store = makeRedis(breaker, 200_000)

@@ -7,7 +7,8 @@ import type { CachedPassages, CacheKey, PassageCache } from '../../src/retrieval
 import { RedisPassageCache } from '../../src/retrieval/caches/redis-passage-cache.ts'
 import { TieredPassageCache } from '../../src/retrieval/caches/tiered-passage-cache.ts'
 import { eventually, pause } from '../support/eventually.ts'
-import { missing, startRedis, type TestServer } from '../support/servers.ts'
+import { missing } from '../support/installed.ts'
+import { startRedis, type TestServer } from '../support/servers.ts'
 
 /** What every cache of passages must do: in memory, in a real Redis, and in both. */
 
@@ -30,7 +31,7 @@ const KINDS: ReadonlyArray<{ name: string; needsRedis: boolean; open: () => Pass
 ]
 
 beforeAll(async () => {
-  if (why === undefined || process.env['CI']) redis = await startRedis()
+  if (why === undefined) redis = await startRedis()
 }, 30_000)
 afterAll(() => redis?.close())
 
@@ -49,7 +50,7 @@ const entry = (text: string): CachedPassages => ({ version: 3, deletions: 1, sto
 const key: CacheKey = { tenantId: 'acme', corpusId: 'vs_1', query: 'Where?', passagesMax: 5 }
 
 describe.each(KINDS)('a passage cache in $name', ({ needsRedis, open }) => {
-  if (needsRedis && why !== undefined && !process.env['CI']) {
+  if (needsRedis && why !== undefined) {
     it.skip(why, () => {})
     return
   }

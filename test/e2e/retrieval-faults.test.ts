@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually, pause } from '../support/eventually.ts'
-import { missing, startEmbedder, startPostgres, startRedis, type TestServer } from '../support/servers.ts'
+import { missing } from '../support/installed.ts'
+import { startEmbedder, startPostgres, startRedis, type TestServer } from '../support/servers.ts'
 import {
   authorization,
   GLOBEX_KEY,
@@ -18,10 +19,9 @@ import {
  */
 const BUDGET_MS = 300
 
-const why = missing('postgresql') ?? missing('redis')
-const isSkipped = why !== undefined && !process.env['CI']
+const why = missing('postgresql', 'redis')
 
-describe.skipIf(isSkipped)(`on PostgreSQL and Redis${why === undefined ? '' : ` (${why})`}`, () => {
+describe.skipIf(why !== undefined)(`on PostgreSQL and Redis${why === undefined ? '' : ` (${why})`}`, () => {
   let postgres: TestServer
   let redis: TestServer
   let platform: TestPlatform

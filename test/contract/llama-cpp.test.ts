@@ -30,7 +30,8 @@ describe.skipIf(why !== undefined)(`llama.cpp${why === undefined ? '' : ` (${why
   describeBackend({
     name: 'http-openai, a real llama.cpp engine',
     well: () => over(),
-    endless: () => over({ everyMs: 3 }),
+    // Its thousand tokens take half a minute: whatever is free sooner was let go.
+    endless: () => over({ everyMs: 30 }),
     full: () => over({ isLoading: true }),
     lost: async () => {
       const under = await over()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Faults, NO_FAULTS } from '../../src/engine-server/engine-faults.ts'
 import { framesOf, InsideEngine, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
+import { eventually } from '../support/eventually.ts'
 
 /** `spillway engine` told to misbehave, overloaded, stopped: what a router or a client then sees. */
 
@@ -48,13 +49,18 @@ describe('an engine server in trouble', () => {
     const engine = await inside('--hang-after', '1')
     expect((await ask(engine)).status).toBe(200)
     const leaving = new AbortController()
-    const hanging = ask(engine, {}, { signal: leaving.signal })
-    const outcome = await Promise.race([hanging, new Promise((resolve) => setTimeout(resolve, 400, 'silence'))])
-    expect(outcome).toBe('silence')
-    expect((await fetch(`${engine.url}/health`)).status).toBe(200)
+    const load = async () => ((await (await fetch(`${engine.url}/load`)).json()) as { server_load: number }).server_load
+    let isAnswered = false
+    const hanging = ask(engine, {}, { signal: leaving.signal }).finally(() => {
+      isAnswered = true
+    })
+    await eventually('it has begun', async () => (await load()) === 1)
+    // Three tokens would take it as long as a few of these.
+    for (let i = 0; i < 50; i++) expect((await fetch(`${engine.url}/health`)).status).toBe(200)
+    expect(isAnswered).toBe(false)
     leaving.abort()
     await expect(hanging).rejects.toMatchObject({ name: 'AbortError' })
-    expect(await (await fetch(`${engine.url}/load`)).json()).toEqual({ server_load: 0 })
+    await eventually('it is let go', async () => (await load()) === 0)
   })
 
   it('crashes after so many requests, with a code that says so', async () => {
@@ -66,33 +72,34 @@ describe('an engine server in trouble', () => {
   })
 
   it('is not ready while it loads its weights', async () => {
-    const engine = await inside('--load-seconds', '1.5')
-    const health = await fetch(`${engine.url}/health`)
-    expect(health.status).toBe(503)
-    expect((await ask(engine)).status).toBe(503)
-    const from = performance.now()
-    while ((await fetch(`${engine.url}/health`)).status === 503) {
-      expect(performance.now() - from).toBeLessThan(10_000)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    const loading = await inside('--load-seconds', '3600')
+    expect((await fetch(`${loading.url}/health`)).status).toBe(503)
+    expect((await ask(loading)).status).toBe(503)
+    const engine = await inside('--load-seconds', '0.3')
+    await eventually('it has loaded them', async () => (await fetch(`${engine.url}/health`)).status === 200)
     expect((await ask(engine)).status).toBe(200)
   })
 
   it('queues inside, and refuses only when the queue it was given is full', async () => {
     const engine = await inside('--max-seqs', '1', '--token-budget', '512', '--max-waiting', '2', '--slowdown', '5')
-    const three = [1, 2, 3].map(() => ask(engine, { max_tokens: 20, ignore_eos: true }))
-    while (
-      ((await metricOf(engine.url, 'num_requests_running')) ?? 0) +
-        ((await metricOf(engine.url, 'num_requests_waiting')) ?? 0) <
-      3
-    )
-      await new Promise((resolve) => setTimeout(resolve, 5))
+    // They would run for minutes: none makes room before it is told to.
+    const three = Array.from({ length: 3 }, () => {
+      const leaving = new AbortController()
+      const body = { max_tokens: 5_000, ignore_eos: true, stream: true }
+      return { leaving, response: ask(engine, body, { signal: leaving.signal }) }
+    })
+    const present = async (state: string) => (await metricOf(engine.url, `num_requests_${state}`)) ?? 0
+    await eventually('one runs, two wait', async () => (await present('running')) + (await present('waiting')) === 3)
     const refused = await ask(engine)
     expect(refused.status).toBe(503)
     expect(refused.headers.get('retry-after')).toBe('1')
     expect(await refused.json()).toMatchObject({ error: { code: 503, type: 'ServiceUnavailableError' } })
-    for (const response of await Promise.all(three)) expect(response.status).toBe(200)
-    expect(await metricOf(engine.url, 'request_queue_time_seconds_sum')).toBeGreaterThan(0.1)
+    for (const { leaving, response } of three) {
+      const { status, body } = await response
+      expect(status).toBe(200)
+      await body!.getReader().read()
+      leaving.abort()
+    }
   })
 
   it('speculates, and counts it as vLLM does', async () => {
@@ -146,11 +153,7 @@ describe('an engine server in trouble', () => {
     const [answer] = (await once(stalled, 'response')) as [NodeJS.ReadableStream]
     answer.on('error', () => {})
     answer.pause()
-    const from = performance.now()
-    while ((await metricOf(engine.url, 'num_requests_running')) !== 0) {
-      expect(performance.now() - from).toBeLessThan(15_000)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    await eventually('it is cut off', async () => (await metricOf(engine.url, 'num_requests_running')) === 0)
     expect((await ask(engine)).status).toBe(200)
     stalled.destroy()
   })

@@ -99,7 +99,7 @@ describe('SIGTERM', () => {
     expect(child.exitCode).toBeUndefined()
 
     openGate()
-    expect(await child.exited(5_000)).toBe(0)
+    expect(await child.exited()).toBe(0)
     const frames = framesIn(dechunked(stream.received))
     expect(textIn(frames)).toBe('One half, the other half.')
     expect(child.err).not.toContain('    at ')
@@ -112,7 +112,7 @@ describe('SIGTERM', () => {
     await eventually('both run', () => upstream.openAnswers === 2)
     child.signal('SIGTERM')
     const startedAt = performance.now()
-    expect(await child.exited(5_000)).toBe(0)
+    expect(await child.exited()).toBe(0)
     expect(performance.now() - startedAt).toBeGreaterThan(250)
     const frames = framesIn(dechunked(stream.received))
     expect(frames[0]).toMatchObject({ choices: [{ delta: { content: 'One half' } }] })
@@ -151,7 +151,7 @@ describe('SIGTERM', () => {
     deaf.post(CHAT, chat, authorization())
     await eventually('it runs', () => upstream.openAnswers === 1)
     child.signal('SIGTERM')
-    expect(await child.exited(4_000)).toBe(0)
+    expect(await child.exited()).toBe(0)
   })
 
   it('does not tear an answer that a slow reader has not taken yet', async () => {
@@ -165,7 +165,7 @@ describe('SIGTERM', () => {
     child.signal('SIGTERM')
     await eventually('no connection is accepted', () => isRefused(address))
     reader.socket.resume()
-    expect(await child.exited(5_000)).toBe(0)
+    expect(await child.exited()).toBe(0)
     expect(reader.received.length).toBeGreaterThan(14_000_000)
     expect(reader.received.endsWith('}')).toBe(true)
   })
@@ -173,7 +173,7 @@ describe('SIGTERM', () => {
   it('ends an idle server at once', async () => {
     const { child } = await startServer()
     child.signal('SIGINT')
-    expect(await child.exited(2_000)).toBe(0)
+    expect(await child.exited()).toBe(0)
   })
 })
 

@@ -56,7 +56,7 @@ export class Child {
   }
 
   /** Where it listens, once it says so. */
-  address(withinMs = 15_000): Promise<string> {
+  address(withinMs?: number): Promise<string> {
     return eventually(
       'it listens',
       () => {
@@ -71,7 +71,7 @@ export class Child {
     this.process.kill(name)
   }
 
-  async exited(withinMs = 15_000): Promise<number> {
+  async exited(withinMs?: number): Promise<number> {
     await eventually(`it ends (${this.out}${this.err})`, () => this.exitCode !== undefined, withinMs)
     return this.exitCode as number
   }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { eventually, pause } from '../support/eventually.ts'
+import { eventually } from '../support/eventually.ts'
 import { FakeUpstream, hangs } from '../support/fake-upstream.ts'
 import { parseExposition } from '../support/parse-exposition.ts'
 import { RawSocket, sendRaw } from '../support/raw-http.ts'

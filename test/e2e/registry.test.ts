@@ -71,7 +71,7 @@ async function ask(platform: TestPlatform, how: string, body?: unknown, key = AD
 
 const chat = async (platform: TestPlatform, model: string): Promise<number> => {
   const messages = [{ role: 'user', content: 'Hello?' }]
-  const response = await postJson(`${platform.baseURL}/chat/completions`, { model, messages })
+  const response = await postJson(`${platform.baseURL}/chat/completions`, { model, messages, max_tokens: 4 })
   await response.text()
   return response.status
 }

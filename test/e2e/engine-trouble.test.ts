@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Faults, NO_FAULTS } from '../../src/engine-server/engine-faults.ts'
 import { framesOf, InsideEngine, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
 import { eventually } from '../support/eventually.ts'
@@ -20,18 +20,24 @@ const keep = async <T extends { stop(): Promise<unknown> }>(starting: Promise<T>
   started.push(one)
   return one
 }
-/** In a process of its own. */
-const start = (...words: string[]) => keep(SpillwayProcess.start('engine', ...WORDS, ...words))
+/** In a process of its own, started before each test: on a busy machine that takes longer than the test. */
+function useProcess(...words: readonly string[]): () => SpillwayProcess {
+  let running: SpillwayProcess
+  beforeEach(async () => {
+    running = await keep(SpillwayProcess.start('engine', ...WORDS, ...words))
+  })
+  return () => running
+}
 /** Here. */
 const inside = (...words: string[]) => keep(InsideEngine.start(...WORDS, ...words))
 afterEach(async () => {
   await Promise.all(started.splice(0).map((one) => one.stop()))
 })
 
-describe('an engine server in trouble', () => {
-  const ask = (engine: { readonly url: string }, body: object = {}, init?: RequestInit) =>
-    postJson(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, max_tokens: 3, ...body }, init)
+const ask = (engine: { readonly url: string }, body: object = {}, init?: RequestInit) =>
+  postJson(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, max_tokens: 3, ...body }, init)
 
+describe('an engine server in trouble', () => {
   it('fails the share of requests that it was told to, the same for a seed', async () => {
     const engine = await inside('--fail-rate', '0.5', '--seed', '7')
     const statuses: number[] = []
@@ -61,14 +67,6 @@ describe('an engine server in trouble', () => {
     leaving.abort()
     await expect(hanging).rejects.toMatchObject({ name: 'AbortError' })
     await eventually('it is let go', async () => (await load()) === 0)
-  })
-
-  it('crashes after so many requests, with a code that says so', async () => {
-    const engine = await start('--crash-after', '2')
-    expect((await ask(engine)).status).toBe(200)
-    expect((await ask(engine)).status).toBe(200)
-    await expect(ask(engine)).rejects.toThrow('fetch failed')
-    expect(await engine.ended).toBe(70)
   })
 
   it('is not ready while it loads its weights', async () => {
@@ -124,9 +122,25 @@ describe('an engine server in trouble', () => {
     expect((await fetch(`${engine.url}/health`)).status).toBe(200)
     expect(engine.said).not.toContain('sk-secret')
   })
+})
+
+describe('an engine server that crashes', () => {
+  const running = useProcess('--crash-after', '2')
+
+  it('crashes after that many requests, with a code that says so', async () => {
+    const engine = running()
+    expect((await ask(engine)).status).toBe(200)
+    expect((await ask(engine)).status).toBe(200)
+    await expect(ask(engine)).rejects.toThrow('fetch failed')
+    expect(await engine.ended).toBe(70)
+  })
+})
+
+describe('an engine server that is stopped', () => {
+  const running = useProcess()
 
   it('closes gently: running answers end, kept-alive connections do not hold it', async () => {
-    const engine = await start()
+    const engine = running()
     const response = await ask(engine, { max_tokens: 60, ignore_eos: true, stream: true })
     const frames = framesOf(response)
     await frames.next()
@@ -138,13 +152,17 @@ describe('an engine server in trouble', () => {
     expect(await ended).toBe(0)
     await expect(ask(engine)).rejects.toThrow('fetch failed')
   })
+})
+
+describe('an engine server with a reader that stops', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-engine-'))
+  const file = join(folder, 'engine.yaml')
+  writeFileSync(file, 'server:\n  stalledReaderMs: 300\ntenants:\n  - id: nobody\n')
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const running = useProcess('--config', file, '--max-seqs', '64', '--slowdown', '0.002', '--max-model-len', '100000')
 
   it('cuts off a reader that stops, and keeps going for the others', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'spillway-engine-'))
-    const file = join(folder, 'engine.yaml')
-    writeFileSync(file, 'server:\n  stalledReaderMs: 300\ntenants:\n  - id: nobody\n')
-    const engine = await start('--config', file, '--max-seqs', '64', '--slowdown', '0.002', '--max-model-len', '100000')
-    rmSync(folder, { recursive: true })
+    const engine = running()
     const body = JSON.stringify({ messages: MESSAGES, max_tokens: 80_000, ignore_eos: true, stream: true })
     const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
     const stalled = request(`${engine.url}/v1/chat/completions`, { method: 'POST', headers })

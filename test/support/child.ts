@@ -12,6 +12,9 @@ import { eventually } from './eventually.ts'
  */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
+/** What Node has compiled, as the launcher keeps it: a process then starts with half of the work. */
+const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'spillway')
+
 export interface ChildOptions {
   readonly command?: string
   readonly args?: readonly string[]
@@ -35,7 +38,7 @@ export class Child {
     this.#isLeader = options.detached ?? false
     this.process = spawn(command, args, {
       cwd,
-      env: { PATH, HOME, PORT: '0', NO_COLOR: '1', ...options.env },
+      env: { PATH, HOME, PORT: '0', NO_COLOR: '1', NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: this.#isLeader,
       ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),

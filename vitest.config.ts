@@ -1,8 +1,24 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+
+/**
+ * Two projects. `npm test` runs `quick`, which everybody waits for before a commit; `npm run test:long` runs `long`: the
+ * files that are called `*.long.test.ts`. What makes a test a long one is in CONTRIBUTING.md.
+ */
+const LONG = ['src/**/*.long.test.ts', 'test/**/*.long.test.ts']
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'quick',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...LONG],
+        },
+      },
+      { extends: true, test: { name: 'long', include: LONG } },
+    ],
     // On two cores isolation costs more than the tests themselves; nothing here keeps state between files.
     isolate: false,
     pool: 'threads',

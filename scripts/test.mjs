@@ -1,5 +1,6 @@
-// `npm test`: vitest under the pinned Node, with a plain last line that people and machines can read:
-// "N passed, N failed", then ", N skipped" if any were. Further arguments go to vitest as they are.
+// `npm test`, and with --long as the first word `npm run test:long`: vitest under the pinned Node, with a plain last line
+// that people and machines can read: "N passed, N failed", then ", N skipped" if any were. Further arguments go to vitest
+// as they are.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,12 +18,15 @@ if (node === undefined) {
 const folder = mkdtempSync(join(tmpdir(), 'spillway-test-'))
 const resultsPath = join(folder, 'results.json')
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
+const [first, ...rest] = process.argv.slice(2)
+const isLong = first === '--long'
 const args = [
   'run',
+  `--project=${isLong ? 'long' : 'quick'}`,
   '--reporter=default',
   '--reporter=json',
   `--outputFile.json=${resultsPath}`,
-  ...process.argv.slice(2),
+  ...(isLong ? rest : process.argv.slice(2)),
 ]
 const child = spawn(node, [vitest, ...args], { cwd: root, stdio: 'inherit' })
 // Ctrl-C reaches vitest by itself; we stay to say the last line.

@@ -10,9 +10,9 @@ afterEach(() => server.close())
 const MODELS = 'GET /ml/api/2.0/mlflow/registered-models/search'
 const VERSIONS = 'GET /ml/api/2.0/mlflow/model-versions/search'
 
-async function start(routes: Record<string, Reply>): Promise<MlflowRegistry> {
+async function start(routes: Record<string, Reply>, timeoutMs = 15_000): Promise<MlflowRegistry> {
   server = await ScriptedServer.start(routes)
-  return new MlflowRegistry({ url: `${server.url}/ml/`, token: TOKEN, timeoutMs: 300 })
+  return new MlflowRegistry({ url: `${server.url}/ml/`, token: TOKEN, timeoutMs })
 }
 
 describe('an MLflow registry', () => {
@@ -62,8 +62,8 @@ describe('an MLflow registry', () => {
     ['is not one', { [MODELS]: text('<html>') }, 'the registry sent something that is not JSON'],
     ['hangs', { [MODELS]: () => {} }, 'the registry could not be asked: 23'],
     ['never ends', { [MODELS]: json({ next_page_token: 'again' }) }, 'there are more than 100 pages'],
-  ])('that %s is a value without secrets', async (_, routes, because) => {
-    const registry = await start(routes)
+  ])('that %s is a value without secrets', async (what, routes, because) => {
+    const registry = await start(routes, what === 'hangs' ? 300 : undefined)
     const answer = await registry.models()
     expect(answer.kind).toBe('failed')
     if (answer.kind === 'failed') expect(answer.because.slice(0, 30)).toBe(because.slice(0, 30))

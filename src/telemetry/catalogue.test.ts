@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { missing } from '../../test/support/installed.ts'
 import { makeProcessSampler } from './live-process.ts'
 import { Metrics } from './metrics.ts'
 
@@ -67,8 +68,8 @@ describe('docs/operations/metrics.md', () => {
   })
 
   it('alerts with queries that Prometheus understands', ({ skip }) => {
-    const isInstalled = spawnSync('promtool', ['--version']).status === 0
-    skip(!isInstalled && !process.env['CI'], 'promtool is not installed (Debian: apt-get install prometheus)')
+    const why = missing('promtool')
+    skip(why !== undefined, why)
     const queries = rows.filter((row) => row.alertOn !== '').map((row) => ({ alert: row.name, expr: row.alertOn }))
     expect(queries.length).toBeGreaterThan(5)
     const folder = mkdtempSync(join(tmpdir(), 'spillway-rules-'))

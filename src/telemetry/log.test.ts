@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { cpuMsOf } from '../../test/support/cpu-time.ts'
 import { arrived, fault, refused, settled, story } from '../../test/support/entries.ts'
 import type { Entry, ReplicaReported } from '../domain/entry.ts'
 import type { Request } from '../domain/request.ts'
@@ -222,10 +223,11 @@ describe('maskFreeText', () => {
       }),
     ))
 
-  it('does not choke on a megabyte', () => {
-    const from = performance.now()
-    maskFreeText("'".repeat(1_000_000))
-    maskFreeText('bearer '.repeat(200_000))
-    expect(performance.now() - from).toBeLessThan(2_000)
+  it('does not choke on a megabyte', async () => {
+    const cpuMs = await cpuMsOf(() => {
+      maskFreeText("'".repeat(1_000_000))
+      maskFreeText('bearer '.repeat(200_000))
+    })
+    expect(cpuMs).toBeLessThan(2_000)
   })
 })

@@ -7,7 +7,8 @@ import { RedisAnswerStore } from '../../src/retrieval/answers/redis-answer-store
 import { Breaker } from '../../src/retrieval/breaker.ts'
 import { RedisConnection } from '../../src/retrieval/caches/redis-connection.ts'
 import { eventually } from '../support/eventually.ts'
-import { missing, startRedis, type TestServer } from '../support/servers.ts'
+import { missing } from '../support/installed.ts'
+import { startRedis, type TestServer } from '../support/servers.ts'
 
 /** What every store of answers must do: in memory and in a real Redis. */
 
@@ -25,7 +26,7 @@ const KINDS: ReadonlyArray<{ name: string; needsRedis: boolean; open: () => Answ
 ]
 
 beforeAll(async () => {
-  if (why === undefined || process.env['CI']) redis = await startRedis()
+  if (why === undefined) redis = await startRedis()
 }, 30_000)
 afterAll(() => redis?.close())
 
@@ -43,7 +44,7 @@ let shelves = 0
 const newShelf = (tenantId = 'acme'): Shelf => ({ tenantId, name: `shelf-${++shelves}` })
 
 describe.each(KINDS)('an answer store in $name', ({ needsRedis, open }) => {
-  if (needsRedis && why !== undefined && !process.env['CI']) {
+  if (needsRedis && why !== undefined) {
     it.skip(why, () => {})
     return
   }
@@ -57,7 +58,7 @@ describe.each(KINDS)('an answer store in $name', ({ needsRedis, open }) => {
 
   const candidatesOf = async (shelf: Shelf) => [...((await store.candidates(shelf)) ?? [])]
   const lying = (shelf: Shelf, count: number) =>
-    eventually('it is kept', async () => (await candidatesOf(shelf)).length === count, 5_000)
+    eventually('it is kept', async () => (await candidatesOf(shelf)).length === count)
 
   it('gives back what lies on a shelf, vector and answer', async () => {
     const shelf = newShelf()
@@ -132,15 +133,19 @@ describe('the answer store in memory', () => {
   })
 })
 
-describe.skipIf(why !== undefined && !process.env['CI'])('the answer store in Redis', () => {
+describe.skipIf(why !== undefined)('the answer store in Redis', () => {
   it('expires by itself, and is no error when the server hangs', async () => {
     const breaker = new Breaker()
     const store = makeRedis(breaker, 200_000)
     const shelf = newShelf()
     await eventually('it answers', async () => (await store.candidates(shelf)) !== undefined, 10_000)
     store.add(shelf, { ...entry('soon gone', 1), expiresAt: clock.now() + 300_000 })
-    await eventually('kept', async () => (await store.candidates(shelf))?.length === 1, 5_000)
-    await eventually('gone', async () => (await store.candidates(shelf))?.length === 0, 5_000)
+    const later = newShelf()
+    store.add(later, entry('stays', 1))
+    // Redis does one thing after the other: what is kept now was kept after the first.
+    await eventually('the second is kept', async () => (await store.candidates(later))?.length === 1)
+    await eventually('the first is gone', async () => (await store.candidates(shelf))?.length === 0)
+    expect(await store.candidates(later)).toHaveLength(1)
     redis!.pause()
     try {
       expect(await store.candidates(shelf)).toBeUndefined()
@@ -150,7 +155,7 @@ describe.skipIf(why !== undefined && !process.env['CI'])('the answer store in Re
     } finally {
       redis!.resume()
     }
-    await eventually('back', async () => (await store.candidates(shelf)) !== undefined, 5_000)
+    await eventually('back', async () => (await store.candidates(shelf)) !== undefined)
     await store.close()
   })
 })

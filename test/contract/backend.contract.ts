@@ -123,7 +123,7 @@ export function describeBackend(kind: BackendKind): void {
       })
       afterEach(() => under.close())
     }
-    const isFree = () => eventually('the engine is free', async () => (await under.openCount()) === 0, 100)
+    const isFree = () => eventually('the engine is free', async () => (await under.openCount()) === 0)
 
     describe('that is well', () => {
       use(() => kind.well())

@@ -6,7 +6,7 @@ import { Engine, type EngineOptions } from '../../src/engine/engine.ts'
 import { limitsOf } from '../../src/engine/gpu-profile.ts'
 import { findGpuProfile } from '../../src/engine/gpu-profiles.ts'
 import { answers, type Behaviour, dropsConnection, FakeUpstream, fails } from '../support/fake-upstream.ts'
-import { ACME_KEY, startPlatform } from '../support/start-platform.ts'
+import { ACME_KEY, startPlatform, type Tree, upstreamTree } from '../support/start-platform.ts'
 import { type BackendUnderTest, describeBackend } from './backend.contract.ts'
 
 const profile = findGpuProfile('h100-llama-8b')!
@@ -61,6 +61,7 @@ async function overFake(behaviour: Behaviour): Promise<BackendUnderTest & { upst
   }
 }
 
+/** Twenty seconds at least: an engine that is free sooner was let go. */
 const endlessly = answers({ words: Array.from({ length: 10_000 }, (_, i) => `w${i} `), everyMs: 2 })
 
 describeBackend({
@@ -91,8 +92,8 @@ describeBackend({
 })
 
 /** Another Spillway: what it sends is what its own clients get. */
-async function overSpillway(): Promise<BackendUnderTest> {
-  const platform = await startPlatform()
+async function overSpillway(tree?: Tree): Promise<BackendUnderTest> {
+  const platform = await startPlatform(tree)
   const backend = httpBackend(platform.baseURL, ACME_KEY)
   return {
     backend,
@@ -107,10 +108,24 @@ async function overSpillway(): Promise<BackendUnderTest> {
   }
 }
 
+/** The same, with an engine behind it that never ends by itself. */
+async function overSpillwayOverFake(): Promise<BackendUnderTest> {
+  const upstream = await FakeUpstream.start(endlessly)
+  const under = await overSpillway(upstreamTree([upstream.url]))
+  return {
+    ...under,
+    openCount: async () => (await under.openCount()) + upstream.openAnswers,
+    close: async () => {
+      await under.close()
+      await upstream.close()
+    },
+  }
+}
+
 describeBackend({
   name: 'http-openai, another Spillway',
-  well: overSpillway,
-  endless: overSpillway,
+  well: () => overSpillway(),
+  endless: overSpillwayOverFake,
   full: () => overFake(fails(503, {})),
   unable: () => overFake(fails(400, {})),
 })

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HttpOpenAiBackend } from '../../src/backends/http-openai.ts'
-import { type LlamaEngine, type LlamaServerOptions, llamaIsMissing, startLlama } from '../support/llama-server.ts'
+import { missing } from '../support/installed.ts'
+import { type LlamaEngine, type LlamaServerOptions, startLlama } from '../support/llama-server.ts'
 import { MODEL, postJson, startPlatform, upstreamTree } from '../support/start-platform.ts'
 import { type BackendUnderTest, describeBackend } from './backend.contract.ts'
 
 /** What every backend owes, kept with a real engine behind it: llama.cpp on weights that this test writes itself. */
-const why = llamaIsMissing === undefined ? '' : ` (${llamaIsMissing})`
+const why = missing('llama.cpp')
 
-describe.skipIf(llamaIsMissing !== undefined)(`llama.cpp${why}`, () => {
+describe.skipIf(why !== undefined)(`llama.cpp${why === undefined ? '' : ` (${why})`}`, () => {
   let engine: LlamaEngine
   beforeAll(async () => {
     engine = await startLlama()
@@ -29,7 +30,8 @@ describe.skipIf(llamaIsMissing !== undefined)(`llama.cpp${why}`, () => {
   describeBackend({
     name: 'http-openai, a real llama.cpp engine',
     well: () => over(),
-    endless: () => over({ everyMs: 3 }),
+    // Its thousand tokens take half a minute: whatever is free sooner was let go.
+    endless: () => over({ everyMs: 30 }),
     full: () => over({ isLoading: true }),
     lost: async () => {
       const under = await over()

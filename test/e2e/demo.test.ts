@@ -11,6 +11,7 @@ import { type Served, serve } from '../../src/main/serve.ts'
  * at a quarter of the world's, so that every phase is long enough to be seen on a busy machine too.
  */
 const PACE = 0.25
+const SECONDS = 2
 let platform: Served
 beforeAll(async () => {
   const config = buildConfig(undefined, {}, { 'server.port': '0', 'logging.level': 'silent' })
@@ -24,7 +25,7 @@ it('shows the three phases, and sums them up', { timeout: 90_000 }, async () => 
   const end: DemoEnd = await demo({
     url: platform.address,
     startOwn: () => Promise.reject(new Error('one runs already')),
-    seconds: 4,
+    seconds: SECONDS,
     onStart: (start) => {
       phases = start.phases
       expect(start.isOwn).toBe(false)

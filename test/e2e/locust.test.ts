@@ -1,19 +1,13 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildConfig } from '../../src/config/load.ts'
 import { type Served, serve } from '../../src/main/serve.ts'
+import { missing, pathOf } from '../support/installed.ts'
 
-/** The Locust example against the demo platform. Debian: `apt-get install python3-locust`. Required in CI only. */
-const LOCUST = '/usr/bin/locust'
-const isThere = existsSync(LOCUST)
+/** The Locust example against the demo platform. */
+const why = missing('locust')
 
-it('locust is there when it must be', () => {
-  const isRequired = process.env['CI'] !== undefined
-  expect(isThere || !isRequired, 'locust is not installed: apt-get install python3-locust').toBe(true)
-})
-
-describe.skipIf(!isThere)('the Locust example (needs locust: apt-get install python3-locust)', () => {
+describe.skipIf(why !== undefined)(`the Locust example${why === undefined ? '' : ` (${why})`}`, () => {
   let platform: Served
   beforeAll(async () => {
     const config = buildConfig(undefined, {}, { 'server.port': '0', 'logging.level': 'silent' })
@@ -37,8 +31,12 @@ describe.skipIf(!isThere)('the Locust example (needs locust: apt-get install pyt
       '5',
     ]
     const { code, text } = await new Promise<{ code: number; text: string }>((resolve) => {
-      execFile(LOCUST, [...args, ...load], { timeout: 120_000, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
-        resolve({ code: error === null ? 0 : Number(error.code ?? 1), text: stdout + stderr }),
+      execFile(
+        pathOf('locust'),
+        [...args, ...load],
+        { timeout: 120_000, killSignal: 'SIGKILL' },
+        (error, stdout, stderr) =>
+          resolve({ code: error === null ? 0 : Number(error.code ?? 1), text: stdout + stderr }),
       )
     })
     const told = /(\d+) answered, (\d+) shed \(429 or 503\), (\d+) failed/.exec(text)?.slice(1).map(Number)

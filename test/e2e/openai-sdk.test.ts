@@ -6,7 +6,7 @@ import OpenAI, {
   NotFoundError,
   RateLimitError,
 } from 'openai'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Refusal, RefusalCode } from '../../src/domain/outcome.ts'
 import { closeServer, listen } from '../../src/gateway/http-listen.ts'
 import { type HttpServerOptions, makeHttpServer, type Route } from '../../src/gateway/http-server.ts'
@@ -260,12 +260,15 @@ describe('errors', () => {
 })
 
 describe('aborts', () => {
+  /** Half a minute of tokens: an engine that is idle sooner was let go. */
+  const endless = { model: MODEL, messages, max_tokens: 4_000, ignore_eos: true }
+
   it('in the middle of a stream: settled as cancelled, with the tokens that were sent counted', async () => {
     const before =
       (await platform.metric('spillway_tokens_total', { tenant: 'acme', model: MODEL, kind: 'output' })) ?? 0
     const abort = new AbortController()
     const { data: stream, request_id } = await ai.chat.completions
-      .create({ model: MODEL, messages, max_tokens: 500, seed: 11, stream: true }, { signal: abort.signal })
+      .create({ ...endless, seed: 11, stream: true }, { signal: abort.signal })
       .withResponse()
     let seen = 0
     for await (const _ of stream) if (++seen === 5) abort.abort()
@@ -276,7 +279,7 @@ describe('aborts', () => {
     expect(await platform.metric('spillway_tokens_total', { tenant: 'acme', model: MODEL, kind: 'output' })).toBe(
       before + settled.usage.outputTokens,
     )
-    await eventually('the engine is idle', async () => (await platform.engine()).runningCount === 0, 100)
+    await eventually('the engine is idle', async () => (await platform.engine()).runningCount === 0)
   })
 
   it('before a whole answer is there', async () => {
@@ -284,7 +287,7 @@ describe('aborts', () => {
       platform.metric('spillway_requests_total', { tenant: 'acme', model: MODEL, outcome: 'cancelled', code: 'none' })
     const before = (await cancelled()) ?? 0
     const abort = new AbortController()
-    const answer = ai.chat.completions.create({ model: MODEL, messages, max_tokens: 500 }, { signal: abort.signal })
+    const answer = ai.chat.completions.create(endless, { signal: abort.signal })
     const failed = answer.then(
       () => undefined,
       (error: unknown) => error,
@@ -292,21 +295,21 @@ describe('aborts', () => {
     await eventually('the engine runs', async () => (await platform.engine()).runningCount === 1)
     abort.abort()
     expect(await failed).toBeInstanceOf(APIUserAbortError)
-    await eventually('the engine is idle', async () => (await platform.engine()).runningCount === 0, 100)
-    expect(await cancelled()).toBe(before + 1)
+    await eventually('the engine is idle', async () => (await platform.engine()).runningCount === 0)
+    await eventually('it is counted', async () => (await cancelled()) === before + 1)
   })
 })
 
 describe('retries', () => {
-  /** A server of ours that refuses so many times, then answers; it counts how often and when it was asked. */
+  /** A server of ours that refuses this many times, then answers; it counts how often it was asked. */
   async function refusing(times: number, refusal: Refusal) {
-    const askedAt: number[] = []
+    const seen = { asked: 0 }
     const route: Route = {
       method: 'POST',
       path: '/v1/chat/completions',
       handle(exchange) {
-        askedAt.push(performance.now())
-        if (askedAt.length <= times) exchange.sendRefusal(refusal)
+        seen.asked++
+        if (seen.asked <= times) exchange.sendRefusal(refusal)
         else exchange.sendJson(200, JSON.stringify({ id: 'a', object: 'chat.completion', choices: [] }))
       },
     }
@@ -315,7 +318,7 @@ describe('retries', () => {
     const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: 'any', maxRetries: 2 })
     return {
       client,
-      askedAt,
+      seen,
       close: () => closeServer(server, { answersEnded: Promise.resolve(), patienceEnded: Promise.resolve() }),
     }
   }
@@ -325,13 +328,14 @@ describe('retries', () => {
     ['queue-full', 503],
   ])('comes back after %s (%i) when retry-after-ms says so', async (code, _status) => {
     const refusal: Refusal = { code, because: 'Full.', blame: 'tenant', retryAfterUs: 60_000 }
-    const { client, askedAt, close } = await refusing(2, refusal)
+    const { client, seen, close } = await refusing(2, refusal)
+    const timers = vi.spyOn(globalThis, 'setTimeout')
     await client.chat.completions.create(ask)
-    expect(askedAt).toHaveLength(3)
+    const waitsMs = timers.mock.calls.map(([, ms]) => ms)
+    timers.mockRestore()
+    expect(seen.asked).toBe(3)
     // On its own the SDK would wait at least 375 ms.
-    const waits = [askedAt[1]! - askedAt[0]!, askedAt[2]! - askedAt[1]!]
-    for (const wait of waits) expect(wait).toBeGreaterThan(50)
-    expect(Math.min(...waits)).toBeLessThan(350)
+    expect(waitsMs.filter((ms) => ms === 60)).toHaveLength(2)
     await close()
   })
 
@@ -340,9 +344,9 @@ describe('retries', () => {
     ['worth it only after more than a minute', 3_600_000_000],
   ])('stays away when it is %s', async (_why, retryAfterUs) => {
     const refusal: Refusal = { code: 'concurrency-limit', because: 'Over.', blame: 'tenant', retryAfterUs }
-    const { client, askedAt, close } = await refusing(9, refusal)
+    const { client, seen, close } = await refusing(9, refusal)
     await expect(client.chat.completions.create(ask)).rejects.toBeInstanceOf(RateLimitError)
-    expect(askedAt).toHaveLength(1)
+    expect(seen.asked).toBe(1)
     await close()
   })
 

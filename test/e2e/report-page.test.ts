@@ -1,19 +1,14 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { renderPage } from '../../src/sim/report/page/render-page.ts'
 import type { ReportSeries, SeriesWindow } from '../../src/sim/report/report-series.ts'
+import { missing, pathOf } from '../support/installed.ts'
 
-/**
- * The report's page in a real browser. Debian: `apt-get install chromium`. Where there is none the suite is skipped,
- * except in CI, which must have one.
- */
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-)
-const isRequired = process.env['CI'] !== undefined
+/** The report's page in a real browser. */
+const why = missing('chromium')
 
 // A browser on a busy machine is slow to start and to paint; nothing here is about how fast it is.
 vi.setConfig({ testTimeout: 90_000 })
@@ -78,15 +73,11 @@ function seriesOf(overrides: Partial<ReportSeries> = {}): ReportSeries {
   }
 }
 
-it('a browser is there when it must be', () => {
-  expect(CHROMIUM !== undefined || !isRequired, 'chromium is not installed: apt-get install chromium').toBe(true)
-})
-
-describe.skipIf(CHROMIUM === undefined)('the report page (needs chromium: apt-get install chromium)', () => {
+describe.skipIf(why !== undefined)(`the report page${why === undefined ? '' : ` (${why})`}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-page-'))
   let browser: Browser
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox'], timeout: 120_000 })
+    browser = await chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox'], timeout: 120_000 })
   }, 150_000)
   afterAll(async () => {
     await browser.close()

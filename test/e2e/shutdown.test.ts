@@ -1,7 +1,7 @@
 import { chmodSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Child, ROOT, TestFolder } from '../support/child.ts'
 import { eventually } from '../support/eventually.ts'
 import { answers, type Behaviour, FakeUpstream } from '../support/fake-upstream.ts'
@@ -53,14 +53,26 @@ function start(options: ConstructorParameters<typeof Child>[0] = {}): Child {
   return child
 }
 
-async function startServer(server: Record<string, unknown> = {}): Promise<{ child: Child; address: string }> {
-  const config = folder.write('spillway.yaml', upstreamTree([upstream.url], { server }))
-  const child = start({ env: { SPILLWAY_CONFIG: config } })
-  const address = await child.address()
-  // It listens for signals a moment after it has said where it listens.
-  expect((await fetch(`${address}/health`)).status).toBe(200)
-  return { child, address }
+interface Running {
+  readonly child: Child
+  readonly address: string
 }
+
+/** A server of its own for each test here, started before the test: on a busy machine that takes longer than the test. */
+function useServer(server: Record<string, unknown> = {}): () => Running {
+  let running: Running
+  beforeEach(async () => {
+    const config = folder.write('spillway.yaml', upstreamTree([upstream.url], { server }))
+    const child = start({ env: { SPILLWAY_CONFIG: config } })
+    const address = await child.address(HOOK_MS)
+    // It listens for signals a moment after it has said where it listens.
+    expect((await fetch(`${address}/health`)).status).toBe(200)
+    running = { child, address }
+  })
+  return () => running
+}
+/** Under the suite's limit of 30 s for hooks, so that the sentence is seen. */
+const HOOK_MS = 25_000
 
 function connect(address: string): RawSocket {
   const socket = new RawSocket(address)
@@ -82,8 +94,10 @@ const isRefused = async (address: string): Promise<boolean> => {
 }
 
 describe('SIGTERM', () => {
+  const running = useServer()
+
   it('turns readiness off, stops accepting, and lets a stream finish', async () => {
-    const { child, address } = await startServer()
+    const { child, address } = running()
     const stream = await startStream(address)
     // A question that has begun before the signal and ends after it.
     const probe = connect(address).send('GET /health/ready HTTP/1.1\r\nhost: x\r\n')
@@ -99,31 +113,14 @@ describe('SIGTERM', () => {
     expect(child.exitCode).toBeUndefined()
 
     openGate()
-    expect(await child.exited(5_000)).toBe(0)
+    expect(await child.exited()).toBe(0)
     const frames = framesIn(dechunked(stream.received))
     expect(textIn(frames)).toBe('One half, the other half.')
     expect(child.err).not.toContain('    at ')
   })
 
-  it('ends what is left after the grace with an error frame and [DONE]', async () => {
-    const { child, address } = await startServer({ shutdownGraceMs: 300 })
-    const stream = await startStream(address)
-    const whole = connect(address).post(CHAT, { ...chat, stream: false }, authorization())
-    await eventually('both run', () => upstream.openAnswers === 2)
-    child.signal('SIGTERM')
-    const startedAt = performance.now()
-    expect(await child.exited(5_000)).toBe(0)
-    expect(performance.now() - startedAt).toBeGreaterThan(250)
-    const frames = framesIn(dechunked(stream.received))
-    expect(frames[0]).toMatchObject({ choices: [{ delta: { content: 'One half' } }] })
-    expect(frames.at(-1)!.error).toMatchObject({ code: 'shutting_down', type: 'server_error' })
-    expect(whole.received).toMatch(/^HTTP\/1.1 503 /)
-    expect(whole.received).toMatch(/retry-after: 1\r\n/i)
-    await eventually('the engine is let go', () => upstream.openAnswers === 0)
-  })
-
   it('a second time ends it at once', async () => {
-    const { child, address } = await startServer()
+    const { child, address } = running()
     await startStream(address)
     child.signal('SIGTERM')
     await eventually('it drains', () => isRefused(address))
@@ -137,8 +134,55 @@ describe('SIGTERM', () => {
     expect(code).toBe(143)
   })
 
+  it('does not tear an answer that a slow reader has not taken yet', async () => {
+    const { child, address } = running()
+    const content = 'x'.repeat(14_000_000)
+    upstream.next(answers({ words: [content] }))
+    const reader = connect(address).stopReading()
+    reader.post(CHAT, { ...chat, stream: false }, authorization())
+    const metrics = async () => (await fetch(`${address}/metrics`)).text()
+    await eventually('it is settled', async () => /requests_total\{[^}]*completed/.test(await metrics()))
+    child.signal('SIGTERM')
+    await eventually('no connection is accepted', () => isRefused(address))
+    reader.socket.resume()
+    expect(await child.exited()).toBe(0)
+    expect(reader.received.length).toBeGreaterThan(14_000_000)
+    expect(reader.received.endsWith('}')).toBe(true)
+  })
+
+  it('ends an idle server at once', async () => {
+    const { child } = running()
+    child.signal('SIGINT')
+    expect(await child.exited()).toBe(0)
+  })
+})
+
+describe('SIGTERM with a grace of 300 ms', () => {
+  const running = useServer({ shutdownGraceMs: 300 })
+
+  it('ends what is left after the grace with an error frame and [DONE]', async () => {
+    const { child, address } = running()
+    const stream = await startStream(address)
+    const whole = connect(address).post(CHAT, { ...chat, stream: false }, authorization())
+    await eventually('both run', () => upstream.openAnswers === 2)
+    child.signal('SIGTERM')
+    const startedAt = performance.now()
+    expect(await child.exited()).toBe(0)
+    expect(performance.now() - startedAt).toBeGreaterThan(250)
+    const frames = framesIn(dechunked(stream.received))
+    expect(frames[0]).toMatchObject({ choices: [{ delta: { content: 'One half' } }] })
+    expect(frames.at(-1)!.error).toMatchObject({ code: 'shutting_down', type: 'server_error' })
+    expect(whole.received).toMatch(/^HTTP\/1.1 503 /)
+    expect(whole.received).toMatch(/retry-after: 1\r\n/i)
+    await eventually('the engine is let go', () => upstream.openAnswers === 0)
+  })
+})
+
+describe('SIGTERM with a grace of 400 ms', () => {
+  const running = useServer({ shutdownGraceMs: 400 })
+
   it('is not held up by clients that do nothing, that send slowly, or that do not read', async () => {
-    const { child, address } = await startServer({ shutdownGraceMs: 400 })
+    const { child, address } = running()
     upstream.next(floods)
     const silent = connect(address)
     await eventually('it is connected', () => !silent.socket.connecting)
@@ -151,29 +195,7 @@ describe('SIGTERM', () => {
     deaf.post(CHAT, chat, authorization())
     await eventually('it runs', () => upstream.openAnswers === 1)
     child.signal('SIGTERM')
-    expect(await child.exited(4_000)).toBe(0)
-  })
-
-  it('does not tear an answer that a slow reader has not taken yet', async () => {
-    const { child, address } = await startServer()
-    const content = 'x'.repeat(14_000_000)
-    upstream.next(answers({ words: [content] }))
-    const reader = connect(address).stopReading()
-    reader.post(CHAT, { ...chat, stream: false }, authorization())
-    const metrics = async () => (await fetch(`${address}/metrics`)).text()
-    await eventually('it is settled', async () => /requests_total\{[^}]*completed/.test(await metrics()))
-    child.signal('SIGTERM')
-    await eventually('no connection is accepted', () => isRefused(address))
-    reader.socket.resume()
-    expect(await child.exited(5_000)).toBe(0)
-    expect(reader.received.length).toBeGreaterThan(14_000_000)
-    expect(reader.received.endsWith('}')).toBe(true)
-  })
-
-  it('ends an idle server at once', async () => {
-    const { child } = await startServer()
-    child.signal('SIGINT')
-    expect(await child.exited(2_000)).toBe(0)
+    expect(await child.exited()).toBe(0)
   })
 })
 

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { copyOfTree } from '../support/copy-of-tree.ts'
 
 /** The program as a person starts it: `npm start` in a copy of the tree, and the launcher with flags. */
@@ -51,9 +51,15 @@ const LISTENING = /listening on (http:\/\/\S+)/
 const bin = ['bin/spillway.mjs']
 
 describe('npm start', () => {
+  let program: Program
+  let address: string
+  // Before the test: on a busy machine it takes longer than the test.
+  beforeEach(async () => {
+    program = start('npm', ['start'])
+    address = (await program.until(LISTENING))[1] ?? ''
+  })
+
   it('serves, and ends when npm is told to end', async () => {
-    const program = start('npm', ['start'])
-    const [, address = ''] = await program.until(LISTENING)
     expect((await fetch(`${address}/health`)).status).toBe(200)
     expect(program.said()).toContain('sk-demo-acme')
     program.child.kill('SIGTERM')
@@ -62,8 +68,6 @@ describe('npm start', () => {
   })
 
   it('ends once on Ctrl-C, which reaches every process of the group', async () => {
-    const program = start('npm', ['start'])
-    const [, address = ''] = await program.until(LISTENING)
     process.kill(-(program.child.pid as number), 'SIGINT')
     await program.ended
     await expect(fetch(`${address}/health`)).rejects.toThrow('fetch failed')

@@ -1,50 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { Rng } from '../../src/base/rng.ts'
-import type { Scenario } from '../../src/sim/scenario/scenario.ts'
-import { journalOf } from '../support/simulated.ts'
-import { spreadOut } from './draw-regions.ts'
 import { drawScenario } from './draw-scenario.ts'
+import { brokenLawsOf, runSwarm } from './run-swarm.ts'
 
-/**
- * Laws L1–L6 and L10's twin under random workloads, faults *and* configurations. L2, L3 and L6 are asserted by the
- * dispatcher at every window's end, L4 by the budgets; a broken assertion inside a request is a fault, and there must
- * be none. Every case is drawn from one seed, printed when it fails:
- *
- *   SPILLWAY_SWARM_SEED=123 npx vitest run test/laws/swarm.test.ts
- *
- * Seeds that have once failed stay below as named cases.
- */
-const CASES_S_MAX = 20
-
-async function broken(scenario: Scenario, seed: number): Promise<string[]> {
-  const { entries, report } = await journalOf(scenario, { seed })
-  const problems = report.laws.map(({ law, ticketId, what }) => `${law} ${ticketId}: ${what}`)
-  for (const entry of entries) if (entry.kind === 'fault-seen') problems.push(`fault: ${entry.because}`)
-  return problems.slice(0, 5)
-}
-
-/** What each of them once broke. */
+/** What seeds that have once failed broke. They stay as named cases. */
 const NAMED: ReadonlyArray<readonly [what: string, seed: number]> = [
   ['observe only, over its budget: nothing to hold was held', 402353899],
   ['the living left a lane by turns, and the dead outnumbered them', 29903189],
 ]
+/** New cases each time; `swarm.long.test.ts` draws many more. */
+const SECONDS = 6
 
 describe('swarm', () => {
   it.each(NAMED)('%s (%i)', async (_what, seed) => {
-    expect(await broken(drawScenario(seed), seed)).toEqual([])
+    expect(await brokenLawsOf(drawScenario(seed), seed)).toEqual([])
   })
 
-  it('every law holds in any run of any configuration', { timeout: 60_000 }, async () => {
-    const given = process.env['SPILLWAY_SWARM_SEED']
-    const first = given === undefined ? Rng.stream(Date.now(), 'swarm').below(1_000_000_000) : Number(given)
-    const endsAt = performance.now() + CASES_S_MAX * 1_000
-    let count = 0
-    for (let seed = first; count === 0 || (given === undefined && performance.now() < endsAt); seed++) {
-      const scenario = spreadOut(drawScenario(seed), seed)
-      const problems = await broken(scenario, seed).catch((error: unknown) => [String(error)])
-      expect(problems, `SPILLWAY_SWARM_SEED=${seed}\n${JSON.stringify(scenario, null, 1)}`).toEqual([])
-      count++
-    }
-    process.stderr.write(`swarm: ${count} cases from seed ${first}\n`)
-  })
+  it('every law holds in any run of any configuration', { timeout: 60_000 }, () => runSwarm(SECONDS))
 })

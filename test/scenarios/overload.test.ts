@@ -2,12 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { failuresOf, runNamed } from '../support/simulated.ts'
 
 /**
- * The shipped scenarios hold what they expect. Here with one seed, and shortened where that stays meaningful; with
- * others by `spillway simulate NAME --seed N`. Half of them are in `trouble.test.ts`, so that two cores share them.
+ * The shipped scenarios hold what they expect. Here with one seed, and shortened where that stays meaningful; whole in
+ * `whole.long.test.ts`, with other seeds by `spillway simulate NAME --seed N`. Half of them are in `trouble.test.ts`, so
+ * that two cores share them.
  */
 const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  // Two of its four loads; a tenth of the time would leave too few answers to tell shares by the percent.
-  saturated: { variants: { x5: { load: 5 } } },
+  // One of its four loads; a tenth of the time would leave too few answers to tell shares by the percent.
+  saturated: { variants: {} },
   'small-tenants': { durationS: 90 },
 }
 

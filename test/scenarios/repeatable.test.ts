@@ -5,7 +5,7 @@ import { hashOf, journalOf, namedScenario } from '../support/simulated.ts'
 /** Law L9, and what `spillway simulate` says to a shell. */
 describe('same seed, same journal', () => {
   it.each([
-    ['viral-spike-20x', { durationS: 70 }],
+    ['viral-spike-20x', { durationS: 70, load: 0.3 }],
     ['replica-loss', { durationS: 60 }],
     ['disconnect-storm', { durationS: 50 }],
   ] as const)('%s', { timeout: 60_000 }, async (name, set) => {

@@ -3,8 +3,8 @@ import { failuresOf, runNamed } from '../support/simulated.ts'
 
 /** A release that is worse is rolled back before anybody notices; one that is not is promoted. */
 describe('scenarios of a rollout', () => {
-  it.each(['bad-canary', 'good-canary'])('%s', { timeout: 120_000 }, async (name) => {
-    expect(failuresOf(await runNamed(name, 1))).toEqual([])
+  it('bad-canary', { timeout: 120_000 }, async () => {
+    expect(failuresOf(await runNamed('bad-canary', 1))).toEqual([])
   })
 
   /** The quick version of bench/experiments/canary.ts: a canary that is three times as busy is no worse for it. */

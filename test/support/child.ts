@@ -12,6 +12,9 @@ import { eventually } from './eventually.ts'
  */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
+/** What Node has compiled, as the launcher keeps it: a process then starts with half of the work. */
+const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'spillway')
+
 export interface ChildOptions {
   readonly command?: string
   readonly args?: readonly string[]
@@ -35,7 +38,7 @@ export class Child {
     this.#isLeader = options.detached ?? false
     this.process = spawn(command, args, {
       cwd,
-      env: { PATH, HOME, PORT: '0', NO_COLOR: '1', ...options.env },
+      env: { PATH, HOME, PORT: '0', NO_COLOR: '1', NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: this.#isLeader,
       ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
@@ -56,7 +59,7 @@ export class Child {
   }
 
   /** Where it listens, once it says so. */
-  address(withinMs = 15_000): Promise<string> {
+  address(withinMs?: number): Promise<string> {
     return eventually(
       'it listens',
       () => {
@@ -71,7 +74,7 @@ export class Child {
     this.process.kill(name)
   }
 
-  async exited(withinMs = 15_000): Promise<number> {
+  async exited(withinMs?: number): Promise<number> {
     await eventually(`it ends (${this.out}${this.err})`, () => this.exitCode !== undefined, withinMs)
     return this.exitCode as number
   }

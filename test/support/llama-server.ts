@@ -1,10 +1,11 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { pause } from './eventually.ts'
+import { pathOf } from './installed.ts'
 import { writeTinyGguf } from './write-gguf.ts'
 
 /**
@@ -34,22 +35,13 @@ interface LlamaPackage {
   readonly getLlama: (options: object) => Promise<Llama>
 }
 
-/** A folder with `node_modules/node-llama-cpp` in it; the project's own if absent. */
-const FOLDER = process.env['NODE_LLAMA_CPP_FOLDER'] ?? join(import.meta.dirname, '..', '..')
-const ENTRY = join(FOLDER, 'node_modules', 'node-llama-cpp', 'dist', 'index.js')
-
-/** Undefined when it is installed; else what to do. */
-export const llamaIsMissing: string | undefined = existsSync(ENTRY)
-  ? undefined
-  : 'node-llama-cpp is not installed: see docs/recipes/connect-engines.md'
-
 export interface LlamaEngine {
   serve(options?: LlamaServerOptions): Promise<LlamaServer>
   close(): Promise<void>
 }
 
 export interface LlamaServerOptions {
-  /** Waits so long after each token, for answers that somebody wants to interrupt. */
+  /** Waits this long after each token, for answers that somebody wants to interrupt. */
   readonly everyMs?: number
   /** Answers 503 to everybody, as while it loads. */
   readonly isLoading?: boolean
@@ -71,7 +63,7 @@ export async function startLlama(): Promise<LlamaEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-gguf-'))
   const modelPath = join(folder, 'tiny.gguf')
   writeTinyGguf(modelPath)
-  const { getLlama } = (await import(pathToFileURL(ENTRY).href)) as LlamaPackage
+  const { getLlama } = (await import(pathToFileURL(pathOf('llama.cpp')).href)) as LlamaPackage
   const llama = await getLlama({ gpu: false, build: 'never', progressLogs: false, logLevel: 'error' })
   const model = await llama.loadModel({ modelPath })
   const options = { sequences: SEQUENCES, contextSize: CONTEXT_TOKENS, threads: 1 }

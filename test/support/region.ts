@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { Child, ROOT, type TestFolder } from './child.ts'
+import type { Namespace } from './network-namespaces.ts'
 
 /** One region as an operator runs it: a gateway and its engines, each a process of its own. Always ended with `kill`. */
 export interface RegionOptions {
@@ -12,10 +13,8 @@ export interface RegionOptions {
   readonly engines: number
   /** Answers at once on one engine: what does not fit goes to the other region, or waits. */
   readonly concurrencyMax: number
-  /** Words to put before every command: how a process is started in a network of its own. */
-  readonly prefix?: readonly string[]
-  /** Where the test reaches its processes; they then listen everywhere. */
-  readonly testHost?: string
+  /** The network of its own in which every process of the region is started. */
+  readonly namespace?: Namespace
 }
 
 const CLI = join(ROOT, 'src', 'cli', 'cli.ts')
@@ -26,49 +25,53 @@ const peerKey = (from: string, to: string): string => `sk-${from}-calls-${to}`
 
 export class Region {
   readonly url: string
-  readonly engines: readonly { readonly child: Child; readonly url: string }[]
-  readonly gateway: Child
+  readonly engineUrls: readonly string[]
   readonly #children: readonly Child[]
 
-  private constructor(url: string, engines: Region['engines'], gateway: Child) {
+  private constructor(url: string, engineUrls: readonly string[], children: readonly Child[]) {
     this.url = url
-    this.engines = engines
-    this.gateway = gateway
-    this.#children = [gateway, ...engines.map(({ child }) => child)]
+    this.engineUrls = engineUrls
+    this.#children = children
   }
 
   static async start(options: RegionOptions): Promise<Region> {
-    const { folder, name, port, testHost } = options
-    const host = testHost === undefined ? '127.0.0.1' : '0.0.0.0'
-    const seen = (url: string): string => url.replace('0.0.0.0', testHost ?? '127.0.0.1')
-    const engines = await Promise.all(
-      Array.from({ length: options.engines }, async () => {
-        const words = ['engine', '--profile', 'h100-llama-8b', '--model', MODEL, '--port', '0']
-        const child = run(options, words, { SPILLWAY_ENGINE_LISTEN_HOST: host })
-        return { child, url: await child.address(60_000) }
-      }),
-    )
-    const inside = engines.map(({ url }) => url.replace('0.0.0.0', '127.0.0.1'))
-    const file = folder.write(`${name}-${port}.yaml`, configOf(options, inside))
-    const gateway = run(options, ['serve', '--config', file], { PORT: String(port), HOST: host })
-    const url = await gateway.address(60_000)
-    return new Region(
-      seen(url),
-      engines.map((engine) => ({ ...engine, url: seen(engine.url) })),
-      gateway,
-    )
+    const children: Child[] = []
+    const started = (child: Child): Child => {
+      children.push(child)
+      return child
+    }
+    try {
+      const { folder, name, port, namespace } = options
+      const seen = (url: string): Promise<string> => namespace?.reach(url) ?? Promise.resolve(url)
+      const words = ['engine', '--profile', 'h100-llama-8b', '--model', MODEL, '--port', '0']
+      const inside = await Promise.all(
+        Array.from({ length: options.engines }, () => started(run(options, words)).address(60_000)),
+      )
+      const file = folder.write(`${name}-${port}.yaml`, configOf(options, inside))
+      const env = { PORT: String(port), HOST: namespace?.host ?? '127.0.0.1' }
+      const gateway = await started(run(options, ['serve', '--config', file], env)).address(60_000)
+      return new Region(await seen(gateway), await Promise.all(inside.map(seen)), children)
+    } catch (error) {
+      // Half a region is nobody's to kill.
+      await killAll(children)
+      throw error
+    }
   }
 
   /** Gateway and engines, in one moment, by their own process ids. */
-  async kill(): Promise<void> {
-    for (const child of this.#children) child.signal('SIGKILL')
-    await Promise.all(this.#children.map((child) => child.exited(30_000)))
+  kill(): Promise<void> {
+    return killAll(this.#children)
   }
 }
 
-function run({ prefix = [] }: RegionOptions, words: readonly string[], env: Record<string, string>): Child {
-  const [command = process.execPath, ...before] = [...prefix, process.execPath, CLI, ...words]
-  return new Child({ command, args: before, env })
+async function killAll(children: readonly Child[]): Promise<void> {
+  for (const child of children) child.signal('SIGKILL')
+  await Promise.all(children.map((child) => child.exited(30_000)))
+}
+
+function run({ namespace }: RegionOptions, words: readonly string[], env: Record<string, string> = {}): Child {
+  const [command = process.execPath, ...args] = [...(namespace?.prefix ?? []), process.execPath, CLI, ...words]
+  return new Child({ command, args, env })
 }
 
 function configOf({ name, peer, concurrencyMax, port }: RegionOptions, engineUrls: readonly string[]): object {

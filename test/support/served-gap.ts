@@ -99,3 +99,19 @@ class ServiceOverTime {
     return { gap, servedPerS: served / (this.#seconds - WARMUP_S) }
   }
 }
+
+/** The gaps over some seeds, with lengths that are known and with lengths that are predicted from history. */
+export async function sumServiceGaps(over: {
+  readonly tenantCount: number
+  readonly seeds: readonly number[]
+  readonly durationS: number
+}): Promise<{ known: number; predicted: number }> {
+  const { tenantCount, seeds, durationS } = over
+  let known = 0
+  let predicted = 0
+  for (const seed of seeds) {
+    known += (await measureServiceGap({ tenantCount, knows: 'true-length', seed, durationS })).gap
+    predicted += (await measureServiceGap({ tenantCount, knows: 'history', seed, durationS })).gap
+  }
+  return { known, predicted }
+}

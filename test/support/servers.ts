@@ -1,15 +1,16 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
+import { pathOf } from './installed.ts'
 import { letterVector } from './scripted-retrieval.ts'
 
 /**
- * Real servers for a test run, on free ports and in folders of their own: PostgreSQL with pgvector, and Redis. Where one
- * is not installed the suites that need it say so and are skipped; in CI they must be there.
+ * Real servers for a test run, on free ports and in folders of their own: PostgreSQL with pgvector, and Redis. Suites
+ * that need one ask `missing` first.
  */
 export interface TestServer {
   readonly url: string
@@ -19,39 +20,8 @@ export interface TestServer {
   close(): Promise<void>
 }
 
-/** Undefined when it is installed; else what to say. */
-export function missing(what: 'postgresql' | 'redis'): string | undefined {
-  if (what === 'redis')
-    return isThere('redis-server') ? undefined : 'redis-server is not installed (Debian: redis-server)'
-  const bin = postgresBin()
-  if (bin === undefined) return 'PostgreSQL is not installed (Debian: postgresql)'
-  return hasPgvector(bin) ? undefined : 'PostgreSQL is there, but without pgvector (see .ci/run)'
-}
-
-const isThere = (program: string): boolean => spawnSync('which', [program]).status === 0
-
-/** Debian keeps several versions side by side: the newest. */
-function postgresBin(): string | undefined {
-  const root = '/usr/lib/postgresql'
-  if (existsSync(root)) {
-    const newest = readdirSync(root)
-      .sort((a, b) => Number(b) - Number(a))
-      .find((version) => existsSync(join(root, version, 'bin/initdb')))
-    if (newest !== undefined) return join(root, newest, 'bin')
-  }
-  const found = spawnSync('which', ['initdb'], { encoding: 'utf8' }).stdout.trim()
-  return found === '' ? undefined : join(found, '..')
-}
-
-function hasPgvector(bin: string): boolean {
-  const shared = spawnSync(join(bin, 'pg_config'), ['--sharedir'], { encoding: 'utf8' }).stdout?.trim()
-  const version = bin.split('/').at(-2) ?? ''
-  const folders = [shared, `/usr/share/postgresql/${version}`].filter(Boolean)
-  return folders.some((folder) => existsSync(join(folder as string, 'extension/vector.control')))
-}
-
 export async function startPostgres(): Promise<TestServer> {
-  const bin = postgresBin() as string
+  const bin = pathOf('postgresql')
   const folder = mkdtempSync(join(tmpdir(), 'spillway-pg-'))
   // PostgreSQL will not run as root.
   const who = process.getuid?.() === 0 ? idOf('postgres') : undefined
@@ -78,7 +48,7 @@ export async function startRedis(): Promise<TestServer> {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-redis-'))
   const port = await freePort()
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
-  const child = spawn('redis-server', args, { stdio: 'ignore' })
+  const child = spawn(pathOf('redis'), args, { stdio: 'ignore' })
   await eventually(
     'Redis answers',
     () =>

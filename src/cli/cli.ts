@@ -1,3 +1,4 @@
+import { flush } from './flush.ts'
 import { runCli } from './run-cli.ts'
 
 /** The program `spillway COMMAND …`, started by `bin/spillway.mjs` under the pinned Node. */
@@ -11,4 +12,5 @@ const exitCode = await runCli(process.argv.slice(2), {
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
 })
+await Promise.all([flush(process.stdout), flush(process.stderr)])
 process.exit(exitCode)

@@ -55,6 +55,7 @@ export function engineViewOf({
     prefixHits: 0,
     promptTokens,
     generationTokens: 0,
+    contextTokens: 0,
     finished,
     aborted,
   }

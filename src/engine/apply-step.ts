@@ -1,7 +1,7 @@
 import type { Instant } from '../base/clock.ts'
 import type { Usage } from '../domain/delta.ts'
 import type { EngineEvent } from './engine-event.ts'
-import { type EngineState, releaseBlocks } from './engine-state.ts'
+import { countContext, type EngineState, releaseBlocks } from './engine-state.ts'
 import type { StepPlan } from './plan-step.ts'
 import { NEVER, type Sequence } from './sequence.ts'
 
@@ -27,6 +27,7 @@ export function applyStep(
 
 function applyDecodes(state: EngineState, at: Instant, steps: number, events: EngineEvent[]): void {
   const { decodes, counters, done } = state
+  countContext(state, steps)
   counters.generationTokens += decodes.finishSteps(steps, false, done)
   for (const sequence of done) finish(state, sequence, at, events)
   done.length = 0

@@ -46,6 +46,8 @@ export interface EngineCounters {
   /** Prompt tokens computed (recomputation included), and output tokens made. */
   promptTokens: number
   generationTokens: number
+  /** Tokens of context that decode steps read, summed over steps and sequences. */
+  contextTokens: number
   finished: number
   aborted: number
 }
@@ -69,11 +71,17 @@ export function makeEngineState(limits: EngineLimits, makeDecodes: (unitBlocks: 
       prefixHits: 0,
       promptTokens: 0,
       generationTokens: 0,
+      contextTokens: 0,
       finished: 0,
       aborted: 0,
     },
     done: [],
   }
+}
+
+/** Every step reads the context of each member, which then is a token longer; a burst is one step at a time. */
+export function countContext({ decodes, counters }: EngineState, steps: number): void {
+  counters.contextTokens += steps * decodes.contextSum + (decodes.count * steps * (steps - 1)) / 2
 }
 
 /** Gives back all blocks of a sequence that is in no set. What has a name stays in the cache until it is evicted. */

@@ -4,7 +4,7 @@ import { applyStep, usageOf } from './apply-step.ts'
 import { BurstDecodes } from './burst-decodes.ts'
 import type { Abortion, EngineEvent } from './engine-event.ts'
 import { assertEngineInvariants } from './engine-invariants.ts'
-import { type EngineLimits, type EngineState, makeEngineState, releaseBlocks } from './engine-state.ts'
+import { countContext, type EngineLimits, type EngineState, makeEngineState, releaseBlocks } from './engine-state.ts'
 import { type EngineView, viewEngine } from './engine-view.ts'
 import type { StepCoefficients } from './gpu-profile.ts'
 import { makeStepPlan, planStep } from './plan-step.ts'
@@ -204,6 +204,7 @@ export class Engine {
     pool.take(decodes.blocksForSteps(steps))
     this.#timeline.pass(steps)
     counters.steps += steps
+    countContext(this.#state, steps)
     counters.generationTokens += decodes.finishSteps(steps, true, done)
     this.#stretchSteps -= steps
   }

@@ -1,6 +1,8 @@
-import type { EngineSpeed, PoolSpeed, StepModel } from '../domain/engine-speed.ts'
+import type { EngineSpeed, PoolSpeed } from '../domain/engine-speed.ts'
 import type { BatchOptions } from './batch-engine.ts'
 import type { EngineOptions } from './engine.ts'
+import { fullWorkPrices } from './full-work.ts'
+import { IDLE_STEP, meanStepUsOf } from './mean-step.ts'
 import { type StepLoad, StepTime, TICKS_PER_US } from './step-time.ts'
 
 /**
@@ -8,20 +10,7 @@ import { type StepLoad, StepTime, TICKS_PER_US } from './step-time.ts'
  * an engine behind a URL it is a guess that the first attempts correct. Policies may not import the engine, so the
  * model's answers are put into their words here.
  */
-const IDLE: StepLoad = {
-  decodeCount: 0,
-  decodeTokens: 0,
-  contextSum: 0,
-  contextMax: 0,
-  prefillTokens: 0,
-  chunkPairs: 0,
-  contextPairs: 0,
-}
-
-/** A busy engine for the prior: so many sequences, each halfway through a chat of ordinary length. */
-/** Sequences of an engine that is full: what a token costs there, where most others are computed beside it. */
-const FULL_SEQUENCES = 192
-
+/** A busy engine for the prior: this many sequences, each halfway through a chat of ordinary length. */
 const TYPICAL = { sequences: 128, promptTokens: 1_000, outputTokens: 200 }
 
 export function speedOfEngine(options: EngineOptions, outputWeight: number): PoolSpeed {
@@ -29,8 +18,8 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const stepTime = new StepTime(options.coefficients, tokenBudget)
   const pace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
   // Asked several times for every request: one load for each question, filled in again and again.
-  const decode = { ...IDLE, decodeCount: 1, decodeTokens: 1 }
-  const chunk = { ...IDLE }
+  const decode = { ...IDLE_STEP, decodeCount: 1, decodeTokens: 1 }
+  const chunk = { ...IDLE_STEP }
   const stepUs = (load: StepLoad): number => {
     stepTime.paceOf(load, pace)
     return pace.ticks / TICKS_PER_US
@@ -58,57 +47,17 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   }
   const sequences = Math.min(sequencesMax, TYPICAL.sequences)
   const { promptTokens, outputTokens } = TYPICAL
-  const steps = { tokenBudget, meanTokenUs: meanTokenUsOf(stepTime, tokenBudget) }
-  const sequencesFull = Math.min(sequencesMax, FULL_SEQUENCES)
-  const prefillTokenUs =
-    (steps.meanTokenUs(sequencesFull, 0, tokenBudget) - steps.meanTokenUs(sequencesFull, 0, 0)) / tokenBudget
-  // A step grows in a straight line with the contexts that it reads; this is asked for every plan.
-  const tokenUs = steps.meanTokenUs(sequencesFull, 0, 0) / sequencesFull
-  const contextTokenUs =
-    steps.meanTokenUs(sequencesFull, sequencesFull * 1_000, 0) / sequencesFull / 1_000 - tokenUs / 1_000
+  const steps = { tokenBudget, meanTokenUs: meanStepUsOf(stepTime, tokenBudget) }
+  const { promptTokenUs, outputTokenUs, contextTokenUs } = fullWorkPrices(options)
   const shareUs = (uncachedTokens: number, outputTokens: number): number => {
-    const stepUs = tokenUs + contextTokenUs * (uncachedTokens + outputTokens / 2)
-    return Math.max(1, Math.round(uncachedTokens * prefillTokenUs + outputTokens * stepUs))
+    const tokenUs = outputTokenUs + contextTokenUs * (uncachedTokens + outputTokens / 2)
+    return Math.max(1, Math.round(uncachedTokens * promptTokenUs + outputTokens * tokenUs))
   }
   // Each step brings every sequence one token further, and takes along its part of the prompts of those to come.
   const contextTokens = sequences * (promptTokens + outputTokens / 2)
   const stepMeanUs = steps.meanTokenUs(sequences, contextTokens, (sequences * promptTokens) / outputTokens)
   const drainPerReplicaUs = ((promptTokens / outputTokens + outputWeight) * sequences) / stepMeanUs
   return { alone: { ...alone, shareUs }, drainPerReplicaUs, kvTokensMax: blockCount * blockTokens, steps }
-}
-
-/** Prompts come in chunks, not evenly: on the average of many steps, each brings its part of a chunk's extra time. */
-const CHUNK_TOKENS = 1_024
-
-function meanTokenUsOf(stepTime: StepTime, tokenBudget: number): StepModel['meanTokenUs'] {
-  const load = { ...IDLE }
-  const pace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
-  const stepUs = (): number => {
-    stepTime.paceOf(load, pace)
-    return pace.ticks / TICKS_PER_US
-  }
-  const chunkTokens = Math.min(CHUNK_TOKENS, tokenBudget)
-  // Per prompt token, by the number of sequences beside it; asked for at every turn, so computed once.
-  const extraUsPerToken: number[] = []
-  const decode = (sequences: number, contextTokens: number): number => {
-    load.decodeCount = sequences
-    load.decodeTokens = sequences
-    load.contextSum = contextTokens
-    load.contextMax = contextTokens / Math.max(1, sequences)
-    load.prefillTokens = 0
-    load.chunkPairs = 0
-    return stepUs()
-  }
-  const extra = (sequences: number): number => {
-    const withoutUs = decode(sequences, 0)
-    load.prefillTokens = Math.max(1, chunkTokens - sequences)
-    load.chunkPairs = load.prefillTokens ** 2 / 2
-    return Math.max(0, stepUs() - withoutUs) / load.prefillTokens
-  }
-  return (sequences, contextTokens, prefillTokens) => {
-    extraUsPerToken[sequences] ??= extra(sequences)
-    return decode(sequences, contextTokens) + Math.min(prefillTokens, tokenBudget) * extraUsPerToken[sequences]
-  }
 }
 
 /** Texts of an ordinary length, for the prior. */

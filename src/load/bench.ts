@@ -51,7 +51,7 @@ const GRACE_S = 60
 const WINDOW_S = 5
 
 /** Figures that a client cannot see of a server. */
-const UNSEEN = { utilisation: 0, kv: 0, preemptions: 0, stepMs: undefined, steps: 0 } as const
+const UNSEEN = { busy: 0, utilisation: 0, kv: 0, preemptions: 0, stepMs: undefined, steps: 0 } as const
 
 export async function bench(options: BenchOptions): Promise<Benched> {
   const { scenario, durationS } = options

@@ -2,6 +2,7 @@ import { secondsToUs, US_PER_S } from '../base/clock.ts'
 import type { VirtualClock } from '../base/virtual-clock.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 import type { EngineView } from '../engine/engine-view.ts'
+import { fullWorkUs } from '../engine/full-work.ts'
 import type { Journal } from '../lifecycle/ports.ts'
 import { Client, type Serve } from './clients/client.ts'
 import type { ClientScripts } from './clients/scripts.ts'
@@ -177,12 +178,14 @@ function watchWindows(run: Run, windowUs: number, endAt: number): void {
 }
 
 function lookAt(fleet: SimulatedFleet): EngineLook {
-  const look = new Map<string, { replicaCount: number; views: EngineView[] }>()
+  const look = new Map<string, { replicaCount: number; views: EngineView[]; fullWorkUs: number }>()
   for (const replica of fleet.all()) {
     const { poolId } = replica.replica
-    const pool = look.get(poolId) ?? { replicaCount: 0, views: [] }
+    const pool = look.get(poolId) ?? { replicaCount: 0, views: [], fullWorkUs: 0 }
+    const views = replica.views()
     pool.replicaCount++
-    pool.views.push(...replica.views())
+    pool.views.push(...views)
+    for (const view of views) pool.fullWorkUs += fullWorkUs(replica.fullWorkPrices, view)
     look.set(poolId, pool)
   }
   return look

@@ -5,6 +5,7 @@ import { Rng } from '../base/rng.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Engine, type EngineOptions } from '../engine/engine.ts'
 import type { EngineView } from '../engine/engine-view.ts'
+import { type FullWorkPrices, fullWorkPrices } from '../engine/full-work.ts'
 import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { BestHits } from './best-hits.ts'
 import type { ClientScripts } from './clients/scripts.ts'
@@ -73,6 +74,8 @@ export class SimulatedReplica implements Backend {
   readonly #fate: Rng
   #buried: EngineView[] = []
 
+  #fullWorkPrices: FullWorkPrices | undefined
+
   constructor(clock: Clock, replica: Replica, options: EngineOptions, scripts: Scripts) {
     this.replica = replica
     this.#clock = new StretchedClock(clock)
@@ -127,6 +130,12 @@ export class SimulatedReplica implements Backend {
   /** The present engine. */
   get engine(): EngineView {
     return this.#driver.view()
+  }
+
+  /** What work costs on this replica's GPU when it is full. */
+  get fullWorkPrices(): FullWorkPrices {
+    this.#fullWorkPrices ??= fullWorkPrices(this.#options)
+    return this.#fullWorkPrices
   }
 
   views(): readonly EngineView[] {

@@ -10,7 +10,7 @@ export function reportTable(report: Report): string {
   // A live server tells its clients nothing about engines and predictions.
   if (engine.steps === 0) return [...lines, ...refusalLine(report)].join('\n')
   lines.push(
-    `engines   busy ${percent(engine.utilisation)}, step ${number(engine.stepMs)} ms, ${engine.preemptions} preemptions, prefix hits ${percent(engine.prefixHitRatio)}`,
+    `engines   busy ${percent(engine.busy)} of the time at ${percent(engine.utilisation)} of full work, step ${number(engine.stepMs)} ms, ${engine.preemptions} preemptions, prefix hits ${percent(engine.prefixHitRatio)}`,
     `promises  ${percent(prediction.coverage)} of the admitted in time; ${prediction.falseReject} of ${prediction.falseReject + prediction.rightReject} refusals as too late were wrong`,
     `ladder    ${ladder.changes} rung changes; ${
       Object.entries(ladder.timeOnRung)

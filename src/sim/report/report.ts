@@ -81,6 +81,9 @@ export interface FairnessView {
 }
 
 export interface EngineUse {
+  /** Share of the time in which a step ran: near 1 as soon as anything runs all the time. */
+  readonly busy: number
+  /** Work done as a share of what full engines would have done in the time (`engine/full-work.ts`). */
   readonly utilisation: number
   readonly kv: number
   readonly preemptions: number
@@ -200,6 +203,7 @@ function partsOf(collector: Collector, { engineParts, endAt }: ReportFacts): Rec
 
 /** Figures of engines that were not read. */
 const NO_USE: EngineUse = {
+  busy: 0,
   utilisation: 0,
   kv: 0,
   preemptions: 0,
@@ -244,27 +248,46 @@ function spreadOf(tenants: readonly TenantView[]): number | undefined {
 }
 
 /** The engines at one instant, by pool; those that crashed before are included. */
-export type EngineLook = ReadonlyMap<string, { readonly replicaCount: number; readonly views: readonly EngineView[] }>
+export type EngineLook = ReadonlyMap<string, PoolLook>
+
+export interface PoolLook {
+  readonly replicaCount: number
+  readonly views: readonly EngineView[]
+  /** What full engines would have needed for all the work so far. */
+  readonly fullWorkUs: number
+}
 
 /** What the engines did between two readings. */
 export function enginesUse(before: EngineLook, after: EngineLook, durationUs: number): EnginesUse {
   const pools: Record<string, EngineUse> = {}
-  for (const [poolId, { replicaCount, views }] of after) {
-    pools[poolId] = engineUse(before.get(poolId)?.views ?? [], views, durationUs * replicaCount)
-  }
-  const all = (look: EngineLook): readonly EngineView[] => [...look.values()].flatMap(({ views }) => views)
-  const replicaCount = [...after.values()].reduce((sum, pool) => sum + pool.replicaCount, 0)
-  return { engine: engineUse(all(before), all(after), durationUs * replicaCount), pools }
+  for (const [poolId, look] of after) pools[poolId] = engineUse(before.get(poolId) ?? NO_LOOK, look, durationUs)
+  return { engine: engineUse(together(before), together(after), durationUs), pools }
 }
 
-function engineUse(before: readonly EngineView[], after: readonly EngineView[], replicaUs: number): EngineUse {
+const NO_LOOK: PoolLook = { replicaCount: 0, views: [], fullWorkUs: 0 }
+
+function together(look: EngineLook): PoolLook {
+  const pools = [...look.values()]
+  const sum = (of: (pool: PoolLook) => number): number => pools.reduce((total, pool) => total + of(pool), 0)
+  return {
+    replicaCount: sum(({ replicaCount }) => replicaCount),
+    views: pools.flatMap(({ views }) => views),
+    fullWorkUs: sum(({ fullWorkUs }) => fullWorkUs),
+  }
+}
+
+function engineUse(first: PoolLook, last: PoolLook, durationUs: number): EngineUse {
+  const { views: before } = first
+  const { views: after } = last
+  const replicaUs = Math.max(1, durationUs * last.replicaCount)
   const sum = (views: readonly EngineView[], of: (view: EngineView) => number): number =>
     views.reduce((total, view) => total + of(view), 0)
   const grown = (of: (view: EngineView) => number): number => sum(after, of) - sum(before, of)
   const steps = grown((view) => view.steps)
   const queries = grown((view) => view.prefixQueries)
   return {
-    utilisation: grown((view) => view.busyUs) / Math.max(1, replicaUs),
+    busy: grown((view) => view.busyUs) / replicaUs,
+    utilisation: (last.fullWorkUs - first.fullWorkUs) / replicaUs,
     kv: after.length === 0 ? 0 : sum(after, (view) => view.kvUsageRatio) / after.length,
     preemptions: grown((view) => view.preemptions),
     prefixHitRatio: queries === 0 ? undefined : grown((view) => view.prefixHits) / queries,

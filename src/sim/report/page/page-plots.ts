@@ -134,12 +134,12 @@ function engines(windows: readonly SeriesWindow[], atS: readonly number[]): Plot
   return {
     id: 'engines',
     title: 'Engine use',
-    caption: 'Share of the time that engines compute, and of their memory for context',
+    caption: 'Work done as a share of what full engines would do, and the share of memory that contexts hold',
     atS,
     unit: '%',
     max: 1,
     series: [
-      { name: 'busy', color: 'var(--served)', kind: 'line', values: windows.map(({ utilisation }) => utilisation) },
+      { name: 'work', color: 'var(--served)', kind: 'line', values: windows.map(({ utilisation }) => utilisation) },
       { name: 'KV memory', color: 'var(--calm)', kind: 'line', values: windows.map(({ kv }) => kv) },
     ],
   }

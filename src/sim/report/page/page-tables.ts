@@ -82,7 +82,7 @@ export function variantTable({ title, totals, variants }: ReportSeries): string 
   const rows = [row(title, totals), ...variants.map((variant) => row(variant.name, variant.totals))]
   return `<section class="card wide" id="variants"><h2>Side by side</h2><div class="scroll"><table>
 <thead><tr><th>run</th><th>as promised</th><th>a second</th><th>completed</th><th>shed</th><th>first token p95</th><th>token p95</th>
-<th>engines busy</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></section>`
+<th>engines’ work</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></section>`
 }
 
 export function windowTable(windows: readonly SeriesWindow[]): string {

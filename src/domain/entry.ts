@@ -61,6 +61,8 @@ export interface AdmittedEntry extends Stamp {
   readonly predictedWaitUs: number
   readonly predictedTtftUs: number
   readonly predictedFinishUs: number
+  /** Tokens that the ticket's budgets hold until it ends; undefined where nothing is held (observe-only mode). */
+  readonly reservedTokens: number | undefined
   readonly because: string
 }
 

@@ -102,6 +102,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     predictedWaitUs: predicted.waitUs,
     predictedTtftUs: predicted.ttftUs,
     predictedFinishUs: predicted.finishUs,
+    reservedTokens: reservation?.tokens,
     because: becauseOf(ticket, verdict),
   })
   return { kind: 'admitted', admitted }

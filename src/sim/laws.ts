@@ -1,4 +1,8 @@
+import type { Instant } from '../base/clock.ts'
 import type { AdmittedEntry, AnswerLookedUp, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
+import type { Tenant } from '../domain/tenant.ts'
+import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import { BudgetLaw } from './budget-law.ts'
 
 /**
  * The laws that a journal alone can show (docs/architecture/laws.md), checked as it is written, by every simulation and
@@ -6,13 +10,14 @@ import type { AdmittedEntry, AnswerLookedUp, Arrived, AttemptEnded, Entry, Grant
  *
  *   L1  each ticket ends once; arrived = settled + live
  *   L2  leases granted = returned + held, never over the limit
+ *   L4  a tenant's buckets are where its tickets left them (`budget-law.ts`)
  *   L5  arrivedAt ≤ admittedAt ≤ grantedAt ≤ firstTokenAt ≤ settledAt
  *
  * and that a ticket's own entries agree with each other: what is told in the middle is what the end sums up. Memory is
  * that of the live tickets.
  */
 export interface Violation {
-  readonly law: 'L1' | 'L2' | 'L5'
+  readonly law: 'L1' | 'L2' | 'L4' | 'L5' | 'L13'
   readonly ticketId: string
   readonly what: string
 }
@@ -20,6 +25,8 @@ export interface Violation {
 export interface LawOptions {
   /** Most leases at once on this replica; unchecked when absent. */
   readonly concurrencyMaxOf?: (replicaId: string) => number
+  /** Tenants whose budgets are checked; none when absent. */
+  readonly tenants?: Iterable<Tenant>
 }
 
 /** More violations of one kind say nothing new. */
@@ -47,14 +54,17 @@ export class LawChecker {
   readonly #live = new Map<string, Story>()
   /** Leases held by replica; only where there is a limit to compare with. */
   readonly #held = new Map<string, number>()
+  readonly #budgets: BudgetLaw
   #arrived = 0
   #settled = 0
 
   constructor(options: LawOptions = {}) {
     this.#options = options
+    this.#budgets = new BudgetLaw(options.tenants ?? [], 0)
   }
 
   take(entry: Entry): void {
+    this.#budgets.take(entry)
     switch (entry.kind) {
       case 'arrived':
         this.#arrive(entry)
@@ -88,6 +98,11 @@ export class LawChecker {
   /** Reports a violation that was found outside the journal. */
   broken(law: Violation['law'], what: string): void {
     this.#broken(law, '', what)
+  }
+
+  /** Holds what the platform says is left of each tenant's budgets against what its tickets have left. */
+  checkBudgets(now: Instant, viewOf: (tenantId: string) => RateLimitView): void {
+    for (const what of this.#budgets.differences(now, viewOf)) this.#broken('L4', '', what)
   }
 
   #arrive({ ticketId, at }: Arrived): void {

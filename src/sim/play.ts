@@ -4,6 +4,7 @@ import type { Key, Tenant } from '../domain/tenant.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import { fullWorkUs } from '../engine/full-work.ts'
 import type { Journal } from '../lifecycle/ports.ts'
+import { checkEnd, checkWindow } from './check-run.ts'
 import { Client, type Serve } from './clients/client.ts'
 import type { ClientScripts } from './clients/scripts.ts'
 import { TraceClient } from './clients/trace-client.ts'
@@ -71,35 +72,12 @@ export async function play(run: Run): Promise<RunEnd> {
   const engines = counted()
   const prefixBestRatio = bestHits()
   for (const gateway of gateways) gateway.stop()
-  assertInvariants(run)
+  checkWindow(run)
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
   laws.finish()
-  for (const what of leftBehind(run)) laws.broken('L2', what)
+  checkEnd(run)
   run.onProgress(scenario.durationS)
   return { endAt, engines, prefixBestRatio, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }
-}
-
-/** After the last request nothing may be held: no place in the queue, no lease, no sequence or block at an engine. */
-function leftBehind(run: Run): string[] {
-  const { gateways, scripts, fleet } = run
-  const left: string[] = []
-  for (const { platform } of gateways) {
-    const { waiting, inFlight } = platform.turnstile.view()
-    if (platform.liveCount > 0) left.push(`${platform.liveCount} tickets are still alive`)
-    if (waiting > 0 || inFlight > 0) left.push(`${waiting} still wait, ${inFlight} leases are still held`)
-  }
-  if (scripts.size > 0) left.push(`${scripts.size} clients' scripts are left`)
-  for (const { replica, engine } of fleet.all()) {
-    const { running, waiting: queued, kvUsageRatio } = engine
-    if (running + queued > 0 || kvUsageRatio > 0)
-      left.push(`${replica.id} still runs ${running} and holds ${kvUsageRatio}`)
-  }
-  assertInvariants(run)
-  return left
-}
-
-function assertInvariants({ gateways }: Run): void {
-  for (const { platform } of gateways) platform.policies.dispatcher.assertInvariants()
 }
 
 /** The gateway that a stream's clients use. */
@@ -171,7 +149,7 @@ function watchWindows(run: Run, windowUs: number, endAt: number): void {
     collector.windows.engines(at - windowUs, enginesUse(last, now, windowUs).engine)
     last = now
     run.onProgress(at / US_PER_S)
-    assertInvariants(run)
+    checkWindow(run)
     if (at + windowUs <= endAt) clock.at(at + windowUs, () => look(at + windowUs))
   }
   clock.at(windowUs, () => look(windowUs))

@@ -67,6 +67,7 @@ export class SimulatedReplica implements Backend {
   readonly #clock: StretchedClock
   readonly #options: EngineOptions
   readonly #scripts: Scripts
+  #engine: Engine
   #driver: EngineDriver
   #backend: SimulatedBackend
   #isUp = true
@@ -86,7 +87,8 @@ export class SimulatedReplica implements Backend {
       () => this.#fate.next() < this.#traits.wrongRatio,
     )
     this.#fate = Rng.stream(FATE_SEED, replica.id)
-    this.#driver = new EngineDriver(new Engine(options), this.#clock)
+    this.#engine = new Engine(options)
+    this.#driver = new EngineDriver(this.#engine, this.#clock)
     this.#backend = new SimulatedBackend(this.#driver, this.#scripts)
   }
 
@@ -107,7 +109,8 @@ export class SimulatedReplica implements Backend {
     this.#isUp = false
     this.#buried.push(this.#driver.view())
     this.#backend.lose('connection reset')
-    this.#driver = new EngineDriver(new Engine(this.#options), this.#clock)
+    this.#engine = new Engine(this.#options)
+    this.#driver = new EngineDriver(this.#engine, this.#clock)
     this.#backend = new SimulatedBackend(this.#driver, this.#scripts)
   }
 
@@ -136,6 +139,10 @@ export class SimulatedReplica implements Backend {
   get fullWorkPrices(): FullWorkPrices {
     this.#fullWorkPrices ??= fullWorkPrices(this.#options)
     return this.#fullWorkPrices
+  }
+
+  assertInvariants(): void {
+    this.#engine.assertInvariants()
   }
 
   views(): readonly EngineView[] {

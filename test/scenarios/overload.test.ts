@@ -13,7 +13,7 @@ const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 }
 
 describe('scenarios of overload', () => {
-  it.each(['baseline', 'burst', 'viral-spike-20x', 'saturated', 'small-tenants'])(
+  it.each(['baseline', 'budgets', 'burst', 'viral-spike-20x', 'saturated', 'small-tenants'])(
     '%s',
     { timeout: 120_000 },
     async (name) => {

@@ -97,6 +97,7 @@ export function story(last: Settled = settled()): Entry[] {
     predictedWaitUs: 250_000,
     predictedTtftUs: 400_000,
     predictedFinishUs: 2_000_000,
+    reservedTokens: 150,
     because: 'fits',
   }
   const granted: Granted = {

@@ -1,10 +1,19 @@
 import { afterEach, expect, it } from 'vitest'
+import { hashKey } from '../../src/config/key-hash.ts'
 import { InsideEngine } from '../support/engine-process.ts'
 import { eventually } from '../support/eventually.ts'
-import { MODEL, postJson, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
+import {
+  authorization,
+  MODEL,
+  postJson,
+  startPlatform,
+  type TestPlatform,
+  testTree,
+} from '../support/start-platform.ts'
 
 /** A live server with two releases on simulated engines behind HTTP; the new one is made faulty. */
 
+const ADMIN_KEY = 'sk-test-admin'
 const closing: Array<() => Promise<unknown>> = []
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
@@ -32,6 +41,7 @@ async function start({ rollout, canary = [] }: Settings): Promise<TestPlatform> 
   })
   const platform = await startPlatform(
     testTree({
+      admin: { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] },
       models: [{ name: MODEL, releases: [{ version: '1' }, { version: '2' }], rollout: { stable: '1', ...rollout } }],
       pools: [pool('1', stable.url), pool('2', tried.url)],
     }),
@@ -73,6 +83,17 @@ it('rolls a canary back that only fails, and its clients see none of it', { time
   for (let session = 0; session < 8; session++) await (await ask(platform, session)).text()
   const later = platform.entries.filter((entry) => entry.kind === 'attempt-ended' && entry.releaseId === `${MODEL}@2`)
   expect(later.length).toBe(failed.length)
+  // The judge's change opens the database, which takes a while, and is kept there.
+  const kept = await eventually(
+    'the change is kept',
+    async () => {
+      const url = `${platform.address}/admin/v1/changes?name=${MODEL}`
+      const { data } = (await (await fetch(url, { headers: authorization(ADMIN_KEY) })).json()) as { data: object[] }
+      return data.length > 0 && data
+    },
+    50_000,
+  )
+  expect(kept).toMatchObject([{ kind: 'rollout', by: 'judge' }])
 })
 
 it('pins by a header, shows copies to the other release, and asks a holdout set', { timeout: 60_000 }, async () => {

@@ -1,7 +1,8 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import type { LiveBackends } from '../assembly/live-backends.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
-import { makeIds } from '../base/live-ids.ts'
+import { makeIds, makeSecretSeed } from '../base/live-ids.ts'
+import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
 import { REGISTRY_SCHEMAS } from '../config/with-registry.ts'
 import type { Control } from '../control/control.ts'
@@ -85,9 +86,10 @@ export function liveRoutes(parts: RouteParts): Route[] {
 
 function rulesOf({ config, control }: RouteParts): RequestRules {
   const { passagesDefault, passagesMax } = config.retrieval
+  const sampling = Rng.stream(makeSecretSeed(), 'prompt-sampling')
   return {
     models: control.models,
-    estimateTokens,
+    estimateTokens: (text) => estimateTokens(text, sampling),
     salt: makeIds()(),
     passagesDefault,
     passagesMax,

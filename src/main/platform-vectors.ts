@@ -49,6 +49,7 @@ export function makePlatformVectors({ clock, platform, model, timeoutMs }: Platf
       kind: 'embedding',
       model,
       segments: texts.map((text) => ({ role: 'user', tokens: Math.max(1, estimateTokens(text, sampling)) })),
+      isEstimated: true,
       prefixHashes: [],
       outputTokensMax: undefined,
       choiceCount: 1,

@@ -87,6 +87,7 @@ function requestOf(
     kind: 'chat',
     model,
     segments: [{ role: 'user', tokens: estimateTokens(prompt, Rng.stream(0, id)) }],
+    isEstimated: true,
     prefixHashes: [],
     outputTokensMax: options.outputTokensMax,
     choiceCount: 1,

@@ -106,7 +106,7 @@ class BenchWorld implements AdmissionWorld {
     model: (name: string) => models.get(name),
     releaseOf: (name: string) => releases.get(name),
     speedOf: () => speed,
-    correctTokens: (_: string, tokens: number) => tokens,
+    correctTokens: (_request: Request, _model: string, tokens: number) => tokens,
     predictOutput: (asked: Request, cap: number) => outputs.predict(habitOf(asked), cap),
     cachedTokensOf: () => 0,
     outputWeight: COST_DEFAULTS.outputWeight,
@@ -148,6 +148,10 @@ class BenchWorld implements AdmissionWorld {
 
   budgetRefusal(now: number, _asked: AdmissionQuestion, tokens: number): Refusal | undefined {
     return budgets.refusalFor(now, scopes[this.at] as readonly Scope[], tokens)
+  }
+
+  budgetTokensMax(): number {
+    return budgets.tokensMaxOf(scopes[this.at] as readonly Scope[])
   }
 
   #question({ estimate }: Plan): WaitQuestion {

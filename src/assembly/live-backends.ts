@@ -30,6 +30,8 @@ export interface LiveBackends extends Backends {
   putModel(model: { readonly name: string; readonly contextTokensMax: number }): void
   dropModel(name: string): void
   forget(replica: Replica): void
+  /** Whether o200k counts the model's tokens as its engines do: true of simulated engines alone. */
+  hasKnownTokenizer(model: string): boolean
   /** Names and shapes of the model's tensors; undefined when no replica reports them. */
   metadataOf(model: string): Promise<OipMetadata | undefined>
   close(): Promise<void>
@@ -100,6 +102,16 @@ class BackendsByReplica implements LiveBackends {
     const known = this.#byReplica.get(replica.id)
     this.#byReplica.delete(replica.id)
     if (!this.#peers.leave(replica)) void closeOf(known?.backend)
+  }
+
+  hasKnownTokenizer(model: string): boolean {
+    let isKnown = false
+    for (const { backend, model: served } of this.#byReplica.values()) {
+      if (served !== model || backend instanceof HttpPeerBackend) continue
+      isKnown = backend instanceof SimulatedBackend || backend instanceof SimulatedBatchBackend
+      if (!isKnown) return false
+    }
+    return isKnown
   }
 
   /** The first replica of the model that can report them is asked. */

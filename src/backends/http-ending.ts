@@ -1,6 +1,6 @@
 import type { Refusal } from '../domain/outcome.ts'
 import type { Ending } from '../lifecycle/ports.ts'
-import { errorMessage, errorParam } from '../wire/upstream.ts'
+import { errorMessage, errorParam, isContextError } from '../wire/upstream.ts'
 
 /**
  * The meaning of an error status: is the request at fault, is the replica full, or is the replica itself at fault? A
@@ -52,7 +52,7 @@ function rejected({ json, redact }: ErrorAnswer, because: string): Refusal {
   const said = words === undefined ? undefined : redact(words).replaceAll(/\s+/g, ' ').slice(0, SAID_LENGTH_MAX)
   const param = paramOf(json, redact)
   return {
-    code: 'replica-rejected-request',
+    code: isContextError(json) ? 'context-length-exceeded' : 'replica-rejected-request',
     because,
     blame: 'request',
     retryAfterUs: undefined,

@@ -1,14 +1,14 @@
 import type { Cancellation } from '../base/cancellation.ts'
 import type { Segment } from '../domain/request.ts'
-import { chatTexts, completionTexts } from '../wire/prompt-text.ts'
+import { type PromptTexts, promptTexts } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { type LongWork, runLongWork, WORK_PER_BREATH } from './long-work.ts'
 import { slicesOf } from './text-slices.ts'
 import { append, piecesOf, type Tokenizer } from './tokenizer.ts'
 
 /**
- * The text and tokens of a prompt. A chat becomes tokens as by a chat template: each message in its frame of special
- * tokens, then the head of the answer. A completion's prompt is its tokens alone.
+ * The text and tokens of a prompt. A chat becomes tokens as by a chat template: tools and schemas, each message with its
+ * tool calls in its frame of special tokens, then the head of the answer. A completion's prompt is its tokens alone.
  *
  * Reading is the one costly thing that a simulated engine does (10 ms for 100 kB of English, 300 ms for as much of the
  * worst text). So a prompt is read once per request, for any number of answers or attempts, and a long prompt is read
@@ -33,6 +33,8 @@ export interface ReadSegment {
 
 export interface ReadPrompt {
   readonly kind: 'chat' | 'completion'
+  /** Tools, schemas and the like: in front of every prompt, with text that no answer is made from. */
+  readonly fixed: readonly number[]
   readonly segments: readonly ReadSegment[]
   /** Tokens after the last message: the head of the answer. */
   readonly tail: readonly number[]
@@ -91,37 +93,44 @@ export class PromptReader {
 
   /** Yields the length of each slice after it is read; stops when it receives `true`. */
   *#readSlowly(body: Body): LongWork<ReadPrompt> {
-    const isChat = 'messages' in body
+    const kind = 'messages' in body ? 'chat' : 'completion'
+    const isChat = kind === 'chat'
+    const texts = promptTexts(body)
     const { messageStart, roleEnd, messageEnd } = this.tokenizer.frame
     const segments: ReadSegment[] = []
-    let count = 0
-    let isCut = false
-    const givens: readonly GivenText[] = isChat ? chatTexts(body) : this.#promptsOf(body)
-    for (const given of givens) {
+    const fixed: number[] = []
+    let isCut = yield* this.#append(fixed, texts.fixedText, 0)
+    let count = fixed.length
+    for (const given of isCut ? [] : this.#givensOf(body, texts)) {
       const tokens: number[] = isChat ? [messageStart, ...this.#roleTokens(given.role), roleEnd] : []
       if (given.tokens !== undefined) append(tokens, given.tokens)
-      for (const slice of given.tokens === undefined ? slicesOf(given.text) : []) {
-        append(tokens, this.tokenizer.encode(slice))
-        const isCalledOff = yield slice.length
-        isCut = isCalledOff || count + tokens.length > this.#tokensMax
-        if (isCut) break
-      }
+      else isCut = yield* this.#append(tokens, given.text, count)
+      isCut ||= yield* this.#append(tokens, given.otherText, count)
       if (isChat) tokens.push(messageEnd)
       segments.push({ role: given.role, text: given.text, tokens, otherTokens: given.otherTokens })
       // The prompts of a completion are answered one by one, the messages of a chat together.
-      count = isChat ? count + tokens.length + given.otherTokens : 0
+      count = isChat ? count + tokens.length + given.otherTokens : fixed.length
       if (isCut) break
     }
     const tail = isChat ? [messageStart, ...this.#roleTokens('assistant'), roleEnd] : []
-    return { kind: isChat ? 'chat' : 'completion', segments, tail, isCut }
+    return { kind, fixed, segments, tail, isCut }
   }
 
-  #promptsOf(body: CompletionBody): GivenText[] {
+  /** Says whether the prompt is to be cut there: it was called off, or is too long with this many tokens before it. */
+  *#append(tokens: number[], text: string, before: number): LongWork<boolean> {
+    for (const slice of slicesOf(text)) {
+      append(tokens, this.tokenizer.encode(slice))
+      const isCalledOff = yield slice.length
+      if (isCalledOff || before + tokens.length > this.#tokensMax) return true
+    }
+    return false
+  }
+
+  #givensOf(body: Body, { segments }: PromptTexts): readonly GivenText[] {
+    if ('messages' in body || typeof body.prompt === 'string') return segments
     const { prompt } = body
-    const texts = completionTexts(prompt)
-    if (typeof prompt === 'string') return texts
     const lists = (typeof prompt[0] === 'number' ? [prompt] : prompt) as ReadonlyArray<string | readonly number[]>
-    return texts.map((given, i) => {
+    return segments.map((given, i) => {
       const tokens = lists[i]
       if (typeof tokens !== 'object') return given
       const text = piecesOf(this.tokenizer, tokens.slice(-TOKENS_SPELT_MAX)).join('')
@@ -139,6 +148,7 @@ export class PromptReader {
 interface GivenText {
   readonly role: Segment['role']
   readonly text: string
+  readonly otherText: string
   readonly otherTokens: number
   /** The client sent tokens; the text is what they spell. */
   readonly tokens?: readonly number[]
@@ -146,6 +156,6 @@ interface GivenText {
 
 /** Number of characters to tokenize. */
 export function charactersOf(body: Body): number {
-  const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
-  return texts.reduce((sum, { text }) => sum + text.length, 0)
+  const { segments, fixedText } = promptTexts(body)
+  return segments.reduce((sum, { text, otherText }) => sum + text.length + otherText.length, fixedText.length)
 }

@@ -23,7 +23,7 @@ export class SimulatedBatchBackend implements Backend {
     if (cancellation.isCancelled) return { kind: 'cancelled' }
     const made = await this.#results.resultFor(request, cancellation)
     if (cancellation.isCancelled) return { kind: 'cancelled' }
-    if (made.kind === 'refused') return { kind: 'refused', refusal: hopeless(made.because, made.param) }
+    if (made.kind === 'refused') return { kind: 'refused', refusal: hopeless(made) }
     return new Promise((resolve, reject) => {
       new BatchAnswer(this.#driver, call, made, { resolve, reject }).begin(onTaken)
     })
@@ -102,8 +102,8 @@ class BatchAnswer {
   }
 }
 
-const hopeless = (because: string, param: string): Refusal => ({
-  code: 'replica-rejected-request',
+const hopeless = ({ because, param, isTooLong }: Extract<ResultMade, { kind: 'refused' }>): Refusal => ({
+  code: isTooLong === true ? 'context-length-exceeded' : 'replica-rejected-request',
   because,
   blame: 'request',
   retryAfterUs: undefined,

@@ -18,7 +18,7 @@ import { encodeWhole, piecesOf } from './tokenizer.ts'
  */
 export type ResultMade =
   | { readonly kind: 'made'; readonly itemTokens: readonly number[]; readonly result: Result }
-  | { readonly kind: 'refused'; readonly because: string; readonly param: string }
+  | { readonly kind: 'refused'; readonly because: string; readonly param: string; readonly isTooLong?: boolean }
 
 type WholeKind = Exclude<ModelKind, 'chat'>
 
@@ -73,7 +73,8 @@ export class SimulatedResults {
     }
     const itemTokens = rowTokens(body, (text) => encodeWhole(reader.tokenizer, text).length)
     yield itemTokens.length
-    const tooLong = this.#tooLong(Math.max(...itemTokens), 'inputs')
+    const longest = itemTokens.reduce((most, tokens) => Math.max(most, tokens), 0)
+    const tooLong = this.#tooLong(longest, 'inputs')
     if (tooLong !== undefined) return tooLong
     const input = (name: string): Tensor => body.inputs.find((one) => one.name === name) as Tensor
     const outputs = yield* ANSWERS[kind](input)
@@ -97,7 +98,8 @@ export class SimulatedResults {
   #tooLong(tokens: number, param: string): ResultMade | undefined {
     const { contextTokensMax } = this.#options
     if (tokens <= contextTokensMax) return undefined
-    return refused(`One input has ${tokens} tokens; there is room for ${contextTokensMax}.`, param)
+    const because = `One input has ${tokens} tokens; there is room for ${contextTokensMax}.`
+    return { kind: 'refused', because, param, isTooLong: true }
   }
 }
 

@@ -116,9 +116,9 @@ interface OnePrompt {
 
 /** The plan's messages as one prompt; the prompts of a completion each by itself. */
 function promptsOf(read: ReadPrompt, plan: Plan, tokenizer: Tokenizer): OnePrompt[] {
-  if (read.kind === 'completion') return read.segments.map((segment) => onePrompt([segment], read.tail))
+  if (read.kind === 'completion') return read.segments.map((segment) => onePrompt(read, [segment]))
   const kept = plan.keptSegments.flatMap((index) => read.segments[index] ?? [])
-  return [onePrompt(withPassages(kept, plan, tokenizer), read.tail)]
+  return [onePrompt(read, withPassages(kept, plan, tokenizer))]
 }
 
 /** Retrieved passages go in front of the last question; planning has bounded their length. */
@@ -136,8 +136,9 @@ function withPassages(kept: readonly ReadSegment[], plan: Plan, tokenizer: Token
   )
 }
 
-function onePrompt(segments: readonly ReadSegment[], tail: readonly number[]): OnePrompt {
+function onePrompt({ fixed, tail }: ReadPrompt, segments: readonly ReadSegment[]): OnePrompt {
   const tokens: number[] = []
+  append(tokens, fixed)
   let otherTokens = 0
   for (const segment of segments) {
     append(tokens, segment.tokens)

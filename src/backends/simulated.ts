@@ -27,6 +27,7 @@ export interface Script {
 
 export type ScriptsMade =
   | { readonly kind: 'made'; readonly scripts: readonly Script[] }
+  /** The prompt is longer than the context. */
   | { readonly kind: 'refused'; readonly because: string }
 
 export interface Scripts {
@@ -122,7 +123,12 @@ class SimulatedAnswer {
     // Cancelled while its prompt was being read.
     if (this.#hasEnded) return
     if (made.kind === 'refused') {
-      this.#end({ kind: 'refused', refusal: hopeless(made.because) })
+      const { kind } = this.#call.request
+      const param = kind === 'chat' ? 'messages' : 'prompt'
+      this.#end({
+        kind: 'refused',
+        refusal: { ...hopeless(made.because), code: 'context-length-exceeded', param },
+      })
       return
     }
     for (const [index, script] of made.scripts.entries()) {

@@ -15,6 +15,12 @@ export function makeRequestIds(): () => string {
 /** Secret of a process's prefix index, 32 bits: without it no client can choose prompts whose names collide there. */
 export const makePrefixSalt = (): number => randomFillSync(new Uint32Array(1))[0] as number
 
+/** A seed that nobody outside can guess: 52 random bits. */
+export function makeSecretSeed(): number {
+  const [high, low] = randomFillSync(new Uint32Array(2)) as unknown as [number, number]
+  return (high >>> 12) * 2 ** 32 + low
+}
+
 export function makeIds(): () => string {
   const page = Buffer.alloc(PAGE_BYTES)
   let at = PAGE_BYTES

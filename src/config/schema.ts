@@ -151,7 +151,8 @@ const LimitsSchema = section(
       Type.Integer({
         minimum: 1,
         maximum: 100_000_000,
-        description: 'Longest prompt, in tokens, for every model; the model\u2019s own context is a bound besides.',
+        description:
+          'Longest prompt, in tokens, for every model; the model\u2019s own context is a bound besides. Tokens are counted where the model\u2019s tokenizer is known, else estimated.',
       }),
     ),
   },

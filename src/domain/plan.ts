@@ -17,6 +17,8 @@ export const FULL_RUNG: Rung = { name: 'full', depth: 0 }
 /** Predicted work, before the request runs. */
 export interface Estimate {
   readonly promptTokens: number
+  /** The least that an uncounted prompt can be; absent when `promptTokens` was counted. */
+  readonly promptTokensMin?: number
   /** Part of the prompt tokens that an engine probably has cached. */
   readonly cachedTokens: number
   /** Median prediction: fairness charges it at dispatch. */

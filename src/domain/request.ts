@@ -67,6 +67,13 @@ export interface Request {
   /** The model's public name, aliases resolved. */
   readonly model: string
   readonly segments: readonly Segment[]
+  /** Prompt tokens beside the segments, which no rung trims: tools, schemas, the head of the answer. */
+  readonly fixedTokens?: number
+  /**
+   * Token counts are guesses from text. A guess is corrected by the tenant's ratio and refuses nothing for its size;
+   * absent, the counts are true, from a tokenizer or a trace.
+   */
+  readonly isEstimated?: boolean
   /** Names of the prompt's leading blocks, chained and salted with the tenant, for routing by prefix. */
   readonly prefixHashes: readonly number[]
   /** Hash of the conversation, salted with the tenant; undefined when the client named none. */
@@ -99,7 +106,7 @@ export interface Request {
 }
 
 export function promptTokensOf(request: Request): number {
-  let tokens = 0
+  let tokens = request.fixedTokens ?? 0
   for (const segment of request.segments) tokens += segment.tokens
   return tokens
 }

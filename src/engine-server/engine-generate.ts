@@ -105,8 +105,10 @@ async function plan(
   const { contextTokensMax } = engine
   const read = await engine.reader.read(body, cancellation)
   const lengths = read.segments.map(({ tokens, otherTokens }) => tokens.length + otherTokens)
+  const together = (sum: number, length: number): number => sum + length
+  const longest = (most: number, length: number): number => Math.max(most, length)
   const promptTokens =
-    read.kind === 'chat' ? lengths.reduce((sum, length) => sum + length, read.tail.length) : Math.max(...lengths)
+    read.fixed.length + (read.kind === 'chat' ? lengths.reduce(together, read.tail.length) : lengths.reduce(longest, 0))
   const asked =
     ('max_completion_tokens' in body ? body.max_completion_tokens : undefined) ?? body.max_tokens ?? undefined
   if (read.isCut || promptTokens + (asked ?? 1) > contextTokensMax) {

@@ -77,7 +77,7 @@ function tokenizerRoutes(engine: EngineFacts): Route[] {
 async function tokensOf(reader: PromptReader, body: TokenizeBody): Promise<number[]> {
   const read = await reader.read(body as ChatBody | CompletionBody)
   const wantsTail = !('add_generation_prompt' in body) || body.add_generation_prompt
-  return [...read.segments.flatMap((segment) => segment.tokens), ...(wantsTail ? read.tail : [])]
+  return [...read.fixed, ...read.segments.flatMap((segment) => segment.tokens), ...(wantsTail ? read.tail : [])]
 }
 
 /** The common steps of the small POST routes: collect, check, model, answer. */

@@ -5,7 +5,7 @@ import type { ModelKind } from '../domain/fleet.ts'
 import type { Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
 import { cacheableQuestion } from '../wire/cacheable-question.ts'
 import { type FaultCode, invalidRequest, type WireFault } from '../wire/openai-error.ts'
-import { chatTexts, completionTexts, type SegmentText } from '../wire/prompt-text.ts'
+import { type PromptTexts, promptTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import type { Caller } from './authenticate.ts'
 import type { KnownModel, ModelDirectory } from './model-directory.ts'
@@ -29,7 +29,9 @@ export interface RequestRules {
   readonly choicesMax: number
   /** Longest prompt for any model; undefined leaves the limit to the model. */
   readonly promptTokensMax: number | undefined
-  readonly estimateTokens: (text: string, model: string) => number
+  readonly estimateTokens: (text: string) => number
+  /** Counts what is estimated near a bound; absent, every prompt is served as estimated. */
+  readonly counter?: PromptCounter
   /** Headers that rules of rollouts look at, in lower case; no other header is kept. */
   readonly flagHeaders?: readonly string[]
   /** Number of passages for a request that does not say, and the most for any. */
@@ -39,9 +41,34 @@ export interface RequestRules {
   readonly salt: string
 }
 
-export type Read =
-  | { readonly kind: 'ok'; readonly request: Request }
-  | { readonly kind: 'fault'; readonly fault: WireFault }
+/** The true size of a prompt, for `prompt-size.ts`. */
+export interface PromptCounter {
+  /** Whether this model's tokens can be counted at all. */
+  readonly knows: (model: string) => boolean
+  /** Undefined when that is not known in time. Never rejects. */
+  readonly count: (question: {
+    readonly tenantId: string
+    readonly texts: readonly string[]
+    readonly tokensMax: number
+  }) => Promise<{ readonly counts: readonly number[] } | undefined>
+  /** Whether a bound is near enough for the true size to matter. */
+  readonly isInDoubt: (request: Request) => boolean
+}
+
+export interface ReadRequest {
+  readonly kind: 'ok'
+  readonly request: Request
+  readonly countable: Countable
+}
+
+/** The texts of a request whose tokens are estimated, and the same request with their true counts. */
+export interface Countable {
+  readonly texts: () => readonly string[]
+  /** One count for each text, in order; texts whose count is missing stay as estimated. */
+  readonly withCounts: (counts: readonly number[]) => Request
+}
+
+export type Read = ReadRequest | { readonly kind: 'fault'; readonly fault: WireFault }
 
 const fault = (message: string, param: string, code: FaultCode): Read => ({
   kind: 'fault',
@@ -64,15 +91,17 @@ const ADVICE: Readonly<Record<ModelKind, string>> = {
   vision: 'Ask it at /v2/models/NAME/infer.',
 }
 
-/** Tokens that a chat template puts around each message, about. */
+/** Tokens that a chat template puts around each message, about, and in front of the answer. */
 const TOKENS_PER_MESSAGE = 4
+const TOKENS_PER_ANSWER = 3
 
 export function toRequest(asked: Asked, rules: RequestRules): Read {
   const { body, caller } = asked
   const known = rules.models.resolve(body.model)
   if (known === undefined) return noSuchModel(body.model)
   if ((known.model.kind ?? 'chat') !== 'chat') return wrongKind(known, 'does not generate text')
-  const texts = 'messages' in body ? chatTexts(body) : completionTexts(body.prompt)
+  const prompt = promptTexts(body)
+  const texts = prompt.segments
   const promptCount = asked.kind === 'completion' ? texts.length : 1
   const choiceCount = (body.n ?? 1) * promptCount
   if (choiceCount > rules.choicesMax) {
@@ -85,13 +114,6 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
   }
   const unsupported = unsupportedFeature(body, known)
   if (unsupported !== undefined) return unsupported
-  const segments = texts.map((text) => toSegment(text, known.model.name, rules))
-  const promptTokens = segments.reduce((sum, segment) => sum + segment.tokens, 0)
-  if (promptTokens > (rules.promptTokensMax ?? Number.POSITIVE_INFINITY)) {
-    const param = 'messages' in body ? 'messages' : 'prompt'
-    const message = `The prompt has about ${promptTokens} tokens; at most ${rules.promptTokensMax} are allowed here.`
-    return fault(message, param, 'context-length-exceeded')
-  }
   const retrieval = readRetrieval(asked, texts, rules)
   if (retrieval !== undefined && !('messages' in body)) {
     const param = 'spillway.retrieval'
@@ -104,7 +126,8 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     ...termsOf(asked),
     kind: asked.kind,
     model: known.model.name,
-    segments,
+    ...sizesOf(asked.kind, prompt, rules.estimateTokens),
+    isEstimated: true,
     prefixHashes: prefixHashes(`${rules.salt}\u0000${caller.tenant.id}\u0000${known.model.name}`, texts),
     outputTokensMax: outputBound(body),
     choiceCount,
@@ -115,7 +138,39 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     ...(retrieval !== undefined && { retrieval }),
     ...(cacheable !== undefined && { cacheable }),
   }
-  return { kind: 'ok', request }
+  return { kind: 'ok', request, countable: countableOf(request, prompt, rules.estimateTokens) }
+}
+
+type Sizes = Pick<Request, 'segments' | 'fixedTokens'>
+
+/** Tokens of each segment, and of what stands beside the segments. Asks for each text once, in the order of `textsIn`. */
+function sizesOf(kind: RequestKind, prompt: PromptTexts, tokensOf: (text: string) => number): Sizes {
+  const isChat = kind === 'chat'
+  const sizeOf = (text: string): number => (text === '' ? 0 : tokensOf(text))
+  const segments = prompt.segments.map(({ role, text, otherText, otherTokens }): Segment => {
+    const textTokens = sizeOf(text) + sizeOf(otherText)
+    return { role, tokens: Math.max(1, textTokens + otherTokens + (isChat ? TOKENS_PER_MESSAGE : 0)) }
+  })
+  const fixed = sizeOf(prompt.fixedText)
+  // What is fixed goes in front of every prompt of a list.
+  const fixedTokens = isChat ? fixed + TOKENS_PER_ANSWER : fixed * segments.length
+  return fixedTokens === 0 ? { segments } : { segments, fixedTokens }
+}
+
+function countableOf(request: Request, prompt: PromptTexts, estimateTokens: (text: string) => number): Countable {
+  return {
+    texts: () => textsIn(prompt),
+    withCounts(counts) {
+      const { isEstimated: _, ...rest } = request
+      let nth = 0
+      return { ...rest, ...sizesOf(request.kind, prompt, (text) => counts[nth++] ?? estimateTokens(text)) }
+    },
+  }
+}
+
+function textsIn({ segments, fixedText }: PromptTexts): string[] {
+  const all = segments.flatMap(({ text, otherText }) => [text, otherText])
+  return [...all, fixedText].filter((text) => text !== '')
 }
 
 /** Characters of text in a block of the engine's prefix cache, about. */
@@ -157,10 +212,6 @@ function flagsOf({ headers }: Asked, { flagHeaders = [] }: RequestRules): { flag
 }
 
 const FLAG_CHARACTERS_MAX = 256
-
-function toSegment(text: SegmentText, model: string, rules: RequestRules): Segment {
-  return { role: text.role, tokens: rules.estimateTokens(text.text, model) + text.otherTokens + TOKENS_PER_MESSAGE }
-}
 
 function outputBound(body: ChatBody | CompletionBody): number | undefined {
   const bound = ('max_completion_tokens' in body ? body.max_completion_tokens : undefined) ?? body.max_tokens

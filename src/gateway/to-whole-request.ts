@@ -1,6 +1,5 @@
 import type { Request, Segment } from '../domain/request.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
-import { invalidRequest } from '../wire/openai-error.ts'
 import { rowTokens, type TensorBody } from '../wire/tensors.ts'
 import type { KnownModel } from './model-directory.ts'
 import { type Asker, termsOf } from './request-terms.ts'
@@ -25,10 +24,17 @@ export function toEmbeddingRequest(asked: AskedEmbedding, rules: RequestRules): 
   if (known === undefined) return noSuchModel(asked.body.model)
   if (known.model.kind !== 'embedding') return wrongKind(known, 'makes no vectors')
   if (known.features.vectors !== true) return wrongKind(known, 'takes tensors only')
-  const tokens = inputsOf(asked.body).map((input) =>
-    typeof input === 'string' ? rules.estimateTokens(input, known.model.name) : input.length,
-  )
-  return bounded(wholeRequest(asked, known, 'embedding', tokens), 'input', rules)
+  const inputs = inputsOf(asked.body)
+  const texts = (): string[] => inputs.filter((input) => typeof input === 'string')
+  const hasTexts = inputs.some((input) => typeof input === 'string')
+  const request = wholeRequest(asked, known, 'embedding', rowsOf(inputs, rules.estimateTokens))
+  return { kind: 'ok', request: estimatedIf(hasTexts, request), countable: { texts, withCounts } }
+
+  function withCounts(counts: readonly number[]): Request {
+    let nth = 0
+    const segments = rowsOf(inputs, (text) => counts[nth++] ?? rules.estimateTokens(text))
+    return { ...request, segments }
+  }
 }
 
 export function toTensorRequest(asked: AskedTensors, rules: RequestRules): Read {
@@ -36,21 +42,28 @@ export function toTensorRequest(asked: AskedTensors, rules: RequestRules): Read 
   if (known === undefined) return noSuchModel(asked.model)
   if ((known.model.kind ?? 'chat') === 'chat') return wrongKind(known, 'takes no tensors')
   if (known.features.tensors !== true) return wrongKind(known, 'takes texts only')
-  const tokens = rowTokens(asked.body, (text) => rules.estimateTokens(text, known.model.name))
-  return bounded(wholeRequest(asked, known, 'tensors', tokens), 'inputs', rules)
+  const segments = rowTokens(asked.body, rules.estimateTokens).map(rowOf)
+  const request = wholeRequest(asked, known, 'tensors', segments)
+  // Rows of tensors share their tokens evenly, so texts among them are left at their estimate.
+  const hasTexts = asked.body.inputs.some(({ datatype }) => datatype === 'BYTES')
+  return {
+    kind: 'ok',
+    request: estimatedIf(hasTexts, request),
+    countable: { texts: () => [], withCounts: () => request },
+  }
 }
 
 function wholeRequest(
   asked: Asker,
   { model }: KnownModel,
   kind: 'embedding' | 'tensors',
-  tokens: readonly number[],
+  segments: readonly Segment[],
 ): Request {
   return {
     ...termsOf(asked),
     kind,
     model: model.name,
-    segments: tokens.map((count): Segment => ({ role: 'user', tokens: Math.max(1, count) })),
+    segments,
     prefixHashes: [],
     outputTokensMax: undefined,
     choiceCount: 1,
@@ -59,9 +72,10 @@ function wholeRequest(
   }
 }
 
-function bounded(request: Request, param: string, { promptTokensMax = Number.POSITIVE_INFINITY }: RequestRules): Read {
-  const longest = Math.max(...request.segments.map(({ tokens }) => tokens))
-  if (longest <= promptTokensMax) return { kind: 'ok', request }
-  const message = `One input has about ${longest} tokens; at most ${promptTokensMax} are allowed here.`
-  return { kind: 'fault', fault: invalidRequest(message, param, 'context-length-exceeded') }
-}
+const rowsOf = (inputs: readonly (string | readonly number[])[], tokensOf: (text: string) => number): Segment[] =>
+  inputs.map((input) => rowOf(typeof input === 'string' ? tokensOf(input) : input.length))
+
+const rowOf = (tokens: number): Segment => ({ role: 'user', tokens: Math.max(1, tokens) })
+
+const estimatedIf = (isEstimated: boolean, request: Request): Request =>
+  isEstimated ? { ...request, isEstimated } : request

@@ -74,6 +74,11 @@ export class AdmissionMeters implements AdmissionWorld {
     return budgets.refusalFor(now, standings.of(request).scopes, tokens)
   }
 
+  budgetTokensMax({ request }: AdmissionQuestion): number {
+    const { budgets, standings } = this.#policies
+    return budgets.tokensMaxOf(standings.of(request).scopes)
+  }
+
   #known(poolId: string): PoolPolicies {
     const known = this.#policies.poolsById.get(poolId)
     assert(known !== undefined, 'a pool that was chosen is there in the same instant')
@@ -89,7 +94,7 @@ export class AdmissionMeters implements AdmissionWorld {
       readyReplicaCount:
         outlook?.isStandingBack(now) === true ? 0 : (dispatcher.poolFacts(pool.id)?.readyReplicaCount ?? 0),
       // Another region's report does not say whether one of its replicas is idle.
-      hasIdleReplica: outlook === undefined && dispatcher.hasIdleReplica(pool.id, smallest(request)),
+      hasIdleReplica: outlook === undefined && dispatcher.hasIdleReplica(pool.id, smallest(this.#policies, request)),
       kvTokensMax,
       speed: outlook === undefined ? speed : new PeerSpeed(speed, outlook),
       speedAlone,

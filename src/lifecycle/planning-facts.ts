@@ -15,7 +15,7 @@ export function makePlanningFacts(policies: Policies): PlanningFacts {
     model: (name) => policies.models.get(name),
     releaseOf: (model, request) => chooseRelease(policies, request, model)?.release,
     speedOf: (releaseId) => policies.poolsByRelease.get(releaseId)?.[0]?.speed ?? NO_POOL_SPEED,
-    correctTokens: (model, tokens) => policies.ratios.get(model)?.correct(tokens) ?? tokens,
+    correctTokens: (request, model, tokens) => correctTokens(policies, request, model, tokens),
     predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),
     cachedTokensOf: (releaseId, request) => cachedTokens(policies, releaseId, request),
     outputWeight: policies.outputWeight,
@@ -37,11 +37,20 @@ function cachedTokens(policies: Policies, releaseId: string, request: Request): 
     ?.some(({ pool }) => (policies.dispatcher.poolFacts(pool.id)?.openReplicaCount ?? 0) > 1)
   if (hasChoice !== true) return 0
   const { prefixHashes, arrivedAt } = request
-  return policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(request) })
+  return policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(policies, request) })
+}
+
+/** Counts stay as they are; estimates are corrected by what this tenant's prompts to the model turned out to be. */
+export function correctTokens({ ratios }: Policies, request: Request, model: string, tokens: number): number {
+  if (request.isEstimated !== true) return tokens
+  return ratios.get(model)?.correct(request.tenant.id, tokens) ?? tokens
 }
 
 /** The least that a request will need, before a plan is made: its prompt and one token. */
-export function smallest(request: Request): Estimate {
-  const promptTokens = promptTokensOf(request)
+export function smallest(policies: Policies, request: Request): Estimate {
+  const corrected = correctTokens(policies, request, request.model, promptTokensOf(request))
+  const windowTokens = policies.models.get(request.model)?.contextTokensMax ?? corrected
+  // As in the plan: a prompt that was not counted fills the window at most.
+  const promptTokens = request.isEstimated === true ? Math.min(corrected, windowTokens) : corrected
   return { promptTokens, cachedTokens: 0, outputTokens: 1, outputTokensHigh: 1, cost: promptTokens, engineUs: 0 }
 }

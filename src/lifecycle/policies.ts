@@ -7,7 +7,7 @@ import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
 import type { TightestPromise } from '../policy/ladder/tightest-promise.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
-import type { TokenRatio } from '../policy/planning/token-ratio.ts'
+import type { TenantRatios } from '../policy/planning/tenant-ratios.ts'
 import type { Holdout } from '../policy/rollout/holdout.ts'
 import type { ModelRollout } from '../policy/rollout/model-rollout.ts'
 import type { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
@@ -40,7 +40,8 @@ export interface Policies {
   readonly fleet: Fleet
   readonly models: ReadonlyMap<string, Model>
   readonly releases: ReadonlyMap<string, Release>
-  readonly ratios: ReadonlyMap<string, TokenRatio>
+  /** By model: how far each tenant's token estimates are off. */
+  readonly ratios: ReadonlyMap<string, TenantRatios>
   /** By release: the pools that could run it. `pick-pool.ts` chooses. */
   readonly poolsByRelease: ReadonlyMap<string, readonly PoolPolicies[]>
   /** By model: which of its releases a request gets. A model without a rollout has nothing to choose. */

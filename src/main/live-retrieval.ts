@@ -1,6 +1,7 @@
 import type { LiveStore } from '../assembly/live-store.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
-import { makeIds } from '../base/live-ids.ts'
+import { makeIds, makeSecretSeed } from '../base/live-ids.ts'
+import { Rng } from '../base/rng.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -72,11 +73,12 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
     embedderBreaker,
   }
   const directory = new CorpusDirectory(clock, store)
+  const sampling = Rng.stream(makeSecretSeed(), 'passage-sampling')
   const indexer = new Indexer({
     clock,
     store,
     embedder,
-    estimateTokens: (text) => estimateTokens(text),
+    estimateTokens: (text) => estimateTokens(text, sampling),
     onIndexed({ tenantId, corpusId }, facts) {
       directory.forget(tenantId, corpusId)
       journal.record({ kind: 'document-indexed', at: clock.now(), tenantId, ...facts })

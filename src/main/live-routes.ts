@@ -1,7 +1,9 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import type { LiveBackends } from '../assembly/live-backends.ts'
+import type { TokenCounter } from '../backends/live-token-counter.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
-import { makeIds } from '../base/live-ids.ts'
+import { makeIds, makeSecretSeed } from '../base/live-ids.ts'
+import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
 import { REGISTRY_SCHEMAS } from '../config/with-registry.ts'
 import type { Control } from '../control/control.ts'
@@ -19,6 +21,7 @@ import { operateRoutes } from '../gateway/routes/operate.ts'
 import { regionRoute } from '../gateway/routes/region.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import { isSizeInDoubt } from '../lifecycle/size-in-doubt.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
@@ -32,6 +35,7 @@ export interface RouteParts {
   readonly clock: Clock
   readonly platform: Platform
   readonly backends: LiveBackends
+  readonly tokens: TokenCounter
   readonly control: Control
   readonly telemetry: LiveTelemetry
   readonly retrieval: LiveRetrieval
@@ -83,11 +87,17 @@ export function liveRoutes(parts: RouteParts): Route[] {
   ]
 }
 
-function rulesOf({ config, control }: RouteParts): RequestRules {
+function rulesOf({ config, platform, backends, tokens, control }: RouteParts): RequestRules {
   const { passagesDefault, passagesMax } = config.retrieval
+  const sampling = Rng.stream(makeSecretSeed(), 'prompt-sampling')
   return {
     models: control.models,
-    estimateTokens,
+    estimateTokens: (text) => estimateTokens(text, sampling),
+    counter: {
+      knows: (model) => backends.hasKnownTokenizer(model),
+      count: (question) => tokens.count(question),
+      isInDoubt: (request) => isSizeInDoubt(platform, request),
+    },
     salt: makeIds()(),
     passagesDefault,
     passagesMax,

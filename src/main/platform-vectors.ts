@@ -1,6 +1,7 @@
 import { Cancellation } from '../base/cancellation.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
-import { makeRequestIds } from '../base/live-ids.ts'
+import { makeRequestIds, makeSecretSeed } from '../base/live-ids.ts'
+import { Rng } from '../base/rng.ts'
 import type { Delta } from '../domain/delta.ts'
 import type { Request } from '../domain/request.ts'
 import { PLATFORM_TENANT_ID, type Tenant } from '../domain/tenant.ts'
@@ -24,6 +25,7 @@ export interface PlatformVectorsOptions {
 
 export function makePlatformVectors({ clock, platform, model, timeoutMs }: PlatformVectorsOptions) {
   const makeId = makeRequestIds()
+  const sampling = Rng.stream(makeSecretSeed(), 'passage-sampling')
   const totalUs = msToUs(timeoutMs)
   const slo = { name: 'platform', ttftUs: totalUs, interTokenUs: totalUs, totalUs }
   const tenant: Tenant = {
@@ -46,7 +48,8 @@ export function makePlatformVectors({ clock, platform, model, timeoutMs }: Platf
       key,
       kind: 'embedding',
       model,
-      segments: texts.map((text) => ({ role: 'user', tokens: Math.max(1, estimateTokens(text)) })),
+      segments: texts.map((text) => ({ role: 'user', tokens: Math.max(1, estimateTokens(text, sampling)) })),
+      isEstimated: true,
       prefixHashes: [],
       outputTokensMax: undefined,
       choiceCount: 1,

@@ -2,6 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { assemble } from '../assembly/assemble.ts'
 import { makeLiveBackends } from '../assembly/live-backends.ts'
 import { makeLiveStore } from '../assembly/live-store.ts'
+import { TokenCounter } from '../backends/live-token-counter.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import { makePrefixSalt, makeRequestIds } from '../base/live-ids.ts'
@@ -92,7 +93,8 @@ export async function serve(
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
-  const routes = liveRoutes({ config, clock, platform, backends, control, telemetry, retrieval })
+  const tokens = new TokenCounter({ clock })
+  const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval })
   const { servers, address } = await openListeners(config, routes, telemetry, onFault)
   tell('ready', 'listening')
   io.out(welcome(config, address))
@@ -109,6 +111,7 @@ export async function serve(
       await finishAnswers(config, clock, platform, servers)
       loop.stop()
       await control.close()
+      tokens.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
       tell('stopped', 'all answers have ended')

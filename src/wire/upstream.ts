@@ -188,6 +188,18 @@ export function errorParam(error: unknown): string | undefined {
   return textOf(param) ?? (inner === undefined ? undefined : errorParam(inner))
 }
 
+/**
+ * Whether the engine says that the prompt is longer than its context: by OpenAI's code, llama.cpp's type, or in the words
+ * of vLLM ("maximum context length") and SGLang ("longer than the model's context length").
+ */
+export function isContextError(error: unknown): boolean {
+  if (isObject(error)) {
+    if (error['code'] === 'context_length_exceeded' || error['type'] === 'exceed_context_size_error') return true
+    if (isObject(error['error'])) return isContextError(error['error'])
+  }
+  return /\bcontext (length|size|window)\b/i.test(errorMessage(error) ?? '')
+}
+
 /** `code` is a number in vLLM's and llama.cpp's errors, a number in a string in Azure's, a word in OpenAI's. */
 function errorStatus(error: unknown): number | undefined {
   if (!isObject(error)) return undefined

@@ -123,6 +123,7 @@ function simulatedBackends(config: Config, clock: VirtualClock, { backendOf }: C
       return backend
     },
     forget: (replica) => void made.delete(replica.id),
+    hasKnownTokenizer: () => false,
     metadataOf: () => Promise.resolve(undefined),
     close: () => Promise.resolve(),
   }

@@ -52,7 +52,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     ours: 'base domain ports engine wire',
     uses: 'waiting gpt-tokenizer',
     'http-': 'bytes clock timers undici node:fs/promises#readFile node:net',
-    'live-': 'node:dns/promises',
+    'live-': 'clock place node:dns/promises node:worker_threads',
   },
   retrieval: {
     ours: 'base domain ports',

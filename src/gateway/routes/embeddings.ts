@@ -4,6 +4,7 @@ import { identify } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
+import { withTrueSize } from '../prompt-size.ts'
 import { toEmbeddingRequest } from '../to-whole-request.ts'
 import { serveWhole, type WholeDeps } from './whole-answer.ts'
 
@@ -27,7 +28,7 @@ async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
   }
   const body = checked.value
   const asked = { id: exchange.id, body, headers: exchange.req.headers, caller, now: deps.clock.now() }
-  const read = toEmbeddingRequest(asked, deps.rules)
+  const read = await withTrueSize(toEmbeddingRequest(asked, deps.rules), deps.rules)
   if (read.kind === 'fault') {
     exchange.sendFault(read.fault)
     return

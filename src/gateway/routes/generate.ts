@@ -10,6 +10,7 @@ import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { JsonSink, SseSink } from '../http-sinks.ts'
+import { withTrueSize } from '../prompt-size.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
@@ -50,7 +51,10 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
   }
   const { headers } = exchange.req
   const now = deps.clock.now()
-  const read = toRequest({ id: exchange.id, kind, body: checked.value, headers, caller, now }, deps.rules)
+  const read = await withTrueSize(
+    toRequest({ id: exchange.id, kind, body: checked.value, headers, caller, now }, deps.rules),
+    deps.rules,
+  )
   if (read.kind === 'fault') {
     exchange.sendFault(read.fault)
     return

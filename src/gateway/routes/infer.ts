@@ -14,6 +14,7 @@ import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import type { KnownModel } from '../model-directory.ts'
+import { withTrueSize } from '../prompt-size.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
@@ -71,7 +72,10 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
     spillway: { bid: asked.priority_bid ?? 0 },
   }
   const { headers } = exchange.req
-  const read = toRequest({ id: exchange.id, kind: 'chat', body, headers, caller, now: deps.clock.now() }, deps.rules)
+  const read = await withTrueSize(
+    toRequest({ id: exchange.id, kind: 'chat', body, headers, caller, now: deps.clock.now() }, deps.rules),
+    deps.rules,
+  )
   if (read.kind === 'fault') {
     exchange.sendFault(read.fault)
     return

@@ -8,6 +8,7 @@ import { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import type { KnownModel } from '../model-directory.ts'
 import { OIP_ERRORS } from '../oip-errors.ts'
+import { withTrueSize } from '../prompt-size.ts'
 import { toTensorRequest } from '../to-whole-request.ts'
 import { serveWhole, type WholeDeps } from './whole-answer.ts'
 
@@ -98,7 +99,10 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
   const { headers } = exchange.req
   const { model, version } = place
   const body = checked.value
-  const read = toTensorRequest({ id: exchange.id, body, headers, caller, now: deps.clock.now(), model }, deps.rules)
+  const read = await withTrueSize(
+    toTensorRequest({ id: exchange.id, body, headers, caller, now: deps.clock.now(), model }, deps.rules),
+    deps.rules,
+  )
   if (read.kind === 'fault') {
     exchange.sendFault(read.fault)
     return

@@ -1,5 +1,5 @@
 import type { Model, Pool, Release, Replica } from '../../domain/fleet.ts'
-import { TokenRatio } from '../../policy/planning/token-ratio.ts'
+import { TenantRatios } from '../../policy/planning/tenant-ratios.ts'
 import type { PoolPolicies } from './pool-policies.ts'
 
 /**
@@ -11,7 +11,7 @@ import type { PoolPolicies } from './pool-policies.ts'
 export class Fleet {
   readonly #models = new Map<string, Model>()
   readonly #releases = new Map<string, Release>()
-  readonly #ratios = new Map<string, TokenRatio>()
+  readonly #ratios = new Map<string, TenantRatios>()
   readonly #poolsById = new Map<string, PoolPolicies>()
   readonly #replicas = new Map<string, Replica>()
   readonly #poolsByRelease = new Map<string, PoolPolicies[]>()
@@ -25,7 +25,7 @@ export class Fleet {
     return this.#releases
   }
 
-  get ratios(): ReadonlyMap<string, TokenRatio> {
+  get ratios(): ReadonlyMap<string, TenantRatios> {
     return this.#ratios
   }
 
@@ -56,7 +56,7 @@ export class Fleet {
     for (const id of this.#models.get(model.name)?.releases ?? []) this.#releases.delete(id)
     for (const release of releases) this.#releases.set(release.id, release)
     this.#models.set(model.name, model)
-    if (!this.#ratios.has(model.name)) this.#ratios.set(model.name, new TokenRatio())
+    if (!this.#ratios.has(model.name)) this.#ratios.set(model.name, new TenantRatios())
   }
 
   dropModel(name: string): void {

@@ -131,10 +131,13 @@ function learnLengths({ policies }: Platform, { plan, ticket }: Admitted, settle
     })
   }
   const hasCounts = usage.outputTokens > 0 || !isGenerative(request.kind)
-  if (settled.outcome === 'completed' && hasCounts) {
-    const ownTokens = plan.keptSegments.length === request.segments.length ? promptTokensOf(request) : keptTokens(plan)
+  // Prompts that were counted say nothing about estimates.
+  if (settled.outcome === 'completed' && hasCounts && request.isEstimated === true) {
+    const isWhole = plan.keptSegments.length === request.segments.length
+    const ownTokens = isWhole ? promptTokensOf(request) : keptTokens(plan) + (request.fixedTokens ?? 0)
     const estimatedTokens = ownTokens + passageTokens(undefined, plan.passages)
-    policies.ratios.get(plan.model)?.observe(now, { estimatedTokens, reportedTokens: usage.promptTokens })
+    const reported = { tenantId: request.tenant.id, estimatedTokens, reportedTokens: usage.promptTokens }
+    policies.ratios.get(plan.model)?.observe(now, reported)
   }
 }
 

@@ -1,3 +1,4 @@
+import { Rng } from '../../base/rng.ts'
 import { estimateTokens } from '../../policy/planning/estimate.ts'
 import type { Holdout, HoldoutItem } from '../../policy/rollout/holdout.ts'
 import type { ModelRollout } from '../../policy/rollout/model-rollout.ts'
@@ -85,7 +86,8 @@ function requestOf(
     id: `holdout~${releaseId}~${id}~${nth}`,
     kind: 'chat',
     model,
-    segments: [{ role: 'user', tokens: estimateTokens(prompt) }],
+    segments: [{ role: 'user', tokens: estimateTokens(prompt, Rng.stream(0, id)) }],
+    isEstimated: true,
     prefixHashes: [],
     outputTokensMax: options.outputTokensMax,
     choiceCount: 1,

@@ -31,6 +31,8 @@ export interface AdmissionWorld {
   termsFor(asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): CalibratedTerms
   /** Why the tenant's or key's budget would not pay this many tokens; undefined when all would. */
   budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number): Refusal | undefined
+  /** The most tokens that these budgets ever pay for at once; Infinity without limits. */
+  budgetTokensMax(asked: AdmissionQuestion): number
 }
 
 /** One request, and what is settled about it before any plan is made. */

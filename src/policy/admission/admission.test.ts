@@ -101,6 +101,7 @@ interface World {
   readonly small?: Partial<PoolSaid>
   readonly asked?: Partial<AdmissionQuestion>
   readonly budgetRefusal?: Refusal
+  readonly budgetTokensMax?: number
   readonly outputTokens?: number
   /** The lane takes only plans with at most this much engine time. */
   readonly laneUsLeft?: number
@@ -129,7 +130,7 @@ function decide(request: Request, world: World = {}): Verdict {
       model: (name) => MODELS.get(name),
       releaseOf: (name) => makeRelease(MODELS.get(name) as Model),
       speedOf: (releaseId) => (pools.get(releaseId.split('@')[0] as string) as PoolSaid).speed,
-      correctTokens: (_, tokens) => tokens,
+      correctTokens: (_request, _model, tokens) => tokens,
       predictOutput: (_, cap) => ({
         tokens: Math.min(cap, world.outputTokens ?? 600),
         tokensHigh: cap,
@@ -146,6 +147,7 @@ function decide(request: Request, world: World = {}): Verdict {
       estimate.engineUs > (world.laneUsLeft ?? Number.POSITIVE_INFINITY) ? WORK_FULL : said(pool).noPlace,
     termsFor: (_asked, pool) => said(pool).terms,
     budgetRefusal: () => world.budgetRefusal,
+    budgetTokensMax: () => world.budgetTokensMax ?? Number.POSITIVE_INFINITY,
   })
 }
 
@@ -298,6 +300,34 @@ describe('admission', () => {
       code: 'no-replica',
       blame: 'platform',
     })
+  })
+
+  it('refuses nothing for its size that was not counted', () => {
+    const long = requestOf({ segments: [{ role: 'user', tokens: 9_000 }], isEstimated: true })
+    expect(decide(long).kind).toBe('admitted')
+    // It fills what memory there is, and holds no more of it.
+    const small = { kvTokensMax: 2_000 }
+    const verdict = decide(long, { big: small, small })
+    expect(verdict.kind === 'admitted' && verdict.plan.estimate.promptTokens).toBe(2_000 - 256)
+    // What could be done in time were it half as long is not called infeasible.
+    const slow = makeConstantSpeed({ prefillUsPerToken: 1_000, tokenUs: 10 * MS })
+    const pool = { speedAlone: slow, hasIdleReplica: true }
+    const soon = requestOf({ segments: [{ role: 'user', tokens: 2_000 }], outputTokensMax: 1 })
+    const patience = { slo: { ...soon.slo, ttftUs: 1_500 * MS } }
+    expect(refusalOf(decide({ ...soon, ...patience }, { big: pool, small: pool })).code).toBe('deadline-infeasible')
+    expect(decide({ ...soon, ...patience, isEstimated: true }, { big: pool, small: pool }).kind).toBe('admitted')
+  })
+
+  it('asks budgets for no more than they ever have, unless the prompt is more at its least', () => {
+    const request = requestOf({ segments: [{ role: 'user', tokens: 6_500 }], outputTokensMax: 100 })
+    const reserved = (over: Partial<Request>, budgetTokensMax: number): number | undefined => {
+      const verdict = decide({ ...request, ...over }, { budgetTokensMax })
+      return verdict.kind === 'admitted' ? verdict.reserveTokens : undefined
+    }
+    expect(reserved({}, 6_000)).toBe(6_600)
+    expect(reserved({ isEstimated: true }, 7_000)).toBe(6_600)
+    expect(reserved({ isEstimated: true }, 6_000)).toBe(6_000)
+    expect(reserved({ isEstimated: true }, 3_000)).toBe(3_350)
   })
 
   it('never refuses for lateness or room while a replica is idle and the request alone is feasible', () => {

@@ -79,7 +79,7 @@ export function decideAdmission(now: Instant, asked: AdmissionQuestion, world: A
   if (walk.budgetRefusal !== undefined) {
     return { kind: 'rejected', refusal: walk.budgetRefusal, nearest: undefined, ...weighed }
   }
-  if (walk.taken !== undefined) return { ...admit(walk.taken, truthfulRung(asked, world, walk.taken.plan)), ...weighed }
+  if (walk.taken !== undefined) return { ...admit(asked, world, walk.taken), ...weighed }
   return { kind: 'rejected', ...refuse(now, asked, world, walk), ...weighed }
 }
 
@@ -108,7 +108,9 @@ function walkRungs(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld
     if (firstPlan === undefined) {
       firstPlan = plan
       // Deeper rungs only ever ask for less, so a budget that fits here fits there.
-      const budgetRefusal = asked.isEnforced ? world.budgetRefusal(now, asked, reserveTokensOf(plan)) : undefined
+      const budgetRefusal = asked.isEnforced
+        ? world.budgetRefusal(now, asked, budgetTokensOf(asked, world, plan))
+        : undefined
       if (budgetRefusal !== undefined) return { tries, firstPlan, unplannable, budgetRefusal, taken: undefined }
     }
     lastPlan = plan
@@ -145,6 +147,19 @@ export function reserveTokensOf(plan: Plan): number {
   return plan.estimate.promptTokens + plan.estimate.outputTokensHigh
 }
 
+/**
+ * What budgets are asked to hold. A prompt that was not counted and looks too big for them ever to pay for is let in
+ * when they are full, unless it is too big at its least: what it really used is settled at the end.
+ */
+function budgetTokensOf(asked: AdmissionQuestion, world: AdmissionWorld, plan: Plan): number {
+  const reserveTokens = reserveTokensOf(plan)
+  const { promptTokensMin, outputTokensHigh } = plan.estimate
+  if (promptTokensMin === undefined) return reserveTokens
+  const budgetTokensMax = world.budgetTokensMax(asked)
+  if (reserveTokens <= budgetTokensMax) return reserveTokens
+  return Math.max(Math.floor(budgetTokensMax), promptTokensMin + outputTokensHigh)
+}
+
 function rungsToTry({ request, rungs, dwellingDepth }: AdmissionQuestion): readonly RungTerms[] {
   return request.tenant.contract === 'reject' ? rungs.slice(0, 1) : rungs.slice(dwellingDepth)
 }
@@ -155,7 +170,8 @@ function isShed({ request, dwellingDepth, isOfflineShed }: AdmissionQuestion, ru
   return rung.depth === dwellingDepth && rung.shedBands.includes(request.band)
 }
 
-function tryPlan(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, plan: Plan, pool: AdmissionPool): Try {
+function tryPlan(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, full: Plan, pool: AdmissionPool): Try {
+  const plan = withinKv(full, pool)
   const { request, patience } = asked
   const predicted = predict(plan, request.choiceCount, pool.speed, world.waitUs(now, asked, pool, plan))
   const terms = world.termsFor(asked, pool, plan)
@@ -163,6 +179,19 @@ function tryPlan(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, 
   const ending = endingOf(asked, plan, pool, lateness)
   const noPlace = ending === 'fits' && asked.isEnforced ? world.noPlaceFor(asked, pool, plan) : undefined
   return { plan, pool, predicted, patience, terms, lateness, ending: noPlace ? 'no-place' : ending, noPlace }
+}
+
+/** A prompt that was not counted may be shorter than the engine's memory: it is planned as filling it, and not refused. */
+function withinKv(plan: Plan, { kvTokensMax }: AdmissionPool): Plan {
+  const { estimate } = plan
+  const roomTokens = kvTokensMax - estimate.outputTokensHigh
+  const isDoubtful = estimate.promptTokensMin !== undefined && roomTokens >= 1
+  if (!isDoubtful || estimate.promptTokens <= roomTokens) return plan
+  const promptTokens = Math.floor(roomTokens)
+  return {
+    ...plan,
+    estimate: { ...estimate, promptTokens, cachedTokens: Math.min(estimate.cachedTokens, promptTokens) },
+  }
 }
 
 function endingOf(
@@ -189,15 +218,16 @@ function truthfulRung(asked: AdmissionQuestion, world: AdmissionWorld, plan: Pla
   return plan.rung
 }
 
-function admit(attempt: Try, rung: Rung): Omit<AdmittedVerdict, keyof Weighed> {
-  const { pool, predicted, patience, lateness, ending } = attempt
-  const plan = { ...attempt.plan, rung }
+function admit(asked: AdmissionQuestion, world: AdmissionWorld, taken: Try): Omit<AdmittedVerdict, keyof Weighed> {
+  const { pool, predicted, patience, lateness, ending } = taken
+  const rung = truthfulRung(asked, world, taken.plan)
+  const plan = { ...taken.plan, rung }
   const spareMs = Math.round(-lateness.lateUs / 1_000)
   const because =
     ending === 'idle'
       ? 'an eligible replica is idle and the request alone is feasible'
       : `predicted to meet its ${lateness.promise} with ${spareMs} ms beyond the margin`
-  const reserveTokens = reserveTokensOf(plan)
+  const reserveTokens = budgetTokensOf(asked, world, plan)
   return { kind: 'admitted', plan, rung, poolId: pool.poolId, reserveTokens, predicted, patience, because }
 }
 

@@ -106,8 +106,14 @@ function judge(
   }
 }
 
-/** Would it be in time with an engine all to itself? If not, no waiting and no retrying will help. */
+/**
+ * Would it be in time with an engine all to itself? If not, no waiting and no retrying will help: so a prompt that was
+ * not counted is taken for as short as it may be.
+ */
 export function isFeasibleAlone(plan: Plan, request: Request, speedAlone: EngineSpeed, patience: Patience): boolean {
-  const { ttftUs, finishUs } = predict(plan, request.choiceCount, speedAlone, 0)
+  const { estimate } = plan
+  const { promptTokensMin = estimate.promptTokens } = estimate
+  const shortest = { ...plan, estimate: { ...estimate, promptTokens: promptTokensMin } }
+  const { ttftUs, finishUs } = predict(shortest, request.choiceCount, speedAlone, 0)
   return ttftUs <= patience.ttftUs && finishUs <= patience.finishUs
 }

@@ -34,6 +34,16 @@ describe('budgets', () => {
     expect(budgets.view(0, [tenant, key]).tokens?.remaining).toBe(5_800)
   })
 
+  it('knows the most that all scopes ever pay for at once', () => {
+    const budgets = new Budgets()
+    expect(budgets.tokensMaxOf([tenant, key])).toBe(10_000)
+    expect(budgets.tokensMaxOf([key])).toBe(Number.POSITIVE_INFINITY)
+    const quotas = [{ period: 'day' as const, tokensMax: 7_000 }]
+    expect(budgets.tokensMaxOf([tenant, { ...key, quotas }])).toBe(7_000)
+    expect(budgets.refusalFor(0, [tenant], 10_000)).toBeUndefined()
+    expect(budgets.refusalFor(0, [tenant], 10_001)).toMatchObject({ retryAfterUs: undefined })
+  })
+
   it('names the scope and bound that keeps it out for longest, and the time is true', () => {
     const budgets = new Budgets()
     for (let i = 0; i < 2; i++) budgets.settle(0, budgets.reserve(0, [tenant, key], 4_500), 4_500)

@@ -70,6 +70,16 @@ export class Budgets {
     return worst === undefined ? undefined : makeRefusal(now, worst, tokens)
   }
 
+  /** The most tokens that these scopes ever pay for at once: what is more can never fit. */
+  tokensMaxOf(scopes: readonly Scope[]): number {
+    let tokensMax = Number.POSITIVE_INFINITY
+    for (const { allowance, quotas = [] } of scopes) {
+      tokensMax = Math.min(tokensMax, allowance.tokens?.burst ?? tokensMax)
+      for (const quota of quotas) tokensMax = Math.min(tokensMax, quota.tokensMax)
+    }
+    return tokensMax
+  }
+
   /** Call only right after `refusalFor` said yes, in the same instant. */
   reserve(now: Instant, scopes: readonly Scope[], tokens: number): Reservation {
     const holds: { budget: ScopeBudget; quotaHolds: readonly QuotaHold[] }[] = []

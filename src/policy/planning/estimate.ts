@@ -1,3 +1,5 @@
+import type { Rng } from '../../base/rng.ts'
+
 /**
  * How many tokens is this text, near enough and at once?
  *
@@ -9,12 +11,15 @@
  * numbers of 1/1024 token: the sum is the same on every machine. What is systematically wrong for another model's
  * tokenizer is put right by `token-ratio.ts`, from the usage that engines report.
  *
- * Texts beyond 512 characters are sampled: eight stripes spread evenly stand for the whole, a half of a kilobyte, a
- * sixth of eight, and 4,096 characters of anything longer. The text is first copied into a buffer of 16-bit units: a
- * string may be stored in half a dozen ways, and reading its characters one by one costs a decision each.
+ * Texts beyond 512 characters are sampled: eight stripes stand for the whole, a half of a kilobyte, a sixth of eight,
+ * and 3,584 characters of anything longer. Each stripe begins at a random place in its own eighth of the text
+ * (stratified sampling), and the last one goes on at the beginning where the text ends, so every character is as likely
+ * to be read as any other. A client that knows this file still cannot know which characters are read, and so cannot
+ * hide a long prompt between the stripes. The text is first copied into a buffer of 16-bit units: a string may be
+ * stored in half a dozen ways, and reading its characters one by one costs a decision each.
  *
- * It does not normalise, split or keep the text, and knows no special tokens; a message's own overhead is added by
- * `estimateMessageTokens`.
+ * It does not normalise, split or keep the text, and knows no special tokens; the gateway adds what a chat template puts
+ * around each message (`to-request.ts`).
  *
  * Example: "Hello, world" is two words and a comma: letters 'H' after the start, then lower case, ',' after a letter,
  * ' ' and 'w' … ≈ 3 tokens.
@@ -89,51 +94,57 @@ const CLASS_OF = makeClassTable()
 export const ESTIMATE_DEFAULTS = {
   /** Characters read in full; longer texts are sampled. */
   scanCharsMax: 512,
-  /** Stripes of a sampled text. */
-  stripeCount: 8,
   /** A stripe's characters: this many, and one more for each 64 of the text. */
   stripeCharsBase: 48,
-  /** What a chat template puts around each message: role, separators. Three to five in the templates in use. */
-  messageOverheadTokens: 4,
 }
 
-/** Texts up to here are copied whole; of longer ones only the stripes, each a share of the buffer's half. */
+/** Stripes of a sampled text. */
+const STRIPE_BITS = 3
+const STRIPE_COUNT = 1 << STRIPE_BITS
+const PLACE_BITS = 10
+const PLACE_MASK = (1 << PLACE_BITS) - 1
+
+/** Texts up to here are copied whole; of longer ones only the stripes. */
 const BUFFER_CHARS = 8_192
+/** Characters of a stripe of a longer text: random places are not in the processor's caches, so a few less are read. */
+const LONG_STRIPE_CHARS = 448
 const units = new Uint16Array(BUFFER_CHARS)
 const bytes = Buffer.from(units.buffer)
 
-/** Whole tokens, rounded up; 0 only for an empty text. */
-export function estimateTokens(text: string): number {
-  const { scanCharsMax, stripeCount, stripeCharsBase } = ESTIMATE_DEFAULTS
+/** Whole tokens, rounded up; 0 only for an empty text. Where a text is sampled is drawn from the random stream. */
+export function estimateTokens(text: string, rng: Rng): number {
+  const { scanCharsMax, stripeCharsBase } = ESTIMATE_DEFAULTS
   const { length } = text
-  if (length > BUFFER_CHARS) return estimateLong(text)
+  if (length > BUFFER_CHARS) return estimateLong(text, rng)
   bytes.write(text, 0, 'utf16le')
   if (length <= scanCharsMax) return Math.ceil(scan(0, length, CLASS.start) / UNIT)
   const stripeChars = stripeCharsBase + (length >> 6)
   let sum = 0
-  for (let i = 0; i < stripeCount; i++) {
-    const from = Math.floor(((length - stripeChars) * i) / (stripeCount - 1))
-    sum += scan(from, from + stripeChars, from === 0 ? CLASS.start : classAt(from - 1))
+  let drawn = 0
+  for (let i = 0; i < STRIPE_COUNT; i++) {
+    // Ten random bits say where in its eighth a stripe begins: every character of 8,192. One draw serves three stripes.
+    drawn = i % 3 === 0 ? rng.nextUint32() : drawn >>> PLACE_BITS
+    const from = (((i << PLACE_BITS) | (drawn & PLACE_MASK)) * length) >>> (PLACE_BITS + STRIPE_BITS)
+    const to = from + stripeChars
+    sum += scan(from, Math.min(to, length), from === 0 ? CLASS.start : classAt(from - 1))
+    if (to > length) sum += scan(0, to - length, CLASS.start)
   }
-  return Math.ceil((sum * length) / (UNIT * stripeCount * stripeChars))
+  return Math.ceil((sum * length) / (UNIT * STRIPE_COUNT * stripeChars))
 }
 
-function estimateLong(text: string): number {
-  const { stripeCount } = ESTIMATE_DEFAULTS
-  const stripeChars = BUFFER_CHARS / 2 / stripeCount
+function estimateLong(text: string, rng: Rng): number {
+  const { length } = text
+  const stripeChars = LONG_STRIPE_CHARS
   let sum = 0
-  for (let i = 0; i < stripeCount; i++) {
-    const from = Math.floor(((text.length - stripeChars - 1) * i) / (stripeCount - 1))
-    // One character more, to know what stands before the stripe.
-    bytes.write(text.slice(from, from + stripeChars + 1), 0, 'utf16le')
+  for (let i = 0; i < STRIPE_COUNT; i++) {
+    const from = Math.floor(((i + rng.next()) * length) / STRIPE_COUNT)
+    const to = from + stripeChars
+    // One character more, to know what stands before the stripe; before the first character stands the last.
+    const stripe = from === 0 ? text.slice(-1) + text.slice(0, to) : text.slice(from - 1, to)
+    bytes.write(to > length ? stripe + text.slice(0, to - length) : stripe, 0, 'utf16le')
     sum += scan(1, stripeChars + 1, classAt(0))
   }
-  return Math.ceil((sum * text.length) / (UNIT * stripeCount * stripeChars))
-}
-
-/** A message of a chat: its text and what the chat template puts around it. */
-export function estimateMessageTokens(text: string): number {
-  return estimateTokens(text) + ESTIMATE_DEFAULTS.messageOverheadTokens
+  return Math.ceil((sum * length) / (UNIT * STRIPE_COUNT * stripeChars))
 }
 
 function scan(from: number, to: number, classBefore: number): number {

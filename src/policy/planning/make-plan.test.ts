@@ -36,7 +36,7 @@ const facts: PlanningFacts = {
   model: (name) => MODELS[name],
   releaseOf: (name) => MODELS[name] && makeRelease(MODELS[name]),
   speedOf: () => makeConstantSpeed({ prefillUsPerToken: 20, tokenUs: 12_000 }),
-  correctTokens: (name, tokens) => (name === 'small' ? Math.ceil(tokens * 1.25) : tokens),
+  correctTokens: (_, name, tokens) => (name === 'small' ? Math.ceil(tokens * 1.25) : tokens),
   predictOutput: (_, cap) => ({
     tokens: Math.min(cap, 120),
     tokensHigh: Math.min(cap, 400),
@@ -98,6 +98,34 @@ describe('make plan', () => {
     expect(makePlan(request({ model: 'none' }), FULL, facts)).toMatchObject({ code: 'model-not-found' })
     const long = request({ segments: turns(1, 5_000) })
     expect(makePlan(long, FULL, facts)).toMatchObject({ kind: 'unplannable', code: 'context-length-exceeded' })
+  })
+
+  it('leaves a prompt that was not counted to the engine, however long it looks', () => {
+    const long = request({ segments: turns(1, 5_000), isEstimated: true, outputTokensMax: 1_000 })
+    const plan = planOf(makePlan(long, FULL, facts))
+    expect(plan.outputTokensMax).toBe(256)
+    expect(plan.estimate).toMatchObject({ promptTokens: 4_095, promptTokensMin: 2_500 })
+    // Far beyond the window it is planned as filling the window, and no more.
+    const endless = planOf(makePlan({ ...long, segments: turns(1, 500_000) }, FULL, facts))
+    expect(endless.estimate).toMatchObject({ promptTokens: 4_095, promptTokensMin: 4_095 })
+    const inOneGo = { ...long, kind: 'embedding' } as Request
+    expect(makePlan(inOneGo, FULL, facts).kind).toBe('planned')
+    expect(makePlan({ ...inOneGo, isEstimated: false }, FULL, facts).kind).toBe('unplannable')
+  })
+
+  it('corrects what was estimated and nothing else', () => {
+    const doubled: PlanningFacts = { ...facts, correctTokens: (asked, _, n) => (asked.isEstimated ? 2 * n : n) }
+    expect(planOf(makePlan(request(), FULL, doubled)).estimate.promptTokens).toBe(900)
+    expect(planOf(makePlan(request(), FULL, doubled)).estimate.promptTokensMin).toBeUndefined()
+    const estimated = planOf(makePlan(request({ isEstimated: true }), FULL, doubled)).estimate
+    expect(estimated).toMatchObject({ promptTokens: 1_800, promptTokensMin: 450 })
+  })
+
+  it('counts what stands beside the messages on every rung', () => {
+    const rung = { ...FULL, contextRatioMax: 0.5 }
+    const kept = planOf(makePlan(request(), rung, facts)).estimate.promptTokens
+    expect(planOf(makePlan(request({ fixedTokens: 700 }), rung, facts)).estimate.promptTokens).toBe(kept + 700)
+    expect(makePlan(request({ fixedTokens: 4_000 }), FULL, facts)).toMatchObject({ code: 'context-length-exceeded' })
   })
 
   it('stays with the model that has no fallback', () => {

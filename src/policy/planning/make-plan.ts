@@ -8,6 +8,7 @@ import type { RungTerms } from '../../domain/rung.ts'
 import { engineUs, weightedTokens } from './cost.ts'
 import type { OutputPrediction } from './output-length.ts'
 import { fitPassages, passageRoom, passageTokens } from './passage-room.ts'
+import { leastTokens } from './size-doubt.ts'
 import { trimContext } from './trim-context.ts'
 
 /**
@@ -18,7 +19,9 @@ import { trimContext } from './trim-context.ts'
  * one per rung until one fits. What the client asked for is the upper bound of everything: no rung ever adds.
  *
  * The prompt must leave room for at least one token in the model's context window. A longer one is trimmed only where
- * the rung trims anyway; on the full rung it is the client's mistake (`context-length-exceeded`), not ours to hide.
+ * the rung trims anyway; on the full rung it is the client's mistake (`context-length-exceeded`), not ours to hide. Only a
+ * prompt whose tokens were counted is refused for that. One that was estimated may be shorter than it looks: it is
+ * planned as filling the window, asks for a short answer at least, and the engine decides.
  *
  * It does not choose the rung (ladder, admission) nor the replica (routing). Passages are expected until they are found;
  * then the plan is made again with them.
@@ -32,14 +35,20 @@ export interface PlanningFacts {
   /** The release of this model that the request gets; known for every known model. */
   readonly releaseOf: (model: string, request: Request) => Release | undefined
   readonly speedOf: (releaseId: string) => EngineSpeed
-  /** Raw estimate → tokens of that model's tokenizer: `TokenRatio.correct`. */
-  readonly correctTokens: (model: string, estimatedTokens: number) => number
+  /** Tokens of that model's tokenizer: counts as they are, estimates times the tenant's ratio (`TenantRatios`). */
+  readonly correctTokens: (request: Request, model: string, tokens: number) => number
   /** Per choice, capped: `OutputLengths.predict`. */
   readonly predictOutput: (request: Request, capTokens: number) => OutputPrediction
   /** Leading prompt tokens that an engine of this release probably holds; 0 when nobody knows. */
   readonly cachedTokensOf: (releaseId: string, request: Request) => number
   readonly outputWeight: number
 }
+
+/**
+ * Answer tokens that a prompt may ask for whose estimate leaves less: most answers are shorter (Azure's P75 is about 250),
+ * and an estimate that is a little too long must not cut an answer to one token.
+ */
+const DOUBTFUL_ROOM_TOKENS = 256
 
 export type Planned =
   | { readonly kind: 'planned'; readonly plan: Plan }
@@ -73,16 +82,21 @@ function planGeneration(
   found: readonly Passage[] | undefined,
 ): Planned {
   const kept = trimContext(request.segments, rung)
-  const ownTokens = facts.correctTokens(model.name, kept.tokens)
+  const fixedTokens = request.fixedTokens ?? 0
+  const rawTokens = kept.tokens + fixedTokens
+  const correctedTokens = facts.correctTokens(request, model.name, rawTokens)
+  const isEstimated = request.isEstimated === true
+  // No engine reads a prompt that is longer than its window.
+  const ownTokens = isEstimated ? Math.min(correctedTokens, release.contextTokensMax - 1) : correctedTokens
   const outputRoom = release.contextTokensMax - ownTokens
   if (outputRoom < 1) {
-    const because = `the prompt has about ${ownTokens} tokens; ${model.name} takes ${release.contextTokensMax} with the answer`
+    const because = `the prompt has ${ownTokens} tokens; ${model.name} takes ${release.contextTokensMax} with the answer`
     return { kind: 'unplannable', code: 'context-length-exceeded', because }
   }
   const outputTokensMax = Math.min(
     request.outputTokensMax ?? model.outputTokensDefault,
     rung.outputTokensMax ?? Number.POSITIVE_INFINITY,
-    outputRoom,
+    isEstimated ? Math.max(outputRoom, DOUBTFUL_ROOM_TOKENS) : outputRoom,
   )
 
   const room = passageRoom(request, rung, outputRoom - outputTokensMax)
@@ -92,7 +106,7 @@ function planGeneration(
   // A cached prefix ends where the first segment was dropped: what follows has moved.
   const cachedTokens = Math.min(
     facts.cachedTokensOf(release.id, request),
-    facts.correctTokens(model.name, kept.leadingTokens),
+    facts.correctTokens(request, model.name, kept.leadingTokens + fixedTokens),
     promptTokens,
   )
   const output = facts.predictOutput(request, outputTokensMax)
@@ -113,6 +127,9 @@ function planGeneration(
       outputTokensMax,
       estimate: {
         ...work,
+        ...(isEstimated && {
+          promptTokensMin: Math.min(ownTokens, leastTokens({ rawTokens, correctedTokens })),
+        }),
         outputTokensHigh: output.tokensHigh * choiceCount,
         meanCost: weightedTokens(meanWork, facts.outputWeight),
         ...(shareUs === undefined ? {} : { shareUs }),
@@ -131,12 +148,13 @@ function planGeneration(
  */
 function planInOneGo(request: Request, rung: RungTerms, facts: PlanningFacts, { model, release }: Served): Planned {
   const { segments } = request
-  const longest = facts.correctTokens(model.name, Math.max(0, ...segments.map(({ tokens }) => tokens)))
-  if (longest > release.contextTokensMax) {
-    const because = `one input has about ${longest} tokens; ${model.name} takes ${release.contextTokensMax}`
+  const longest = segments.reduce((most, { tokens }) => Math.max(most, tokens), 0)
+  if (longest > release.contextTokensMax && request.isEstimated !== true) {
+    const because = `one input has ${longest} tokens; ${model.name} takes ${release.contextTokensMax}`
     return { kind: 'unplannable', code: 'context-length-exceeded', because }
   }
-  const promptTokens = facts.correctTokens(model.name, promptTokensOf(request))
+  const rawTokens = promptTokensOf(request)
+  const promptTokens = facts.correctTokens(request, model.name, rawTokens)
   const work = { promptTokens, cachedTokens: 0, outputTokens: 0 }
   const speed = facts.speedOf(release.id)
   const shareUs = speed.shareUs?.(promptTokens, 0)
@@ -151,6 +169,9 @@ function planInOneGo(request: Request, rung: RungTerms, facts: PlanningFacts, { 
       outputTokensMax: 0,
       estimate: {
         ...work,
+        ...(request.isEstimated === true && {
+          promptTokensMin: leastTokens({ rawTokens, correctedTokens: promptTokens }),
+        }),
         outputTokensHigh: 0,
         ...(shareUs === undefined ? {} : { shareUs }),
         cost: weightedTokens(work, facts.outputWeight),

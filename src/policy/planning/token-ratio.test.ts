@@ -37,4 +37,19 @@ describe('token ratio', () => {
     for (let i = 0; i < 2_000; i++) ratio.observe(i, { estimatedTokens: 1_000, reportedTokens: 1_500 })
     expect(ratio.ratio).toBeGreaterThan(1.4)
   })
+
+  it('starts where it is told, and says when it has seen enough to be asked', () => {
+    const ratio = new TokenRatio({ startRatio: 1.5 })
+    expect(ratio.correct(1_000)).toBe(1_500)
+    expect(ratio.isSettled).toBe(false)
+    for (let i = 0; i < 4; i++) ratio.observe(i, { estimatedTokens: 1_000, reportedTokens: 1_000 })
+    expect(ratio.isSettled).toBe(true)
+    expect(ratio.ratio).toBe(1.25)
+  })
+
+  it('takes no report for more than the most that a text can be off by', () => {
+    const ratio = new TokenRatio()
+    for (let i = 0; i < 1_000; i++) ratio.observe(i, { estimatedTokens: 1_000, reportedTokens: 1e300 })
+    expect(ratio.ratio).toBeLessThanOrEqual(8)
+  })
 })

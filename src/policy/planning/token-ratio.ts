@@ -1,28 +1,30 @@
 import { Ewma } from '../../base/ewma.ts'
 
 /**
- * By how much is the token estimate off for this model?
+ * By how much is the token estimate off for one tenant's prompts to one model?
  *
- * Every tokenizer cuts text differently, and every chat template adds its own. Engines report the true prompt length
- * with each answer, so per model we keep Σ reported ÷ Σ estimated, with a memory of ten minutes of traffic, and
- * multiply estimates by it. It starts at 1 with the weight of a few prompts, so that one odd prompt does not swing it.
- * What remains wrong after the correction is metered: the mean signed error (bias) and the mean absolute error, both
- * relative to the truth. In simulation, where segments come from a trace and are exact, it stays at 1.
+ * Every tokenizer cuts text differently, every chat template adds its own, and every tenant writes in its own way.
+ * Engines report the true prompt length with each answer, so we keep Σ reported ÷ Σ estimated, with a memory of some
+ * hundreds of prompts, and multiply estimates by it. A ratio starts at what other tenants' prompts are like
+ * (`tenant-ratios.ts`) with the weight of a few prompts, so that one odd prompt does not swing it. What remains wrong
+ * after the correction is metered: the mean signed error (bias) and the mean absolute error, both relative to the truth.
  *
- * It does not learn per tenant: a tenant who writes Thai to a model tuned on English text is seen in the error, not
- * hidden in a ratio that nobody can explain.
+ * It does not refuse anything: a prompt is never too long because of a ratio (`make-plan.ts`).
  *
  * Example: estimates 1,000 and 2,000, reported 1,100 and 2,200 → the ratio moves from 1 towards 1.1; the next
  * estimate of 500 becomes about 530 at first, 550 after a few dozen.
  */
 export const TOKEN_RATIO_DEFAULTS = {
-  /** Tokens' worth of belief in ratio 1 at the start: about four average chats (Azure's P50 prompt is 1,020). */
+  /** Where a ratio starts: tokens of the model's tokenizer for one estimated token. */
+  startRatio: 1,
+  /** Tokens' worth of belief in the start: about four average chats (Azure's P50 prompt is 1,020). */
   priorTokens: 4_000,
   /** Reported tokens after which old ones count half: some hundreds of prompts. */
   memoryTokens: 500_000,
-  /** A ratio beyond these is a broken report (a cached prompt reported as its rest, say), not a tokenizer. */
+  /** A ratio below this is a broken report (a cached prompt reported as its rest, say), not a tokenizer. */
   ratioMin: 0.25,
-  ratioMax: 4,
+  /** Random letters, which the estimate takes for words, are six to seven times as many tokens as they look like. */
+  ratioMax: 8,
   /** Memory of the metered error: ten minutes, so that a deployment's effect shows within one. */
   errorMemoryUs: 600_000_000,
 }
@@ -48,13 +50,18 @@ export class TokenRatio {
   constructor(options: Partial<TokenRatioOptions> = {}) {
     this.#options = { ...TOKEN_RATIO_DEFAULTS, ...options }
     this.#estimated = this.#options.priorTokens
-    this.#reported = this.#options.priorTokens
+    this.#reported = this.#options.priorTokens * this.#options.startRatio
     this.#error = new Ewma(this.#options.errorMemoryUs)
     this.#errorAbsolute = new Ewma(this.#options.errorMemoryUs)
   }
 
   get ratio(): number {
     return this.#reported / this.#estimated
+  }
+
+  /** True once more prompts than the start's weight were seen: before, the ratio is mostly what it was told. */
+  get isSettled(): boolean {
+    return this.#estimated >= 2 * this.#options.priorTokens
   }
 
   /** Whole tokens, rounded up: planning rather thinks too long than too short. */

@@ -106,8 +106,8 @@ export class PassageRetriever implements Retriever {
       return { corpus: known.facts, isCurrent: true, isKnown: true, because: 'known' }
     try {
       const limits = { deadlineAt, cancellation }
-      const corpus = await guarded(parts.clock, parts.storeBreaker, 'the store', limits, () =>
-        directory.ask(tenantId, name, { cancellation }),
+      const corpus = await guarded(parts.clock, parts.storeBreaker, 'the store', limits, (options) =>
+        directory.ask(tenantId, name, options),
       )
       return { corpus, isCurrent: corpus !== undefined, isKnown: true, because: `you have no corpus '${name}'` }
     } catch (error) {

@@ -50,8 +50,9 @@ export const SQL = {
         and (select "isNew" from added)
     )
     select * from added`,
-  findDocument: `select ${DOCUMENT} from document d
-    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
+  findDocuments: `select ${DOCUMENT} from document d
+    where d.tenant_id = $1::text and d.corpus_id = $2::text
+      and d.id in (select jsonb_array_elements_text($3::text::jsonb))`,
   documentText: `select d.body from document d
     where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
   updateDocument: `
@@ -139,7 +140,8 @@ export const SQL = {
   addFile: `
     insert into file (tenant_id, id, name, purpose, body, bytes, created_at_s)
     values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::float8::bigint)`,
-  findFile: `select ${FILE} from file f where f.tenant_id = $1::text and f.id = $2::text`,
+  findFiles: `select ${FILE} from file f
+    where f.tenant_id = $1::text and f.id in (select jsonb_array_elements_text($2::text::jsonb))`,
   fileText: 'select f.body from file f where f.tenant_id = $1::text and f.id = $2::text',
   deleteTenant: `
     with corpora as (delete from corpus where tenant_id = $1::text)

@@ -14,11 +14,11 @@ import type { ThreadAnswer, ThreadData } from './live-pglite-thread.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
 
 /**
- * The embedded database as a queue in front of its thread. The thread gets one statement at a time, so that urgent
- * statements overtake others, and a statement cancelled while it waits is never started. PGlite cannot interrupt a
- * running statement: statements are therefore small by design, and one that takes longer than `HANG_US` means that the
- * thread is lost. The thread is then ended, and the next statement starts another. On disk that is a crash, which
- * PostgreSQL's log survives.
+ * The embedded database as a queue in front of its thread. The thread gets one statement at a time, and a statement
+ * cancelled while it waits is never started. PGlite cannot interrupt a running statement: its promise rejects when the
+ * statement has ended. Statements are therefore small by design, and one that takes longer than `HANG_US` means that
+ * the thread is lost. The thread is then ended, and the next statement starts another. On disk that is a crash, which
+ * PostgreSQL's log survives. Whose statement comes first is decided before this queue (`assembly/laned-database.ts`).
  */
 export interface PgliteOptions {
   readonly clock: Clock
@@ -43,13 +43,14 @@ interface Pending {
   readonly resolve: (rows: readonly Row[]) => void
   readonly reject: (error: Error) => void
   readonly hangUs: number
+  /** Set when the statement is cancelled while it runs. */
+  cancelledBecause?: string
   forget: () => void
 }
 
 export class PgliteDatabase implements Database {
   readonly #options: PgliteOptions
-  readonly #urgent: Pending[] = []
-  readonly #patient: Pending[] = []
+  readonly #waiting: Pending[] = []
   readonly #preparing: Pending[] = []
   #thread: Worker | undefined
   #opening: Promise<void> | undefined
@@ -71,7 +72,7 @@ export class PgliteDatabase implements Database {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const pending of [...this.#urgent.splice(0), ...this.#patient.splice(0)]) {
+    for (const pending of this.#waiting.splice(0)) {
       pending.forget()
       pending.reject(new DatabaseUnavailable('The database is closing.'))
     }
@@ -91,31 +92,32 @@ export class PgliteDatabase implements Database {
   #enqueue(
     sql: string,
     parameters: readonly Parameter[] | undefined,
-    { cancellation, isUrgent }: QueryOptions,
+    { cancellation }: QueryOptions,
     hangUs: number,
   ): Promise<readonly Row[]> {
     if (this.#isClosed) return Promise.reject(new DatabaseUnavailable('The database is closed.'))
     if (cancellation?.isCancelled) return Promise.reject(new QueryCancelled(cancellation.because))
     const queueMax = this.#options.queueMax ?? QUEUE_MAX
-    if (this.#urgent.length + this.#patient.length >= queueMax) {
+    if (this.#waiting.length >= queueMax) {
       return Promise.reject(new DatabaseUnavailable(`${queueMax} statements wait for the embedded database.`))
     }
     return new Promise((resolve, reject) => {
       const pending: Pending = { sql, parameters, resolve, reject, hangUs, forget: () => {} }
-      const queue = isUrgent === true ? this.#urgent : this.#patient
-      queue.push(pending)
+      this.#waiting.push(pending)
       if (cancellation !== undefined) {
-        pending.forget = cancellation.onCancel((because) => this.#cancel(queue, pending, because))
+        pending.forget = cancellation.onCancel((because) => this.#cancel(pending, because))
       }
       this.#pump()
     })
   }
 
   /** A waiting statement leaves the queue; a running one finishes, and its result is ignored. */
-  #cancel(queue: Pending[], pending: Pending, because: string): void {
-    const place = queue.indexOf(pending)
-    if (place >= 0) queue.splice(place, 1)
-    pending.reject(new QueryCancelled(because))
+  #cancel(pending: Pending, because: string): void {
+    const place = this.#waiting.indexOf(pending)
+    if (place >= 0) {
+      this.#waiting.splice(place, 1)
+      pending.reject(new QueryCancelled(because))
+    } else pending.cancelledBecause = because
   }
 
   #pump(): void {
@@ -128,7 +130,7 @@ export class PgliteDatabase implements Database {
       return
     }
     const isPreparing = this.#opening !== undefined
-    const pending = isPreparing ? this.#preparing.shift() : (this.#urgent.shift() ?? this.#patient.shift())
+    const pending = isPreparing ? this.#preparing.shift() : this.#waiting.shift()
     if (pending === undefined) return
     const { clock } = this.#options
     const id = ++this.#lastId
@@ -189,7 +191,9 @@ export class PgliteDatabase implements Database {
     this.#running = undefined
     running.forgetHang()
     running.pending.forget()
-    if ('rows' in answer) running.pending.resolve(answer.rows)
+    const { cancelledBecause } = running.pending
+    if (cancelledBecause !== undefined) running.pending.reject(new QueryCancelled(cancelledBecause))
+    else if ('rows' in answer) running.pending.resolve(answer.rows)
     else running.pending.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }))
     this.#pump()
   }
@@ -200,7 +204,7 @@ export class PgliteDatabase implements Database {
     this.#thread = undefined
     void thread?.terminate()
     const running = this.#running === undefined ? [] : [this.#running.pending]
-    const waiting = [...running, ...this.#preparing.splice(0), ...this.#urgent.splice(0), ...this.#patient.splice(0)]
+    const waiting = [...running, ...this.#preparing.splice(0), ...this.#waiting.splice(0)]
     this.#running?.forgetHang()
     this.#running = undefined
     for (const pending of waiting) {

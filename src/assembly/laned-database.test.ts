@@ -29,7 +29,7 @@ function makeWorld(placesMax = 1) {
   return {
     clock,
     started,
-    database: new LanedDatabase(inner, clock, placesMax),
+    database: new LanedDatabase(inner, { clock, placesMax }),
     hang: () => {
       isHanging = true
     },

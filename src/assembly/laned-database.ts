@@ -1,4 +1,5 @@
-import type { Clock } from '../base/clock.ts'
+import { type Clock, type Instant, secondsToUs } from '../base/clock.ts'
+import { detailOf } from '../base/detail-of.ts'
 import type { FairQueueOptions } from '../policy/fairness/fair-queue.ts'
 import {
   type Database,
@@ -12,13 +13,29 @@ import {
 } from '../store/database.ts'
 import { LaneGate } from './lane-gate.ts'
 
-/** A database behind lanes: statements wait in their tenant's lane, and lanes take turns. */
+/**
+ * A database behind lanes: statements wait in their tenant's lane, and lanes take turns. What clients are not told about
+ * a database that is away (addresses, file names) is reported to the operator here, once a minute at most.
+ */
+export interface LanedDatabaseOptions {
+  readonly clock: Clock
+  /** Statements that the database takes at once. */
+  readonly placesMax: number
+  readonly complain?: (problem: string) => void
+}
+
+const COMPLAIN_EVERY_US = secondsToUs(60)
+
 export class LanedDatabase implements Database {
   readonly #inner: Database
   readonly #gate: LaneGate
+  readonly #options: LanedDatabaseOptions
+  #complainedAt: Instant | undefined
 
-  constructor(inner: Database, clock: Clock, placesMax: number) {
+  constructor(inner: Database, options: LanedDatabaseOptions) {
+    const { clock, placesMax } = options
     this.#inner = inner
+    this.#options = options
     this.#gate = new LaneGate(clock, 'the store', lanesOf(placesMax))
   }
 
@@ -29,7 +46,7 @@ export class LanedDatabase implements Database {
       isUrgent,
       cancellation,
       wait,
-      start: () => this.#inner.query(sql, parameters, options),
+      start: () => this.#told(this.#inner.query(sql, parameters, options)),
       cancelled: (because) => new QueryCancelled(because),
     })
   }
@@ -38,7 +55,7 @@ export class LanedDatabase implements Database {
     return this.#gate.run({
       lane: PLATFORM_LANE,
       isUrgent: false,
-      start: () => this.#inner.run(script, options),
+      start: () => this.#told(this.#inner.run(script, options)),
       cancelled: (because) => new QueryCancelled(because),
     })
   }
@@ -46,6 +63,23 @@ export class LanedDatabase implements Database {
   close(): Promise<void> {
     this.#gate.close(new DatabaseUnavailable('The database is closing.'))
     return this.#inner.close()
+  }
+
+  async #told<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } catch (error) {
+      if (error instanceof DatabaseUnavailable && error.detail !== undefined) this.#complain(error)
+      throw error
+    }
+  }
+
+  #complain(error: DatabaseUnavailable): void {
+    const { clock, complain } = this.#options
+    const now = clock.now()
+    if (this.#complainedAt !== undefined && now - this.#complainedAt < COMPLAIN_EVERY_US) return
+    this.#complainedAt = now
+    complain?.(`store: ${detailOf(error)}`)
   }
 }
 

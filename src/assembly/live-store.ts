@@ -5,7 +5,7 @@ import type { Database } from '../store/database.ts'
 import { PgliteDatabase } from '../store/live-pglite.ts'
 import { migrate } from '../store/migrate.ts'
 import { PreparedDatabase } from '../store/prepared-database.ts'
-import { LanedDatabase } from './laned-database.ts'
+import { LanedDatabase, type LanedDatabaseOptions } from './laned-database.ts'
 
 /**
  * The one database of a process, shared by all its users: an embedded folder has one owner, and connections to a server
@@ -27,20 +27,26 @@ const EMBEDDED_PLACES = 1
 /** As a path: nothing is written to disk. */
 const MEMORY = 'memory:'
 
-export async function makeLiveStore({ store }: Config, clock: Clock): Promise<LiveStore> {
+export async function makeLiveStore(
+  { store }: Config,
+  clock: Clock,
+  complain: (problem: string) => void,
+): Promise<LiveStore> {
   if (store.url === undefined) {
     const path = store.path === MEMORY ? undefined : store.path
-    const embedded = new PgliteDatabase({ clock, path, prepare: (opened) => migrate(opened) })
-    const database = new LanedDatabase(embedded, clock, EMBEDDED_PLACES)
     const isInUse = path !== undefined && existsSync(path)
-    const ready = () => database.query('select 1', [])
-    return { database: borrowed(database), isInUse, isShared: false, ready, close: () => database.close() }
+    const embedded = new PgliteDatabase({ clock, path })
+    return { ...laned(embedded, { clock, complain, placesMax: EMBEDDED_PLACES }), isInUse, isShared: false }
   }
   const { PgDatabase, PG_CONNECTIONS_MAX } = await import('../store/pg-database.ts')
-  const prepared = new PreparedDatabase(new PgDatabase({ clock, url: store.url }), (opened) => migrate(opened))
-  const database = new LanedDatabase(prepared, clock, PG_CONNECTIONS_MAX)
-  const ready = () => prepared.ready()
-  return { database: borrowed(database), isInUse: true, isShared: true, ready, close: () => database.close() }
+  const server = new PgDatabase({ clock, url: store.url })
+  return { ...laned(server, { clock, complain, placesMax: PG_CONNECTIONS_MAX }), isInUse: true, isShared: true }
+}
+
+function laned(opened: Database, options: LanedDatabaseOptions): Pick<LiveStore, 'database' | 'ready' | 'close'> {
+  const prepared = new PreparedDatabase(opened, (database) => migrate(database))
+  const database = new LanedDatabase(prepared, options)
+  return { database: borrowed(database), ready: () => prepared.ready(), close: () => database.close() }
 }
 
 /** The same database without `close`: one user must not close it for the others. */

@@ -1,6 +1,7 @@
 import { LanedEmbedder } from '../assembly/laned-embedder.ts'
 import type { LiveStore } from '../assembly/live-store.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
+import { detailOf } from '../base/detail-of.ts'
 import { makeIds } from '../base/live-ids.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
@@ -102,7 +103,7 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
         await world.store.ready()
         indexer.wake()
       } catch (error) {
-        world.complain(`retrieval: ${error instanceof Error ? error.message : String(error)}`)
+        world.complain(`retrieval: ${detailOf(error)}`)
       }
     },
     async close() {
@@ -178,5 +179,7 @@ async function makeCache({ retrieval }: Config, world: RetrievalWorld): Promise<
 }
 
 function breakerOf({ journal }: RetrievalWorld, what: string): Breaker {
-  return new Breaker((state, at) => journal.record({ kind: 'breaker-changed', at, what, state }))
+  return new Breaker((state, at, because) =>
+    journal.record({ kind: 'breaker-changed', at, what, state, ...(because !== undefined && { because }) }),
+  )
 }

@@ -216,10 +216,17 @@ const filterJoin = (filter: string): string =>
     ? ''
     : 'join document d on d.tenant_id = i.tenant_id and d.corpus_id = i.corpus_id and d.id = i.document_id'
 
-/** One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). */
+/**
+ * One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). Asking first avoids
+ * the table's lock, which "if not exists" takes even if the index is there.
+ */
 export const vectorIndexSql = (dimensions: number): string => `
-  create index if not exists passage_vector_${dimensions} on passage_vector
-  using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions}`
+  do $index$ begin
+    if to_regclass('passage_vector_${dimensions}') is null then
+      create index if not exists passage_vector_${dimensions} on passage_vector
+      using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions};
+    end if;
+  end $index$`
 
 /**
  * PGlite has no autovacuum: without this the planner takes every table for empty and scans it instead of using an index

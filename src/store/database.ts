@@ -46,9 +46,18 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** The database is down or does not answer: worth trying later. */
+/**
+ * The database is down or does not answer: worth trying later. Clients see the message, which therefore names no file,
+ * address or user; `detail` does, for operators.
+ */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseUnavailable'
+  readonly detail: string | undefined
+
+  constructor(message: string, detail?: string) {
+    super(message)
+    this.detail = detail
+  }
 }
 
 /** The query was cancelled by its own cancellation. */

@@ -23,8 +23,6 @@ import { SESSION_SETTINGS } from './session-settings.ts'
 export interface PgliteOptions {
   readonly clock: Clock
   readonly path: string | undefined
-  /** Runs on every new thread before any other statement. */
-  readonly prepare?: (database: Database) => Promise<unknown>
   readonly queueMax?: number
 }
 
@@ -51,7 +49,6 @@ interface Pending {
 export class PgliteDatabase implements Database {
   readonly #options: PgliteOptions
   readonly #waiting: Pending[] = []
-  readonly #preparing: Pending[] = []
   #thread: Worker | undefined
   #opening: Promise<void> | undefined
   #running: { readonly id: number; readonly pending: Pending; readonly forgetHang: () => void } | undefined
@@ -129,12 +126,13 @@ export class PgliteDatabase implements Database {
       )
       return
     }
-    const isPreparing = this.#opening !== undefined
-    const pending = isPreparing ? this.#preparing.shift() : this.#waiting.shift()
+    const pending = this.#waiting.shift()
     if (pending === undefined) return
     const { clock } = this.#options
     const id = ++this.#lastId
-    const forgetHang = clock.at(clock.now() + pending.hangUs, () => this.#lose('it hangs'))
+    const forgetHang = clock.at(clock.now() + pending.hangUs, () =>
+      this.#lose('does not answer', 'Its thread is ended.'),
+    )
     this.#running = { id, pending, forgetHang }
     const { sql, parameters } = pending
     this.#thread.postMessage(parameters === undefined ? { id, sql } : { id, sql, parameters })
@@ -142,12 +140,12 @@ export class PgliteDatabase implements Database {
 
   #opened(error: Error | undefined): void {
     this.#opening = undefined
-    if (error !== undefined) this.#lose(error.message)
+    if (error !== undefined) this.#lose('could not be opened', error.message)
     else this.#pump()
   }
 
   async #open(): Promise<void> {
-    const { clock, path, prepare } = this.#options
+    const { clock, path } = this.#options
     const data: ThreadData = { path, session: SESSION_SETTINGS }
     const thread = new Worker(new URL('./live-pglite-thread.ts', import.meta.url), { workerData: data })
     thread.unref()
@@ -159,33 +157,18 @@ export class PgliteDatabase implements Database {
       thread.once('exit', () => reject(new Error('its thread ended while opening')))
     }).finally(() => forget())
     thread.on('message', (answer: ThreadAnswer) => this.#onAnswer(answer))
-    thread.on('error', (error) => this.#lose(String(error)))
+    thread.on('error', (error) => this.#lose('was lost', String(error)))
     thread.on('exit', () => {
-      if (this.#thread === thread) this.#lose('its thread ended')
+      if (this.#thread === thread) this.#lose('was lost', 'Its thread ended.')
     })
     this.#thread = thread
-    await prepare?.(this.#preparation())
-  }
-
-  /** While a thread is being prepared, no other statement reaches it. */
-  #preparation(): Database {
-    const ask = (sql: string, parameters: readonly Parameter[] | undefined, hangUs: number): Promise<readonly Row[]> =>
-      new Promise((resolve, reject) => {
-        this.#preparing.push({ sql, parameters, resolve, reject, hangUs, forget: () => {} })
-        this.#pump()
-      })
-    return {
-      query: (sql, parameters) => ask(sql, parameters, HANG_US),
-      run: async (script, options) => void (await ask(script, undefined, hangUsOf(options))),
-      close: () => Promise.resolve(),
-    }
   }
 
   #onAnswer(answer: ThreadAnswer): void {
     const running = this.#running
     if (running === undefined || running.id !== answer.id) return
     if ('error' in answer && isBeyondRepair(answer.error.code)) {
-      this.#lose(`${answer.error.message} (in: ${running.pending.sql.trim().slice(0, 60)})`)
+      this.#lose('was lost', `${answer.error.message} (in: ${running.pending.sql.trim().slice(0, 60)})`)
       return
     }
     this.#running = undefined
@@ -199,17 +182,17 @@ export class PgliteDatabase implements Database {
   }
 
   /** The thread is lost: waiting statements fail, and the next one starts another thread. */
-  #lose(because: string): void {
+  #lose(what: string, detail: string): void {
     const thread = this.#thread
     this.#thread = undefined
     void thread?.terminate()
     const running = this.#running === undefined ? [] : [this.#running.pending]
-    const waiting = [...running, ...this.#preparing.splice(0), ...this.#waiting.splice(0)]
+    const waiting = [...running, ...this.#waiting.splice(0)]
     this.#running?.forgetHang()
     this.#running = undefined
     for (const pending of waiting) {
       pending.forget()
-      pending.reject(new DatabaseUnavailable(`The embedded database was lost: ${because}.`))
+      pending.reject(new DatabaseUnavailable(`The embedded database ${what}.`, detail))
     }
   }
 }
@@ -220,8 +203,10 @@ const hangUsOf = (options: RunOptions | undefined): number =>
 /**
  * PostgreSQL's errors have a code. An error without one is WebAssembly's own, after which its memory cannot be trusted.
  * Nor can its stack when PostgreSQL finds it too deep: none of our statements is that deep, and the error was seen to
- * repeat until a restart.
+ * repeat until a restart. Codes that begin with 58 or XX say that files are missing or broken: opening the folder again
+ * repairs what PostgreSQL's log can repair.
  */
-const isBeyondRepair = (code: string | undefined): boolean => code === undefined || code === STACK_TOO_DEEP
+const isBeyondRepair = (code: string | undefined): boolean =>
+  code === undefined || code === STACK_TOO_DEEP || /^(58|XX)/.test(code)
 
 const STACK_TOO_DEEP = '54001'

@@ -169,5 +169,6 @@ function isSqlError(error: unknown): boolean {
 
 function unavailable(error: unknown): DatabaseUnavailable {
   const { message, code } = error as { message?: string; code?: string }
-  return new DatabaseUnavailable(`The database cannot be reached: ${code ?? ''} ${message ?? String(error)}`.trim())
+  const known = code === undefined ? '' : ` (${code})`
+  return new DatabaseUnavailable(`The database cannot be reached${known}.`, message ?? String(error))
 }

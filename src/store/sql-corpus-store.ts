@@ -50,7 +50,6 @@ const UNIQUE_VIOLATION = '23505'
 export class SqlCorpusStore implements CorpusStore {
   readonly #database: Database
   readonly #lane: string | undefined
-  readonly #indexedDimensions = new Set<number>()
 
   /** All statements wait in this lane; if absent, each in its tenant's. */
   constructor(database: Database, lane?: string) {
@@ -59,7 +58,7 @@ export class SqlCorpusStore implements CorpusStore {
   }
 
   async createCorpus(corpus: NewCorpus): Promise<Corpus> {
-    await this.#needVectorIndex(corpus.dimensions)
+    await this.#database.run(vectorIndexSql(checkedDimensions(corpus.dimensions)))
     const { tenantId, id, name, embedder, dimensions, metadata, createdAtS } = corpus
     const row = await this.#one(SQL.createCorpus, [
       tenantId,
@@ -286,12 +285,6 @@ export class SqlCorpusStore implements CorpusStore {
 
   close(): Promise<void> {
     return this.#database.close()
-  }
-
-  async #needVectorIndex(dimensions: number): Promise<void> {
-    if (this.#indexedDimensions.has(dimensions)) return
-    await this.#database.run(vectorIndexSql(checkedDimensions(dimensions)))
-    this.#indexedDimensions.add(dimensions)
   }
 
   async #one(sql: string, parameters: readonly Parameter[], options?: QueryOptions): Promise<Row | undefined> {

@@ -22,7 +22,9 @@ const KINDS: ReadonlyArray<{ name: string; open: () => Promise<CorpusStore>; nee
   {
     name: 'PGlite',
     open: () =>
-      Promise.resolve(new SqlCorpusStore(new PgliteDatabase({ clock, path: undefined, prepare: (db) => migrate(db) }))),
+      Promise.resolve(
+        new SqlCorpusStore(new PreparedDatabase(new PgliteDatabase({ clock, path: undefined }), (db) => migrate(db))),
+      ),
   },
   {
     name: 'PostgreSQL',

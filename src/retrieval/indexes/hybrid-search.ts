@@ -1,8 +1,10 @@
 import type { Cancellation } from '../../base/cancellation.ts'
 import type { Clock, Instant } from '../../base/clock.ts'
+import { detailOf } from '../../base/detail-of.ts'
 import { type CorpusFacts, type Filter, LaneFull, type Passage } from '../../domain/corpus.ts'
 import type { CorpusStore, Embedder, Hit, LaneWait, StoreOptions } from '../../lifecycle/retrieval-ports.ts'
 import type { Breaker } from '../breaker.ts'
+import { toldReason } from '../told-reason.ts'
 import { withinTime } from '../within-time.ts'
 import { queryTermIds } from './analyse-text.ts'
 import { coverageOf, toTermSearch } from './bm25.ts'
@@ -61,7 +63,7 @@ export async function searchCorpus(parts: SearchParts, corpus: CorpusFacts, sear
   const problems: string[] = []
   let isLate = false
   const note = (error: unknown): never => {
-    problems.push(error instanceof Error ? error.message : String(error))
+    problems.push(toldReason(error) ?? 'a part of the search broke')
     isLate ||= error instanceof PartUnavailable && error.isLate
     throw error
   }
@@ -155,9 +157,8 @@ export async function guarded<T>(
   const isFull = waited.kind === 'failed' && waited.error instanceof LaneFull
   // Cancelled before its deadline: not a failure of the part either.
   const isOwnDoing = isFull || wait.isOwnQueue() || (cancellation.isCancelled && now < deadlineAt)
-  if (!isOwnDoing) breaker.failed(now)
+  if (!isOwnDoing) breaker.failed(now, waited.kind === 'late' ? 'it was late' : detailOf(waited.error))
   if (waited.kind === 'late') throw new PartUnavailable(`${what} was late`, true)
-  throw new PartUnavailable(
-    `${what} failed (${waited.error instanceof Error ? waited.error.message : String(waited.error)})`,
-  )
+  const reason = toldReason(waited.error)
+  throw new PartUnavailable(`${what} failed${reason === undefined ? '' : ` (${reason})`}`)
 }

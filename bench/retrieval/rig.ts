@@ -61,7 +61,7 @@ export async function openRetrieval(path: string, settings: Record<string, unkno
   const tree = { tenants: [{ id: TENANT }], store: { path }, retrieval: settings }
   const config = buildConfig({ path: 'bench.yaml', tree, lineOf: () => undefined }, {})
   const clock = new LiveClock()
-  const store = await makeLiveStore(config, clock)
+  const store = await makeLiveStore(config, clock, (problem) => console.error(problem))
   const retrieval = await makeLiveRetrieval(config, {
     clock,
     store,

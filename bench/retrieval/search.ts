@@ -29,6 +29,7 @@ import { searchCorpus } from '../../src/retrieval/indexes/hybrid-search.ts'
 import { PassageRetriever } from '../../src/retrieval/retriever.ts'
 import { PgliteDatabase } from '../../src/store/live-pglite.ts'
 import { migrate } from '../../src/store/migrate.ts'
+import { PreparedDatabase } from '../../src/store/prepared-database.ts'
 import { SqlCorpusStore } from '../../src/store/sql-corpus-store.ts'
 import { argument, indexAll, paragraphs, quantiles, readRecords, TENANT } from './rig.ts'
 
@@ -59,7 +60,7 @@ const embedder: Embedder = {
   close: () => real.close(),
 }
 
-const store = new SqlCorpusStore(new PgliteDatabase({ clock, path: folder, prepare: (opened) => migrate(opened) }))
+const store = new SqlCorpusStore(new PreparedDatabase(new PgliteDatabase({ clock, path: folder }), (db) => migrate(db)))
 const parts = { clock, store, embedder, storeBreaker: new Breaker(), embedderBreaker: new Breaker() }
 const directory = new CorpusDirectory(clock, store)
 const indexer = new Indexer({ clock, store, embedder, estimateTokens: (text) => text.length / 4, onIndexed: () => {} })

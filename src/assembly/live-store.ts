@@ -5,6 +5,7 @@ import type { Database } from '../store/database.ts'
 import { PgliteDatabase } from '../store/live-pglite.ts'
 import { migrate } from '../store/migrate.ts'
 import { PreparedDatabase } from '../store/prepared-database.ts'
+import { LanedDatabase, type LanedDatabaseOptions } from './laned-database.ts'
 
 /**
  * The one database of a process, shared by all its users: an embedded folder has one owner, and connections to a server
@@ -20,21 +21,32 @@ export interface LiveStore {
   close(): Promise<void>
 }
 
+/** The embedded database has one thread. */
+const EMBEDDED_PLACES = 1
+
 /** As a path: nothing is written to disk. */
 const MEMORY = 'memory:'
 
-export async function makeLiveStore({ store }: Config, clock: Clock): Promise<LiveStore> {
+export async function makeLiveStore(
+  { store }: Config,
+  clock: Clock,
+  complain: (problem: string) => void,
+): Promise<LiveStore> {
   if (store.url === undefined) {
     const path = store.path === MEMORY ? undefined : store.path
-    const database = new PgliteDatabase({ clock, path, prepare: (opened) => migrate(opened) })
     const isInUse = path !== undefined && existsSync(path)
-    const ready = () => database.query('select 1', [])
-    return { database: borrowed(database), isInUse, isShared: false, ready, close: () => database.close() }
+    const embedded = new PgliteDatabase({ clock, path })
+    return { ...laned(embedded, { clock, complain, placesMax: EMBEDDED_PLACES }), isInUse, isShared: false }
   }
-  const { PgDatabase } = await import('../store/pg-database.ts')
-  const database = new PreparedDatabase(new PgDatabase({ clock, url: store.url }), (opened) => migrate(opened))
-  const ready = () => database.ready()
-  return { database: borrowed(database), isInUse: true, isShared: true, ready, close: () => database.close() }
+  const { PgDatabase, PG_CONNECTIONS_MAX } = await import('../store/pg-database.ts')
+  const server = new PgDatabase({ clock, url: store.url })
+  return { ...laned(server, { clock, complain, placesMax: PG_CONNECTIONS_MAX }), isInUse: true, isShared: true }
+}
+
+function laned(opened: Database, options: LanedDatabaseOptions): Pick<LiveStore, 'database' | 'ready' | 'close'> {
+  const prepared = new PreparedDatabase(opened, (database) => migrate(database))
+  const database = new LanedDatabase(prepared, options)
+  return { database: borrowed(database), ready: () => prepared.ready(), close: () => database.close() }
 }
 
 /** The same database without `close`: one user must not close it for the others. */

@@ -146,7 +146,10 @@ function explainString(node: SchemaNode, value: unknown, path: Path): Problem[] 
   }
   if (typeof value !== 'string')
     return [{ path, text: `is ${show(value)}. Set it to text; put it in quotes if it looks like a number` }]
-  if (value.length < (node.minLength ?? 0)) return [{ path, text: 'is empty. Set it, or remove it' }]
+  if (value === '' && (node.minLength ?? 0) > 0) return [{ path, text: 'is empty. Set it, or remove it' }]
+  // The value is not shown: what must have a certain length is usually a secret.
+  if (value.length < (node.minLength ?? 0))
+    return [{ path, text: `is too short: ${value.length} of at least ${node.minLength} characters. Lengthen it` }]
   if (value.length > (node.maxLength ?? Infinity))
     return [{ path, text: `is longer than ${node.maxLength} characters. Shorten it` }]
   if (node.pattern !== undefined && !new RegExp(node.pattern).test(value)) {

@@ -158,6 +158,16 @@ describe('a problem is one line: where, what, what to do', () => {
       's.yaml:2: retrieval.embedder.url is set, but the embedder is of kind "platform". Remove one of them.',
     ],
     [
+      'a short secret, which is not shown',
+      `${TENANTS}\nretrieval: { apiKey: tooshort }`,
+      's.yaml:2: retrieval.apiKey is too short: 8 of at least 16 characters. Lengthen it.',
+    ],
+    [
+      'an empty secret',
+      `${TENANTS}\nretrieval: { apiKey: "" }`,
+      's.yaml:2: retrieval.apiKey is empty. Set it, or remove it.',
+    ],
+    [
       'backend without kind',
       pool('    backend: { url: "http://a:1/v1" }'),
       's.yaml:5: pools[0].backend has no "kind". Add "kind: simulated" or "kind: http-openai" or "kind: http-oip".',

@@ -102,19 +102,29 @@ export const RETRIEVAL_OUTCOMES: readonly RetrievalOutcome[] = [
 
 /** The expected failures of managing corpora. */
 export type CorpusRefusal =
-  | 'no-such-corpus'
-  | 'no-such-document'
-  | 'no-such-file'
-  | 'name-taken'
-  | 'too-much'
-  | 'unavailable'
+  /** Too many statements of the tenant wait for the store. */
+  'lane-full' | 'no-such-corpus' | 'no-such-document' | 'no-such-file' | 'name-taken' | 'too-much' | 'unavailable'
 
 export class CorpusError extends Error {
   override readonly name = 'CorpusError'
   readonly code: CorpusRefusal
+  /** When it is worth coming back, where that is known. */
+  readonly retryAfterUs: number | undefined
 
-  constructor(code: CorpusRefusal, message: string) {
+  constructor(code: CorpusRefusal, message: string, retryAfterUs?: number) {
     super(message)
     this.code = code
+    this.retryAfterUs = retryAfterUs
+  }
+}
+
+/** A shared part (the store, the embedder) has too much waiting of one tenant; of other tenants it still takes work. */
+export class LaneFull extends Error {
+  override readonly name = 'LaneFull'
+  readonly retryAfterUs: number
+
+  constructor(message: string, retryAfterUs: number) {
+    super(message)
+    this.retryAfterUs = retryAfterUs
   }
 }

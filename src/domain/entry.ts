@@ -329,6 +329,8 @@ export interface BreakerChanged extends Stamp {
   readonly kind: 'breaker-changed'
   readonly what: string
   readonly state: 'open' | 'closed'
+  /** The last failure, in the operator's words. */
+  readonly because?: string
 }
 
 /** A document's indexing has ended: the document is in its corpus, or failed for good. */

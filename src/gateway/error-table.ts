@@ -160,6 +160,7 @@ const CORPUS_ROWS: Readonly<Record<CorpusCode, ErrorRow>> = {
   'no-such-file': atFault(404, 'GET /v1/files lists your files.'),
   'name-taken': { ...atFault(409, 'Choose another name.'), param: 'name' },
   'too-much': atFault(413, 'Send less at a time.'),
+  'lane-full': REFUSAL_ROWS['lane-full'],
   'retrieval-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
 }
 

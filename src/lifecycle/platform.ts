@@ -119,10 +119,10 @@ export class Platform {
     }
   }
 
-  /** What the request's tenant and key have left of their rate limits; the tightest of each kind. */
-  rateLimits(request: Request): RateLimitView {
+  /** What this tenant and key have left of their rate limits; the tightest of each kind. */
+  rateLimits(payer: Pick<Request, 'tenant' | 'key'>): RateLimitView {
     const { budgets, standings } = this.policies
-    return budgets.view(this.world.clock.now(), standings.of(request).scopes)
+    return budgets.view(this.world.clock.now(), standings.of(payer).scopes)
   }
 
   /** The attempt's first token has come. */

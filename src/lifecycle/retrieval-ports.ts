@@ -9,6 +9,9 @@ import type {
   RetrievalOutcome,
   StoredFile,
 } from '../domain/corpus.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import type { Key, Tenant } from '../domain/tenant.ts'
+import type { RateLimitView } from '../policy/budgets/budgets.ts'
 
 /**
  * The world of corpora, as the request's story and the front door see it (`Retriever`, `Corpora`), and as retrieval
@@ -81,6 +84,33 @@ export interface SearchAsk {
   readonly scoreMin?: number | undefined
 }
 
+/**
+ * May this caller spend this on its corpora and files now? The budgets are those of chat: requests a minute, requests
+ * at once, tokens a minute and per period, of the tenant and of the key. Texts to store and to embed count as tokens.
+ */
+export interface WorkBudgets {
+  /** Takes one request and this many tokens, or says why not. */
+  reserve(payer: WorkPayer, tokens: number): WorkHold | Refusal
+  /** What the payer has left. */
+  view(payer: WorkPayer): RateLimitView
+}
+
+export interface WorkPayer {
+  readonly tenant: Tenant
+  readonly key: Key
+}
+
+/** Held while the work runs; ends once, by `settle` or `refund`. */
+export interface WorkHold {
+  readonly kind: 'held'
+  /** The work proves to take this many tokens in all. A refusal ends the hold: everything has gone back. */
+  resize(tokens: number): Refusal | undefined
+  /** The work was done. */
+  settle(): void
+  /** The work was never begun: everything goes back, the request included. */
+  refund(): void
+}
+
 /** Managing corpora. Every method is bounded in time and throws `CorpusError` for what can be expected to go wrong. */
 export interface Corpora {
   createCorpus(
@@ -107,6 +137,8 @@ export interface Corpora {
     page: PageAsk & { readonly status?: Document['status'] | undefined },
   ): Promise<Page<Document>>
   getDocument(tenantId: string, corpus: string, documentId: string): Promise<Document>
+  /** In the order of the ids; refused if one is not there. */
+  getDocuments(tenantId: string, corpus: string, documentIds: readonly string[]): Promise<readonly Document[]>
   documentText(tenantId: string, corpus: string, documentId: string): Promise<string>
   updateDocument(tenantId: string, corpus: string, documentId: string, attributes: Attributes): Promise<Document>
   deleteDocument(tenantId: string, corpus: string, documentId: string): Promise<void>
@@ -116,6 +148,8 @@ export interface Corpora {
     draft: { readonly name: string; readonly purpose: string; readonly text: string },
   ): Promise<StoredFile>
   getFile(tenantId: string, fileId: string): Promise<StoredFile>
+  /** In the order of the ids; refused if one is not there. */
+  getFiles(tenantId: string, fileIds: readonly string[]): Promise<readonly StoredFile[]>
   fileText(tenantId: string, fileId: string): Promise<string>
   listFiles(tenantId: string, page: PageAsk & { readonly purpose?: string | undefined }): Promise<Page<StoredFile>>
   deleteFile(tenantId: string, fileId: string): Promise<void>
@@ -136,6 +170,17 @@ export interface Embedder {
 export interface EmbedOptions {
   readonly kind: 'question' | 'passage'
   readonly cancellation?: Cancellation | undefined
+  /** The tenant whose question it is: tenants take turns. */
+  readonly tenantId?: string | undefined
+  readonly wait?: LaneWait | undefined
+}
+
+/**
+ * Why an answer is not there yet. A part with lanes (the store, the embedder) replaces the function when it takes the
+ * work: a wait behind the tenant's own work is no failure of the part.
+ */
+export interface LaneWait {
+  isOwnQueue: () => boolean
 }
 
 /** A passage on its way into the index. */
@@ -163,6 +208,7 @@ export interface Hit {
 
 export interface StoreOptions {
   readonly cancellation?: Cancellation | undefined
+  readonly wait?: LaneWait | undefined
 }
 
 /**
@@ -190,7 +236,8 @@ export interface CorpusStore {
     corpusId: string,
     page: PageAsk & { readonly status?: Document['status'] | undefined },
   ): Promise<Page<Document>>
-  findDocument(tenantId: string, corpusId: string, documentId: string): Promise<Document | undefined>
+  /** In no particular order; documents that are not there are left out. */
+  findDocuments(tenantId: string, corpusId: string, documentIds: readonly string[]): Promise<readonly Document[]>
   documentText(tenantId: string, corpusId: string, documentId: string): Promise<string | undefined>
   updateDocument(
     tenantId: string,
@@ -240,7 +287,8 @@ export interface CorpusStore {
   ): Promise<readonly Passage[]>
 
   addFile(tenantId: string, file: StoredFile, text: string): Promise<void>
-  findFile(tenantId: string, fileId: string): Promise<StoredFile | undefined>
+  /** In no particular order; files that are not there are left out. */
+  findFiles(tenantId: string, fileIds: readonly string[]): Promise<readonly StoredFile[]>
   fileText(tenantId: string, fileId: string): Promise<string | undefined>
   listFiles(tenantId: string, page: PageAsk & { readonly purpose?: string | undefined }): Promise<Page<StoredFile>>
   deleteFile(tenantId: string, fileId: string): Promise<boolean>

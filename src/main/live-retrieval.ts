@@ -1,5 +1,7 @@
+import { LanedEmbedder } from '../assembly/laned-embedder.ts'
 import type { LiveStore } from '../assembly/live-store.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
+import { detailOf } from '../base/detail-of.ts'
 import { makeIds, makeSecretSeed } from '../base/live-ids.ts'
 import { Rng } from '../base/rng.ts'
 import { ConfigError } from '../config/config-error.ts'
@@ -19,13 +21,14 @@ import { StoreCorpora } from '../retrieval/corpora.ts'
 import { CorpusDirectory } from '../retrieval/corpus-directory.ts'
 import { BatchingEmbedder } from '../retrieval/embedders/batching-embedder.ts'
 import { CachedEmbedder } from '../retrieval/embedders/cached-embedder.ts'
-import { HttpEmbedder } from '../retrieval/embedders/http-embedder.ts'
+import { EMBEDDER_CONNECTIONS_MAX, HttpEmbedder } from '../retrieval/embedders/http-embedder.ts'
 import { UseLiteEmbedder } from '../retrieval/embedders/live-use-lite.ts'
 import { PlatformEmbedder } from '../retrieval/embedders/platform-embedder.ts'
 import type { HttpRetrievalOptions } from '../retrieval/http-retrieval.ts'
 import { Indexer } from '../retrieval/indexer.ts'
 import type { SearchParts } from '../retrieval/indexes/hybrid-search.ts'
 import { PassageRetriever } from '../retrieval/retriever.ts'
+import { INDEXER_LANE } from '../store/database.ts'
 import { SqlCorpusStore } from '../store/sql-corpus-store.ts'
 import { makePlatformVectors } from './platform-vectors.ts'
 
@@ -76,7 +79,7 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
   const sampling = Rng.stream(makeSecretSeed(), 'passage-sampling')
   const indexer = new Indexer({
     clock,
-    store,
+    store: new SqlCorpusStore(world.store.database, INDEXER_LANE),
     embedder,
     estimateTokens: (text) => estimateTokens(text, sampling),
     onIndexed({ tenantId, corpusId }, facts) {
@@ -102,7 +105,7 @@ export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): 
         await world.store.ready()
         indexer.wake()
       } catch (error) {
-        world.complain(`retrieval: ${error instanceof Error ? error.message : String(error)}`)
+        world.complain(`retrieval: ${detailOf(error)}`)
       }
     },
     async close() {
@@ -137,9 +140,13 @@ function makeEmbedder({ retrieval, engine }: Config, { clock, platform }: Retrie
     }
     return new HttpEmbedder({ url: url as string, model, dimensions, apiKey, timeoutMs })
   }
-  if (kind !== 'platform' && url === undefined) return new CachedEmbedder(new UseLiteEmbedder(clock))
-  if (batchWaitMs === 0) return new CachedEmbedder(inner())
-  return new CachedEmbedder(new BatchingEmbedder(inner(), clock, { textsMax, waitUs: msToUs(batchWaitMs) }))
+  const laned = (embedder: Embedder, placesMax: number): Embedder =>
+    new CachedEmbedder(new LanedEmbedder(embedder, clock, placesMax))
+  // The built-in embedder has one thread for questions.
+  if (kind !== 'platform' && url === undefined) return laned(new UseLiteEmbedder(clock), 1)
+  if (batchWaitMs === 0) return laned(inner(), EMBEDDER_CONNECTIONS_MAX)
+  // Two batches: the questions of one tenant, which has half of the places at most, still fill one.
+  return laned(new BatchingEmbedder(inner(), clock, { textsMax, waitUs: msToUs(batchWaitMs) }), 2 * textsMax)
 }
 
 const NO_PLATFORM =
@@ -174,5 +181,7 @@ async function makeCache({ retrieval }: Config, world: RetrievalWorld): Promise<
 }
 
 function breakerOf({ journal }: RetrievalWorld, what: string): Breaker {
-  return new Breaker((state, at) => journal.record({ kind: 'breaker-changed', at, what, state }))
+  return new Breaker((state, at, because) =>
+    journal.record({ kind: 'breaker-changed', at, what, state, ...(because !== undefined && { because }) }),
+  )
 }

@@ -21,6 +21,7 @@ import { operateRoutes } from '../gateway/routes/operate.ts'
 import { regionRoute } from '../gateway/routes/region.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import { PlatformWorkBudgets } from '../lifecycle/reserve-work.ts'
 import { isSizeInDoubt } from '../lifecycle/size-in-doubt.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
@@ -70,7 +71,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
     explainRoute(keys, (ticketId) => telemetry.storyOf(ticketId)),
     ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
     ...modelRoutes(models, keys),
-    ...corporaRoutes({ corpora: retrieval.corpora, keys, bodyBytesMax }),
+    ...corporaRoutes({ corpora: retrieval.corpora, keys, budgets: new PlatformWorkBudgets(platform), bodyBytesMax }),
     ...adminRoutes({
       admin: control.admin,
       keys: control.admins,

@@ -31,7 +31,7 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
   // This process is what `retrieval.url` points to.
   const { url: _, ...retrievalConfig } = config.retrieval
   const own: Config = { ...config, retrieval: retrievalConfig }
-  const store = await makeLiveStore(own, clock)
+  const store = await makeLiveStore(own, clock, io.err)
   const retrieval = await makeLiveRetrieval(own, { clock, journal, store, complain: io.err })
   const { bodyBytesMax } = config.server
   const server = makeHttpServer(

@@ -61,7 +61,7 @@ export async function serve(
   const onFault = (where: string, error: unknown): void =>
     journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined })
   const backends = await makeLiveBackends(config, clock)
-  const store = await makeLiveStore(config, clock)
+  const store = await makeLiveStore(config, clock, io.err)
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
   const { retriever, answers } = retrieval

@@ -22,13 +22,13 @@ const PROBE_US_MAX = secondsToUs(4)
 export type BreakerState = 'closed' | 'open'
 
 export class Breaker {
-  readonly #onChange: (state: BreakerState, now: Instant) => void
+  readonly #onChange: (state: BreakerState, now: Instant, because: string | undefined) => void
   #failures = 0
   #openUntil: Instant | undefined
   #pauseUs = PAUSE_US_MIN
   #probeUntil: Instant | undefined
 
-  constructor(onChange: (state: BreakerState, now: Instant) => void = () => {}) {
+  constructor(onChange: (state: BreakerState, now: Instant, because: string | undefined) => void = () => {}) {
     this.#onChange = onChange
   }
 
@@ -50,10 +50,11 @@ export class Breaker {
     this.#probeUntil = undefined
     if (this.#openUntil === undefined) return
     this.#openUntil = undefined
-    this.#onChange('closed', now)
+    this.#onChange('closed', now, undefined)
   }
 
-  failed(now: Instant): void {
+  /** `because` is for operators: it may name addresses. */
+  failed(now: Instant, because?: string): void {
     this.#failures++
     const wasOpen = this.#openUntil !== undefined
     if (!wasOpen && this.#failures < FAILURES_MAX) return
@@ -62,6 +63,6 @@ export class Breaker {
     if (wasOpen) this.#pauseUs = Math.min(PAUSE_US_MAX, this.#pauseUs * 2)
     this.#probeUntil = undefined
     this.#openUntil = now + this.#pauseUs
-    if (!wasOpen) this.#onChange('open', now)
+    if (!wasOpen) this.#onChange('open', now, because)
   }
 }

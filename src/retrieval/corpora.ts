@@ -6,6 +6,7 @@ import {
   type Corpus,
   CorpusError,
   type Document,
+  LaneFull,
   type Passage,
   type StoredFile,
 } from '../domain/corpus.ts'
@@ -112,9 +113,15 @@ export class StoreCorpora implements Corpora {
   }
 
   async getDocument(tenantId: string, corpus: string, documentId: string): Promise<Document> {
-    const { id } = await this.getCorpus(tenantId, corpus)
-    const document = await this.#reach(() => this.#options.store.findDocument(tenantId, id, documentId))
+    const [document] = await this.getDocuments(tenantId, corpus, [documentId])
     return found(document, 'no-such-document', documentId)
+  }
+
+  async getDocuments(tenantId: string, corpus: string, documentIds: readonly string[]): Promise<readonly Document[]> {
+    const { id } = await this.getCorpus(tenantId, corpus)
+    const documents = await this.#reach(() => this.#options.store.findDocuments(tenantId, id, documentIds))
+    const byId = new Map(documents.map((document) => [document.id, document]))
+    return documentIds.map((documentId) => found(byId.get(documentId), 'no-such-document', documentId))
   }
 
   async documentText(tenantId: string, corpus: string, documentId: string): Promise<string> {
@@ -182,7 +189,15 @@ export class StoreCorpora implements Corpora {
   }
 
   async getFile(tenantId: string, fileId: string): Promise<StoredFile> {
-    return found(await this.#reach(() => this.#options.store.findFile(tenantId, fileId)), 'no-such-file', fileId)
+    const [file] = await this.getFiles(tenantId, [fileId])
+    return found(file, 'no-such-file', fileId)
+  }
+
+  async getFiles(tenantId: string, fileIds: readonly string[]): Promise<readonly StoredFile[]> {
+    if (fileIds.length === 0) return []
+    const files = await this.#reach(() => this.#options.store.findFiles(tenantId, fileIds))
+    const byId = new Map(files.map((file) => [file.id, file]))
+    return fileIds.map((id) => found(byId.get(id), 'no-such-file', id))
   }
 
   async fileText(tenantId: string, fileId: string): Promise<string> {
@@ -214,6 +229,7 @@ export class StoreCorpora implements Corpora {
     try {
       return await ask()
     } catch (error) {
+      if (error instanceof LaneFull) throw new CorpusError('lane-full', error.message, error.retryAfterUs)
       if (error instanceof Error && error.name === 'DatabaseUnavailable') {
         throw new CorpusError('unavailable', error.message)
       }

@@ -109,14 +109,15 @@ export class HttpRetrieval implements Retriever {
   }
 
   async #manage(method: string, args: readonly unknown[]): Promise<unknown> {
-    let answer: { value?: unknown; refusal?: { code: CorpusRefusal; message: string } }
+    let answer: { value?: unknown; refusal?: { code: CorpusRefusal; message: string; retryAfterUs?: number } }
     try {
       const given = await this.#post(`/internal/corpora/${method}`, args, undefined, MANAGE_MS_MAX)
       answer = given as typeof answer
     } catch {
       throw new CorpusError('unavailable', 'The retrieval process cannot be reached.')
     }
-    if (answer.refusal !== undefined) throw new CorpusError(answer.refusal.code, answer.refusal.message)
+    const { refusal } = answer
+    if (refusal !== undefined) throw new CorpusError(refusal.code, refusal.message, refusal.retryAfterUs)
     if (method === 'forgetTenant') await Promise.all(this.#caches.map((cache) => cache.forgetTenant(String(args[0]))))
     return answer.value ?? undefined
   }

@@ -4,6 +4,7 @@ import type { CorpusStore, Embedder, PassageDraft, UnfinishedDocument } from '..
 import { countTerms } from './indexes/analyse-text.ts'
 import { termWeights } from './indexes/bm25.ts'
 import { splitPassages } from './split-passages.ts'
+import { toldReason } from './told-reason.ts'
 
 /**
  * The indexer makes documents searchable in the background, one after the other. First all waiting documents are split
@@ -114,7 +115,8 @@ export class Indexer {
         if (count !== undefined && !this.#isStopped) await end('completed', 'indexed')
       }
     } catch (error) {
-      if (!this.#isStopped) await end('failed', error instanceof Error ? error.message : String(error))
+      // The client reads this as the document's error.
+      if (!this.#isStopped) await end('failed', toldReason(error) ?? 'the embedder or the store failed again and again')
     }
   }
 

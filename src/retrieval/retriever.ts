@@ -7,6 +7,7 @@ import { composePassages } from './compose-prompt.ts'
 import type { CorpusDirectory } from './corpus-directory.ts'
 import { Flights } from './flights.ts'
 import { type Found, guarded, PartUnavailable, type SearchParts, searchCorpus } from './indexes/hybrid-search.ts'
+import { toldReason } from './told-reason.ts'
 import { withinTime } from './within-time.ts'
 
 /**
@@ -106,8 +107,8 @@ export class PassageRetriever implements Retriever {
       return { corpus: known.facts, isCurrent: true, isKnown: true, because: 'known' }
     try {
       const limits = { deadlineAt, cancellation }
-      const corpus = await guarded(parts.clock, parts.storeBreaker, 'the store', limits, () =>
-        directory.ask(tenantId, name, { cancellation }),
+      const corpus = await guarded(parts.clock, parts.storeBreaker, 'the store', limits, (options) =>
+        directory.ask(tenantId, name, options),
       )
       return { corpus, isCurrent: corpus !== undefined, isKnown: true, because: `you have no corpus '${name}'` }
     } catch (error) {
@@ -192,7 +193,7 @@ function answer(
 
 const nothing = (outcome: 'skipped' | 'failed', because: string): Retrieved => ({ outcome, because, passages: [] })
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const reasonOf = (error: unknown): string => toldReason(error) ?? 'a part of retrieval broke'
 
 const outcomeOf = (error: unknown): 'skipped' | 'failed' =>
   error instanceof PartUnavailable && error.isLate ? 'skipped' : 'failed'

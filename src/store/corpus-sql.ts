@@ -50,8 +50,9 @@ export const SQL = {
         and (select "isNew" from added)
     )
     select * from added`,
-  findDocument: `select ${DOCUMENT} from document d
-    where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
+  findDocuments: `select ${DOCUMENT} from document d
+    where d.tenant_id = $1::text and d.corpus_id = $2::text
+      and d.id in (select jsonb_array_elements_text($3::text::jsonb))`,
   documentText: `select d.body from document d
     where d.tenant_id = $1::text and d.corpus_id = $2::text and d.id = $3::text`,
   updateDocument: `
@@ -139,7 +140,8 @@ export const SQL = {
   addFile: `
     insert into file (tenant_id, id, name, purpose, body, bytes, created_at_s)
     values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::float8::bigint)`,
-  findFile: `select ${FILE} from file f where f.tenant_id = $1::text and f.id = $2::text`,
+  findFiles: `select ${FILE} from file f
+    where f.tenant_id = $1::text and f.id in (select jsonb_array_elements_text($2::text::jsonb))`,
   fileText: 'select f.body from file f where f.tenant_id = $1::text and f.id = $2::text',
   deleteTenant: `
     with corpora as (delete from corpus where tenant_id = $1::text)
@@ -214,10 +216,17 @@ const filterJoin = (filter: string): string =>
     ? ''
     : 'join document d on d.tenant_id = i.tenant_id and d.corpus_id = i.corpus_id and d.id = i.document_id'
 
-/** One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). */
+/**
+ * One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). Asking first avoids
+ * the table's lock, which "if not exists" takes even if the index is there.
+ */
 export const vectorIndexSql = (dimensions: number): string => `
-  create index if not exists passage_vector_${dimensions} on passage_vector
-  using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions}`
+  do $index$ begin
+    if to_regclass('passage_vector_${dimensions}') is null then
+      create index if not exists passage_vector_${dimensions} on passage_vector
+      using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions};
+    end if;
+  end $index$`
 
 /**
  * PGlite has no autovacuum: without this the planner takes every table for empty and scans it instead of using an index

@@ -1,4 +1,5 @@
 import type { Cancellation } from '../base/cancellation.ts'
+import type { LaneWait } from '../lifecycle/retrieval-ports.ts'
 
 /**
  * One statement at a time, the same SQL everywhere: embedded PGlite in a thread, or a PostgreSQL server.
@@ -17,9 +18,21 @@ export interface QueryOptions {
    * started.
    */
   readonly cancellation?: Cancellation | undefined
-  /** A statement that a client waits for goes before others. */
+  /** A statement that a request waits for goes before others. */
   readonly isUrgent?: boolean
+  /** The lane in which the statement waits: a tenant's, or the platform's own if absent. Lanes take turns. */
+  readonly lane?: string | undefined
+  readonly wait?: LaneWait | undefined
 }
+
+/** The lane of a tenant's statements. No name of a tenant begins with a slash, as the platform's own lanes do. */
+export const tenantLane = (tenantId: string): string => tenantId
+
+/** The lane of statements without a tenant: migrations, the registry. */
+export const PLATFORM_LANE = '/platform'
+
+/** The lane of the indexer, which works for all tenants in turn: one tenant's queue must not hold it up. */
+export const INDEXER_LANE = '/indexer'
 
 export interface RunOptions {
   /** Time limit of this statement, instead of the usual one. */
@@ -33,9 +46,18 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** The database is down or does not answer: worth trying later. */
+/**
+ * The database is down or does not answer: worth trying later. Clients see the message, which therefore names no file,
+ * address or user; `detail` does, for operators.
+ */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseUnavailable'
+  readonly detail: string | undefined
+
+  constructor(message: string, detail?: string) {
+    super(message)
+    this.detail = detail
+  }
 }
 
 /** The query was cancelled by its own cancellation. */

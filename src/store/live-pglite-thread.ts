@@ -67,6 +67,10 @@ if (port !== null) {
   port.postMessage('open')
 
   const answer = async ({ id, sql, parameters }: ThreadAsk): Promise<ThreadAnswer> => {
+    // PostgreSQL goes on with its open files when their folder was deleted, and nothing that it writes is kept.
+    if (path !== undefined && !existsSync(`${path}/PG_VERSION`)) {
+      return { id, error: { message: `the folder ${path} was deleted`, code: undefined } }
+    }
     try {
       if (parameters === undefined) {
         await database.exec(sql)

@@ -14,17 +14,15 @@ import type { ThreadAnswer, ThreadData } from './live-pglite-thread.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
 
 /**
- * The embedded database as a queue in front of its thread. The thread gets one statement at a time, so that urgent
- * statements overtake others, and a statement cancelled while it waits is never started. PGlite cannot interrupt a
- * running statement: statements are therefore small by design, and one that takes longer than `HANG_US` means that the
- * thread is lost. The thread is then ended, and the next statement starts another. On disk that is a crash, which
- * PostgreSQL's log survives.
+ * The embedded database as a queue in front of its thread. The thread gets one statement at a time, and a statement
+ * cancelled while it waits is never started. PGlite cannot interrupt a running statement: its promise rejects when the
+ * statement has ended. Statements are therefore small by design, and one that takes longer than `HANG_US` means that
+ * the thread is lost. The thread is then ended, and the next statement starts another. On disk that is a crash, which
+ * PostgreSQL's log survives. Whose statement comes first is decided before this queue (`assembly/laned-database.ts`).
  */
 export interface PgliteOptions {
   readonly clock: Clock
   readonly path: string | undefined
-  /** Runs on every new thread before any other statement. */
-  readonly prepare?: (database: Database) => Promise<unknown>
   readonly queueMax?: number
 }
 
@@ -43,14 +41,14 @@ interface Pending {
   readonly resolve: (rows: readonly Row[]) => void
   readonly reject: (error: Error) => void
   readonly hangUs: number
+  /** Set when the statement is cancelled while it runs. */
+  cancelledBecause?: string
   forget: () => void
 }
 
 export class PgliteDatabase implements Database {
   readonly #options: PgliteOptions
-  readonly #urgent: Pending[] = []
-  readonly #patient: Pending[] = []
-  readonly #preparing: Pending[] = []
+  readonly #waiting: Pending[] = []
   #thread: Worker | undefined
   #opening: Promise<void> | undefined
   #running: { readonly id: number; readonly pending: Pending; readonly forgetHang: () => void } | undefined
@@ -71,7 +69,7 @@ export class PgliteDatabase implements Database {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const pending of [...this.#urgent.splice(0), ...this.#patient.splice(0)]) {
+    for (const pending of this.#waiting.splice(0)) {
       pending.forget()
       pending.reject(new DatabaseUnavailable('The database is closing.'))
     }
@@ -91,31 +89,32 @@ export class PgliteDatabase implements Database {
   #enqueue(
     sql: string,
     parameters: readonly Parameter[] | undefined,
-    { cancellation, isUrgent }: QueryOptions,
+    { cancellation }: QueryOptions,
     hangUs: number,
   ): Promise<readonly Row[]> {
     if (this.#isClosed) return Promise.reject(new DatabaseUnavailable('The database is closed.'))
     if (cancellation?.isCancelled) return Promise.reject(new QueryCancelled(cancellation.because))
     const queueMax = this.#options.queueMax ?? QUEUE_MAX
-    if (this.#urgent.length + this.#patient.length >= queueMax) {
+    if (this.#waiting.length >= queueMax) {
       return Promise.reject(new DatabaseUnavailable(`${queueMax} statements wait for the embedded database.`))
     }
     return new Promise((resolve, reject) => {
       const pending: Pending = { sql, parameters, resolve, reject, hangUs, forget: () => {} }
-      const queue = isUrgent === true ? this.#urgent : this.#patient
-      queue.push(pending)
+      this.#waiting.push(pending)
       if (cancellation !== undefined) {
-        pending.forget = cancellation.onCancel((because) => this.#cancel(queue, pending, because))
+        pending.forget = cancellation.onCancel((because) => this.#cancel(pending, because))
       }
       this.#pump()
     })
   }
 
   /** A waiting statement leaves the queue; a running one finishes, and its result is ignored. */
-  #cancel(queue: Pending[], pending: Pending, because: string): void {
-    const place = queue.indexOf(pending)
-    if (place >= 0) queue.splice(place, 1)
-    pending.reject(new QueryCancelled(because))
+  #cancel(pending: Pending, because: string): void {
+    const place = this.#waiting.indexOf(pending)
+    if (place >= 0) {
+      this.#waiting.splice(place, 1)
+      pending.reject(new QueryCancelled(because))
+    } else pending.cancelledBecause = because
   }
 
   #pump(): void {
@@ -127,12 +126,13 @@ export class PgliteDatabase implements Database {
       )
       return
     }
-    const isPreparing = this.#opening !== undefined
-    const pending = isPreparing ? this.#preparing.shift() : (this.#urgent.shift() ?? this.#patient.shift())
+    const pending = this.#waiting.shift()
     if (pending === undefined) return
     const { clock } = this.#options
     const id = ++this.#lastId
-    const forgetHang = clock.at(clock.now() + pending.hangUs, () => this.#lose('it hangs'))
+    const forgetHang = clock.at(clock.now() + pending.hangUs, () =>
+      this.#lose('does not answer', 'Its thread is ended.'),
+    )
     this.#running = { id, pending, forgetHang }
     const { sql, parameters } = pending
     this.#thread.postMessage(parameters === undefined ? { id, sql } : { id, sql, parameters })
@@ -140,12 +140,12 @@ export class PgliteDatabase implements Database {
 
   #opened(error: Error | undefined): void {
     this.#opening = undefined
-    if (error !== undefined) this.#lose(error.message)
+    if (error !== undefined) this.#lose('could not be opened', error.message)
     else this.#pump()
   }
 
   async #open(): Promise<void> {
-    const { clock, path, prepare } = this.#options
+    const { clock, path } = this.#options
     const data: ThreadData = { path, session: SESSION_SETTINGS }
     const thread = new Worker(new URL('./live-pglite-thread.ts', import.meta.url), { workerData: data })
     thread.unref()
@@ -157,55 +157,42 @@ export class PgliteDatabase implements Database {
       thread.once('exit', () => reject(new Error('its thread ended while opening')))
     }).finally(() => forget())
     thread.on('message', (answer: ThreadAnswer) => this.#onAnswer(answer))
-    thread.on('error', (error) => this.#lose(String(error)))
+    thread.on('error', (error) => this.#lose('was lost', String(error)))
     thread.on('exit', () => {
-      if (this.#thread === thread) this.#lose('its thread ended')
+      if (this.#thread === thread) this.#lose('was lost', 'Its thread ended.')
     })
     this.#thread = thread
-    await prepare?.(this.#preparation())
-  }
-
-  /** While a thread is being prepared, no other statement reaches it. */
-  #preparation(): Database {
-    const ask = (sql: string, parameters: readonly Parameter[] | undefined, hangUs: number): Promise<readonly Row[]> =>
-      new Promise((resolve, reject) => {
-        this.#preparing.push({ sql, parameters, resolve, reject, hangUs, forget: () => {} })
-        this.#pump()
-      })
-    return {
-      query: (sql, parameters) => ask(sql, parameters, HANG_US),
-      run: async (script, options) => void (await ask(script, undefined, hangUsOf(options))),
-      close: () => Promise.resolve(),
-    }
   }
 
   #onAnswer(answer: ThreadAnswer): void {
     const running = this.#running
     if (running === undefined || running.id !== answer.id) return
     if ('error' in answer && isBeyondRepair(answer.error.code)) {
-      this.#lose(`${answer.error.message} (in: ${running.pending.sql.trim().slice(0, 60)})`)
+      this.#lose('was lost', `${answer.error.message} (in: ${running.pending.sql.trim().slice(0, 60)})`)
       return
     }
     this.#running = undefined
     running.forgetHang()
     running.pending.forget()
-    if ('rows' in answer) running.pending.resolve(answer.rows)
+    const { cancelledBecause } = running.pending
+    if (cancelledBecause !== undefined) running.pending.reject(new QueryCancelled(cancelledBecause))
+    else if ('rows' in answer) running.pending.resolve(answer.rows)
     else running.pending.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }))
     this.#pump()
   }
 
   /** The thread is lost: waiting statements fail, and the next one starts another thread. */
-  #lose(because: string): void {
+  #lose(what: string, detail: string): void {
     const thread = this.#thread
     this.#thread = undefined
     void thread?.terminate()
     const running = this.#running === undefined ? [] : [this.#running.pending]
-    const waiting = [...running, ...this.#preparing.splice(0), ...this.#urgent.splice(0), ...this.#patient.splice(0)]
+    const waiting = [...running, ...this.#waiting.splice(0)]
     this.#running?.forgetHang()
     this.#running = undefined
     for (const pending of waiting) {
       pending.forget()
-      pending.reject(new DatabaseUnavailable(`The embedded database was lost: ${because}.`))
+      pending.reject(new DatabaseUnavailable(`The embedded database ${what}.`, detail))
     }
   }
 }
@@ -216,8 +203,10 @@ const hangUsOf = (options: RunOptions | undefined): number =>
 /**
  * PostgreSQL's errors have a code. An error without one is WebAssembly's own, after which its memory cannot be trusted.
  * Nor can its stack when PostgreSQL finds it too deep: none of our statements is that deep, and the error was seen to
- * repeat until a restart.
+ * repeat until a restart. Codes that begin with 58 or XX say that files are missing or broken: opening the folder again
+ * repairs what PostgreSQL's log can repair.
  */
-const isBeyondRepair = (code: string | undefined): boolean => code === undefined || code === STACK_TOO_DEEP
+const isBeyondRepair = (code: string | undefined): boolean =>
+  code === undefined || code === STACK_TOO_DEEP || /^(58|XX)/.test(code)
 
 const STACK_TOO_DEEP = '54001'

@@ -113,8 +113,9 @@ export class MemoryCorpusStore implements CorpusStore {
     )
   }
 
-  findDocument(tenantId: string, corpusId: string, documentId: string): Promise<Document | undefined> {
-    return Promise.resolve(this.#documents(tenantId, corpusId).get(documentId)?.row)
+  findDocuments(tenantId: string, corpusId: string, documentIds: readonly string[]): Promise<readonly Document[]> {
+    const documents = this.#documents(tenantId, corpusId)
+    return Promise.resolve([...new Set(documentIds)].flatMap((id) => documents.get(id)?.row ?? []))
   }
 
   documentText(tenantId: string, corpusId: string, documentId: string): Promise<string | undefined> {
@@ -245,8 +246,9 @@ export class MemoryCorpusStore implements CorpusStore {
     return Promise.resolve()
   }
 
-  findFile(tenantId: string, fileId: string): Promise<StoredFile | undefined> {
-    return Promise.resolve(this.#of(this.#files, tenantId).get(fileId)?.row)
+  findFiles(tenantId: string, fileIds: readonly string[]): Promise<readonly StoredFile[]> {
+    const files = this.#of(this.#files, tenantId)
+    return Promise.resolve([...new Set(fileIds)].flatMap((id) => files.get(id)?.row ?? []))
   }
 
   fileText(tenantId: string, fileId: string): Promise<string | undefined> {

@@ -1,3 +1,4 @@
+import { detailOf } from '../base/detail-of.ts'
 import { type Database, DatabaseUnavailable } from './database.ts'
 import { MIGRATIONS, type Migration } from './migrations.ts'
 
@@ -88,8 +89,8 @@ async function needPgvector(database: Database): Promise<void> {
     await database.run(underLock('create extension if not exists vector;'))
   } catch (error) {
     throw new DatabaseUnavailable(
-      `pgvector is there but could not be switched on (${error instanceof Error ? error.message : String(error)}). ` +
-        'Ask a superuser to run: create extension vector',
+      'pgvector is there but could not be switched on. Ask a superuser to run: create extension vector',
+      detailOf(error),
     )
   }
 }

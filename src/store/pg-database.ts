@@ -28,7 +28,7 @@ export interface PgOptions {
 }
 
 /** Enough for twenty searches a second at 50 ms each, several times over; PostgreSQL allows 100 by default. */
-const CONNECTIONS_MAX = 10
+export const PG_CONNECTIONS_MAX = 10
 /** A connection takes a millisecond or two in one data centre; after a second the server counts as down. */
 const CONNECT_MS_MAX = 1_000
 /** Deleting a large corpus takes seconds. */
@@ -46,7 +46,7 @@ export class PgDatabase implements Database {
     this.#statementMsMax = options.statementMsMax ?? STATEMENT_MS_MAX
     this.#pool = new pg.Pool({
       connectionString: options.url,
-      max: options.connectionsMax ?? CONNECTIONS_MAX,
+      max: options.connectionsMax ?? PG_CONNECTIONS_MAX,
       connectionTimeoutMillis: options.connectMsMax ?? CONNECT_MS_MAX,
       idleTimeoutMillis: 30_000,
       keepAlive: true,
@@ -169,5 +169,6 @@ function isSqlError(error: unknown): boolean {
 
 function unavailable(error: unknown): DatabaseUnavailable {
   const { message, code } = error as { message?: string; code?: string }
-  return new DatabaseUnavailable(`The database cannot be reached: ${code ?? ''} ${message ?? String(error)}`.trim())
+  const known = code === undefined ? '' : ` (${code})`
+  return new DatabaseUnavailable(`The database cannot be reached${known}.`, message ?? String(error))
 }

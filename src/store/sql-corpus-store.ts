@@ -32,7 +32,7 @@ import {
   setVectorsSql,
   vectorIndexSql,
 } from './corpus-sql.ts'
-import type { Database, Parameter, QueryOptions, Row } from './database.ts'
+import { type Database, type Parameter, type QueryOptions, type Row, tenantLane } from './database.ts'
 import { filterSql } from './filter-sql.ts'
 import { withoutNuls } from './without-nuls.ts'
 
@@ -49,14 +49,16 @@ const UNIQUE_VIOLATION = '23505'
 
 export class SqlCorpusStore implements CorpusStore {
   readonly #database: Database
-  readonly #indexedDimensions = new Set<number>()
+  readonly #lane: string | undefined
 
-  constructor(database: Database) {
+  /** All statements wait in this lane; if absent, each in its tenant's. */
+  constructor(database: Database, lane?: string) {
     this.#database = withoutNuls(database)
+    this.#lane = lane
   }
 
   async createCorpus(corpus: NewCorpus): Promise<Corpus> {
-    await this.#needVectorIndex(corpus.dimensions)
+    await this.#database.run(vectorIndexSql(checkedDimensions(corpus.dimensions)))
     const { tenantId, id, name, embedder, dimensions, metadata, createdAtS } = corpus
     const row = await this.#one(SQL.createCorpus, [
       tenantId,
@@ -82,7 +84,7 @@ export class SqlCorpusStore implements CorpusStore {
   }
 
   async listCorpora(tenantId: string, { limit, order, after }: PageAsk): Promise<Page<Corpus>> {
-    const rows = await this.#database.query(listCorporaSql(order), [tenantId, after ?? null, limit + 1])
+    const rows = await this.#query(listCorporaSql(order), [tenantId, after ?? null, limit + 1])
     return pageOf(rows.map(toCorpus), limit)
   }
 
@@ -119,13 +121,17 @@ export class SqlCorpusStore implements CorpusStore {
     { limit, order, after, status }: Parameters<CorpusStore['listDocuments']>[2],
   ): Promise<Page<Document>> {
     const parameters = [tenantId, corpusId, after ?? null, limit + 1, status ?? null]
-    const rows = await this.#database.query(listDocumentsSql(order), parameters)
+    const rows = await this.#query(listDocumentsSql(order), parameters)
     return pageOf(rows.map(toDocument), limit)
   }
 
-  async findDocument(tenantId: string, corpusId: string, documentId: string): Promise<Document | undefined> {
-    const row = await this.#one(SQL.findDocument, [tenantId, corpusId, documentId])
-    return row && toDocument(row)
+  async findDocuments(
+    tenantId: string,
+    corpusId: string,
+    documentIds: readonly string[],
+  ): Promise<readonly Document[]> {
+    const rows = await this.#query(SQL.findDocuments, [tenantId, corpusId, JSON.stringify(documentIds)])
+    return rows.map(toDocument)
   }
 
   async documentText(tenantId: string, corpusId: string, documentId: string): Promise<string | undefined> {
@@ -153,11 +159,11 @@ export class SqlCorpusStore implements CorpusStore {
     documentId: string,
     { status, because }: Parameters<CorpusStore['finishDocument']>[3],
   ): Promise<void> {
-    await this.#database.query(SQL.finishDocument, [tenantId, corpusId, documentId, status, because ?? null])
+    await this.#query(SQL.finishDocument, [tenantId, corpusId, documentId, status, because ?? null])
   }
 
   async unfinished(limit: number): Promise<readonly UnfinishedDocument[]> {
-    return (await this.#database.query(SQL.unfinished, [limit])) as unknown as UnfinishedDocument[]
+    return (await this.#query(SQL.unfinished, [limit])) as unknown as UnfinishedDocument[]
   }
 
   async addPassages(
@@ -173,15 +179,15 @@ export class SqlCorpusStore implements CorpusStore {
       terms: `{${termIds.join()}}`,
       weights: sparseText(termIds, termWeights),
     }))
-    await this.#database.query(SQL.addPassages, [tenantId, corpusId, documentId, JSON.stringify(json)])
+    await this.#query(SQL.addPassages, [tenantId, corpusId, documentId, JSON.stringify(json)])
   }
 
   async finishSplit(tenantId: string, corpusId: string, documentId: string): Promise<void> {
-    await this.#database.query(SQL.finishSplit, [tenantId, corpusId, documentId])
+    await this.#query(SQL.finishSplit, [tenantId, corpusId, documentId])
   }
 
   async unembedded(tenantId: string, corpusId: string, documentId: string, limit: number) {
-    const rows = await this.#database.query(SQL.unembedded, [tenantId, corpusId, documentId, limit])
+    const rows = await this.#query(SQL.unembedded, [tenantId, corpusId, documentId, limit])
     return rows as unknown as readonly { passageId: string; text: string }[]
   }
 
@@ -192,7 +198,7 @@ export class SqlCorpusStore implements CorpusStore {
   ): Promise<void> {
     if (vectors.length === 0) return
     const pairs = vectors.flatMap(({ passageId, vector }): Parameter[] => [passageId, halfBytes(vector)])
-    await this.#database.query(setVectorsSql(vectors.length), [tenantId, corpusId, ...pairs])
+    await this.#query(setVectorsSql(vectors.length), [tenantId, corpusId, ...pairs])
   }
 
   async refreshStatistics(): Promise<void> {
@@ -222,7 +228,7 @@ export class SqlCorpusStore implements CorpusStore {
     )
     const parameters: Parameter[] = [tenantId, corpusId, query, `{${oneOf.join()}}`, limit]
     const sql = searchTermsSql(filterSql(filter, parameters))
-    return (await this.#database.query(sql, parameters, urgent(options))) as unknown as Hit[]
+    return (await this.#query(sql, parameters, urgent(options))) as unknown as Hit[]
   }
 
   async searchVectors(
@@ -233,7 +239,7 @@ export class SqlCorpusStore implements CorpusStore {
   ): Promise<readonly Hit[]> {
     const parameters: Parameter[] = [tenantId, corpusId, halfBytes(vector), limit]
     const sql = searchVectorsSql(checkedDimensions(vector.length), filterSql(filter, parameters))
-    return (await this.#database.query(sql, parameters, urgent(options))) as unknown as Hit[]
+    return (await this.#query(sql, parameters, urgent(options))) as unknown as Hit[]
   }
 
   async readPassages(
@@ -243,17 +249,17 @@ export class SqlCorpusStore implements CorpusStore {
     options?: StoreOptions,
   ): Promise<readonly Passage[]> {
     const parameters = [tenantId, corpusId, `{${passageIds.join()}}`]
-    const rows = await this.#database.query(SQL.readPassages, parameters, urgent(options))
+    const rows = await this.#query(SQL.readPassages, parameters, urgent(options))
     return rows.map((row) => ({ ...(row as unknown as Passage), score: 0 }))
   }
 
   async addFile(tenantId: string, file: StoredFile, text: string): Promise<void> {
     const { id, name, purpose, bytes, createdAtS } = file
-    await this.#database.query(SQL.addFile, [tenantId, id, name, purpose, text, bytes, createdAtS])
+    await this.#query(SQL.addFile, [tenantId, id, name, purpose, text, bytes, createdAtS])
   }
 
-  async findFile(tenantId: string, fileId: string): Promise<StoredFile | undefined> {
-    return (await this.#one(SQL.findFile, [tenantId, fileId])) as StoredFile | undefined
+  async findFiles(tenantId: string, fileIds: readonly string[]): Promise<readonly StoredFile[]> {
+    return (await this.#query(SQL.findFiles, [tenantId, JSON.stringify(fileIds)])) as unknown as StoredFile[]
   }
 
   async fileText(tenantId: string, fileId: string): Promise<string | undefined> {
@@ -266,7 +272,7 @@ export class SqlCorpusStore implements CorpusStore {
     { limit, order, after, purpose }: Parameters<CorpusStore['listFiles']>[1],
   ): Promise<Page<StoredFile>> {
     const parameters = [tenantId, after ?? null, limit + 1, purpose ?? null]
-    return pageOf((await this.#database.query(listFilesSql(order), parameters)) as unknown as StoredFile[], limit)
+    return pageOf((await this.#query(listFilesSql(order), parameters)) as unknown as StoredFile[], limit)
   }
 
   async deleteFile(tenantId: string, fileId: string): Promise<boolean> {
@@ -274,21 +280,22 @@ export class SqlCorpusStore implements CorpusStore {
   }
 
   async deleteTenant(tenantId: string): Promise<void> {
-    await this.#database.query(SQL.deleteTenant, [tenantId])
+    await this.#query(SQL.deleteTenant, [tenantId])
   }
 
   close(): Promise<void> {
     return this.#database.close()
   }
 
-  async #needVectorIndex(dimensions: number): Promise<void> {
-    if (this.#indexedDimensions.has(dimensions)) return
-    await this.#database.run(vectorIndexSql(checkedDimensions(dimensions)))
-    this.#indexedDimensions.add(dimensions)
+  async #one(sql: string, parameters: readonly Parameter[], options?: QueryOptions): Promise<Row | undefined> {
+    return (await this.#query(sql, parameters, options))[0]
   }
 
-  async #one(sql: string, parameters: readonly Parameter[], options?: QueryOptions): Promise<Row | undefined> {
-    return (await this.#database.query(sql, parameters, options))[0]
+  /** The tenant is the first parameter of every statement but `unfinished`, whose first parameter is a number. */
+  #query(sql: string, parameters: readonly Parameter[], options?: QueryOptions): Promise<readonly Row[]> {
+    const [tenantId] = parameters
+    const lane = this.#lane ?? (typeof tenantId === 'string' ? tenantLane(tenantId) : undefined)
+    return this.#database.query(sql, parameters, { ...options, lane })
   }
 }
 

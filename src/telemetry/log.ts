@@ -63,7 +63,8 @@ export class LogLines implements Subscriber {
         return { level: 'info', at: entry.at, message: entry.state, fields: { because: maskFreeText(entry.because) } }
       case 'breaker-changed': {
         const level = entry.state === 'open' ? 'warn' : 'info'
-        return { level, at: entry.at, message: `breaker ${entry.state}`, fields: { what: entry.what } }
+        const because = entry.because === undefined ? {} : { because: maskFreeText(entry.because) }
+        return { level, at: entry.at, message: `breaker ${entry.state}`, fields: { what: entry.what, ...because } }
       }
       case 'fleet-changed':
         return this.#fleetLine(entry)

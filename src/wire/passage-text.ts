@@ -38,7 +38,10 @@ function joined(text: string, content: unknown): unknown {
     : text + (typeof content === 'string' ? content : '')
 }
 
-/** What an answer reports about its retrieval; the passages themselves only for clients that asked for them. */
+/**
+ * What an answer reports about its retrieval; the passages themselves only for clients that asked for them. The list is
+ * in order of score, best first; `number` is the passage's number in the prompt, which the answer's text may name.
+ */
 export function wireRetrieved(
   retrieved: { readonly outcome: RetrievalOutcome; readonly because: string; readonly passages: readonly Passage[] },
   listsPassages: boolean,
@@ -48,10 +51,10 @@ export function wireRetrieved(
     outcome,
     because,
     passage_count: passages.length,
-    ...(listsPassages && { passages: passages.map(wirePassage) }),
+    ...(listsPassages && { passages: passages.map(wirePassage).sort((a, b) => b.score - a.score) }),
   }
 }
 
-function wirePassage({ documentId, source, position, score, text, attributes }: Passage, i: number): object {
+function wirePassage({ documentId, source, position, score, text, attributes }: Passage, i: number) {
   return { number: i + 1, file_id: documentId, filename: source, position, score, attributes, text }
 }

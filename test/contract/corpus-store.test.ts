@@ -22,7 +22,9 @@ const KINDS: ReadonlyArray<{ name: string; open: () => Promise<CorpusStore>; nee
   {
     name: 'PGlite',
     open: () =>
-      Promise.resolve(new SqlCorpusStore(new PgliteDatabase({ clock, path: undefined, prepare: (db) => migrate(db) }))),
+      Promise.resolve(
+        new SqlCorpusStore(new PreparedDatabase(new PgliteDatabase({ clock, path: undefined }), (db) => migrate(db))),
+      ),
   },
   {
     name: 'PostgreSQL',
@@ -77,6 +79,10 @@ describe.each(KINDS)('a corpus store in $name', ({ open, needs }) => {
       metadata: { a: 'b' },
       createdAtS: 7,
     })
+  }
+
+  async function documentOf(tenantId: string, corpusId: string, documentId: string) {
+    return (await store.findDocuments(tenantId, corpusId, [documentId]))[0]
   }
 
   /** A corpus with one document of these passages, embedded along the axes. */
@@ -157,8 +163,18 @@ describe.each(KINDS)('a corpus store in $name', ({ open, needs }) => {
     expect(two).toMatchObject({ id: one.id, attributes: { a: 1 } })
     expect((await store.findCorpus('acme', id))?.bytes).toBe(9)
     await store.finishDocument('acme', id, 'd1', { status: 'failed', because: 'why' })
-    expect(await store.findDocument('acme', id, 'd1')).toMatchObject({ status: 'failed', because: 'why' })
+    expect(await documentOf('acme', id, 'd1')).toMatchObject({ status: 'failed', because: 'why' })
     expect(await store.addDocument('acme', id, document('d1', 'same text'))).toMatchObject({ status: 'in-progress' })
+    await store.deleteCorpus('acme', id)
+  })
+
+  it('finds several documents at once, whatever their ids, and leaves out what is not there', async () => {
+    const { id } = await corpusOf('acme')
+    const ids = ['d1', `it's "quoted", {braced}`, 'd3']
+    for (const one of ids) await store.addDocument('acme', id, document(one, `text of ${one}`))
+    const found = await store.findDocuments('acme', id, [...ids, 'd1', 'not there'])
+    expect(found.map((one) => one.id).sort()).toEqual(ids.toSorted())
+    expect(await store.findDocuments('globex', id, ids)).toEqual([])
     await store.deleteCorpus('acme', id)
   })
 
@@ -188,7 +204,7 @@ describe.each(KINDS)('a corpus store in $name', ({ open, needs }) => {
     const corpus = await store.findCorpus('acme', corpusId)
     expect(corpus).toMatchObject({ passageCount: 3 })
     expect(corpus!.version).toBeGreaterThan(before!.version)
-    expect(await store.findDocument('acme', corpusId, documentId)).toMatchObject({ passageCount: 3, embeddedCount: 2 })
+    expect(await documentOf('acme', corpusId, documentId)).toMatchObject({ passageCount: 3, embeddedCount: 2 })
     expect((await store.termFacts('acme', corpusId, queryTermIds(corpusId, 'apples'))).passagesWith.size).toBe(1)
     expect(await store.unembedded('acme', corpusId, documentId, 10)).toMatchObject([{ text: 'blue plums' }])
   })
@@ -302,7 +318,7 @@ describe.each(KINDS)('a corpus store in $name', ({ open, needs }) => {
       code: 'no-such-corpus',
     })
     expect((await store.listDocuments(t, corpusId, { limit: 9, order: 'asc' })).items).toEqual([])
-    expect(await store.findDocument(t, corpusId, documentId)).toBeUndefined()
+    expect(await documentOf(t, corpusId, documentId)).toBeUndefined()
     expect(await store.documentText(t, corpusId, documentId)).toBeUndefined()
     expect(await store.updateDocument(t, corpusId, documentId, {})).toBeUndefined()
     expect(await store.deleteDocument(t, corpusId, documentId)).toBe(false)
@@ -320,7 +336,7 @@ describe.each(KINDS)('a corpus store in $name', ({ open, needs }) => {
       expect(near.map(({ passageId }) => passageId)).not.toContain(passageIds[0])
     }
     // And nothing of it was changed.
-    expect(await store.findDocument('acme', corpusId, documentId)).toMatchObject({
+    expect(await documentOf('acme', corpusId, documentId)).toMatchObject({
       status: 'completed',
       passageCount: 1,
     })
@@ -329,10 +345,10 @@ describe.each(KINDS)('a corpus store in $name', ({ open, needs }) => {
   it('keeps files apart too', async () => {
     const file = { id: `file-${++made}`, name: 'f.txt', purpose: 'assistants', bytes: 4, createdAtS: 5 }
     await store.addFile('acme', file, 'text')
-    expect(await store.findFile('acme', file.id)).toEqual(file)
+    expect(await store.findFiles('acme', [file.id, 'none'])).toEqual([file])
     expect(await store.fileText('acme', file.id)).toBe('text')
     expect((await store.listFiles('acme', { limit: 5, order: 'desc' })).items).toContainEqual(file)
-    expect(await store.findFile('mallory', file.id)).toBeUndefined()
+    expect(await store.findFiles('mallory', [file.id])).toEqual([])
     expect(await store.fileText('mallory', file.id)).toBeUndefined()
     expect(await store.deleteFile('mallory', file.id)).toBe(false)
     expect(await store.deleteFile('acme', file.id)).toBe(true)

@@ -20,7 +20,8 @@ const KINDS: ReadonlyArray<{ name: string; open: () => Promise<Database | undefi
   { name: 'memory', open: () => Promise.resolve(undefined) },
   {
     name: 'PGlite',
-    open: () => Promise.resolve(new PgliteDatabase({ clock, path: undefined, prepare: (db) => migrate(db) })),
+    open: () =>
+      Promise.resolve(new PreparedDatabase(new PgliteDatabase({ clock, path: undefined }), (db) => migrate(db))),
   },
   {
     name: 'PostgreSQL',

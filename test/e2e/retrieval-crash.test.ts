@@ -62,7 +62,12 @@ it('indexing goes on after kill -9, and a folder has one owner', { timeout: 240_
     const answer = (await call(second.address, 'GET', '/vector_stores')) as { error?: { message: string } }
     return answer.error?.message
   })
-  expect(refused).toContain(`in use by process ${first.child.process.pid}`)
+  // The client is told that the store is away; the operator is told who has it, and where.
+  expect(refused).toContain('could not be opened')
+  expect(refused).not.toContain(folder.path)
+  await eventually('the operator is told', () =>
+    second.child.err.includes(`${folder.path}/store is in use by process ${first.child.process.pid}`),
+  )
   expect((await fetch(`${second.address}/health`)).ok).toBe(true)
   await second.child.end()
 

@@ -1,32 +1,89 @@
 import { CorpusError } from '../../domain/corpus.ts'
-import type { Corpora, PageAsk } from '../../lifecycle/retrieval-ports.ts'
-import type { KeyDirectory } from '../authenticate.ts'
+import type { Refusal } from '../../domain/outcome.ts'
+import type { Corpora, PageAsk, WorkBudgets, WorkHold } from '../../lifecycle/retrieval-ports.ts'
+import { authenticate, type Caller, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
 import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
+import { rateLimitHeaders } from '../rate-limit-headers.ts'
 
-/** What the routes of vector stores and of files share: their parts, answers and paging. */
+/** What the routes of vector stores and of files share: their parts, budgets, answers and paging. */
 export interface CorporaDeps {
   readonly corpora: Corpora
   readonly keys: KeyDirectory
+  readonly budgets: WorkBudgets
   readonly bodyBytesMax: number
 }
 
+/** A request of a known caller that its budgets allow. */
+export interface CorpusCall {
+  readonly exchange: Exchange
+  readonly tenantId: string
+  /** Holds this many tokens for the call, instead of what was held before; throws if the budgets do not allow it. */
+  hold(tokens: number): void
+  /** Headers with what is left of the caller's budgets. */
+  rateLimits(): string[]
+}
+
+/** Bytes of text that count as a token: about what English has. Exact counts would cost more than they are worth. */
+const BYTES_PER_TOKEN = 4
+
+export const tokensOfBytes = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN)
+
 /**
- * Sends the result as the answer, or a fault or an expected refusal in OpenAI's shape; undefined means answered
- * already.
+ * Serves one call: who is it, do its budgets allow it, what is the answer? The answer is sent in OpenAI's shape, and so
+ * are faults and expected refusals; undefined means answered already. A call that used the store is charged, also if
+ * the answer is that something is not there; a call that was refused, or could not be read, costs nothing.
+ *
+ * `hasText`: the body is text to be stored. Its declared size is held before it is read.
  */
-export async function respond(exchange: Exchange, work: () => Promise<unknown>): Promise<void> {
+export async function answerCall(
+  deps: CorporaDeps,
+  exchange: Exchange,
+  hasText: boolean,
+  work: (call: CorpusCall) => Promise<unknown>,
+): Promise<void> {
+  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
+  if (caller === undefined) {
+    exchange.sendRefusal(NO_VALID_KEY)
+    return
+  }
+  const declaredBytes = Number(exchange.req.headers['content-length'] ?? 0)
+  const held = deps.budgets.reserve(caller, hasText ? tokensOfBytes(declaredBytes) : 0)
+  if ('code' in held) {
+    exchange.sendRefusal(held, headersFor(deps, caller))
+    return
+  }
+  const rateLimits = (): string[] => headersFor(deps, caller)
   try {
-    const value = await work()
-    if (value !== undefined) exchange.sendJson(200, JSON.stringify(value))
+    const tenantId = caller.tenant.id
+    const value = await work({ exchange, tenantId, rateLimits, hold: (tokens) => resize(held, tokens) })
+    held.settle()
+    if (value !== undefined) exchange.sendJson(200, JSON.stringify(value), rateLimits())
   } catch (error) {
-    if (error instanceof BodyFault) exchange.sendFault(error.fault)
-    else if (error instanceof CorpusError) exchange.sendRefusal(refusalOf(error))
-    else throw error
+    tell(deps, exchange, caller, held, error)
   }
 }
 
-function refusalOf({ code, message }: CorpusError): ToldRefusal<CorpusCode> {
+const headersFor = ({ budgets }: CorporaDeps, caller: Pick<Caller, 'tenant' | 'key'>): string[] =>
+  rateLimitHeaders(budgets.view(caller))
+
+function resize(held: WorkHold, tokens: number): void {
+  const refusal = held.resize(tokens)
+  if (refusal !== undefined) throw new OverBudget(refusal)
+}
+
+function tell(deps: CorporaDeps, exchange: Exchange, caller: Caller, held: WorkHold, error: unknown): void {
+  if (error instanceof CorpusError && error.code !== 'unavailable' && error.code !== 'lane-full') held.settle()
+  else held.refund()
+  const headers = headersFor(deps, caller)
+  if (error instanceof BodyFault) exchange.sendFault(error.fault, headers)
+  else if (error instanceof OverBudget) exchange.sendRefusal(error.refusal, headers)
+  else if (error instanceof CorpusError) exchange.sendRefusal(refusalOf(error), headers)
+  else throw error
+}
+
+function refusalOf({ code, message, retryAfterUs }: CorpusError): ToldRefusal<CorpusCode> {
+  if (code === 'lane-full') return { code, because: message, blame: 'tenant', retryAfterUs }
   if (code !== 'unavailable') return { code, because: message, blame: 'request', retryAfterUs: undefined }
   const told = 'retrieval-unavailable'
   return { code: told, because: message, blame: 'platform', retryAfterUs: fixedRetryUs(told) }
@@ -38,6 +95,16 @@ export class BodyFault extends Error {
   constructor(fault: Parameters<Exchange['sendFault']>[0]) {
     super(fault.message)
     this.fault = fault
+  }
+}
+
+/** What the call proved to need is more than the caller may spend now. */
+class OverBudget extends Error {
+  readonly refusal: Refusal
+
+  constructor(refusal: Refusal) {
+    super(refusal.because)
+    this.refusal = refusal
   }
 }
 

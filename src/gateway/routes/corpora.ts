@@ -1,4 +1,4 @@
-import type { Document, Filter } from '../../domain/corpus.ts'
+import type { Document, Filter, StoredFile } from '../../domain/corpus.ts'
 import type { DocumentDraft } from '../../lifecycle/retrieval-ports.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
@@ -16,21 +16,18 @@ import {
   wireHit,
   wireList,
 } from '../../wire/vector-stores.ts'
-import { authenticate, type Caller, NO_VALID_KEY } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
-import { BodyFault, type CorporaDeps, pageOf, respond } from './corpora-answer.ts'
+import { answerCall, BodyFault, type CorporaDeps, type CorpusCall, pageOf, tokensOfBytes } from './corpora-answer.ts'
 import { fileRoutes } from './files.ts'
 
 /**
  * Corpora over HTTP, as OpenAI's vector stores. The tenant is always the caller's, never taken from the path: another
  * tenant's id is as unknown as an invented one.
  */
-interface Ask {
+interface Ask extends CorpusCall {
   readonly deps: CorporaDeps
-  readonly exchange: Exchange
-  readonly tenantId: string
   /** The path under /v1/vector_stores/, cut at its slashes. */
   readonly path: readonly string[]
 }
@@ -56,21 +53,18 @@ export function corporaRoutes(deps: CorporaDeps): Route[] {
 }
 
 async function answer(deps: CorporaDeps, exchange: Exchange, method: string, rest: string): Promise<void> {
-  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
-  if (caller === undefined) {
-    exchange.sendRefusal(NO_VALID_KEY)
-    return
-  }
   const path = rest === '' ? [] : rest.split('/')
-  const handle = HANDLERS[`${method} ${shapeOf(path)}`]
-  if (handle === undefined) {
-    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} /v1/vector_stores.`, null, 'unknown-url'))
-    return
-  }
-  await respond(exchange, () => handle({ deps, exchange, tenantId: tenantOf(caller), path }))
+  const shape = `${method} ${shapeOf(path)}`
+  const handle = HANDLERS[shape]
+  await answerCall(deps, exchange, shape === WITH_TEXT, (call) => {
+    if (handle !== undefined) return handle({ ...call, deps, path })
+    const message = `Unknown request URL: ${method} /v1/vector_stores.`
+    throw new BodyFault(invalidRequest(message, null, 'unknown-url'))
+  })
 }
 
-const tenantOf = (caller: Caller): string => caller.tenant.id
+/** The call whose body is text to be stored. */
+const WITH_TEXT = 'POST */documents'
 
 // vs_1/files/file-1/content has the shape */files/*/content: every other word is an id.
 const shapeOf = (path: readonly string[]): string => path.map((word, i) => (i % 2 === 0 ? '*' : word)).join('/')
@@ -106,13 +100,13 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
   async 'POST '(ask) {
     const { corpora } = ask.deps
     const { name, metadata, file_ids: fileIds } = await bodyOf(ask, 'store')
-    const drafts = await draftsOf(
+    const files = await filesOf(
       ask,
       (fileIds ?? []).map((id) => ({ file_id: id })),
     )
     const corpus = await corpora.createCorpus(ask.tenantId, { name: name ?? undefined, metadata: metadata ?? {} })
-    if (drafts.length === 0) return wireCorpus(corpus)
-    await corpora.addDocuments(ask.tenantId, corpus.id, drafts)
+    if (files.length === 0) return wireCorpus(corpus)
+    await join(ask, corpus.id, files)
     return wireCorpus(await corpora.getCorpus(ask.tenantId, corpus.id))
   },
   /** Deletes everything of the caller's tenant. The tenant must be named, so that a forgotten id cannot do this. */
@@ -142,8 +136,10 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
   async 'POST */search'(ask) {
     const { query, max_num_results: count, filters, ranking_options: ranking } = await bodyOf(ask, 'search')
     const queries = typeof query === 'string' ? [query] : query
+    const text = queries.join('\n')
+    ask.hold(tokensOfBytes(Buffer.byteLength(text)))
     const passages = await ask.deps.corpora.search(ask.tenantId, ask.path[0] ?? '', {
-      query: queries.join('\n'),
+      query: text,
       passagesMax: count ?? 10,
       filter: (filters ?? undefined) as Filter | undefined,
       scoreMin: ranking?.score_threshold ?? undefined,
@@ -159,6 +155,7 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
   async 'POST */documents'(ask) {
     const { documents } = await bodyOf(ask, 'documents')
     const drafts = documents.map(({ name, text, attributes }) => ({ name, text, attributes: attributes ?? {} }))
+    ask.hold(drafts.reduce((sum, { text }) => sum + tokensOfBytes(Buffer.byteLength(text)), 0))
     const added = await ask.deps.corpora.addDocuments(ask.tenantId, ask.path[0] ?? '', drafts)
     return wireList(added.map(wireDocument), false)
   },
@@ -169,8 +166,8 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
     return wireList(items.map(wireDocument), hasMore)
   },
   async 'POST */files'(ask) {
-    const drafts = await draftsOf(ask, [await bodyOf(ask, 'file')])
-    const [document] = await ask.deps.corpora.addDocuments(ask.tenantId, ask.path[0] ?? '', drafts)
+    const files = await filesOf(ask, [await bodyOf(ask, 'file')])
+    const [document] = await join(ask, ask.path[0] ?? '', files)
     return wireDocument(document as Document)
   },
   async 'GET */files/*'({ deps, tenantId, path }) {
@@ -198,10 +195,9 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
   async 'POST */file_batches'(ask) {
     const { corpora } = ask.deps
     const { file_ids: fileIds, files, attributes } = await bodyOf(ask, 'files')
-    const wanted = files ?? (fileIds ?? []).map((id) => ({ file_id: id, attributes }))
-    const drafts = await draftsOf(ask, wanted)
     const { id } = await corpora.getCorpus(ask.tenantId, ask.path[0] ?? '')
-    const documents = await corpora.addDocuments(ask.tenantId, id, drafts)
+    const wanted = await filesOf(ask, files ?? (fileIds ?? []).map((fileId) => ({ file_id: fileId, attributes })))
+    const documents = await join(ask, id, wanted)
     return wireFileBatch(`vsfb_${documents.map((document) => document.id).join('.')}`, id, documents)
   },
   async 'GET */file_batches/*'({ deps, tenantId, path }) {
@@ -210,7 +206,7 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
       .replace(/^vsfb_/, '')
       .split('.')
       .slice(0, BATCH_FILES_MAX)
-    const documents = await Promise.all(ids.map((id) => deps.corpora.getDocument(tenantId, corpus, id)))
+    const documents = await deps.corpora.getDocuments(tenantId, corpus, ids)
     return wireFileBatch(batchId, documents[0]?.corpusId ?? corpus, documents)
   },
 }
@@ -221,17 +217,42 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
  */
 const BATCH_FILES_MAX = 500
 
-async function draftsOf(
-  { deps, tenantId }: Ask,
-  files: ReadonlyArray<{
-    readonly file_id: string
-    readonly attributes?: DocumentDraft['attributes'] | null | undefined
-  }>,
-): Promise<DocumentDraft[]> {
-  return Promise.all(
-    files.map(async ({ file_id: id, attributes }) => {
-      const [file, text] = await Promise.all([deps.corpora.getFile(tenantId, id), deps.corpora.fileText(tenantId, id)])
-      return { id, name: file.name, text, attributes: attributes ?? {} }
-    }),
-  )
+type Attributed = { readonly attributes?: DocumentDraft['attributes'] | null | undefined }
+
+interface WantedFile extends Attributed {
+  readonly file: StoredFile
+}
+
+/** The files of a call, with the tokens of all of them held: joining a corpus embeds them. */
+async function filesOf(
+  ask: Ask,
+  files: ReadonlyArray<Attributed & { readonly file_id: string }>,
+): Promise<readonly WantedFile[]> {
+  const ids = files.map(({ file_id: id }) => id)
+  const found = await ask.deps.corpora.getFiles(ask.tenantId, ids)
+  ask.hold(found.reduce((sum, { bytes }) => sum + tokensOfBytes(bytes), 0))
+  return found.map((file, i) => ({ file, attributes: files[i]?.attributes }))
+}
+
+/** Texts that are in memory at once: 500 files of the largest size would be 16 GB. */
+const JOINED_BYTES_MAX = 4 * 1024 * 1024
+
+/** Adds files to a corpus, a few megabytes at a time. */
+async function join({ deps, tenantId }: Ask, corpus: string, files: readonly WantedFile[]): Promise<Document[]> {
+  const documents: Document[] = []
+  let drafts: DocumentDraft[] = []
+  let bytes = 0
+  const flush = async (): Promise<void> => {
+    if (drafts.length > 0) documents.push(...(await deps.corpora.addDocuments(tenantId, corpus, drafts)))
+    drafts = []
+    bytes = 0
+  }
+  for (const { file, attributes } of files) {
+    if (bytes + file.bytes > JOINED_BYTES_MAX) await flush()
+    const text = await deps.corpora.fileText(tenantId, file.id)
+    drafts.push({ id: file.id, name: file.name, text, attributes: attributes ?? {} })
+    bytes += file.bytes
+  }
+  await flush()
+  return documents
 }

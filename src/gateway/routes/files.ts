@@ -1,11 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { invalidRequest, type WireFault } from '../../wire/openai-error.ts'
 import { wireFile, wireList } from '../../wire/vector-stores.ts'
-import { authenticate, NO_VALID_KEY } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
-import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
-import { type CorporaDeps, pageOf, respond } from './corpora-answer.ts'
+import { answerCall, BodyFault, type CorporaDeps, type CorpusCall, pageOf, tokensOfBytes } from './corpora-answer.ts'
 
 /** /v1/files: texts uploaded before they join a corpus. Text, Markdown and JSON Lines, in UTF-8. */
 const FILE_BYTES_MAX = 32 * 1024 * 1024
@@ -14,46 +12,40 @@ export function fileRoutes(deps: CorporaDeps): Route[] {
   const route = (
     method: Route['method'],
     path: string,
-    handle: (exchange: Exchange, tenantId: string, rest: string) => Promise<unknown>,
+    handle: (call: CorpusCall, rest: string) => Promise<unknown>,
   ): Route => ({
     method,
     path,
-    async handle(exchange, rest) {
-      const caller = authenticate(deps.keys, exchange.req.headers.authorization)
-      if (caller === undefined) exchange.sendRefusal(NO_VALID_KEY)
-      else await respond(exchange, () => handle(exchange, caller.tenant.id, rest))
-    },
+    handle: (exchange, rest) => answerCall(deps, exchange, method === 'POST', (call) => handle(call, rest)),
   })
   return [
-    route('POST', '/v1/files', (exchange, tenantId) => upload(deps, exchange, tenantId)),
-    route('GET', '/v1/files', async (exchange, tenantId) => {
+    route('POST', '/v1/files', (call) => upload(deps, call)),
+    route('GET', '/v1/files', async ({ exchange, tenantId }) => {
       const { words, ...page } = pageOf(exchange.req.url)
       const purpose = words.get('purpose') ?? undefined
       const { items, hasMore } = await deps.corpora.listFiles(tenantId, { ...page, purpose })
       return wireList(items.map(wireFile), hasMore)
     }),
-    route('GET', '/v1/files/*', async (exchange, tenantId, rest) => {
+    route('GET', '/v1/files/*', async ({ exchange, tenantId, rateLimits }, rest) => {
       const [id = '', word] = rest.split('/')
       if (word !== 'content') return wireFile(await deps.corpora.getFile(tenantId, id))
-      exchange.send(200, 'text/plain; charset=utf-8', await deps.corpora.fileText(tenantId, id))
+      exchange.send(200, 'text/plain; charset=utf-8', await deps.corpora.fileText(tenantId, id), rateLimits())
       return undefined
     }),
-    route('DELETE', '/v1/files/*', async (_, tenantId, id) => {
+    route('DELETE', '/v1/files/*', async ({ tenantId }, id) => {
       await deps.corpora.deleteFile(tenantId, id)
       return { id, object: 'file', deleted: true }
     }),
   ]
 }
 
-async function upload(deps: CorporaDeps, exchange: Exchange, tenantId: string): Promise<unknown> {
+async function upload(deps: CorporaDeps, { exchange, tenantId, hold }: CorpusCall): Promise<unknown> {
   const body = await collectBody(exchange, FILE_BYTES_MAX, 'multipart/form-data')
-  if (body.kind === 'gone') return undefined
+  if (body.kind === 'gone') throw new BodyFault(invalidRequest('The client has gone.', null))
   const form = body.kind === 'fault' ? body : await readForm(body.bytes, exchange.req.headers['content-type'] ?? '')
-  if (form.kind === 'fault') {
-    exchange.sendFault(form.fault)
-    return undefined
-  }
+  if (form.kind === 'fault') throw new BodyFault(form.fault)
   const { name, purpose, text } = form
+  hold(tokensOfBytes(Buffer.byteLength(text)))
   return wireFile(await deps.corpora.addFile(tenantId, { name, purpose, text }))
 }
 

@@ -31,12 +31,14 @@ export const CORPORA_METHODS = [
   'addDocuments',
   'listDocuments',
   'getDocument',
+  'getDocuments',
   'documentText',
   'updateDocument',
   'deleteDocument',
   'search',
   'addFile',
   'getFile',
+  'getFiles',
   'fileText',
   'listFiles',
   'deleteFile',
@@ -99,6 +101,7 @@ async function manage(deps: RetrievalDeps, exchange: Exchange, name: string): Pr
     exchange.sendJson(200, JSON.stringify({ value: (await ask(...args)) ?? null }))
   } catch (error) {
     if (!(error instanceof CorpusError)) throw error
-    exchange.sendJson(200, JSON.stringify({ refusal: { code: error.code, message: error.message } }))
+    const { code, message, retryAfterUs } = error
+    exchange.sendJson(200, JSON.stringify({ refusal: { code, message, retryAfterUs } }))
   }
 }

@@ -50,7 +50,7 @@ export class SemanticAnswerCache implements AnswerCache {
     const candidates = await store.candidates(shelf)
     if (candidates === undefined) return { kind: 'skipped', because: 'the cache could not be asked' }
     if (candidates.length === 0) return { kind: 'miss', because: 'nothing like it was asked' }
-    const vector = await this.#embed(ask.question, deadlineAt, ask)
+    const vector = await this.#embed(ask, deadlineAt, ask.cancellation)
     if (vector === undefined) return { kind: 'skipped', because: 'the question could not be embedded in time' }
     const alike = candidates.filter(({ words }) => hasSameWords(words, wordsOf(ask.question)))
     const nearest = nearestOf(vector, alike, clock.now())
@@ -79,7 +79,7 @@ export class SemanticAnswerCache implements AnswerCache {
   /** Stores the answer in the background: the question is embedded when there is time, and failures are ignored. */
   async #keep(ask: AnswerAsk, answer: KeptAnswer): Promise<void> {
     const { clock, store, findUsMax = FIND_US_MAX } = this.#options
-    const vector = await this.#embed(ask.question, clock.now() + KEEP_RATIO * findUsMax)
+    const vector = await this.#embed(ask, clock.now() + KEEP_RATIO * findUsMax)
     if (vector !== undefined)
       store.add(shelfOf(ask), {
         vector,
@@ -90,15 +90,15 @@ export class SemanticAnswerCache implements AnswerCache {
   }
 
   async #embed(
-    question: string,
+    { tenantId, question }: AnswerAsk,
     deadlineAt: number,
-    { cancellation }: { readonly cancellation?: AnswerAsk['cancellation'] } = {},
+    cancellation?: AnswerAsk['cancellation'],
   ): Promise<Float32Array | undefined> {
     const { clock, embedder, embedderBreaker } = this.#options
     const limits = { deadlineAt, cancellation: cancellation ?? NEVER_CANCELLED }
     try {
-      const [vector] = await guarded(clock, embedderBreaker, 'the embedder', limits, () =>
-        embedder.embed([question.trim()], { kind: 'question', ...(cancellation && { cancellation }) }),
+      const [vector] = await guarded(clock, embedderBreaker, 'the embedder', limits, ({ wait }) =>
+        embedder.embed([question.trim()], { kind: 'question', tenantId, cancellation, wait }),
       )
       return vector
     } catch {

@@ -13,7 +13,7 @@ export interface HttpEmbedderOptions {
 }
 
 /** A question and a few passages at a time; more connections would only queue at the server. */
-const CONNECTIONS_MAX = 16
+export const EMBEDDER_CONNECTIONS_MAX = 16
 
 export class HttpEmbedder implements Embedder {
   readonly name: string
@@ -29,7 +29,7 @@ export class HttpEmbedder implements Embedder {
     this.#options = options
     this.#path = `${url.pathname.replace(/\/+$/, '')}/embeddings`
     this.#pool = new Pool(url.origin, {
-      connections: CONNECTIONS_MAX,
+      connections: EMBEDDER_CONNECTIONS_MAX,
       connectTimeout: Math.min(3_000, options.timeoutMs),
       headersTimeout: options.timeoutMs,
       bodyTimeout: options.timeoutMs,

@@ -90,7 +90,9 @@ export class EmbedThread {
       this.pump()
     })
     thread.on('error', (error) => {
-      if (this.#thread === thread) this.#lose(String(error))
+      // The error may quote paths, and this text reaches clients; Node prints it to the log by itself.
+      if (this.#thread === thread)
+        this.#lose(`its thread failed with ${error instanceof Error ? error.name : 'an error'}`)
     })
     return thread
   }

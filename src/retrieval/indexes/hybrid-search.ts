@@ -1,8 +1,10 @@
 import type { Cancellation } from '../../base/cancellation.ts'
 import type { Clock, Instant } from '../../base/clock.ts'
-import type { CorpusFacts, Filter, Passage } from '../../domain/corpus.ts'
-import type { CorpusStore, Embedder, Hit } from '../../lifecycle/retrieval-ports.ts'
+import { detailOf } from '../../base/detail-of.ts'
+import { type CorpusFacts, type Filter, LaneFull, type Passage } from '../../domain/corpus.ts'
+import type { CorpusStore, Embedder, Hit, LaneWait, StoreOptions } from '../../lifecycle/retrieval-ports.ts'
 import type { Breaker } from '../breaker.ts'
+import { toldReason } from '../told-reason.ts'
 import { withinTime } from '../within-time.ts'
 import { queryTermIds } from './analyse-text.ts'
 import { coverageOf, toTermSearch } from './bm25.ts'
@@ -61,7 +63,7 @@ export async function searchCorpus(parts: SearchParts, corpus: CorpusFacts, sear
   const problems: string[] = []
   let isLate = false
   const note = (error: unknown): never => {
-    problems.push(error instanceof Error ? error.message : String(error))
+    problems.push(toldReason(error) ?? 'a part of the search broke')
     isLate ||= error instanceof PartUnavailable && error.isLate
     throw error
   }
@@ -81,13 +83,9 @@ export async function searchCorpus(parts: SearchParts, corpus: CorpusFacts, sear
   const because = isWhole ? 'searched by words and by meaning' : `without ${missing}: ${problems[0] ?? 'it was late'}`
   const ranked = joinRanks({ terms: terms?.hits, vectors, coverage: terms?.coverage ?? 0 }, search.limit)
   if (ranked.length === 0) return { passages: [], isWhole, because }
-  const read = await fromStore(parts, search, () =>
-    parts.store.readPassages(
-      corpus.tenantId,
-      corpus.id,
-      ranked.map((hit) => hit.passageId),
-      search,
-    ),
+  const ids = ranked.map((hit) => hit.passageId)
+  const read = await fromStore(parts, search, (options) =>
+    parts.store.readPassages(corpus.tenantId, corpus.id, ids, options),
   )
   const byId = new Map(read.map((passage) => [passage.id, passage]))
   const passages = ranked.flatMap(({ passageId, score }) => {
@@ -101,11 +99,13 @@ async function searchByTerms(parts: SearchParts, corpus: CorpusFacts, search: Se
   const { tenantId, id } = corpus
   const termIds = queryTermIds(id, search.query)
   if (termIds.length === 0) return { hits: [], coverage: 0 }
-  const facts = await fromStore(parts, search, () => parts.store.termFacts(tenantId, id, termIds, search))
+  const facts = await fromStore(parts, search, (options) => parts.store.termFacts(tenantId, id, termIds, options))
   const asked = toTermSearch(facts, RANKS_MAX)
   if (asked === undefined) return { hits: [], coverage: 0 }
   const { filter } = search
-  const hits = await fromStore(parts, search, () => parts.store.searchTerms(tenantId, id, { ...asked, filter }, search))
+  const hits = await fromStore(parts, search, (options) =>
+    parts.store.searchTerms(tenantId, id, { ...asked, filter }, options),
+  )
   const coverage = coverageOf(asked, hits[0]?.score ?? 0, termIds.length, facts.passageCount)
   return { hits, coverage }
 }
@@ -117,40 +117,48 @@ async function searchByVectors(parts: SearchParts, corpus: CorpusFacts, search: 
   }
   const { cancellation, filter, joinAt: deadlineAt } = search
   // After `joinAt` the vector is useless: that is the embedder's deadline.
-  const [vector] = await guarded(parts.clock, embedderBreaker, 'the embedder', { deadlineAt, cancellation }, () =>
-    embedder.embed([search.query], { kind: 'question', cancellation }),
+  const { tenantId } = corpus
+  const [vector] = await guarded(
+    parts.clock,
+    embedderBreaker,
+    'the embedder',
+    { deadlineAt, cancellation },
+    (options) => embedder.embed([search.query], { kind: 'question', tenantId, ...options }),
   )
   if (vector === undefined) throw new PartUnavailable('the embedder gave no vector')
-  return fromStore(parts, search, () =>
-    store.searchVectors(corpus.tenantId, corpus.id, { vector, limit: RANKS_MAX, filter }, search),
+  return fromStore(parts, search, (options) =>
+    store.searchVectors(tenantId, corpus.id, { vector, limit: RANKS_MAX, filter }, options),
   )
 }
 
-function fromStore<T>(parts: SearchParts, search: Search, ask: () => Promise<T>): Promise<T> {
+function fromStore<T>(parts: SearchParts, search: Search, ask: (options: StoreOptions) => Promise<T>): Promise<T> {
   return guarded(parts.clock, parts.storeBreaker, 'the store', search, ask)
 }
 
 /**
  * Calls a part only if its breaker allows it, waits at most until the deadline, and reports the result to the breaker.
+ * A wait behind the tenant's own work is not reported: one tenant's flood must not open the breaker for all tenants.
  */
 export async function guarded<T>(
   clock: Clock,
   breaker: Breaker,
   what: string,
   { deadlineAt, cancellation }: Pick<Search, 'deadlineAt' | 'cancellation'>,
-  ask: () => Promise<T>,
+  ask: (options: { readonly cancellation: Cancellation; readonly wait: LaneWait }) => Promise<T>,
 ): Promise<T> {
   if (!breaker.mayTry(clock.now())) throw new PartUnavailable(`${what} is left alone for a moment after failures`)
-  const waited = await withinTime(clock, deadlineAt, ask())
+  const wait: LaneWait = { isOwnQueue: () => false }
+  const waited = await withinTime(clock, deadlineAt, ask({ cancellation, wait }))
   const now = clock.now()
   if (waited.kind === 'done') {
     breaker.succeeded(now)
     return waited.value
   }
-  // Cancelled before its deadline: not a failure of the part.
-  if (!(cancellation.isCancelled && now < deadlineAt)) breaker.failed(now)
+  const isFull = waited.kind === 'failed' && waited.error instanceof LaneFull
+  // Cancelled before its deadline: not a failure of the part either.
+  const isOwnDoing = isFull || wait.isOwnQueue() || (cancellation.isCancelled && now < deadlineAt)
+  if (!isOwnDoing) breaker.failed(now, waited.kind === 'late' ? 'it was late' : detailOf(waited.error))
   if (waited.kind === 'late') throw new PartUnavailable(`${what} was late`, true)
-  throw new PartUnavailable(
-    `${what} failed (${waited.error instanceof Error ? waited.error.message : String(waited.error)})`,
-  )
+  const reason = toldReason(waited.error)
+  throw new PartUnavailable(`${what} failed${reason === undefined ? '' : ` (${reason})`}`)
 }

@@ -26,7 +26,9 @@ function viewOf({ platform, control }: ControlledWorld): unknown {
   const sorted = <T>(items: Iterable<readonly [string, T]>) => Object.fromEntries([...items].toSorted())
   return {
     callers: KEY_IDS.map((id) => control.tenants.byHash(digestOf(keyOf(id)))),
-    admins: ['ada', 'bob'].map((id) => control.admins.whoIs(`Bearer ${keyOf(id)}`)),
+    admins: ['ada', 'bob'].map((id) =>
+      control.admins.whoIs({ req: { headers: { authorization: `Bearer ${keyOf(id)}` } } }),
+    ),
     models: control.models.list(),
     known: sorted(policies.models),
     releases: sorted(policies.releases),

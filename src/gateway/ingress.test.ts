@@ -129,3 +129,23 @@ it.each([
 ])('%s is in the group %s', (address, group) => {
   expect(addressGroup(address)).toBe(group)
 })
+
+it('refusals are told once a second, with their number', async () => {
+  const told: string[] = []
+  const clock = new VirtualClock()
+  const ingress = new Ingress({
+    clock,
+    limits: { requestsPerMinute: 6, bytesPerMinute: MIB, failedKeysPerMinute: 60 },
+    bodyBytesMax: MIB,
+    breathe: () => Promise.resolve(),
+    salt: '',
+    onRefused: (code, count) => told.push(`${clock.now()} ${code} ${count}`),
+  })
+  for (let i = 0; i < 1_000; i++) ingress.arrive(from('10.0.0.1'))
+  expect(told).toEqual([])
+  await clock.run(5_000_000)
+  expect(told).toEqual(['1000000 ingress-requests 999'])
+  ingress.arrive(from('10.0.0.1'))
+  await clock.run(10_000_000)
+  expect(told).toEqual(['1000000 ingress-requests 999', '6000000 ingress-requests 1'])
+})

@@ -24,6 +24,8 @@ export interface IngressOptions {
   readonly breathe: () => Promise<void>
   /** A secret of this process. */
   readonly salt: string
+  /** Called once a second at most for each code, because there may be thousands a second. */
+  readonly onRefused?: (code: IngressCode, count: number) => void
 }
 
 /** Bodies of one caller that may be arriving at once: this many of the largest, 64 MB by default. */
@@ -47,6 +49,8 @@ export class Ingress {
   readonly #options: IngressOptions
   readonly #keys: IngressMeters<number>
   readonly #addresses: IngressMeters<string>
+  /** Refusals that have not been told, at most one entry for each code. */
+  readonly #refused = new Map<IngressCode, number>()
   #bufferedBytes = 0
   #lastTurn: Promise<void> = Promise.resolve()
 
@@ -65,11 +69,11 @@ export class Ingress {
     const address = addressGroup(socket.remoteAddress)
     if (ofKey === undefined && keyHash !== undefined) {
       const waitUs = this.#addresses.of(now, address).failedKeysWaitUs(now)
-      if (waitUs !== undefined) return refused('ingress-failed-keys', waitUs)
+      if (waitUs !== undefined) return this.#refuse('ingress-failed-keys', waitUs)
     }
     const meter = ofKey ?? this.#addresses.of(now, address)
     const waitUs = meter.takeRequest(now)
-    if (waitUs !== undefined) return refused('ingress-requests', waitUs)
+    if (waitUs !== undefined) return this.#refuse('ingress-requests', waitUs)
     return new Visit(this, { meter, address, keyHash: ofKey === undefined ? keyHash : undefined })
   }
 
@@ -82,7 +86,7 @@ export class Ingress {
 
   takeBytes(meter: IngressMeter, bytes: number): ToldRefusal<IngressCode> | undefined {
     const waitUs = meter.takeBytes(this.#options.clock.now(), bytes)
-    return waitUs === undefined ? undefined : refused('ingress-bytes', waitUs)
+    return waitUs === undefined ? undefined : this.#refuse('ingress-bytes', waitUs)
   }
 
   /**
@@ -91,15 +95,15 @@ export class Ingress {
    */
   announce(meter: IngressMeter, bytes: number): ToldRefusal<IngressCode> | undefined {
     meter.announce(bytes)
-    const isTooMuch = meter.announcedBytes > BODIES_PER_CALLER_MAX * this.#options.bodyBytesMax
-    return isTooMuch ? refused('ingress-bytes', SECOND_US) : undefined
+    const isTooMuch = bytes > 0 && meter.announcedBytes > BODIES_PER_CALLER_MAX * this.#options.bodyBytesMax
+    return isTooMuch ? this.#refuse('ingress-bytes', SECOND_US) : undefined
   }
 
   /** Bytes have arrived and are in memory; negative when they are let go. */
   buffer(bytes: number): ToldRefusal<IngressCode> | undefined {
     this.#bufferedBytes += bytes
     const most = CALLERS_AT_ONCE_MAX * BODIES_PER_CALLER_MAX * this.#options.bodyBytesMax
-    return this.#bufferedBytes > most ? refused('ingress-full', SECOND_US) : undefined
+    return bytes > 0 && this.#bufferedBytes > most ? this.#refuse('ingress-full', SECOND_US) : undefined
   }
 
   /** Resolves in a later round of the event loop, after the turns of those that asked before. */
@@ -110,6 +114,19 @@ export class Ingress {
 
   async #rest(): Promise<void> {
     for (let i = 0; i < BREATHS_PER_TURN; i++) await this.#options.breathe()
+  }
+
+  #refuse(code: IngressCode, retryAfterUs: number): ToldRefusal<IngressCode> {
+    const { clock } = this.#options
+    if (this.#refused.size === 0) clock.at(clock.now() + SECOND_US, () => this.#tellRefused())
+    this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1)
+    const blame = code === 'ingress-full' ? 'platform' : 'tenant'
+    return { code, because: BECAUSE[code], blame, retryAfterUs }
+  }
+
+  #tellRefused(): void {
+    for (const [code, count] of this.#refused) this.#options.onRefused?.(code, count)
+    this.#refused.clear()
   }
 
   /** For tests: callers that are remembered, and bytes that are buffered. */
@@ -169,7 +186,7 @@ export class Visit {
   }
 }
 
-/** When bodies are in the way of bodies, a second brings room. */
+/** When bodies are in the way of bodies, a second brings room. Refusals are told as often. */
 const SECOND_US = fixedRetryUs('ingress-full') as number
 
 const BECAUSE: Readonly<Record<IngressCode, string>> = {
@@ -178,11 +195,6 @@ const BECAUSE: Readonly<Record<IngressCode, string>> = {
   'ingress-failed-keys':
     'more wrong keys came from this address than `server.ingress.failedKeysPerMinute` allows, so no new key is looked at',
   'ingress-full': 'too many large bodies are arriving at once',
-}
-
-function refused(code: IngressCode, retryAfterUs: number): ToldRefusal<IngressCode> {
-  const blame = code === 'ingress-full' ? 'platform' : 'tenant'
-  return { code, because: BECAUSE[code], blame, retryAfterUs }
 }
 
 /**

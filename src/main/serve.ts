@@ -142,9 +142,17 @@ async function openListeners({
   const { ingress: limits, ...server } = config.server
   const { host, metricsHost = host, metricsPort, bodyBytesMax } = server
   const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault }
+  const { journal } = telemetry
   const text = (): string => telemetry.metricsText()
   const withKey = metricsRoute(text, (exchange) => control.metricsReaders.refuse(exchange))
-  const ingress = new Ingress({ clock, limits, bodyBytesMax, breathe, salt: makeIds()() })
+  const ingress = new Ingress({
+    clock,
+    limits,
+    bodyBytesMax,
+    breathe,
+    salt: makeIds()(),
+    onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
+  })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
   const address = await listen(frontDoor, server)
   if (metricsPort === undefined) return { servers: [frontDoor], address }

@@ -26,6 +26,8 @@ const PLACES: ReadonlyArray<readonly [parts: number, weight: number]> = [
 ]
 const WEIGHTS = { word: 1, pair: 0.5, piece: 0.35, frequent: 0.15 }
 const PIECE_LETTERS = 4
+/** Letters of a word that are cut into pieces: more than any word has, and little work between two pauses. */
+const WORD_LETTERS_MAX = 256
 
 /** Frequent words, which say little about the topic of a text. */
 const FREQUENT = new Set(
@@ -44,7 +46,7 @@ export function* hashedEmbedding(text: string): LongWork<Float32Array> {
       if (before !== '') add(counts, `p:${before} ${word}`, WEIGHTS.pair)
       before = word
       // Ends are marked, so that "art" in "part" and in "artist" differ.
-      const marked = `_${word}_`
+      const marked = `_${word.slice(0, WORD_LETTERS_MAX)}_`
       for (let i = 0; i + PIECE_LETTERS <= marked.length; i++) {
         add(counts, `s:${marked.slice(i, i + PIECE_LETTERS)}`, WEIGHTS.piece)
       }

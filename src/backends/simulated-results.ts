@@ -9,7 +9,7 @@ import { HASHED_DIMENSIONS, hashedEmbedding } from './hashed-embedding.ts'
 import type { LongWork } from './long-work.ts'
 import type { PromptReader } from './prompt-reader.ts'
 import { slicesOf } from './text-slices.ts'
-import { encodeWhole, piecesOf } from './tokenizer.ts'
+import { piecesOf } from './tokenizer.ts'
 
 /**
  * The answers of simulated models without streaming, and how much work they are. The answers are simple and
@@ -63,7 +63,7 @@ export class SimulatedResults {
   }
 
   *#infer(body: TensorBody): LongWork<ResultMade> {
-    const { kind, reader } = this.#options
+    const { kind } = this.#options
     const missing = simulatedMetadata('', kind).inputs.find(({ name }) => !body.inputs.some((one) => one.name === name))
     if (missing !== undefined) {
       return refused(
@@ -71,8 +71,8 @@ export class SimulatedResults {
         'inputs',
       )
     }
-    const itemTokens = rowTokens(body, (text) => encodeWhole(reader.tokenizer, text).length)
-    yield itemTokens.length
+    const counts = yield* this.#countAll(body)
+    const itemTokens = rowTokens(body, (text) => counts.get(text) ?? 0)
     const longest = itemTokens.reduce((most, tokens) => Math.max(most, tokens), 0)
     const tooLong = this.#tooLong(longest, 'inputs')
     if (tooLong !== undefined) return tooLong
@@ -82,6 +82,17 @@ export class SimulatedResults {
     const wanted = body.outputs?.map(({ name }) => name)
     const document = { outputs: outputs.filter(({ name }) => wanted === undefined || wanted.includes(name)) }
     return { kind: 'made', itemTokens, result: { kind: 'tensors', document } }
+  }
+
+  *#countAll({ inputs }: TensorBody): LongWork<ReadonlyMap<string, number>> {
+    const counts = new Map<string, number>()
+    for (const input of inputs) {
+      if (input.datatype !== 'BYTES') continue
+      for (const text of valuesOf(input) as string[]) {
+        if (!counts.has(text)) counts.set(text, yield* this.#count(text))
+      }
+    }
+    return counts
   }
 
   /** Counts in slices; a text that is too long is not counted to its end. */

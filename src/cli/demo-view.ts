@@ -1,4 +1,5 @@
 import { stripVTControlCharacters, styleText } from 'node:util'
+import { DEMO_ADMIN_KEY } from '../config/demo.ts'
 import type { DemoEnd, DemoPhase, DemoTenant, DemoView } from '../load/demo.ts'
 
 /** The demo's view while it runs, and its summary afterwards, as text; the caller prints it. */
@@ -118,7 +119,7 @@ function sentences({ phases, noisy, url, lagMs }: DemoEnd): string[] {
     '  spillway simulate demo --report demo-report     the same in virtual time, with plots',
     '  spillway simulate noisy-neighbour               a larger platform, with expectations that are checked',
     '  spillway bench demo --duration 60               this load again, as a benchmark',
-    `  ${`curl ${url}/metrics`.padEnd(46)}  the metrics, while the platform runs`,
+    `  curl ${url}/metrics -H 'authorization: Bearer ${DEMO_ADMIN_KEY}'   the metrics, while the platform runs`,
   ]
 }
 

@@ -21,6 +21,13 @@ export const SHUTDOWN_GRACE_MS = 20_000
 /** Twice the 5,000 open streams that one process is measured to hold. */
 export const CONNECTIONS_MAX = 10_000
 
+/** 2,000 a second: a third of what one process can serve, and more than one client sends. */
+export const INGRESS_REQUESTS_PER_MINUTE = 120_000
+/** One gibibyte: parsing that much takes about a tenth of a processor. */
+export const INGRESS_BYTES_PER_MINUTE = 1_073_741_824
+/** A person mistypes a key a few times and a broken job retries each second; guessing needs more. */
+export const INGRESS_FAILED_KEYS_PER_MINUTE = 120
+
 export const SEED = 1
 
 export const QUEUE_WAIT_MS_MAX = 30_000

@@ -73,23 +73,27 @@ const KeySchema = item(
   'A key of the tenant.',
 )
 
+const keyHash = Type.String({
+  pattern: KEY_HASH_PATTERN,
+  description: 'SHA-256 of the secret, as `spillway keys create` prints it.',
+})
+
 export const AdminSchema = section(
   {
     keys: Type.Array(
       item(
-        {
-          id: name('Name of the administrator in the journal and in the history of changes.'),
-          hash: Type.String({
-            pattern: KEY_HASH_PATTERN,
-            description: 'SHA-256 of the secret, as `spillway keys create` prints it.',
-          }),
-        },
+        { id: name('Name of the administrator in the journal and in the history of changes.'), hash: keyHash },
         'A key of the admin API.',
       ),
       {
         default: [],
-        description: 'Keys that may change models, pools and rollouts while Spillway runs; if empty, none may.',
+        description:
+          'Keys that may change models, pools and rollouts while Spillway runs, and read `/metrics`; if empty, none may.',
       },
+    ),
+    metricsKeys: Type.Array(
+      item({ id: name('Name of the reader, for you.'), hash: keyHash }, 'A key that may read `/metrics`.'),
+      { default: [], description: 'Keys that may read `/metrics` and nothing else: for Prometheus.' },
     ),
   },
   'The admin API, `/admin/v1`.',

@@ -19,6 +19,27 @@ import { AdminSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
  * elsewhere stay as they are.
  */
 
+const IngressSchema = section(
+  {
+    requestsPerMinute: count(defaults.INGRESS_REQUESTS_PER_MINUTE, {
+      description:
+        'Requests a minute that are read of one key, or of one address without a valid key; further ones get 429. A sixth of it may come at once.',
+    }),
+    bytesPerMinute: Type.Integer({
+      default: defaults.INGRESS_BYTES_PER_MINUTE,
+      minimum: 1,
+      maximum: 1_000_000_000_000,
+      description:
+        'Bytes of bodies a minute that are read of one key, or of one address without a valid key; further bodies get 429. A sixth of it may come at once.',
+    }),
+    failedKeysPerMinute: count(defaults.INGRESS_FAILED_KEYS_PER_MINUTE, {
+      description:
+        'Wrong keys a minute that are looked up for one address; then keys that have not been valid before get 429 there. Behind a proxy that hides addresses, all clients are one address.',
+    }),
+  },
+  'What is read at all, before budgets: also of requests that are refused later.',
+)
+
 const ServerSchema = section(
   {
     host: Type.String({
@@ -78,8 +99,12 @@ const ServerSchema = section(
       Type.String({ minLength: 1, description: 'Address of the separate metrics listener; `server.host` if absent.' }),
     ),
     metricsPort: Type.Optional(
-      port({ description: 'Port of a separate listener for `/metrics`; if absent, `server.port` serves it.' }),
+      port({
+        description:
+          'Port of a separate listener for `/metrics`, which asks for no key. If absent, `server.port` serves it to keys of `admin.keys` and `admin.metricsKeys`.',
+      }),
     ),
+    ingress: IngressSchema,
   },
   'The HTTP server of the gateway.',
 )

@@ -28,6 +28,8 @@ export interface Control {
   readonly models: ModelDirectory
   readonly tenants: TenantDirectory
   readonly admins: AdminDirectory
+  /** Keys that may read metrics: administrators and `admin.metricsKeys`. */
+  readonly metricsReaders: AdminDirectory
   /** The settings in force. Ask each time, and keep no copy. */
   wanted(): Wanted
   /** Takes up other settings, whole or not at all. */
@@ -96,20 +98,24 @@ export function makeControl(parts: ControlParts): Control {
 }
 
 /** Each directory is replaced as a whole when the settings change, and counts from the next request on. */
-function makeDirectories(owner: WantedOwner): Pick<Control, 'models' | 'tenants' | 'admins'> {
+function makeDirectories(owner: WantedOwner): Pick<Control, 'models' | 'tenants' | 'admins' | 'metricsReaders'> {
   const known = ({ models, pools }: Wanted) =>
     models.map((model) => ({ model, features: modelFeatures(model.name, pools.values()) }))
   const { current } = owner
   const models = new ModelDirectory(known(current))
   const tenants = new TenantDirectory(current.tenants, current.keys, current.peers)
   const admins = new AdminDirectory(current.settings.admin.keys, tenants)
+  const metricsReaders = new AdminDirectory(readersOf(current), tenants)
   owner.onChange((wanted) => {
     models.replace(known(wanted))
     tenants.replace(wanted.tenants, wanted.keys, wanted.peers)
     admins.replace(wanted.settings.admin.keys)
+    metricsReaders.replace(readersOf(wanted))
   })
-  return { models, tenants, admins }
+  return { models, tenants, admins, metricsReaders }
 }
+
+const readersOf = ({ settings: { admin } }: Wanted) => [...admin.keys, ...admin.metricsKeys]
 
 const NOTHING_TO_READ: AdminReloadAnswer = {
   kind: 'refused',

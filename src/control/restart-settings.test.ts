@@ -13,6 +13,7 @@ const LIVE = [
   'slos',
   'tenants',
   'admin.keys',
+  'admin.metricsKeys',
   'admission.mode',
   'regions.peers',
   'limits.choicesMax',

@@ -31,6 +31,7 @@ export type Entry =
   | HoldoutEvaluated
   | BreakerChanged
   | DocumentIndexed
+  | IngressRefused
   | FaultSeen
 
 interface Stamp {
@@ -341,6 +342,13 @@ export interface DocumentIndexed extends Stamp {
   readonly passageCount: number
   readonly tookUs: number
   readonly because: string
+}
+
+/** Requests were turned away before they were read: this many since the last such entry, which is a second ago or more. */
+export interface IngressRefused extends Stamp {
+  readonly kind: 'ingress-refused'
+  readonly code: string
+  readonly count: number
 }
 
 /** An unexpected error, with or without a ticket: counted, and the process goes on. */

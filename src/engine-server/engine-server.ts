@@ -91,8 +91,10 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
   const routes = [...modelRoutes(config, resolved, facts, seed), ...engineRoutes(facts)]
     .map((route) => withKey(route, options.apiKey))
     .map((route) => withReadiness(route, () => !isClosing && clock.now() >= readyAt))
+  // An engine reads everything, as vLLM does: the gateway in front of it has the allowances.
+  const { ingress: _noIngress, ...serverOptions } = config.server
   const server = makeHttpServer(routes, {
-    ...config.server,
+    ...serverOptions,
     basePath: '',
     makeRequestId: makeRequestIds(),
     errors: VLLM_ERRORS,

@@ -1,4 +1,4 @@
-import { authenticate, digestOf, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
+import { digestOfBearer, type KeyBearer, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
 import type { KeyCode, ToldRefusal } from './error-table.ts'
 
 /** The administrators' keys. A tenant's key is not accepted here. */
@@ -17,18 +17,25 @@ export class AdminDirectory {
   }
 
   /** The key's id, or why it is turned away. */
-  whoIs(authorization: string | undefined): string | ToldRefusal<KeyCode> {
-    const token = /^bearer +(\S{1,500}) *$/i.exec(authorization ?? '')?.[1]
-    const id = token === undefined ? undefined : this.#ids.get(digestOf(token))
-    if (id !== undefined) return id
-    if (authenticate(this.#tenants, authorization) !== undefined) return NOT_ADMIN
-    return NO_VALID_KEY
+  whoIs(bearer: KeyBearer): string | ToldRefusal<KeyCode> {
+    const digest = digestOfBearer(bearer)
+    if (digest === undefined) return NO_VALID_KEY
+    const id = this.#ids.get(digest)
+    const isTenant = id === undefined && this.#tenants.byHash(digest) !== undefined
+    bearer.visit?.noteKey(id !== undefined || isTenant)
+    return id ?? (isTenant ? NOT_ADMIN : NO_VALID_KEY)
+  }
+
+  /** Why the request is turned away; undefined when its key is one of these. */
+  refuse(bearer: KeyBearer): ToldRefusal<KeyCode> | undefined {
+    const by = this.whoIs(bearer)
+    return typeof by === 'string' ? undefined : by
   }
 }
 
 const NOT_ADMIN: ToldRefusal<KeyCode> = {
   code: 'not-admin',
-  because: 'This key belongs to a tenant; the admin API needs a key of its own.',
+  because: 'This key belongs to a tenant; the admin API and the metrics need keys of their own.',
   blame: 'request',
   retryAfterUs: undefined,
 }

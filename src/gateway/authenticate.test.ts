@@ -10,7 +10,7 @@ const directory = new TenantDirectory(
   [{ region: 'us', hash: hashKey('sk-peer') }],
 )
 
-const who = (headers: Record<string, string>) => identify(directory, headers)
+const who = (headers: Record<string, string>) => identify(directory, { req: { headers } })
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 describe('who calls', () => {

@@ -30,12 +30,27 @@ export interface KeyDirectory {
   byHash(digest: string): Caller | undefined
 }
 
+/** A request that may have a key, and what wants to know whether the key is valid. */
+export interface KeyBearer {
+  readonly req: { readonly headers: IncomingHttpHeaders }
+  readonly visit?: { noteKey(isValid: boolean): void } | undefined
+}
+
 /** A longer bearer token is not one of ours: strangers must not make us hash megabytes. */
 const TOKEN_LENGTH_MAX = 512
 
-export function authenticate(directory: KeyDirectory, authorization: string | undefined): Caller | undefined {
-  const token = tokenOf(authorization)
-  return token === undefined ? undefined : directory.byHash(digestOf(token))
+export function authenticate(directory: KeyDirectory, bearer: KeyBearer): Caller | undefined {
+  const digest = digestOfBearer(bearer)
+  if (digest === undefined) return undefined
+  const caller = directory.byHash(digest)
+  bearer.visit?.noteKey(caller !== undefined)
+  return caller
+}
+
+/** The digest of the request's key; undefined when it has none. */
+export function digestOfBearer({ req }: KeyBearer): string | undefined {
+  const token = tokenOf(req.headers.authorization)
+  return token === undefined ? undefined : digestOf(token)
 }
 
 /** The token as nearly every client sends it, or as HTTP allows it. */
@@ -49,17 +64,15 @@ export function tokenOf(authorization: string | undefined): string | undefined {
  * A client with its own key, or a peer that acts for a tenant. Only peers may name a tenant: any other key that does is
  * refused, because a gateway that calls with an ordinary key would run everybody's requests under one tenant, unnoticed.
  */
-export function identify(
-  directory: KeyDirectory & PeerDirectory,
-  headers: IncomingHttpHeaders,
-): Caller | ToldRefusal<KeyCode> {
-  const token = tokenOf(headers.authorization)
-  if (token === undefined) return NO_VALID_KEY
-  const digest = digestOf(token)
+export function identify(directory: KeyDirectory & PeerDirectory, bearer: KeyBearer): Caller | ToldRefusal<KeyCode> {
+  const digest = digestOfBearer(bearer)
+  if (digest === undefined) return NO_VALID_KEY
+  const { headers } = bearer.req
   const peer = directory.peerByHash(digest)
+  const own = peer === undefined ? directory.byHash(digest) : undefined
+  bearer.visit?.noteKey(peer !== undefined || own !== undefined)
   const tenantId = headers['x-spillway-tenant']
   if (peer === undefined) {
-    const own = directory.byHash(digest)
     if (own === undefined) return NO_VALID_KEY
     return tenantId === undefined ? own : NOT_A_PEER
   }

@@ -1,47 +1,109 @@
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import { tooComplex } from '../wire/scan-json.ts'
+import type { ToldRefusal } from './error-table.ts'
 import type { Exchange } from './exchange.ts'
+import { HEAVY_BODY_BYTES, type Visit } from './ingress.ts'
 
 /**
  * The whole body, or what is wrong with it. A body over the limit is refused as soon as its size is known. The rest is
  * not read, and the connection closes, because the next bytes are not a request.
+ *
+ * Bytes are taken from the caller's allowance before they are kept: all of them when the size is announced, else each
+ * part as it comes. JSON is scanned before anybody may parse it. A large body waits for turns of its own, so that many
+ * of them at once do not stop everything else.
  */
 export type CollectedBody =
   | { readonly kind: 'ok'; readonly bytes: Buffer }
   | { readonly kind: 'fault'; readonly fault: WireFault }
+  /** The client has gone, or has been answered already: nothing is left to do. */
   | { readonly kind: 'gone' }
 
-export function collectBody(
+const JSON_TYPE = 'application/json'
+const GONE: CollectedBody = { kind: 'gone' }
+
+export async function collectBody(
   exchange: Exchange,
   bytesMax: number,
-  wantedType: string = 'application/json',
+  wantedType: string = JSON_TYPE,
 ): Promise<CollectedBody> {
-  const { req, res } = exchange
+  const { req, res, visit } = exchange
   const refusal = unsupported(wantedType, req.headers['content-type'], req.headers['content-encoding'])
-  if (refusal !== undefined) return Promise.resolve({ kind: 'fault', fault: refusal })
-  const tooLarge = (): CollectedBody => {
-    res.shouldKeepAlive = false
-    req.pause()
-    const message = `The request body is over the limit of ${bytesMax} bytes.`
-    return { kind: 'fault', fault: invalidRequest(message, null, 'request-too-large') }
-  }
+  if (refusal !== undefined) return { kind: 'fault', fault: refusal }
   const declaredSize = Number(req.headers['content-length'] ?? Number.NaN)
-  if (declaredSize > bytesMax) return Promise.resolve(tooLarge())
+  if (declaredSize > bytesMax) return tooLarge(exchange, bytesMax)
+  const tooMuch = declaredSize > 0 ? visit?.expect(declaredSize) : undefined
+  if (tooMuch !== undefined) {
+    visit?.release()
+    return turnAway(exchange, tooMuch)
+  }
+  const collected = await receive(exchange, bytesMax, declaredSize)
+  const bounded = collected.kind === 'ok' ? await bound(collected, visit, wantedType) : collected
+  visit?.release()
+  return res.destroyed ? GONE : bounded
+}
+
+/** A body that is not too much work to parse. A large one has a turn to be scanned in, and one to be parsed in. */
+async function bound(
+  collected: CollectedBody & { readonly kind: 'ok' },
+  visit: Visit | undefined,
+  wantedType: string,
+): Promise<CollectedBody> {
+  const isHeavy = visit !== undefined && collected.bytes.length >= HEAVY_BODY_BYTES
+  if (isHeavy) await visit.turn()
+  const fault = wantedType === JSON_TYPE ? tooComplex(collected.bytes) : undefined
+  if (fault !== undefined) return { kind: 'fault', fault }
+  if (isHeavy) await visit.turn()
+  return collected
+}
+
+function receive(exchange: Exchange, bytesMax: number, declaredSize: number): Promise<CollectedBody> {
+  const { req, visit } = exchange
+  const isDeclared = !Number.isNaN(declaredSize)
   return new Promise((resolve) => {
-    const parts: Buffer[] = []
+    let parts: Buffer[] = []
     let size = 0
-    req.on('data', (part: Buffer) => {
+    const end = (collected: CollectedBody): void => {
+      // Parts that nobody waits for any more are let go at once, and not with the connection.
+      parts = []
+      req.removeListener('data', take)
+      resolve(collected)
+    }
+    const take = (part: Buffer): void => {
       size += part.length
       if (size > bytesMax) {
-        resolve(tooLarge())
+        end(tooLarge(exchange, bytesMax))
+        return
+      }
+      const refusal = (isDeclared ? undefined : visit?.expect(part.length)) ?? visit?.buffer(part.length)
+      if (refusal !== undefined) {
+        end(turnAway(exchange, refusal))
         return
       }
       parts.push(part)
       // The parser passes no more bytes than were declared, so the body is complete before its end is announced.
-      if (size === declaredSize) resolve(whole(parts))
-    })
-    if (!(declaredSize > 0)) req.on('end', () => resolve(whole(parts)))
-    req.on('close', () => resolve({ kind: 'gone' }))
+      if (size === declaredSize) end(whole(parts))
+    }
+    req.on('data', take)
+    if (!(declaredSize > 0)) req.on('end', () => end(whole(parts)))
+    req.on('close', () => end(GONE))
   })
+}
+
+function tooLarge(exchange: Exchange, bytesMax: number): CollectedBody {
+  stopReading(exchange)
+  const message = `The request body is over the limit of ${bytesMax} bytes.`
+  return { kind: 'fault', fault: invalidRequest(message, null, 'request-too-large') }
+}
+
+function turnAway(exchange: Exchange, refusal: ToldRefusal): CollectedBody {
+  stopReading(exchange)
+  exchange.sendRefusal(refusal)
+  return GONE
+}
+
+function stopReading({ req, res }: Exchange): void {
+  res.shouldKeepAlive = false
+  req.pause()
 }
 
 function whole(parts: readonly Buffer[]): CollectedBody {
@@ -59,7 +121,7 @@ function unsupported(
   }
   if (contentType === wantedType) return undefined
   const type = contentType?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type === wantedType || (wantedType === 'application/json' && type?.endsWith('+json'))) return undefined
+  if (type === wantedType || (wantedType === JSON_TYPE && type?.endsWith('+json'))) return undefined
   const message = `Content-Type '${type ?? 'none'}' is not supported; send ${wantedType}.`
   return invalidRequest(message, null, 'unsupported-content-type')
 }

@@ -20,7 +20,7 @@ describe('the rows', () => {
     for (const blame of blamesOf(row)) {
       const status = statusOf({ code, blame })
       // 408 would be tried again at once.
-      expect([400, 401, 403, 404, 405, 409, 413, 415, 429, 431, 500, 502, 503, 504]).toContain(status)
+      expect([400, 401, 403, 404, 405, 409, 413, 415, 417, 429, 431, 500, 502, 503, 504]).toContain(status)
       expect(status === 429).toBe(blame === 'tenant')
       expect(status >= 500).toBe(blame === 'platform')
     }

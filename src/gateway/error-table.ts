@@ -15,10 +15,13 @@ import type { AdminCode } from './fleet-admin.ts'
  * The simulated engine's server speaks vLLM's errors instead (src/engine-server/engine-errors.ts): those are vLLM's
  * types, not ours, and are not in this table.
  */
-export type ErrorCode = RefusalCode | KeyCode | CorpusCode | AdminCode | FaultCode
+export type ErrorCode = RefusalCode | KeyCode | IngressCode | CorpusCode | AdminCode | FaultCode
 
 /** What is wrong with the key that a client sent. */
 export type KeyCode = 'invalid-api-key' | 'not-admin' | 'not-a-peer' | 'unknown-tenant'
+
+/** Why a request was turned away before it was read. */
+export type IngressCode = 'ingress-requests' | 'ingress-bytes' | 'ingress-failed-keys' | 'ingress-full'
 
 /** What a client is told about corpora. Inside retrieval `unavailable` is clear; to a client the code names the part. */
 export type CorpusCode = Exclude<CorpusRefusal, 'unavailable'> | 'retrieval-unavailable'
@@ -69,9 +72,25 @@ const atFault = (status: number, advice: string): ErrorRow => ({
 /** Wrong keys. */
 const KEY_ROWS: Readonly<Record<KeyCode, ErrorRow>> = {
   'invalid-api-key': atFault(401, 'Send a valid key: Authorization: Bearer sk-…'),
-  'not-admin': atFault(403, 'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY.'),
+  'not-admin': atFault(
+    403,
+    'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY. Metrics take one of `admin.metricsKeys`, too.',
+  ),
   'not-a-peer': atFault(403, 'Leave out x-spillway-tenant, or use the key of a peer.'),
   'unknown-tenant': atFault(403, 'Give both regions the same tenants.'),
+}
+
+/** Callers that send too much, whatever it is. */
+const INGRESS_ROWS: Readonly<Record<IngressCode, ErrorRow>> = {
+  'ingress-requests': { status: 429, blame: 'tenant', retryAfter: 'budget', advice: COME_BACK },
+  'ingress-bytes': { status: 429, blame: 'tenant', retryAfter: 'budget', advice: COME_BACK },
+  'ingress-failed-keys': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 'budget',
+    advice: 'Check the key that you send, then come back after the time in Retry-After.',
+  },
+  'ingress-full': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
 }
 
 /** Requests that were read, and then turned away or failed. */
@@ -170,12 +189,14 @@ const FAULT_ROWS: Readonly<Record<FaultCode, ErrorRow>> = {
   'headers-too-large': atFault(431, 'Send fewer or shorter headers.'),
   'request-too-slow': atFault(400, 'Send headers and body within `server.requestTimeoutMs`.'),
   'request-too-large': atFault(413, 'Keep the body under `server.bodyBytesMax`.'),
+  'unsupported-expectation': atFault(417, 'Leave out the Expect header, or send 100-continue.'),
   'unknown-url': atFault(404, 'GET /openapi.json lists every path.'),
   'method-not-allowed': atFault(405, 'Use a method of the Allow header.'),
   'unsupported-content-type': atFault(415, 'Send application/json; files as multipart/form-data.'),
   'unsupported-content-encoding': atFault(415, 'Send the body uncompressed.'),
   'invalid-encoding': atFault(400, 'Send the body as UTF-8.'),
   'invalid-json': atFault(400, 'Correct the JSON at the position in the message.'),
+  'body-too-complex': atFault(400, 'Send fewer or flatter values in one request.'),
   'invalid-file': atFault(400, 'Upload UTF-8 text, Markdown or JSON Lines in the form field `file`.'),
   'missing-required-parameter': atFault(400, 'Add the parameter in `param`.'),
   'invalid-type': atFault(400, 'Give the parameter in `param` one of the types in the message.'),
@@ -223,6 +244,7 @@ const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
 
 export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   ...KEY_ROWS,
+  ...INGRESS_ROWS,
   ...REFUSAL_ROWS,
   ...CORPUS_ROWS,
   ...ADMIN_ROWS,

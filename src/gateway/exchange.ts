@@ -1,6 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ToldFault, ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
+import type { Visit } from './ingress.ts'
+
+/** A rest of this size costs less to read than a new connection. */
+const UNREAD_BYTES_MAX = 64 * 1_024
 
 /**
  * One HTTP request and its response, with the few ways in which we answer. Header arrays go to the socket without being
@@ -11,12 +15,31 @@ export class Exchange {
   readonly res: ServerResponse
   readonly id: string
   readonly errors: ErrorWords
+  /** The allowance that the request is charged to; undefined on servers without one. */
+  readonly visit: Visit | undefined
 
-  constructor(req: IncomingMessage, res: ServerResponse, id: string, errors: ErrorWords) {
+  constructor(req: IncomingMessage, res: ServerResponse, id: string, errors: ErrorWords, visit?: Visit) {
     this.req = req
     this.res = res
     this.id = id
     this.errors = errors
+    this.visit = visit
+  }
+
+  /** The same exchange with errors in another format. */
+  inWords(errors: ErrorWords): Exchange {
+    return new Exchange(this.req, this.res, this.id, errors, this.visit)
+  }
+
+  /**
+   * The answer comes before the body has been read. Small rests are read and dropped by Node; a large or endless one is
+   * not worth reading, so the connection closes after the answer.
+   */
+  leaveUnread(): void {
+    const { 'content-length': length, 'transfer-encoding': encoding } = this.req.headers
+    if (encoding === undefined && !(Number(length) > UNREAD_BYTES_MAX)) return
+    this.res.shouldKeepAlive = false
+    this.req.pause()
   }
 
   get isOpen(): boolean {

@@ -18,12 +18,26 @@ export function answerBrokenRequest(
     socket.destroy()
     return
   }
-  const { status, body } = errors.ofFault(faultOf(error.code))
-  socket.write(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${requestId}\r\nx-should-retry: false\r\n\r\n${body}`,
-  )
+  answerOnSocket(socket, faultOf(error.code), { requestId, errors })
+}
+
+/** Writes an answer to a connection that has no response object, and closes the connection. */
+export function answerOnSocket(socket: Socket, fault: WireFault, { requestId, errors, headers = [] }: RawAnswer): void {
+  const { status, body } = errors.ofFault(fault)
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, 'connection: close', 'content-type: application/json']
+  for (let i = 0; i < headers.length; i += 2) head.push(`${headers[i]}: ${headers[i + 1]}`)
+  head.push(`content-length: ${Buffer.byteLength(body)}`, `x-request-id: ${requestId}`, 'x-should-retry: false')
+  // A client that hangs up meanwhile is no fault of ours.
+  socket.on('error', () => {})
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
   socket.destroySoon()
+}
+
+interface RawAnswer {
+  readonly requestId: string
+  readonly errors: ErrorWords
+  /** More headers: name, value, name, value. */
+  readonly headers?: readonly string[]
 }
 
 function faultOf(code: string | undefined): WireFault {

@@ -1,6 +1,6 @@
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { checked } from '../../test/support/openai-shapes.ts'
-import { sendRaw } from '../../test/support/raw-http.ts'
+import { RawSocket, sendRaw } from '../../test/support/raw-http.ts'
 import { closeServer, listen } from './http-listen.ts'
 import { type HttpServer, makeHttpServer, type Route } from './http-server.ts'
 
@@ -82,4 +82,50 @@ it('a route below a path gets the rest of it, decoded; an exact one goes first',
   expect(await ask('/base/things/100%')).toBe('100%')
   expect(await ask('/base/things/special')).toBe('special')
   expect(await ask('/things')).toMatchObject({ error: { code: 'unknown_url' } })
+})
+
+describe('requests that Node would answer by itself', () => {
+  async function answerTo(text: string): Promise<{ status: number; code: string | null; headers: string }> {
+    const address = await start([get('/fine', (exchange) => exchange.sendJson(200, '{}'))])
+    const socket = new RawSocket(address).send(text)
+    await socket.until('an answer', (received) => received.includes('\r\n\r\n') && received.endsWith('}'))
+    const [headers = '', body = ''] = socket.received.split('\r\n\r\n')
+    socket.destroy()
+    const status = Number(headers.split(' ')[1])
+    if (status === 200) return { status, code: null, headers }
+    return { status, code: checked('error', JSON.parse(body) as { error: { code: string } }).error.code, headers }
+  }
+
+  it.each([
+    ['no Host', 'GET /base/fine HTTP/1.1\r\n\r\n', 400, 'invalid_http'],
+    ['no Host before HTTP/1.1', 'GET /base/fine HTTP/1.0\r\n\r\n', 200, null],
+    [
+      'an unknown expectation',
+      'GET /base/fine HTTP/1.1\r\nhost: x\r\nexpect: tea\r\n\r\n',
+      417,
+      'unsupported_expectation',
+    ],
+    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\n\r\n', 405, 'method_not_allowed'],
+    ['CONNECT without Host', 'CONNECT example.com:443 HTTP/1.1\r\n\r\n', 405, 'method_not_allowed'],
+    ['a whole address', 'GET http://x/base/fine HTTP/1.1\r\nhost: x\r\n\r\n', 200, null],
+    ['a whole address with a query', 'GET HTTP://x:80/base/fine?a=b HTTP/1.1\r\nhost: x\r\n\r\n', 200, null],
+    ['a whole address of nothing', 'GET http://x HTTP/1.1\r\nhost: x\r\n\r\n', 404, 'unknown_url'],
+    ['another scheme', 'GET ftp://x/base/fine HTTP/1.1\r\nhost: x\r\n\r\n', 404, 'unknown_url'],
+    ['all of the server', 'OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n', 404, 'unknown_url'],
+    ['an upgrade', 'GET /base/fine HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n', 200, null],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'invalid_http'],
+    [
+      'two lengths',
+      'POST /base/fine HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
+      400,
+      'invalid_http',
+    ],
+    ['U+0000 in the address', 'GET /base/fine?a=%00 HTTP/1.1\r\nhost: x\r\n\r\n', 400, 'invalid_value'],
+  ])('%s', async (_what, text, status, code) => {
+    expect(await answerTo(text)).toMatchObject({ status, code })
+  })
+
+  it('CONNECT is told which methods there are', async () => {
+    expect((await answerTo('CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n')).headers).toContain('allow: GET, POST, DELETE')
+  })
 })

@@ -4,8 +4,9 @@ import { invalidRequest } from '../wire/openai-error.ts'
 import { fixedRetryUs } from './error-table.ts'
 import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
-import { answerBrokenRequest } from './http-broken-request.ts'
+import { answerBrokenRequest, answerOnSocket } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
+import type { Ingress } from './ingress.ts'
 
 /**
  * The HTTP server. A route is a method, a path and a function; a request without a route gets an error in OpenAI's
@@ -17,6 +18,8 @@ export interface Route {
   readonly method: (typeof METHODS)[number]
   /** An exact path, or one that ends in `/*`: then the route gets what stands there. */
   readonly path: string
+  /** Health checks: they must be answered while everything else is refused, and cost nothing. */
+  readonly isUnmetered?: boolean
   handle(exchange: Exchange, rest: string): Promise<void> | void
 }
 
@@ -30,6 +33,8 @@ export interface HttpServerOptions {
   /** Format of errors; OpenAI's if absent. */
   readonly errors?: ErrorWords
   readonly onFault: (where: string, error: unknown) => void
+  /** The allowance for being read; a server without one reads everything. */
+  readonly ingress?: Ingress
 }
 
 /** Interval at which Node looks for clients that are too slow with their headers. */
@@ -45,9 +50,27 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   const errors = options.errors ?? OPENAI_ERRORS
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
     server.open.note(req.socket, res)
-    const exchange = new Exchange(req, res, options.makeRequestId(), errors)
-    const path = pathOf(req.url ?? '/')
+    req.url = originForm(req.url ?? '/')
+    const path = pathOf(req.url)
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
+    const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(req)
+    if (visit !== undefined && 'code' in visit) {
+      const exchange = new Exchange(req, res, options.makeRequestId(), errors)
+      exchange.leaveUnread()
+      exchange.sendRefusal(visit)
+      return
+    }
+    const exchange = new Exchange(req, res, options.makeRequestId(), errors, visit)
+    if (hasNoHost(req)) {
+      exchange.leaveUnread()
+      exchange.sendFault(invalidRequest('The request has no Host header.', null, 'invalid-http'))
+      return
+    }
+    if (req.url.includes('%00')) {
+      exchange.leaveUnread()
+      exchange.sendFault(invalidRequest('The address has the character U+0000.', null, 'invalid-value'))
+      return
+    }
     if (found === undefined) {
       notFound(exchange, path, table.methodsOf(path))
       return
@@ -74,14 +97,37 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: options.idleTimeoutMs,
     connectionsCheckingInterval: Math.min(SLOW_CLIENT_CHECK_MS, options.headersTimeoutMs),
+    // Node would answer a request without a host by itself, with a bare status line.
+    requireHostHeader: false,
   }
   const server = new HttpServer(limits, answer)
   server.maxConnections = options.connectionsMax
+  answerOddRequests(server, options.makeRequestId, errors)
+  return server
+}
+
+/** Requests that Node does not pass on as requests. Without a listener each gets a bare status line, or nothing. */
+function answerOddRequests(server: HttpServer, makeRequestId: () => string, errors: ErrorWords): void {
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket
-    answerBrokenRequest(error, socket, server.open.isAnswering(socket), { requestId: options.makeRequestId(), errors })
+    answerBrokenRequest(error, socket, server.open.isAnswering(socket), { requestId: makeRequestId(), errors })
   })
-  return server
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    server.open.note(req.socket, res)
+    const exchange = new Exchange(req, res, makeRequestId(), errors)
+    exchange.leaveUnread()
+    const expected = (req.headers.expect ?? '').slice(0, 100)
+    const message = `The expectation '${expected}' cannot be met; only 100-continue can.`
+    exchange.sendFault(invalidRequest(message, null, 'unsupported-expectation'))
+  })
+  server.on('connect', (_req: IncomingMessage, stream) => {
+    const fault = invalidRequest('Method CONNECT is not allowed: this is no proxy.', null, 'method-not-allowed')
+    answerOnSocket(stream as Socket, fault, {
+      requestId: makeRequestId(),
+      errors,
+      headers: ['allow', METHODS.join(', ')],
+    })
+  })
 }
 
 interface Found {
@@ -124,6 +170,16 @@ function decode(text: string): string {
   } catch {
     return text
   }
+}
+
+/** HTTP/1.1 requires a host; HTTP/1.0 does not. */
+const hasNoHost = ({ headers, httpVersionMinor }: IncomingMessage): boolean =>
+  headers.host === undefined && httpVersionMinor >= 1
+
+/** A client may put the whole address of the server in front of the path (RFC 9112, 3.2.2), as it would for a proxy. */
+function originForm(url: string): string {
+  if (url.startsWith('/')) return url
+  return /^https?:\/\/[^/?#]*(.*)$/is.exec(url)?.[1]?.replace(/^(?!\/)/, '/') ?? url
 }
 
 function pathOf(url: string): string {

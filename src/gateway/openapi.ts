@@ -39,18 +39,21 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       ...adminPaths(),
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
-      '/metrics': { get: open('metrics', 'Prometheus metrics.') },
+      '/metrics': { get: { ...plain('metrics', 'Prometheus metrics, for keys that may read them.'), ...METRICS_KEYS } },
     },
     components: {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'A key from `spillway keys create`.' },
         adminKey: { type: 'http', scheme: 'bearer', description: 'A key of `admin.keys`.' },
+        metricsKey: { type: 'http', scheme: 'bearer', description: 'A key of `admin.metricsKeys`.' },
       },
       schemas: { Error: ERROR, TensorError: TENSOR_ERROR, ...adminComponents(options.admin) },
     },
   }
   return JSON.stringify(document)
 }
+
+const METRICS_KEYS = { security: [{ adminKey: [] }, { metricsKey: [] }] }
 
 const AT_MODEL = { parameters: [{ name: 'model', in: 'path', required: true, schema: { type: 'string' } }] }
 

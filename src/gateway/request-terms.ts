@@ -72,6 +72,9 @@ function sessionHash({ body, headers, caller }: Asker): number | undefined {
     : fnv1a32(`${caller.tenant.id}\u0000session\u0000${named.slice(0, SESSION_CHARACTERS_MAX)}`)
 }
 
+/** Longest time that a client can ask for, a week in milliseconds: sums with it are exact, and no request lasts as long. */
+const WISH_MS_MAX = 604_800_000
+
 interface Wishes {
   readonly deadlineMs: number | undefined
   readonly isCutOff: boolean | undefined
@@ -85,7 +88,7 @@ function readWishes({ body, headers }: Asker): Wishes {
   const ours = body.spillway ?? undefined
   const deadlineMs = ours?.deadline_ms ?? positiveHeader(headers['x-spillway-deadline-ms'])
   return {
-    deadlineMs,
+    deadlineMs: deadlineMs === undefined ? undefined : Math.min(deadlineMs, WISH_MS_MAX),
     // A deadline that the client set cuts its answer off; a promise of ours that is broken does not.
     isCutOff: ours?.cut_off ?? yesOrNo(headers['x-spillway-cut-off']) ?? (deadlineMs === undefined ? undefined : true),
     ttftMs: ours?.ttft_ms ?? positiveHeader(headers['x-spillway-ttft-ms']) ?? positiveHeader(headers['x-slo-ttft-ms']),
@@ -129,5 +132,5 @@ function bandFor(tenant: Tenant, wanted: string | undefined): Band {
 /** A client may ask for a looser promise than its tenant has, never for a tighter one. */
 function sloFor(tenant: Tenant, ttftMs: number | undefined): Slo {
   if (ttftMs === undefined) return tenant.slo
-  return { ...tenant.slo, ttftUs: Math.max(msToUs(ttftMs), tenant.slo.ttftUs) }
+  return { ...tenant.slo, ttftUs: Math.max(msToUs(Math.min(ttftMs, WISH_MS_MAX)), tenant.slo.ttftUs) }
 }

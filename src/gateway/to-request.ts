@@ -224,7 +224,10 @@ function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel):
     fault(`Invalid '${param}': ${what} not supported by the model '${model.name}'.`, param, 'unsupported-parameter')
   if (!features.logprobs && (body.logprobs === true || typeof body.logprobs === 'number'))
     return refuse('logprobs', 'log probabilities are')
-  if (!('messages' in body)) return undefined
+  if (!('messages' in body)) {
+    // Each of the best is generated and only `n` are counted, so an engine would work for nothing.
+    return (body.best_of ?? 1) > (body.n ?? 1) ? refuse('best_of', 'more answers than `n` are') : undefined
+  }
   if (!features.logprobs && (body.top_logprobs ?? 0) > 0) return refuse('top_logprobs', 'log probabilities are')
   const forcesTool = body.tool_choice === 'required' || typeof body.tool_choice === 'object'
   if (!features.tools && forcesTool && body.tool_choice !== null) return refuse('tool_choice', 'forced tool calls are')

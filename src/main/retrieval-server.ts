@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.ts'
 import { listen } from '../gateway/http-listen.ts'
 import { makeHttpServer } from '../gateway/http-server.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
-import { retrievalRoutes } from '../gateway/routes/retrieval.ts'
+import { refuseOtherKeys, retrievalRoutes } from '../gateway/routes/retrieval.ts'
 import { makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { logFormat, logLevel } from './log-options.ts'
@@ -33,16 +33,20 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
   const own: Config = { ...config, retrieval: retrievalConfig }
   const store = await makeLiveStore(own, clock, io.err)
   const retrieval = await makeLiveRetrieval(own, { clock, journal, store, complain: io.err })
-  const { bodyBytesMax } = config.server
+  const { ingress: _noIngress, ...serverOptions } = config.server
+  const { bodyBytesMax } = serverOptions
   const server = makeHttpServer(
     [
       ...retrievalRoutes({ ...retrieval, apiKey, bodyBytesMax: Math.max(bodyBytesMax, 64 * 1024 * 1024) }),
       { method: 'GET', path: '/health', handle: (exchange) => exchange.sendJson(200, '{"status":"ok"}') },
       { method: 'GET', path: '/health/ready', handle: (exchange) => exchange.sendJson(200, '{"status":"ready"}') },
-      metricsRoute(() => telemetry.metricsText()),
+      metricsRoute(
+        () => telemetry.metricsText(),
+        (exchange) => refuseOtherKeys(apiKey, exchange),
+      ),
     ],
     {
-      ...config.server,
+      ...serverOptions,
       basePath: '',
       makeRequestId: makeRequestIds(),
       onFault: (where, error) =>

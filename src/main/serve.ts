@@ -1,11 +1,11 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import { assemble } from '../assembly/assemble.ts'
-import { makeLiveBackends } from '../assembly/live-backends.ts'
+import { breathe, makeLiveBackends } from '../assembly/live-backends.ts'
 import { makeLiveStore } from '../assembly/live-store.ts'
 import { TokenCounter } from '../backends/live-token-counter.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
-import { makePrefixSalt, makeRequestIds } from '../base/live-ids.ts'
+import { makeIds, makePrefixSalt, makeRequestIds } from '../base/live-ids.ts'
 import type { Io, Running } from '../base/running.ts'
 import type { Config } from '../config/schema.ts'
 import { type Control, makeControl } from '../control/control.ts'
@@ -14,6 +14,7 @@ import { wantedOf } from '../control/wanted.ts'
 import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
 import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
+import { Ingress } from '../gateway/ingress.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -95,7 +96,7 @@ export async function serve(
 
   const tokens = new TokenCounter({ clock })
   const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval })
-  const { servers, address } = await openListeners(config, routes, telemetry, onFault)
+  const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault })
   tell('ready', 'listening')
   io.out(welcome(config, address))
   void control.registry.start()
@@ -120,21 +121,43 @@ export async function serve(
   }
 }
 
+interface ListenerParts {
+  readonly config: Config
+  readonly clock: Clock
+  readonly control: Control
+  readonly routes: readonly Route[]
+  readonly telemetry: LiveTelemetry
+  readonly onFault: HttpServerOptions['onFault']
+}
+
 /** The front door, and a second listener for `/metrics` where it has a port of its own. */
-async function openListeners(
-  { server }: Config,
-  routes: Route[],
-  telemetry: LiveTelemetry,
-  onFault: HttpServerOptions['onFault'],
-): Promise<{ readonly servers: readonly HttpServer[]; readonly address: string }> {
+async function openListeners({
+  config,
+  clock,
+  control,
+  routes,
+  telemetry,
+  onFault,
+}: ListenerParts): Promise<{ readonly servers: readonly HttpServer[]; readonly address: string }> {
+  const { ingress: limits, ...server } = config.server
+  const { host, metricsHost = host, metricsPort, bodyBytesMax } = server
   const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault }
-  const metricsPage = metricsRoute(() => telemetry.metricsText())
-  if (server.metricsPort === undefined) routes.push(metricsPage)
-  const frontDoor = makeHttpServer(routes, options)
+  const { journal } = telemetry
+  const text = (): string => telemetry.metricsText()
+  const withKey = metricsRoute(text, (exchange) => control.metricsReaders.refuse(exchange))
+  const ingress = new Ingress({
+    clock,
+    limits,
+    bodyBytesMax,
+    breathe,
+    salt: makeIds()(),
+    onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
+  })
+  const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
   const address = await listen(frontDoor, server)
-  if (server.metricsPort === undefined) return { servers: [frontDoor], address }
-  const metrics = makeHttpServer([metricsPage], { ...options, basePath: '' })
-  await listen(metrics, { host: server.metricsHost ?? server.host, port: server.metricsPort })
+  if (metricsPort === undefined) return { servers: [frontDoor], address }
+  const metrics = makeHttpServer([metricsRoute(text)], { ...options, basePath: '' })
+  await listen(metrics, { host: metricsHost, port: metricsPort })
   return { servers: [frontDoor, metrics], address }
 }
 

@@ -22,6 +22,11 @@ export function welcome(config: Config, address: string): string {
     )
   })
   lines.push(`  admin     ${DEMO_ADMIN_KEY} (spillway models list, spillway rollout show)`)
+  const metrics =
+    config.server.metricsPort === undefined
+      ? `curl ${base}/metrics -H 'authorization: Bearer ${DEMO_ADMIN_KEY}'`
+      : `port ${config.server.metricsPort}, /metrics`
+  lines.push(`  metrics   ${metrics}`)
   const key = DEMO_KEYS[0]?.secret ?? ''
   const model = models[0] ?? ''
   const body = (more: string): string =>
@@ -41,7 +46,7 @@ export function welcome(config: Config, address: string): string {
     `    const s = await ai.chat.completions.create({ model: '${model}', stream: true, max_tokens: 100, messages: [{ role: 'user', content: 'What is a weir? A weir holds water.' }] });`,
     `    for await (const c of s) process.stdout.write(c.choices[0]?.delta?.content ?? '')"`,
     '',
-    `  Metrics are at ${base}/metrics. Ctrl-C stops gently.`,
+    '  Ctrl-C stops gently.',
     '',
   ].join('\n')
 }

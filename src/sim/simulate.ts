@@ -5,6 +5,7 @@ import { VirtualClock } from '../base/virtual-clock.ts'
 import type { Config } from '../config/schema.ts'
 import { profileOf, toPools, toTenants } from '../config/to-domain.ts'
 import type { Entry } from '../domain/entry.ts'
+import type { Tenant } from '../domain/tenant.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -44,16 +45,8 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   const { config, groupOf } = configOf(scenario, options.seed)
   const clock = new VirtualClock()
   const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
-  const collector = new Collector({
-    tenants,
-    startAt: 0,
-    warmUntil: secondsToUs(scenario.warmupS ?? 0),
-    windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
-    outputWeight: COST_DEFAULTS.outputWeight,
-    parts: partsOf(scenario),
-  })
-  // Gateways of several regions have budgets of their own, and the journal does not tell whose a ticket took.
-  const laws = new LawChecker({ tenants: gatewaysOf(scenario, config).length === 1 ? tenants.values() : [] })
+  const collector = collectorOf(scenario, tenants)
+  const laws = new LawChecker({ tenants: isOneGateway(scenario, config) ? tenants.values() : [] })
   const sentOn = new SentOn()
   const journal = {
     record(entry: Entry): void {
@@ -133,6 +126,20 @@ function retrievalOf(
   const { cacheTtlS } = config.retrieval
   return RetrievalWorld.make({ ...world, spec: scenario.retrieval, cacheTtlS, tenantIds })
 }
+
+function collectorOf(scenario: Scenario, tenants: ReadonlyMap<string, Tenant>): Collector {
+  return new Collector({
+    tenants,
+    startAt: 0,
+    warmUntil: secondsToUs(scenario.warmupS ?? 0),
+    windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
+    outputWeight: COST_DEFAULTS.outputWeight,
+    parts: partsOf(scenario),
+  })
+}
+
+/** Gateways of several regions have budgets of their own, and the journal does not tell whose a ticket took. */
+const isOneGateway = (scenario: Scenario, config: Config): boolean => gatewaysOf(scenario, config).length === 1
 
 export function replicasOf(config: Config) {
   return toPools(config).flatMap((setup) => {

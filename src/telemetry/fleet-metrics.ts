@@ -51,6 +51,13 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
     lingering.gone(name, at)
   })
 
+  const turnedAway = registry.counter({
+    name: 'spillway_ingress_refused_total',
+    help: 'Requests that were turned away before they were read.',
+    labels: ['code'],
+  })
+  on('ingress-refused', (entry) => turnedAway.with(entry.code).inc(entry.count))
+
   const faults = registry.counter({
     name: 'spillway_faults_total',
     help: 'Unexpected errors, by the place that caught them.',

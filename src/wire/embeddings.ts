@@ -3,7 +3,7 @@ import type { Usage } from '../domain/delta.ts'
 import { type Checked, makeCheck } from './check.ts'
 import { invalidRequest } from './openai-error.ts'
 import { andThen, readJson } from './read-body.ts'
-import { SpillwayOptions } from './schemas.ts'
+import { SpillwayOptions, TokenId } from './schemas.ts'
 
 /**
  * `/v1/embeddings` as OpenAI has it: texts or tokens in, one vector each out, as numbers or as base64 of little-endian
@@ -14,7 +14,8 @@ const nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union
 /** OpenAI's own bound. */
 export const INPUTS_MAX = 2_048
 
-const Token = Type.Integer({ minimum: 0 })
+/** Far more than any model has. */
+const DIMENSIONS_MAX = 1_048_576
 
 export const EmbeddingBody = Type.Object({
   model: Type.String({ minLength: 1, description: 'An embedding model of GET /v1/models, or one of its aliases.' }),
@@ -22,13 +23,19 @@ export const EmbeddingBody = Type.Object({
     [
       Type.String(),
       Type.Array(Type.String(), { minItems: 1 }),
-      Type.Array(Token, { minItems: 1 }),
-      Type.Array(Type.Array(Token, { minItems: 1 }), { minItems: 1 }),
+      Type.Array(TokenId, { minItems: 1 }),
+      Type.Array(Type.Array(TokenId, { minItems: 1 }), { minItems: 1 }),
     ],
     { description: `A text, a list of at most ${INPUTS_MAX}, or the same as tokens.` },
   ),
   encoding_format: nullable(Type.Enum(['float', 'base64'])),
-  dimensions: nullable(Type.Integer({ minimum: 1, description: 'Shorter vectors: cut to this length and rescaled.' })),
+  dimensions: nullable(
+    Type.Integer({
+      minimum: 1,
+      maximum: DIMENSIONS_MAX,
+      description: 'Shorter vectors: cut to this length and rescaled.',
+    }),
+  ),
   user: nullable(Type.String()),
   service_tier: nullable(Type.String()),
   priority: nullable(Type.Number({ description: "vLLM's priority: lower goes sooner." })),
@@ -116,6 +123,6 @@ function vectorOf(embedding: unknown): Float32Array | undefined {
 export function shortened(vector: Float32Array, dimensions: number | undefined): Float32Array {
   if (dimensions === undefined || dimensions >= vector.length) return vector
   const cut = vector.slice(0, dimensions)
-  const length = Math.hypot(...cut)
+  const length = Math.sqrt(cut.reduce((sum, part) => sum + part * part, 0))
   return length === 0 ? cut : cut.map((part) => part / length)
 }

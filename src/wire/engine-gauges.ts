@@ -55,7 +55,10 @@ export function readEngineGauges(page: string): EngineGauges {
   const gauges: { -readonly [K in keyof EngineGauges]: number } = {}
   for (const [fact, ranks] of byFact) {
     const values = [...ranks.values()]
-    gauges[fact] = fact === 'kvUsageRatio' ? Math.max(...values) : values.reduce((sum, value) => sum + value, 0)
+    gauges[fact] =
+      fact === 'kvUsageRatio'
+        ? values.reduce((most, value) => Math.max(most, value))
+        : values.reduce((sum, value) => sum + value, 0)
   }
   return gauges
 }

@@ -13,6 +13,7 @@ export type FaultCode =
   | 'headers-too-large'
   | 'request-too-slow'
   | 'request-too-large'
+  | 'unsupported-expectation'
   | 'unknown-url'
   | 'method-not-allowed'
   // A body that cannot be read.
@@ -20,6 +21,7 @@ export type FaultCode =
   | 'unsupported-content-encoding'
   | 'invalid-encoding'
   | 'invalid-json'
+  | 'body-too-complex'
   | 'invalid-file'
   // A parameter that is missing or wrong.
   | 'missing-required-parameter'

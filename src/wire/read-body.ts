@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type Checked, makeCheck } from './check.ts'
 import { invalidRequest } from './openai-error.ts'
+import { hasLoneSurrogate, hasNul } from './scan-json.ts'
 import {
   type ChatBody,
   ChatBody as ChatSchema,
@@ -8,14 +9,22 @@ import {
   CompletionBody as CompletionSchema,
 } from './schemas.ts'
 
-/** Bytes → a checked body. All errors of a client's body are made here, in OpenAI's format. */
+/**
+ * Bytes → a checked body. All errors of a client's body are made here, in OpenAI's format. The bytes have been scanned
+ * (`scan-json.ts`): parsing them takes a bounded time.
+ */
 
 export function readJson(bytes: Buffer): Checked<unknown> {
   if (!isUtf8(bytes)) {
     return { kind: 'fault', fault: invalidRequest('The request body is not valid UTF-8.', null, 'invalid-encoding') }
   }
+  const text = bytes.toString('utf8')
+  if (hasLoneSurrogate(text)) {
+    const message = 'The request body has half a character: a \\ud800 to \\udfff without its other half.'
+    return { kind: 'fault', fault: invalidRequest(message, null, 'invalid-encoding') }
+  }
   try {
-    return { kind: 'ok', value: JSON.parse(bytes.toString('utf8')) }
+    return { kind: 'ok', value: JSON.parse(text) }
   } catch (error) {
     const where = positionOnly(error instanceof Error ? error.message : '')
     return {
@@ -23,6 +32,14 @@ export function readJson(bytes: Buffer): Checked<unknown> {
       fault: invalidRequest(`The request body is not valid JSON: ${where}.`, null, 'invalid-json'),
     }
   }
+}
+
+/** A body whose texts go into a database. */
+export function readStorable(bytes: Buffer): Checked<unknown> {
+  const read = readJson(bytes)
+  if (read.kind === 'fault' || !hasNul(bytes.toString('utf8'))) return read
+  const message = 'The request body has the character U+0000, which cannot be stored.'
+  return { kind: 'fault', fault: invalidRequest(message, null, 'invalid-encoding') }
 }
 
 /** V8 quotes the text around a syntax error. The position is kept; the quote could put a prompt into a log. */

@@ -8,6 +8,10 @@ import { type Static, type TSchema, Type } from 'typebox'
 
 const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
+/** Larger integers are not exact in JSON, and sums with them are not exact in the platform. */
+const exact = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
+const atLeastOne = { ...exact, minimum: 1 }
+
 const ContentPart = Type.Object({ type: Type.String() })
 
 export const Message = Type.Object({
@@ -37,7 +41,7 @@ export const SpillwayOptions = Type.Object(
             maxLength: 256,
             description: 'A vector store of yours: its id or name.',
           }),
-          top_k: nullable(Type.Integer({ minimum: 1, description: 'How many passages at most. Clamped.' })),
+          top_k: nullable(Type.Integer({ ...atLeastOne, description: 'How many passages at most. Clamped.' })),
           include_passages: nullable(Type.Boolean({ description: 'List the passages in the answer.' })),
         },
         { description: 'Passages that the answer should use. Chat only.' },
@@ -52,12 +56,12 @@ export const SpillwayOptions = Type.Object(
 
 const generation = {
   model: Type.String({ minLength: 1, description: 'A model of GET /v1/models, or one of its aliases.' }),
-  max_tokens: nullable(Type.Integer({ minimum: 1, description: 'Upper bound on output tokens of each choice.' })),
-  n: nullable(Type.Integer({ minimum: 1, description: 'How many answers to the same prompt.' })),
+  max_tokens: nullable(Type.Integer({ ...atLeastOne, description: 'Upper bound on output tokens of each choice.' })),
+  n: nullable(Type.Integer({ ...atLeastOne, description: 'How many answers to the same prompt.' })),
   stream: nullable(Type.Boolean()),
   stream_options: nullable(Type.Object({ include_usage: nullable(Type.Boolean()) })),
   stop: nullable(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })])),
-  seed: nullable(Type.Integer()),
+  seed: nullable(Type.Integer(exact)),
   temperature: nullable(Type.Number({ minimum: 0, maximum: 2 })),
   top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
   user: nullable(Type.String({ description: 'Your user: requests of one stay together where that is faster.' })),
@@ -71,7 +75,7 @@ const generation = {
 export const ChatBody = Type.Object({
   ...generation,
   messages: Type.Array(Message, { minItems: 1 }),
-  max_completion_tokens: nullable(Type.Integer({ minimum: 1 })),
+  max_completion_tokens: nullable(Type.Integer(atLeastOne)),
   logprobs: nullable(Type.Boolean()),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
   tools: nullable(Type.Array(Type.Object({ type: Type.String() }))),
@@ -79,18 +83,21 @@ export const ChatBody = Type.Object({
   response_format: nullable(Type.Object({ type: Type.String() })),
 })
 
+/** No vocabulary is larger than 32 bits can count. */
+export const TokenId = Type.Integer({ minimum: 0, maximum: 0xffff_ffff })
+
 export const CompletionBody = Type.Object({
   ...generation,
   prompt: Type.Union([
     Type.String(),
     Type.Array(Type.String(), { minItems: 1 }),
-    Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 }),
-    Type.Array(Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 }), { minItems: 1 }),
+    Type.Array(TokenId, { minItems: 1 }),
+    Type.Array(Type.Array(TokenId, { minItems: 1 }), { minItems: 1 }),
   ]),
   logprobs: nullable(Type.Integer({ minimum: 0, maximum: 5 })),
   echo: nullable(Type.Boolean()),
   suffix: nullable(Type.String()),
-  best_of: nullable(Type.Integer({ minimum: 1 })),
+  best_of: nullable(Type.Integer(atLeastOne)),
 })
 
 export type ChatBody = Static<typeof ChatBody>

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import { type Checked, makeCheck } from './check.ts'
 import { invalidRequest } from './openai-error.ts'
 import { andThen, readJson } from './read-body.ts'
+import { JSON_BOUNDS } from './scan-json.ts'
 import { SpillwayOptions } from './schemas.ts'
 
 /**
@@ -27,9 +28,18 @@ const DATATYPES = [
 
 const Parameters = Type.Optional(Type.Record(Type.String(), Type.Unknown()))
 
+/**
+ * Rows of one batch: OpenAI's own bound for inputs. Each row becomes an object of ours, so a number in a shape must not
+ * be able to ask for more of them than a body can hold.
+ */
+export const ROWS_MAX = 2_048
+
+/** A dimension of zero would make any number of rows out of no data. */
+const Dimension = Type.Integer({ minimum: 1, maximum: JSON_BOUNDS.valuesMax })
+
 const InputTensor = Type.Object({
-  name: Type.String({ minLength: 1 }),
-  shape: Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1, maxItems: 8 }),
+  name: Type.String({ minLength: 1, maxLength: 256 }),
+  shape: Type.Array(Dimension, { minItems: 1, maxItems: 8, description: `At most ${ROWS_MAX} rows.` }),
   datatype: Type.Enum([...DATATYPES]),
   data: Type.Array(Type.Unknown(), { description: 'Row by row, flat or nested.' }),
   parameters: Parameters,
@@ -64,6 +74,8 @@ function checkData(body: TensorBody): Checked<TensorBody> {
 }
 
 function problemOf(input: Tensor): string | undefined {
+  const rows = input.shape[0] ?? 1
+  if (rows > ROWS_MAX) return `at most ${ROWS_MAX} rows are allowed, but the shape has ${rows}`
   const values = valuesOf(input)
   const wanted = input.shape.reduce((product, size) => product * size, 1)
   if (values.length !== wanted) {

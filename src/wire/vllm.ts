@@ -3,7 +3,7 @@ import { type Checked, makeCheck } from './check.ts'
 import { checkEmbedding, type EmbeddingBody } from './embeddings.ts'
 import { invalidRequest, type WireFault } from './openai-error.ts'
 import { andThen, checkChat, checkCompletion, readJson } from './read-body.ts'
-import { type ChatBody, type CompletionBody, Message } from './schemas.ts'
+import { type ChatBody, type CompletionBody, Message, TokenId } from './schemas.ts'
 
 /**
  * vLLM's API where it differs from OpenAI's: errors with the HTTP status as a number in `code`, a model card with the
@@ -137,7 +137,7 @@ const TokenizeChatBody = Type.Object({
   messages: Type.Array(Message, { minItems: 1 }),
   add_generation_prompt: Type.Optional(Type.Boolean()),
 })
-const DetokenizeBody = Type.Object({ ...optional, tokens: Type.Array(Type.Integer({ minimum: 0 })) })
+const DetokenizeBody = Type.Object({ ...optional, tokens: Type.Array(TokenId) })
 
 export type TokenizeBody = Static<typeof TokenizePromptBody> | Static<typeof TokenizeChatBody>
 

@@ -70,7 +70,9 @@ describe('npm start', () => {
   it('is alive, ready and measured', async () => {
     const paths = ['/health', '/health/ready', '/metrics', '/openapi.json']
     const statuses = await Promise.all(paths.map(async (path) => (await fetch(address + path)).status))
-    expect(statuses).toEqual([200, 200, 200, 200])
+    expect(statuses).toEqual([200, 200, 401, 200])
+    const [, scrape = ''] = /metrics +(curl .*)/.exec(child.out) ?? []
+    expect((await paste(scrape)).out).toContain('spillway_requests_total')
   })
 
   it('each demo key opens it, and no other', async () => {

@@ -1,11 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { hashKey } from '../../src/config/key-hash.ts'
 import { eventually } from '../support/eventually.ts'
 import { FakeUpstream, hangs } from '../support/fake-upstream.ts'
+import { checked } from '../support/openai-shapes.ts'
 import { parseExposition } from '../support/parse-exposition.ts'
 import { RawSocket, sendRaw } from '../support/raw-http.ts'
 import {
   ACME_KEY,
   authorization,
+  METRICS_KEY,
   MODEL,
   postJson,
   startPlatform,
@@ -113,7 +116,10 @@ describe('paths and names', () => {
     const paths = ['/health', '/health/ready', '/metrics', '/openapi.json', '/v1/models', `/v1/models/${MODEL}`]
     const statuses = (prefix: string) =>
       Promise.all(
-        paths.map(async (path) => (await fetch(platform.address + prefix + path, { headers: authorization() })).status),
+        paths.map(async (path) => {
+          const headers = authorization(path === '/metrics' ? METRICS_KEY : ACME_KEY)
+          return (await fetch(platform.address + prefix + path, { headers })).status
+        }),
       )
     expect(await statuses('/llm/eu')).toEqual(paths.map(() => 200))
     expect(await statuses('')).toEqual(paths.map(() => 404))
@@ -173,7 +179,7 @@ describe('metrics', () => {
     const platform = await start()
     await postJson(platform.address + CHAT, chat)
     platform.journal.drain()
-    const response = await fetch(`${platform.address}/metrics`)
+    const response = await fetch(`${platform.address}/metrics`, { headers: authorization(METRICS_KEY) })
     expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
     const families = parseExposition(await response.text())
     const filled = [...families.values()].filter(({ samples }) => samples.length > 0).map(({ name }) => name)
@@ -191,6 +197,21 @@ describe('metrics', () => {
       ]),
     )
     expect(await platform.metric('spillway_requests_in_flight')).toBe(0)
+  })
+
+  it('name tenants, so only keys of their own read them', async () => {
+    const { address } = await start({ admin: { keys: [{ id: 'ada', hash: hashKey('sk-ada') }] } })
+    const ask = async (headers: Record<string, string>) => {
+      const response = await fetch(`${address}/metrics`, { headers })
+      return [response.status, response.status === 200 ? 'text' : await codeOf(response)]
+    }
+    expect(await ask({})).toEqual([401, 'invalid_api_key'])
+    expect(await ask(authorization('sk-nobody'))).toEqual([401, 'invalid_api_key'])
+    expect(await ask(authorization(ACME_KEY))).toEqual([403, 'not_admin'])
+    expect(await ask(authorization('sk-ada'))).toEqual([200, 'text'])
+    expect(await ask(authorization(METRICS_KEY))).toEqual([200, 'text'])
+    const models = await fetch(`${address}/admin/v1/models`, { headers: authorization(METRICS_KEY) })
+    expect([models.status, await codeOf(models)]).toEqual([401, 'invalid_api_key'])
   })
 
   it('can have a listener of their own', async () => {
@@ -212,6 +233,10 @@ describe('metrics', () => {
     }
   })
 })
+
+async function codeOf(response: Response): Promise<string | null> {
+  return checked('error', (await response.json()) as { error: { code: string | null } }).error.code
+}
 
 /** A port that was free a moment ago. */
 async function freePort(): Promise<number> {
@@ -277,8 +302,8 @@ describe('/openapi.json', () => {
     expect(answered).toEqual(
       expect.arrayContaining(['post /v1/chat/completions 400', 'post /v1/completions 400', 'get /v1/models 200']),
     )
-    // A tenant's key opens nothing of the admin API.
-    const isAdmin = (line: string): boolean => line.includes(' /admin/')
+    // A tenant's key opens neither the admin API nor the metrics.
+    const isAdmin = (line: string): boolean => / \/(admin\/|metrics )/.test(line)
     expect(answered.filter((line) => !(isAdmin(line) ? / 403$/ : / (200|400)$/).test(line))).toEqual([])
     expect(answered.filter(isAdmin).length).toBeGreaterThan(10)
   })

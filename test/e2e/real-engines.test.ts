@@ -10,7 +10,15 @@ import { eventually } from '../support/eventually.ts'
 import { startTriton, TRITON_MODEL } from '../support/fake-triton.ts'
 import { answers, FakeUpstream, fails } from '../support/fake-upstream.ts'
 import { ScriptedServer, text } from '../support/scripted-server.ts'
-import { ACME_KEY, MODEL, postJson, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
+import {
+  ACME_KEY,
+  METRICS_KEY,
+  MODEL,
+  postJson,
+  startPlatform,
+  type TestPlatform,
+  testTree,
+} from '../support/start-platform.ts'
 
 /** Engines of other people, as a configuration file names them: keys, addresses, certificates, probes, protocols. */
 
@@ -97,7 +105,7 @@ describe('keys', () => {
       failed,
       lost,
       story,
-      await fetch(`${address}/metrics`),
+      await fetch(`${address}/metrics`, { headers: { authorization: `Bearer ${METRICS_KEY}` } }),
       await fetch(`${address}/health/ready`),
     ]
     const texts = await Promise.all(pages.map((page) => page.text()))

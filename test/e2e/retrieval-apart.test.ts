@@ -117,7 +117,10 @@ describe('the command line, a gateway and retrieval apart', () => {
       expect(response.status).toBe(401)
     }
     expect((await fetch(`${apart.address}/health/ready`)).status).toBe(200)
-    expect(await (await fetch(`${apart.address}/metrics`)).text()).toContain('spillway_documents_indexed_total')
+    const metrics = `${apart.address}/metrics`
+    expect((await fetch(metrics)).status).toBe(401)
+    const page = await fetch(metrics, { headers: authorization(RETRIEVAL_KEY) })
+    expect(await page.text()).toContain('spillway_documents_indexed_total')
   })
 
   it('delete', async () => {

@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { answers, type Behaviour, FakeUpstream } from '../support/fake-upstream.ts'
 import { RawSocket } from '../support/raw-http.ts'
 import { dechunked, framesIn, textIn } from '../support/sse-frames.ts'
-import { authorization, MODEL, upstreamTree } from '../support/start-platform.ts'
+import { authorization, METRICS_KEY, MODEL, upstreamTree } from '../support/start-platform.ts'
 
 /** How the process ends, well and badly: a child of its own, real signals, real exit codes. */
 
@@ -140,7 +140,7 @@ describe('SIGTERM', () => {
     upstream.next(answers({ words: [content] }))
     const reader = connect(address).stopReading()
     reader.post(CHAT, { ...chat, stream: false }, authorization())
-    const metrics = async () => (await fetch(`${address}/metrics`)).text()
+    const metrics = async () => (await fetch(`${address}/metrics`, { headers: authorization(METRICS_KEY) })).text()
     await eventually('it is settled', async () => /requests_total\{[^}]*completed/.test(await metrics()))
     child.signal('SIGTERM')
     await eventually('no connection is accepted', () => isRefused(address))

@@ -20,13 +20,16 @@ const PLAY_AT = secondsToUs(600)
 const RUNS = 25
 const KEY_IDS = TENANTS.flatMap((id) => [`${id}-1`, `${id}-2`])
 
+const bearerOf = (id: string) => ({ req: { headers: { authorization: `Bearer ${keyOf(id)}` } } })
+
 function viewOf({ platform, control }: ControlledWorld): unknown {
   const { policies } = platform
   const { settings, flagHeaders } = control.wanted()
   const sorted = <T>(items: Iterable<readonly [string, T]>) => Object.fromEntries([...items].toSorted())
   return {
     callers: KEY_IDS.map((id) => control.tenants.byHash(digestOf(keyOf(id)))),
-    admins: ['ada', 'bob'].map((id) => control.admins.whoIs(`Bearer ${keyOf(id)}`)),
+    admins: ['ada', 'bob'].map((id) => control.admins.whoIs(bearerOf(id))),
+    metricsReaders: ['ada', 'bob'].map((id) => control.metricsReaders.whoIs(bearerOf(id))),
     models: control.models.list(),
     known: sorted(policies.models),
     releases: sorted(policies.releases),

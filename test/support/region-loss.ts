@@ -5,6 +5,7 @@ import { eventually } from './eventually.ts'
 import { sampleValue } from './parse-exposition.ts'
 import { Region, type RegionOptions } from './region.ts'
 import { type Answered, RegionLoad } from './region-load.ts'
+import { authorization, METRICS_KEY } from './start-platform.ts'
 
 /**
  * Two regions of separate processes under load, and one is killed. What clients of the other one see: whoever had not
@@ -29,7 +30,8 @@ export function useRegions(): (options: Omit<RegionOptions, 'folder'>) => Promis
   }
 }
 
-const metricsOf = async (url: string): Promise<string> => (await fetch(`${url}/metrics`)).text()
+const metricsOf = async (url: string): Promise<string> =>
+  (await fetch(`${url}/metrics`, { headers: authorization(METRICS_KEY) })).text()
 
 async function servedBy(region: Region): Promise<number> {
   const counts = await Promise.all(region.engineUrls.map((url) => metricOf(url, 'request_params_n_count')))

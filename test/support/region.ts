@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { Child, ROOT, type TestFolder } from './child.ts'
 import type { Namespace } from './network-namespaces.ts'
+import { METRICS_KEY } from './start-platform.ts'
 
 /** One region as an operator runs it: a gateway and its engines, each a process of its own. Always ended with `kill`. */
 export interface RegionOptions {
@@ -90,6 +91,7 @@ function configOf({ name, peer, concurrencyMax, port }: RegionOptions, engineUrl
     // Nobody is refused for lateness here: what is lost must be told from what is shed.
     slos: [{ name: 'calm', ttftMs: 100_000, interTokenMs: 1_000, totalMs: 200_000 }],
     tenants: [{ id: 'acme', slo: 'calm', keys: [{ id: 'k', hash: hashKey(CLIENT_KEY) }] }],
+    admin: { metricsKeys: [{ id: 'prometheus', hash: hashKey(METRICS_KEY) }] },
     regions: {
       local: name,
       peers: [

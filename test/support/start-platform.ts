@@ -12,6 +12,8 @@ import { sampleValue } from './parse-exposition.ts'
  */
 export const ACME_KEY = 'sk-test-acme'
 export const GLOBEX_KEY = 'sk-test-globex'
+/** Reads `/metrics` and nothing else. */
+export const METRICS_KEY = 'sk-test-metrics'
 
 export const MODEL = 'sim'
 
@@ -19,9 +21,10 @@ export type Tree = Record<string, unknown>
 
 /** One simulated model with one replica and two tenants; a test overrides whole sections. */
 export function testTree(overrides: Tree = {}): Tree {
-  const { server, ...rest } = overrides
+  const { server, admin, ...rest } = overrides
   return {
     server: { port: 0, ...(server as Tree | undefined) },
+    admin: { metricsKeys: [{ id: 'prometheus', hash: hashKey(METRICS_KEY) }], ...(admin as Tree | undefined) },
     logging: { level: 'silent' },
     models: [{ name: MODEL, aliases: ['gpt-4o-mini'] }],
     pools: [{ model: MODEL, backend: { kind: 'simulated', profile: 'h100-llama-8b' } }],
@@ -88,7 +91,8 @@ export async function startPlatform(asked: Tree = testTree()): Promise<TestPlatf
       }),
     async metric(name, labels) {
       served.journal.drain()
-      return sampleValue(await (await fetch(`${root}/metrics`)).text(), name, labels)
+      const page = await fetch(`${root}/metrics`, { headers: authorization(METRICS_KEY) })
+      return sampleValue(await page.text(), name, labels)
     },
     async engine() {
       const replica = platform.pools[0]!.replicas[0]!

@@ -77,8 +77,8 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
 
   // The gateway starts the story and reads what a budget has left. Admission and the dispatcher are not its business.
   gateway: {
-    ours: 'base domain policy/budgets/budgets lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
-    uses: 'waiting bytes forms typebox node:buffer#isUtf8 node:crypto#hash node:crypto#timingSafeEqual',
+    ours: 'base domain policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
+    uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#hash node:crypto#timingSafeEqual',
     'http-': 'node:http node:net',
   },
   config: {

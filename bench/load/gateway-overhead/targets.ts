@@ -107,7 +107,9 @@ const relay: Target = {
 }
 
 /** The limit is far above what any slice keeps in flight: this benchmark measures the path, not the refusals. */
-const spillwayConfig = (place: Place): string => `server: { host: 127.0.0.1, port: ${place.port} }
+const spillwayConfig = (
+  place: Place,
+): string => `server: { host: 127.0.0.1, port: ${place.port}, ingress: { requestsPerMinute: 1000000000 } }
 models: [{ name: bench, contextTokensMax: 131072 }]
 pools:
   - model: bench

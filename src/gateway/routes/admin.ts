@@ -1,7 +1,7 @@
 import type { RegistryEdit, RegistryKind } from '../../domain/registry.ts'
 import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody, RolloutBody } from '../../wire/admin.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
-import { andThen, readJson } from '../../wire/read-body.ts'
+import { andThen, readStorable } from '../../wire/read-body.ts'
 import type { AdminDirectory } from '../admin-directory.ts'
 import { collectBody } from '../collect-body.ts'
 import { ERROR_TABLE, fixedRetryUs } from '../error-table.ts'
@@ -115,7 +115,7 @@ export function adminRoute(
     method,
     path,
     async handle(exchange, rest) {
-      const by = keys.whoIs(exchange.req.headers.authorization)
+      const by = keys.whoIs(exchange)
       if (typeof by !== 'string') {
         exchange.sendRefusal(by)
         return
@@ -157,7 +157,7 @@ export async function bodyOf<B>(
 ): Promise<B | undefined> {
   const collected = await collectBody(exchange, bytesMax)
   if (collected.kind === 'gone') return undefined
-  const read = collected.kind === 'fault' ? collected : andThen(readJson(collected.bytes), check)
+  const read = collected.kind === 'fault' ? collected : andThen(readStorable(collected.bytes), check)
   if (read.kind === 'ok') return read.value
   exchange.sendFault(read.fault)
   return undefined

@@ -42,7 +42,7 @@ export async function answerCall(
   hasText: boolean,
   work: (call: CorpusCall) => Promise<unknown>,
 ): Promise<void> {
-  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
+  const caller = authenticate(deps.keys, exchange)
   if (caller === undefined) {
     exchange.sendRefusal(NO_VALID_KEY)
     return

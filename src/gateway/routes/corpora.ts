@@ -2,7 +2,7 @@ import type { Document, Filter, StoredFile } from '../../domain/corpus.ts'
 import type { DocumentDraft } from '../../lifecycle/retrieval-ports.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
-import { readJson } from '../../wire/read-body.ts'
+import { readStorable } from '../../wire/read-body.ts'
 import {
   AttributesBody,
   DocumentsBody,
@@ -84,7 +84,7 @@ async function bodyOf<K extends keyof typeof checks>(
 ): Promise<Extract<ReturnType<(typeof checks)[K]>, { kind: 'ok' }>['value']> {
   const body = await collectBody(exchange, deps.bodyBytesMax)
   if (body.kind === 'gone') throw new BodyFault(invalidRequest('The client has gone.', null))
-  const json = body.kind === 'fault' ? body : readJson(body.bytes)
+  const json = body.kind === 'fault' ? body : readStorable(body.bytes)
   const checked = json.kind === 'fault' ? json : checks[kind](json.value)
   if (checked.kind === 'fault') throw new BodyFault(checked.fault)
   return checked.value as never

@@ -14,7 +14,7 @@ export function embeddingsRoute(deps: WholeDeps): Route {
 }
 
 async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
-  const caller = identify(deps.keys, exchange.req.headers)
+  const caller = identify(deps.keys, exchange)
   if ('code' in caller) {
     exchange.sendRefusal(caller)
     return

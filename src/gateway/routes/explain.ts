@@ -12,7 +12,7 @@ export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => 
     method: 'GET',
     path: '/spillway/requests/*',
     handle(exchange, ticketId) {
-      const caller = authenticate(keys, exchange.req.headers.authorization)
+      const caller = authenticate(keys, exchange)
       if (caller === undefined) {
         exchange.sendRefusal(NO_VALID_KEY)
         return

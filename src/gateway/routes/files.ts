@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { invalidRequest, type WireFault } from '../../wire/openai-error.ts'
+import { readForm } from '../../wire/read-form.ts'
 import { wireFile, wireList } from '../../wire/vector-stores.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Route } from '../http-server.ts'
@@ -42,39 +43,38 @@ export function fileRoutes(deps: CorporaDeps): Route[] {
 async function upload(deps: CorporaDeps, { exchange, tenantId, hold }: CorpusCall): Promise<unknown> {
   const body = await collectBody(exchange, FILE_BYTES_MAX, 'multipart/form-data')
   if (body.kind === 'gone') throw new BodyFault(invalidRequest('The client has gone.', null))
-  const form = body.kind === 'fault' ? body : await readForm(body.bytes, exchange.req.headers['content-type'] ?? '')
+  const form = body.kind === 'fault' ? body : readUpload(body.bytes, exchange.req.headers['content-type'] ?? '')
   if (form.kind === 'fault') throw new BodyFault(form.fault)
   const { name, purpose, text } = form
   hold(tokensOfBytes(Buffer.byteLength(text)))
   return wireFile(await deps.corpora.addFile(tenantId, { name, purpose, text }))
 }
 
-type Form =
+type Upload =
   | { readonly kind: 'ok'; readonly name: string; readonly purpose: string; readonly text: string }
   | { readonly kind: 'fault'; readonly fault: WireFault }
 
-async function readForm(bytes: Buffer, contentType: string): Promise<Form> {
-  const fault = (message: string, param: string | null): Form => ({
+function readUpload(bytes: Buffer, contentType: string): Upload {
+  const fault = (message: string, param: string | null): Upload => ({
     kind: 'fault',
     fault: invalidRequest(message, param, 'invalid-file'),
   })
-  let form: FormData
-  try {
-    form = await new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } }).formData()
-  } catch {
-    return fault('The form could not be read.', null)
-  }
-  const file = form.get('file')
-  if (!(file instanceof File)) return fault("Missing required parameter: 'file'.", 'file')
-  const content = Buffer.from(await file.arrayBuffer())
-  if (!isUtf8(content)) {
+  const form = readForm(bytes, contentType)
+  if (form.kind === 'fault') return form
+  const file = form.parts.find(({ name }) => name === 'file')
+  if (file?.fileName === undefined) return fault("Missing required parameter: 'file'.", 'file')
+  if (!isUtf8(file.content)) {
     return fault("Invalid 'file': only text in UTF-8 can be read (text, Markdown, JSON Lines).", 'file')
   }
-  const purpose = form.get('purpose')
+  if (file.content.includes(0)) return fault("Invalid 'file': it has bytes of value 0, so it is no text.", 'file')
+  const purpose = form.parts.find(({ name, fileName }) => name === 'purpose' && fileName === undefined)
   return {
     kind: 'ok',
-    name: file.name.slice(0, 1_024) || 'file',
-    purpose: typeof purpose === 'string' && purpose !== '' ? purpose.slice(0, 64) : 'assistants',
-    text: content.toString('utf8'),
+    name: file.fileName.slice(0, 1_024) || 'file',
+    purpose: purpose?.content.toString('utf8', 0, PURPOSE_BYTES_MAX).slice(0, 64) || 'assistants',
+    text: file.content.toString('utf8'),
   }
 }
+
+/** 64 characters of four bytes. */
+const PURPOSE_BYTES_MAX = 256

@@ -37,7 +37,7 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
 }
 
 async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKind): Promise<void> {
-  const caller = identify(deps.keys, exchange.req.headers)
+  const caller = identify(deps.keys, exchange)
   if ('code' in caller) {
     exchange.sendRefusal(caller)
     return

@@ -24,7 +24,7 @@ import { type RequestRules, toRequest } from '../to-request.ts'
  */
 export const InferBody = Type.Object({
   tenant_id: Type.String({ minLength: 1 }),
-  tokens_requested: Type.Integer({ minimum: 1, description: 'Output tokens.' }),
+  tokens_requested: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Output tokens.' }),
   priority_bid: Type.Optional(Type.Union([Type.Number(), Type.Null()], { description: 'Order inside your own lane.' })),
 })
 
@@ -43,7 +43,7 @@ export function inferRoute(deps: InferDeps): Route {
 }
 
 async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
-  const caller = authenticate(deps.keys, exchange.req.headers.authorization)
+  const caller = authenticate(deps.keys, exchange)
   if (caller === undefined) {
     exchange.sendRefusal(NO_VALID_KEY)
     return

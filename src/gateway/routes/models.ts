@@ -12,7 +12,7 @@ export function modelRoutes(models: ModelDirectory, keys: KeyDirectory): Route[]
       return [row(model.name), ...model.aliases.map(row)]
     })
   const isAllowed = (exchange: Exchange): boolean => {
-    if (authenticate(keys, exchange.req.headers.authorization) !== undefined) return true
+    if (authenticate(keys, exchange) !== undefined) return true
     exchange.sendRefusal(NO_VALID_KEY)
     return false
   }

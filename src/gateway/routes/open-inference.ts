@@ -4,7 +4,7 @@ import { invalidRequest } from '../../wire/openai-error.ts'
 import { readTensors } from '../../wire/tensors.ts'
 import { type Caller, identify } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
-import { Exchange } from '../exchange.ts'
+import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import type { KnownModel } from '../model-directory.ts'
 import { OIP_ERRORS } from '../oip-errors.ts'
@@ -26,21 +26,30 @@ export interface OpenInferenceDeps extends WholeDeps {
 }
 
 export function openInferenceRoutes(deps: OpenInferenceDeps): Route[] {
-  const inWords = (exchange: Exchange): Exchange => new Exchange(exchange.req, exchange.res, exchange.id, OIP_ERRORS)
   const about = { name: 'spillway', version: deps.version, extensions: [] }
   return [
     { method: 'GET', path: '/v2', handle: (exchange) => exchange.sendJson(200, JSON.stringify(about)) },
-    { method: 'GET', path: '/v2/health/live', handle: (exchange) => exchange.sendJson(200, '{"live":true}') },
+    {
+      method: 'GET',
+      path: '/v2/health/live',
+      isUnmetered: true,
+      handle: (exchange) => exchange.sendJson(200, '{"live":true}'),
+    },
     {
       method: 'GET',
       path: '/v2/health/ready',
+      isUnmetered: true,
       handle(exchange) {
         const { isReady } = deps.readiness()
         exchange.sendJson(isReady ? 200 : 503, JSON.stringify({ ready: isReady }))
       },
     },
-    { method: 'GET', path: '/v2/models/*', handle: (exchange, rest) => ask(deps, inWords(exchange), rest) },
-    { method: 'POST', path: '/v2/models/*', handle: (exchange, rest) => infer(deps, inWords(exchange), rest) },
+    { method: 'GET', path: '/v2/models/*', handle: (exchange, rest) => ask(deps, exchange.inWords(OIP_ERRORS), rest) },
+    {
+      method: 'POST',
+      path: '/v2/models/*',
+      handle: (exchange, rest) => infer(deps, exchange.inWords(OIP_ERRORS), rest),
+    },
   ]
 }
 
@@ -115,7 +124,7 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
 }
 
 function callerOf(deps: OpenInferenceDeps, exchange: Exchange): Caller | undefined {
-  const caller = identify(deps.keys, exchange.req.headers)
+  const caller = identify(deps.keys, exchange)
   if (!('code' in caller)) return caller
   exchange.sendRefusal(caller)
   return undefined

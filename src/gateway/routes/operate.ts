@@ -1,3 +1,5 @@
+import type { KeyCode, ToldRefusal } from '../error-table.ts'
+import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 
 /**
@@ -13,10 +15,16 @@ const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 export function operateRoutes(deps: OperateDeps): Route[] {
   return [
-    { method: 'GET', path: '/health', handle: (exchange) => exchange.sendJson(200, '{"status":"ok"}') },
+    {
+      method: 'GET',
+      path: '/health',
+      isUnmetered: true,
+      handle: (exchange) => exchange.sendJson(200, '{"status":"ok"}'),
+    },
     {
       method: 'GET',
       path: '/health/ready',
+      isUnmetered: true,
       handle(exchange) {
         const { isReady, because } = deps.readiness()
         const body = JSON.stringify({ status: isReady ? 'ready' : 'not-ready', because })
@@ -27,7 +35,21 @@ export function operateRoutes(deps: OperateDeps): Route[] {
   ]
 }
 
-/** A route of its own, because metrics may have their own listener. */
-export function metricsRoute(text: () => string): Route {
-  return { method: 'GET', path: '/metrics', handle: (exchange) => exchange.send(200, METRICS_CONTENT_TYPE, text()) }
+/**
+ * A route of its own, because metrics may have their own listener. They name tenants and their traffic: `refuse` says
+ * why a request may not read them; without it everybody may.
+ */
+export function metricsRoute(
+  text: () => string,
+  refuse?: (exchange: Exchange) => ToldRefusal<KeyCode> | undefined,
+): Route {
+  return {
+    method: 'GET',
+    path: '/metrics',
+    handle(exchange) {
+      const refusal = refuse?.(exchange)
+      if (refusal === undefined) exchange.send(200, METRICS_CONTENT_TYPE, text())
+      else exchange.sendRefusal(refusal)
+    },
+  }
 }

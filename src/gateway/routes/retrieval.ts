@@ -7,6 +7,7 @@ import { invalidRequest } from '../../wire/openai-error.ts'
 import { readJson } from '../../wire/read-body.ts'
 import { digestOf, NO_VALID_KEY } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
+import type { KeyCode, ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 
@@ -54,9 +55,9 @@ export function retrievalRoutes(deps: RetrievalDeps): Route[] {
 }
 
 async function bodyOf({ apiKey, bodyBytesMax }: RetrievalDeps, exchange: Exchange): Promise<unknown> {
-  const given = exchange.req.headers.authorization?.replace(/^bearer +/i, '') ?? ''
-  if (!timingSafeEqual(Buffer.from(digestOf(given)), Buffer.from(digestOf(apiKey)))) {
-    exchange.sendRefusal(NO_VALID_KEY)
+  const refusal = refuseOtherKeys(apiKey, exchange)
+  if (refusal !== undefined) {
+    exchange.sendRefusal(refusal)
     return undefined
   }
   const body = await collectBody(exchange, bodyBytesMax)
@@ -65,6 +66,12 @@ async function bodyOf({ apiKey, bodyBytesMax }: RetrievalDeps, exchange: Exchang
   if (json.kind === 'ok') return json.value
   exchange.sendFault(json.fault)
   return undefined
+}
+
+/** Only the shared secret opens the routes of this process. */
+export function refuseOtherKeys(apiKey: string, { req }: Pick<Exchange, 'req'>): ToldRefusal<KeyCode> | undefined {
+  const given = req.headers.authorization?.replace(/^bearer +/i, '') ?? ''
+  return timingSafeEqual(Buffer.from(digestOf(given)), Buffer.from(digestOf(apiKey))) ? undefined : NO_VALID_KEY
 }
 
 async function retrieve(deps: RetrievalDeps, exchange: Exchange): Promise<void> {
@@ -88,17 +95,24 @@ async function lookUp(deps: RetrievalDeps, exchange: Exchange): Promise<void> {
   exchange.sendJson(200, JSON.stringify(look))
 }
 
+/** More arguments than any method of `Corpora` has. */
+const ARGUMENTS_MAX = 8
+
 async function manage(deps: RetrievalDeps, exchange: Exchange, name: string): Promise<void> {
   const method = CORPORA_METHODS.find((known) => known === name)
-  const args = (await bodyOf(deps, exchange)) as unknown[] | undefined
+  const args = await bodyOf(deps, exchange)
   if (args === undefined) return
+  if (!Array.isArray(args) || args.length > ARGUMENTS_MAX) {
+    exchange.sendFault(invalidRequest('The body is a list of the arguments of the method.', null))
+    return
+  }
   if (method === undefined) {
     exchange.sendFault(invalidRequest(`Corpora have no method '${name.slice(0, 100)}'.`, null, 'unknown-url'))
     return
   }
   try {
     const ask = deps.corpora[method].bind(deps.corpora) as (...all: unknown[]) => Promise<unknown>
-    exchange.sendJson(200, JSON.stringify({ value: (await ask(...args)) ?? null }))
+    exchange.sendJson(200, JSON.stringify({ value: (await ask(...(args as unknown[]))) ?? null }))
   } catch (error) {
     if (!(error instanceof CorpusError)) throw error
     const { code, message, retryAfterUs } = error

@@ -68,25 +68,28 @@ describe.each(KINDS)('embedder: %s', (_name, make) => {
   let under: Under
   beforeAll(async () => {
     under = await make()
+    // The first text loads what knows the words, which is not what a test here is about.
+    await under.embedder.embed(['hello'], { kind: 'question' })
   }, 60_000)
   afterAll(async () => {
     await under.embedder.close()
     await under.close()
   })
 
-  it('has a name, and gives a vector of length 1 for each text, in order', async () => {
+  it('has a name', () => {
+    expect(under.embedder.name).not.toBe('')
+  })
+
+  it.each(['question', 'passage'] as const)('gives a vector of length 1 for each text, in order: %s', async (kind) => {
     const { embedder } = under
-    expect(embedder.name).not.toBe('')
-    for (const kind of ['question', 'passage'] as const) {
-      const texts = Array.from({ length: 11 }, (_, i) => `Passage ${i} is about ${'abcdefghijk'[i]!.repeat(i + 2)}.`)
-      const vectors = await embedder.embed(texts, { kind })
-      expect(vectors).toHaveLength(texts.length)
-      for (const [i, vector] of vectors.entries()) {
-        expect(vector).toHaveLength(embedder.dimensions)
-        expect(dot(vector, vector)).toBeCloseTo(1, 4)
-        const [alone] = await embedder.embed([texts[i]!], { kind })
-        expect(dot(vector, alone!)).toBeGreaterThan(0.999)
-      }
+    const texts = Array.from({ length: 11 }, (_, i) => `Passage ${i} is about ${'abcdefghijk'[i]!.repeat(i + 2)}.`)
+    const vectors = await embedder.embed(texts, { kind })
+    expect(vectors).toHaveLength(texts.length)
+    for (const [i, vector] of vectors.entries()) {
+      expect(vector).toHaveLength(embedder.dimensions)
+      expect(dot(vector, vector)).toBeCloseTo(1, 4)
+      const [alone] = await embedder.embed([texts[i]!], { kind })
+      expect(dot(vector, alone!)).toBeGreaterThan(0.999)
     }
   })
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { metricOf, postJson, SpillwayProcess } from '../support/engine-process.ts'
 
@@ -16,13 +16,19 @@ const start = async (...words: string[]): Promise<SpillwayProcess> => {
   started.push(one)
   return one
 }
-afterEach(async () => {
+afterAll(async () => {
   await Promise.all(started.splice(0).map((one) => one.stop()))
 })
 
+let engines: readonly SpillwayProcess[]
+// Before the test, and one hook after the other: on a busy machine each takes longer than the test.
+beforeAll(async () => {
+  engines = await Promise.all([start(), start()])
+})
+
 describe('the gateway before two engine servers', () => {
-  it('goes on with one when the other is killed', async () => {
-    const engines = await Promise.all([start(), start()])
+  let gateway: SpillwayProcess
+  beforeAll(async () => {
     const folder = mkdtempSync(join(tmpdir(), 'spillway-gateway-'))
     const file = join(folder, 'gateway.yaml')
     writeFileSync(
@@ -39,9 +45,12 @@ describe('the gateway before two engine servers', () => {
         tenants: [{ id: 'acme', slo: 'patient', keys: [{ id: 'k', hash: hashKey('sk-test') }] }],
       }),
     )
-    const gateway = await SpillwayProcess.start('serve', '--config', file)
+    gateway = await SpillwayProcess.start('serve', '--config', file)
     started.push(gateway)
     rmSync(folder, { recursive: true })
+  })
+
+  it('goes on with one when the other is killed', async () => {
     const ask = async (i: number): Promise<string> => {
       const response = await postJson(
         `${gateway.url}/v1/chat/completions`,

@@ -33,8 +33,6 @@ export interface IngressLimits {
   readonly failedKeysPerMinute: number
 }
 
-export type IngressKind = 'requests' | 'bytes' | 'failed-keys'
-
 /** Callers that are remembered: 3 MB of memory at most. */
 export const METERS_MAX = 10_000
 

@@ -275,7 +275,7 @@ describe('aborts', () => {
     const settled = await platform.settled(request_id!)
     expect(settled).toMatchObject({ outcome: 'cancelled', because: 'client-gone' })
     expect(settled.usage.outputTokens).toBeGreaterThanOrEqual(5)
-    expect(settled.usage.outputTokens).toBeLessThan(60)
+    expect(settled.usage.outputTokens).toBeLessThan(endless.max_tokens)
     expect(await platform.metric('spillway_tokens_total', { tenant: 'acme', model: MODEL, kind: 'output' })).toBe(
       before + settled.usage.outputTokens,
     )

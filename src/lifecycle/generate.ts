@@ -24,7 +24,7 @@ export function beginAttempt(platform: Platform, admitted: Admitted, turn: Grant
   const { ticket } = admitted
   const { lease, because, placement } = turn
   const { replica } = lease
-  const attempt = new Attempt(admitted, { lease, grantedAt: clock.now(), nth: ++ticket.attempts })
+  const attempt = new Attempt(admitted, { lease, placement, grantedAt: clock.now(), nth: ++ticket.attempts })
   ticket.attempt = attempt
   ticket.phase = 'running'
   if (platform.policies.rollouts.get(replica.model)?.judged === replica.releaseId) ticket.canaryAttempts++

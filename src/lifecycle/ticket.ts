@@ -4,6 +4,7 @@ import type { CorpusFacts } from '../domain/corpus.ts'
 import type { Delta } from '../domain/delta.ts'
 import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
+import type { Placement } from '../domain/placement.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
@@ -142,6 +143,8 @@ type AdmittedFacts = Pick<Admitted, 'at' | 'patience' | 'reservation' | 'plan' |
 export class Attempt {
   readonly admitted: Admitted
   readonly lease: Lease
+  /** The numbers behind the choice of the replica; undefined where a plain rule chose it. */
+  readonly placement: Placement | undefined
   readonly grantedAt: Instant
   /** The plan that this attempt runs. */
   readonly plan: Plan
@@ -149,9 +152,10 @@ export class Attempt {
   readonly nth: number
   isOver = false
 
-  constructor(admitted: Admitted, turn: { readonly lease: Lease; readonly grantedAt: Instant; readonly nth: number }) {
+  constructor(admitted: Admitted, turn: Pick<Attempt, 'lease' | 'placement' | 'grantedAt' | 'nth'>) {
     this.admitted = admitted
     this.lease = turn.lease
+    this.placement = turn.placement
     this.grantedAt = turn.grantedAt
     this.plan = admitted.plan
     this.nth = turn.nth

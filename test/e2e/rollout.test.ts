@@ -23,27 +23,32 @@ interface Settings {
   readonly rollout: Record<string, unknown>
   /** Flags of the canary's engine. */
   readonly canary?: readonly string[]
+  /** What the engine of each stable pool may have in flight. */
+  readonly stableLimits?: readonly number[]
 }
 
-async function start({ rollout, canary = [] }: Settings): Promise<TestPlatform> {
-  const engines = await Promise.all([
-    InsideEngine.start('--profile', 'h100-llama-8b', '--model', MODEL),
-    InsideEngine.start('--profile', 'h100-llama-8b', '--model', MODEL, ...canary),
-  ])
+async function start({ rollout, canary = [], stableLimits = [64] }: Settings): Promise<TestPlatform> {
+  const startEngine = (...flags: readonly string[]) =>
+    InsideEngine.start('--profile', 'h100-llama-8b', '--model', MODEL, ...flags)
+  const engines = await Promise.all([startEngine(...canary), ...stableLimits.map(() => startEngine())])
   for (const engine of engines) closing.push(() => engine.stop())
-  const [stable, tried] = engines
-  const pool = (release: string, url: string) => ({
+  const [tried, ...stable] = engines as [InsideEngine, ...InsideEngine[]]
+  const pool = (id: string, release: string, url: string, concurrencyMax = 64) => ({
+    id,
     model: MODEL,
     release,
     backend: { kind: 'http-openai', upstreamModel: MODEL, timeoutMs: 20_000 },
     replicas: [`${url}/v1`],
-    limit: { kind: 'fixed', concurrencyMax: 64 },
+    limit: { kind: 'fixed', concurrencyMax },
   })
   const platform = await startPlatform(
     testTree({
       admin: { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] },
       models: [{ name: MODEL, releases: [{ version: '1' }, { version: '2' }], rollout: { stable: '1', ...rollout } }],
-      pools: [pool('1', stable.url), pool('2', tried.url)],
+      pools: [
+        ...stable.map(({ url }, i) => pool(`stable-${i}`, '1', url, stableLimits[i])),
+        pool('tried', '2', tried.url),
+      ],
     }),
   )
   closing.push(() => platform.close())
@@ -52,10 +57,10 @@ async function start({ rollout, canary = [] }: Settings): Promise<TestPlatform> 
 
 const QUESTION = 'What is a weir? A weir is a low dam that holds the water of a river.'
 
-const ask = (platform: TestPlatform, session: number, headers: Record<string, string> = {}) =>
+const ask = (platform: TestPlatform, session: number, headers: Record<string, string> = {}, outputTokensMax = 8) =>
   postJson(
     `${platform.baseURL}/chat/completions`,
-    { model: MODEL, messages: [{ role: 'user', content: QUESTION }], max_tokens: 8, temperature: 0 },
+    { model: MODEL, messages: [{ role: 'user', content: QUESTION }], max_tokens: outputTokensMax, temperature: 0 },
     { 'x-session-id': `s${session}`, ...headers },
   )
 
@@ -94,6 +99,43 @@ it('rolls a canary back that only fails, and its clients see none of it', { time
     50_000,
   )
   expect(kept).toMatchObject([{ kind: 'rollout', by: 'judge' }])
+})
+
+it('rolls back a canary that fails every second attempt, with stable in three pools of different load', {
+  timeout: 60_000,
+}, async () => {
+  const platform = await start({
+    rollout: { canary: '2', steps: [5] },
+    canary: ['--fail-rate', '0.5'],
+    stableLimits: [6, 12, 64],
+  })
+  const isOver = () =>
+    platform.entries.some((entry) => entry.kind === 'rollout-changed' && entry.change === 'rolled-back')
+  // A steady load of long answers: the stable pools have some 6, 12 and 16 in flight, and the canary one or two.
+  const statuses = new Set<number>()
+  let session = 0
+  const client = async (): Promise<void> => {
+    while (session < 1_500 && !isOver()) {
+      const response = await ask(platform, session++, {}, 64)
+      statuses.add(response.status)
+      await response.text()
+    }
+  }
+  await Promise.all(Array.from({ length: 36 }, client))
+  const attempts = platform.entries.filter((entry) => entry.kind === 'attempt-ended')
+  const ofStable = attempts.filter(({ releaseId }) => releaseId === `${MODEL}@1`)
+  expect(new Set(ofStable.map(({ replicaId }) => replicaId)).size).toBe(3)
+  expect(statuses).toEqual(new Set([200]))
+  const changes = platform.entries.filter((entry) => entry.kind === 'rollout-changed')
+  expect(changes.map(({ change, because }) => `${change} ${because}`)).toEqual([
+    'rolled-back worse: more of its attempts fail',
+  ])
+  const ofCanary = attempts.filter(({ releaseId }) => releaseId === `${MODEL}@2`)
+  const failed = ofCanary.filter(({ ending }) => ending !== 'finished').length
+  expect(failed).toBeLessThanOrEqual(50)
+  // Nearly every attempt of the canary found a partner, however unlike their loads were.
+  const pairs = changes[0]?.evidence?.find(({ metric }) => metric === 'errors')?.pairs ?? 0
+  expect(pairs).toBeGreaterThanOrEqual(0.8 * ofCanary.length)
 })
 
 it('pins by a header, shows copies to the other release, and asks a holdout set', { timeout: 60_000 }, async () => {

@@ -18,12 +18,27 @@ export interface CanaryTraits {
 
 export const NO_DIFFERENCE: CanaryTraits = { slower: 1, failRatio: 0, refuseRatio: 0, scoreDrop: 0 }
 
+/** Pools that are not equally busy. An attempt takes longer by 3 % for each sequence in flight beside it. */
+export interface UnequalLoads {
+  /** Sequences in flight at the replicas of each stable pool; requests go to one of them at random. */
+  readonly stable: readonly number[]
+  readonly canary: number
+  /** Whether predictions include what the load costs. */
+  readonly isPredicted: boolean
+  /** Where they do: by how much they are too low for each doubling of the load; 0.02 is 2 %. */
+  readonly errorPerClass?: number
+}
+
+const SLOWER_PER_SEQUENCE = 0.03
+
 export interface CanaryRun {
   readonly seed: number
   readonly traits: CanaryTraits
   readonly attemptsMax: number
   readonly steps?: readonly number[]
   readonly judge?: Partial<JudgeOptions>
+  /** Absent: both releases are equally busy, in one pool each. */
+  readonly loads?: UnequalLoads
 }
 
 export interface CanaryStory {
@@ -89,7 +104,8 @@ export function runCanary(run: CanaryRun): CanaryStory {
     const session = `s${rng.below(2_000)}`
     const ask = { tenantId: tenant.id, keyId: 'k', session, headers: {} }
     const isCanary = chooseRelease(split, ask).release === 'v2'
-    const fact = makeFact(rng, tenant, isCanary ? run.traits : NO_DIFFERENCE, now)
+    const drawn = makeFact(rng, tenant, isCanary ? run.traits : NO_DIFFERENCE, now)
+    const fact = run.loads === undefined ? drawn : underLoad(rng, drawn, isCanary, run.loads)
     if (isCanary) {
       canaryAttempts++
       if (fact.isFailed) canaryFailures++
@@ -123,5 +139,20 @@ function makeFact(rng: Rng, tenant: TenantHabits, traits: CanaryTraits, now: num
     ttftRatio: isFailed ? undefined : slower * Math.exp(TTFT_SCATTER * normal(rng)),
     interTokenRatio: isFailed ? undefined : slower * Math.exp(TOKEN_SCATTER * normal(rng)),
     costRatio: isFailed ? undefined : Math.exp(0.3 * normal(rng)),
+  }
+}
+
+function underLoad(rng: Rng, fact: AttemptFact, isCanary: boolean, loads: UnequalLoads): AttemptFact {
+  const { isPredicted, errorPerClass = 0 } = loads
+  const sequences = isCanary ? loads.canary : (loads.stable[rng.below(loads.stable.length)] as number)
+  const loadClass = 32 - Math.clz32(sequences)
+  const factor = isPredicted ? (1 + errorPerClass) ** loadClass : 1 + SLOWER_PER_SEQUENCE * sequences
+  const times = (ratio: number | undefined): number | undefined => (ratio === undefined ? undefined : ratio * factor)
+  return {
+    ...fact,
+    ttftRatio: times(fact.ttftRatio),
+    interTokenRatio: times(fact.interTokenRatio),
+    loadClass,
+    isLoadPredicted: isPredicted,
   }
 }

@@ -11,14 +11,14 @@ import { writeResultsPage } from './results-page.ts'
  * One experiment on the command line: reads its options, runs it, prints its tables (or `--json`), and with `--record`
  * stores them under bench/results/ and makes docs/results.md anew.
  *
- *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--json] [--record]
+ *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--from SEED] [--json] [--record]
  */
 export interface Experiment {
   readonly name: string
   readonly title: string
   /** What is compared, on what, and what would be good. */
   readonly about: string
-  /** Seeds 1 … this many, unless told otherwise: few, so that it ends within two minutes. */
+  /** Seeds from 1, this many, unless told otherwise: few, so that it ends within two minutes. */
   readonly seeds: number
   readonly run: (options: ExperimentOptions) => Promise<Findings> | Findings
 }
@@ -41,13 +41,16 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
     options: {
       trace: { type: 'string' },
       seeds: { type: 'string', default: String(experiment.seeds) },
+      from: { type: 'string', default: '1' },
       json: { type: 'boolean', default: false },
       record: { type: 'boolean', default: false },
     },
   })
   const count = Number(values.seeds)
   if (!Number.isInteger(count) || count < 1) throw new Error(`--seeds is ${values.seeds}, not a number of seeds`)
-  const seeds = Array.from({ length: count }, (_, index) => index + 1)
+  const from = Number(values.from)
+  if (!Number.isInteger(from) || from < 1) throw new Error(`--from is ${values.from}, not the first seed: 1 or more`)
+  const seeds = Array.from({ length: count }, (_, index) => from + index)
   const startedAt = performance.now()
   const findings = await experiment.run({ trace: values.trace, seeds, progress })
   progress('')
@@ -58,7 +61,7 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
     name,
     title,
     about,
-    command: `node bench/experiments/${name}.ts${trace} --seeds ${count} --record`,
+    command: `node bench/experiments/${name}.ts${trace} --seeds ${count}${from === 1 ? '' : ` --from ${from}`} --record`,
     seeds,
     date: new Date().toISOString().slice(0, 10),
     commit: describeCommit(),

@@ -9,7 +9,8 @@ export function renderText({ title, about, tables, verdict }: Result): string {
 /** Without a heading: where it stands decides how deep that is. */
 export function renderMarkdown(result: Result): string {
   const { about, command, seeds, date, commit, machine, seconds, tables, verdict } = result
-  const which = seeds.length === 1 ? 'seed 1' : `mean of seeds 1–${seeds.length}`
+  const [first = 1, last = first] = [seeds[0], seeds.at(-1)]
+  const which = seeds.length === 1 ? `seed ${first}` : `mean of seeds ${first}–${last}`
   const origin = `\`${command}\` · ${which} · ${date} · commit ${commit} · ${seconds} s on ${machine}`
   const lines = verdict.map((line) => `- ${line}`).join('\n')
   return `${[about, ...tables.map(markdownTable), lines, origin].join('\n\n')}\n`

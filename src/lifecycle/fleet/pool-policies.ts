@@ -1,4 +1,4 @@
-import type { EngineSpeed, StepModel } from '../../domain/engine-speed.ts'
+import type { EngineSpeed, PoolSpeed } from '../../domain/engine-speed.ts'
 import type { Pool, Replica } from '../../domain/fleet.ts'
 import type { PredictedWait } from '../../policy/admission/predicted-wait.ts'
 import type { RefusalAudit } from '../../policy/admission/refusal-audit.ts'
@@ -20,7 +20,7 @@ export interface PoolPolicies {
   readonly speed: ObservedSpeed
   readonly speedAlone: EngineSpeed
   /** What is known of one replica's engine: GPUs of a pool may differ. `steps` is absent where it tells nothing of them. */
-  readonly engineOf: (replica: Replica) => { readonly alone: EngineSpeed; readonly steps: StepModel | undefined }
+  readonly engineOf: (replica: Replica) => Pick<PoolSpeed, 'alone' | 'steps'>
   /** The most that one replica's memory holds. */
   readonly kvTokensMax: number
   /** The same of one replica, and a limit for it: GPUs of a pool may differ. */

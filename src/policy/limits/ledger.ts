@@ -31,6 +31,8 @@ export interface Load {
   readonly prefillMilliPerToken: number
   /** Prompt tokens of those that have not begun to answer: the queue inside the engine. */
   readonly prefillTokens: number
+  /** Prompt tokens of all who ever began to answer here. Only grows: two looks tell what was read in between. */
+  readonly readTokens: number
   /** Predicted time of everything in flight, if each ran as usual. */
   readonly engineUs: number
 }
@@ -61,6 +63,7 @@ export class Ledger implements Load {
   #prefillMilli = 0
   #prefillTokens = 0
   #engineUs = 0
+  #readTokens = 0
   #foreignSequences = 0
   #foreignKvTokens = 0
   #foreignUntil = Number.NEGATIVE_INFINITY
@@ -94,6 +97,10 @@ export class Ledger implements Load {
     return this.#prefillTokens
   }
 
+  get readTokens(): number {
+    return this.#readTokens
+  }
+
   get engineUs(): number {
     return this.#engineUs
   }
@@ -106,6 +113,7 @@ export class Ledger implements Load {
   /** Its first token has come, or it ends without one: its prompt is no longer before the others. */
   begin(estimate: Estimate): void {
     this.#prefillTokens -= prefillTokensOf(estimate)
+    this.#readTokens += prefillTokensOf(estimate)
   }
 
   /** An answer grew past its prediction: it needs this many KV tokens more than was held. */

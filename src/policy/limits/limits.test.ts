@@ -159,6 +159,17 @@ describe('reported', () => {
     expect(limit().fits(ledger, makeEstimate(9_000, 2_000))).toBe(true)
   })
 
+  test('a ledger counts the prompts that were read, whoever has gone since', () => {
+    const ledger = new Ledger()
+    const estimate = makeEstimate(1_500, 200)
+    ledger.hold(estimate)
+    expect([ledger.prefillTokens, ledger.readTokens]).toEqual([1_500, 0])
+    ledger.begin(estimate)
+    ledger.drop(estimate, 0)
+    expect([ledger.prefillTokens, ledger.readTokens]).toEqual([0, 1_500])
+    ledger.assertInvariants()
+  })
+
   test('prompts beyond what a step takes would queue inside the engine, where the time per token does not show it', () => {
     const capped: StepModel = {
       tokensPerStepMax: 2_048,

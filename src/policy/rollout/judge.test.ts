@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type CanaryTraits, NO_DIFFERENCE, runCanary } from '../../../test/support/canary-world.ts'
+import { type CanaryTraits, NO_DIFFERENCE, runCanary, type UnequalLoads } from '../../../test/support/canary-world.ts'
 import { Capital } from './capital.ts'
 import { Judge } from './judge.ts'
 
@@ -42,6 +42,63 @@ describe('the judge', () => {
   it('rolls back hardly ever when there is no difference, however unequal the tenants', () => {
     const rolledBack = check({}, 40, 30_000).filter(({ end }) => end === 'rolled-back')
     expect(rolledBack.length).toBeLessThanOrEqual(1)
+  })
+
+  describe('with stable in three pools of different load', () => {
+    /** An almost idle canary beside them, which is how every rollout begins; and one that is busier than they are. */
+    const IDLE = { stable: [3, 12, 40], canary: 1 }
+    const BUSY = { stable: [1, 3, 12], canary: 40 }
+    const held = (traits: Partial<CanaryTraits>, loads: UnequalLoads, seeds: number, attemptsMax = 30_000) =>
+      Array.from({ length: seeds }, (_, seed) =>
+        runCanary({
+          seed: seed + 1,
+          traits: { ...NO_DIFFERENCE, ...traits },
+          attemptsMax,
+          loads,
+          judge: { pairsMin: Number.POSITIVE_INFINITY },
+        }),
+      )
+
+    it.each([
+      ['predicted, an idle canary', { ...IDLE, isPredicted: true }],
+      ['predicted, a busy canary', { ...BUSY, isPredicted: true }],
+      ['unknown, an idle canary', { ...IDLE, isPredicted: false }],
+      ['unknown, a busy canary', { ...BUSY, isPredicted: false }],
+    ])('load %s: rolls back one that fails every second attempt within 50 of them', (_, loads) => {
+      for (const story of held({ failRatio: 0.5 }, loads, 10)) {
+        expect(story.end).toBe('rolled-back')
+        expect(story.canaryFailures).toBeLessThanOrEqual(50)
+        expect(story.verdict.because).toBe('worse: more of its attempts fail')
+      }
+    })
+
+    it.each([
+      ['predicted, an idle canary', { ...IDLE, isPredicted: true }],
+      ['predicted, a busy canary', { ...BUSY, isPredicted: true }],
+      ['predicted 2 % too low for each doubling', { ...BUSY, isPredicted: true, errorPerClass: 0.02 }],
+      ['predicted 2 % too high for each doubling', { ...IDLE, isPredicted: true, errorPerClass: -0.02 }],
+      ['unknown, an idle canary', { ...IDLE, isPredicted: false }],
+      ['unknown, a busy canary', { ...BUSY, isPredicted: false }],
+    ])('load %s: does not roll back one that is alike', (_, loads) => {
+      const rolledBack = held({}, loads, 8).filter(({ end }) => end === 'rolled-back')
+      expect(rolledBack.map(({ verdict }) => verdict.because)).toEqual([])
+    })
+
+    it.each([
+      ['predicted, an idle canary', { ...IDLE, isPredicted: true }],
+      ['predicted, a busy canary', { ...BUSY, isPredicted: true }],
+      ['unknown, a canary as busy as one of the pools', { stable: [3, 12, 40], canary: 12, isPredicted: false }],
+    ])('load %s: rolls back one that is 30 % slower within 2,000 of its attempts', (_, loads) => {
+      for (const story of held({ slower: 1.3 }, loads, 10, 60_000)) {
+        expect(story.end).toBe('rolled-back')
+        expect(story.canaryAttempts).toBeLessThanOrEqual(2_000)
+      }
+    })
+
+    it('load unknown: an idle canary that is slower than a full stable release is rolled back', () => {
+      for (const story of held({ slower: 3 }, { ...IDLE, isPredicted: false }, 10))
+        expect(story.end).toBe('rolled-back')
+    })
   })
 
   it('says its numbers', () => {

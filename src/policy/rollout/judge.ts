@@ -12,15 +12,29 @@ import { Pairing } from './pairing.ts'
  *   metric       a pair says                                          the canary is worse if
  *   errors       failed − failed                                      above `rateMargin` on the average
  *   refusals     refused − refused                                    above `rateMargin`
- *   ttft         +1 if canary ÷ predicted > (1 + timeMargin) × stable's, else −1     more often than not
+ *   ttft         +1 if canary ÷ predicted > (1 + margin) × stable's, else −1     more often than not
  *   inter-token  the same for the mean time between tokens
  *   cost         the same for cost
  *   holdout      stable's score − canary's on one item                above `scoreMargin`
  *   broken       +1 failed, −1 not, without a partner                 more often than not, and stable is not
  *
+ * Errors, refusals and cost are paired whatever the load was: a canary that carries 5 % and stable pools that carry the
+ * rest are hardly ever equally busy, and an equal release fails no more often for being idle. Times depend on the load,
+ * so they are paired apart, with a partner under about the same load where there is one (the *load class*):
+ *
+ *   the pair's loads                                     "worse" is staked on       "not much slower" is staked on
+ *   one class                                            margin `timeMargin`        margin `provenMargin`
+ *   two classes, predictions know what load costs        margin `unlikeMargin`      margin `provenMargin`
+ *   two classes, predictions do not, canary less busy    margin `timeMargin`        nothing
+ *   two classes, predictions do not, canary busier       nothing                    margin `provenMargin`
+ *
  * Two accounts for each metric: one over the whole rollout, one from the present step on, which sees a canary that
  * breaks only under more load. The chance to roll back a release that is no worse is at most `alpha` over all metrics,
- * accounts and steps (union bound over Ville's inequality), as long as pairs of one stratum are exchangeable.
+ * accounts and steps (union bound over Ville's inequality), as long as no bet is expected to win while the releases are
+ * alike. In one class that is the coin's toss. In two classes with known costs it needs predictions whose error differs
+ * by less than `unlikeMargin` between the two loads. In two classes with unknown costs it needs only that load never
+ * makes an engine faster, which is why one side of the bet is left out there. An attempt is in one pair for its times
+ * and in one for the rest, so no bet of an account repeats another.
  *
  * Promotion needs a minimum sample, no suspicion (nobody has won more than `suspicious` times the stake), and, for
  * times, proof the other way round: that the canary is not `provenMargin` slower.
@@ -29,13 +43,18 @@ import { Pairing } from './pairing.ts'
  * `rollout.ts`'s).
  *
  * Example: α = 0.5 %, seven metrics, two accounts: roll back when an account has won 2,800-fold. A canary that always
- * fails gets there in 15 pairs.
+ * fails gets there in 15 pairs, one that fails every second attempt in about 30, however busy the stable pools are.
  */
 export const JUDGE_DEFAULTS = {
   alpha: 0.005,
   /** A tenth of a percentage point more failures is not worth a rollback. */
   rateMargin: 0.001,
   timeMargin: 0.05,
+  /**
+   * Between two load classes the predictions themselves may be wrong by this much more. Simulated engines at 1 and at
+   * 200 sequences differ by up to 7 % (ADR 0020); twice that is still half of a canary that is 30 % slower.
+   */
+  unlikeMargin: 0.15,
   provenMargin: 0.2,
   scoreMargin: 0.01,
   /** Pairs that a step needs at least. */
@@ -61,8 +80,10 @@ export interface AttemptFact {
   readonly ttftRatio: number | undefined
   readonly interTokenRatio: number | undefined
   readonly costRatio: number | undefined
-  /** Attempts are compared within a class of load only; 0 where the ratios know the load already. */
+  /** How busy the replica was when the turn was given: times are compared within a class where that can be. */
   readonly loadClass?: number
+  /** Whether the predicted times include what this load costs. Without it, load makes ratios larger. */
+  readonly isLoadPredicted?: boolean
 }
 
 export interface Evidence {
@@ -83,6 +104,12 @@ export interface JudgeVerdict {
   readonly evidence: readonly Evidence[]
 }
 
+/** What one pair of times is staked on; undefined: nothing, because the loads would decide it. */
+interface TimeRule {
+  readonly worseMargin: number | undefined
+  readonly provenMargin: number | undefined
+}
+
 interface Account {
   readonly whole: Capital
   step: Capital
@@ -92,7 +119,8 @@ interface Account {
 export class Judge {
   readonly #options: JudgeOptions
   readonly #accounts: Readonly<Record<MetricName, Account>>
-  readonly #pairs: Pairing<AttemptFact>
+  readonly #ratePairs: Pairing<AttemptFact>
+  readonly #timePairs: Pairing<AttemptFact>
   #stepPairs = 0
   #stableFailed = 0
   #stableCount = 0
@@ -108,19 +136,24 @@ export class Judge {
       holdout: makeAccount(false),
       broken: makeAccount(false),
     }
-    this.#pairs = new Pairing((canary, stable) => this.#compare(canary, stable))
+    this.#ratePairs = new Pairing((canary, stable) => this.#compareRates(canary, stable))
+    this.#timePairs = new Pairing((canary, stable) => this.#compareTimes(canary, stable))
   }
 
   observeStable(fact: AttemptFact): void {
     this.#stableCount++
     if (fact.isFailed) this.#stableFailed++
-    this.#pairs.addStable(stratumOf(fact), fact)
+    const stratum = stratumOf(fact)
+    this.#ratePairs.addStable(stratum, fact)
+    if (hasTimes(fact)) this.#timePairs.addStable(stratum, fact, fact.loadClass)
   }
 
   observeCanary(fact: AttemptFact): void {
     // While stable fails like that too, the fault is elsewhere.
     if (this.#stableFailed * 4 <= this.#stableCount) this.#bet('broken', fact.isFailed ? 1 : -1)
-    this.#pairs.addCanary(stratumOf(fact), fact)
+    const stratum = stratumOf(fact)
+    this.#ratePairs.addCanary(stratum, fact)
+    if (hasTimes(fact)) this.#timePairs.addCanary(stratum, fact, fact.loadClass)
   }
 
   /** Both releases answered the same item of the holdout set; scores in [0, 1]. */
@@ -146,10 +179,10 @@ export class Judge {
   #whyWait(evidence: readonly Evidence[]): string | undefined {
     const { pairsMin, suspicious, proven } = this.#options
     if (this.#stepPairs < pairsMin) return 'too few attempts were compared in this step'
-    for (const { metric, pairs } of evidence) {
+    for (const { metric } of evidence) {
       const { whole, step, proof } = this.#accounts[metric]
       if (whole.value > suspicious || step.value > suspicious) return `suspicious: ${WORDS[metric]}`
-      if (proof !== undefined && pairs >= pairsMin / 2 && proof.highest < proven)
+      if (proof !== undefined && proof.count >= pairsMin / 2 && proof.highest < proven)
         return `not proven yet: ${WORDS[metric]}`
     }
     return undefined
@@ -170,21 +203,37 @@ export class Judge {
     }
   }
 
-  #compare(canary: AttemptFact, stable: AttemptFact): void {
-    const { rateMargin } = this.#options
+  #compareRates(canary: AttemptFact, stable: AttemptFact): void {
+    const { rateMargin, timeMargin } = this.#options
     this.#stepPairs++
     this.#bet('errors', clamp(Number(canary.isFailed) - Number(stable.isFailed) - rateMargin))
     this.#bet('refusals', clamp(Number(canary.isRefused) - Number(stable.isRefused) - rateMargin))
-    this.#compareRatio('ttft', canary.ttftRatio, stable.ttftRatio)
-    this.#compareRatio('inter-token', canary.interTokenRatio, stable.interTokenRatio)
-    this.#compareRatio('cost', canary.costRatio, stable.costRatio)
+    const { costRatio } = canary
+    if (costRatio !== undefined && stable.costRatio !== undefined)
+      this.#bet('cost', costRatio > (1 + timeMargin) * stable.costRatio ? 1 : -1)
   }
 
-  #compareRatio(metric: MetricName, canary: number | undefined, stable: number | undefined): void {
+  #compareTimes(canary: AttemptFact, stable: AttemptFact): void {
+    const rule = this.#ruleFor(canary, stable)
+    this.#compareTime('ttft', canary.ttftRatio, stable.ttftRatio, rule)
+    this.#compareTime('inter-token', canary.interTokenRatio, stable.interTokenRatio, rule)
+  }
+
+  /** The table of load classes in the header. */
+  #ruleFor(canary: AttemptFact, stable: AttemptFact): TimeRule {
+    const { timeMargin, unlikeMargin, provenMargin } = this.#options
+    const busier = (canary.loadClass ?? 0) - (stable.loadClass ?? 0)
+    if (busier === 0) return { worseMargin: timeMargin, provenMargin }
+    if (canary.isLoadPredicted === true && stable.isLoadPredicted === true)
+      return { worseMargin: Math.max(timeMargin, unlikeMargin), provenMargin }
+    return busier < 0 ? { worseMargin: timeMargin, provenMargin: undefined } : { worseMargin: undefined, provenMargin }
+  }
+
+  #compareTime(metric: MetricName, canary: number | undefined, stable: number | undefined, rule: TimeRule): void {
     if (canary === undefined || stable === undefined) return
-    const { timeMargin, provenMargin } = this.#options
-    this.#bet(metric, canary > (1 + timeMargin) * stable ? 1 : -1)
-    this.#accounts[metric].proof?.observe(canary < (1 + provenMargin) * stable ? 1 : -1)
+    const { worseMargin, provenMargin } = rule
+    if (worseMargin !== undefined) this.#bet(metric, canary > (1 + worseMargin) * stable ? 1 : -1)
+    if (provenMargin !== undefined) this.#accounts[metric].proof?.observe(canary < (1 + provenMargin) * stable ? 1 : -1)
   }
 
   #bet(metric: MetricName, y: number): void {
@@ -212,8 +261,11 @@ const makeAccount = (needsProof: boolean): Account => ({
 
 const clamp = (y: number): number => Math.max(-1, Math.min(1, y))
 
+const hasTimes = ({ ttftRatio, interTokenRatio }: AttemptFact): boolean =>
+  ttftRatio !== undefined || interTokenRatio !== undefined
+
 /** Prompts within a factor of four are of one kind: their predictions are wrong in the same way. */
 function stratumOf(fact: AttemptFact): string {
   const sizeClass = (32 - Math.clz32(Math.max(1, fact.promptTokens))) >> 1
-  return `${sizeClass} ${fact.loadClass ?? 0} ${fact.tenantId}`
+  return `${sizeClass} ${fact.tenantId}`
 }

@@ -108,7 +108,7 @@ describe('a rollout', () => {
 
 describe('pairing', () => {
   it('uses each attempt once, within its stratum, and forgets what is too much', () => {
-    const event = fc.record({ isCanary: fc.boolean(), stratum: fc.nat({ max: 6 }) })
+    const event = fc.record({ isCanary: fc.boolean(), stratum: fc.nat({ max: 6 }), loadClass: fc.nat({ max: 2 }) })
     fc.assert(
       fc.property(fc.array(event, { maxLength: 300 }), (events) => {
         const used = new Set<number>()
@@ -123,14 +123,36 @@ describe('pairing', () => {
           },
           { strataMax: 4, waitingMax: 3 },
         )
-        events.forEach(({ isCanary, stratum }, id) => {
-          if (isCanary) pairing.addCanary(`${stratum}`, { id, stratum, isCanary })
-          else pairing.addStable(`${stratum}`, { id, stratum, isCanary })
+        events.forEach(({ isCanary, stratum, loadClass }, id) => {
+          if (isCanary) pairing.addCanary(`${stratum}`, { id, stratum, isCanary }, loadClass)
+          else pairing.addStable(`${stratum}`, { id, stratum, isCanary }, loadClass)
           expect(pairing.strataCount).toBeLessThanOrEqual(4)
         })
       }),
     )
   })
+
+  /** S5 is a stable attempt of load class 5, c1 a canary's of class 1. */
+  const pairsOf = (...events: readonly string[]): string[] => {
+    const pairs: string[] = []
+    const pairing = new Pairing<string>((canary, stable) => pairs.push(`${canary} ${stable}`), {
+      strataMax: 4,
+      waitingMax: 3,
+    })
+    events.forEach((event, i) => {
+      const loadClass = Number(event.slice(1))
+      if (event.startsWith('c')) pairing.addCanary('one', `${event}/${i}`, loadClass)
+      else pairing.addStable('one', `${event}/${i}`, loadClass)
+    })
+    return pairs
+  }
+
+  it.each([
+    ['the last of its class when it looks back', ['S5', 'S5', 'S3', 'c5'], ['c5/3 S5/1']],
+    ['the last of all when there is none of its class', ['S5', 'S5', 'S3', 'c1'], ['c1/3 S3/2']],
+    ['the first of its class to come when it looks on', ['S5', 'c5', 'c5', 'S3', 'S5'], ['c5/1 S5/0', 'c5/2 S5/4']],
+    ['the third to come when none is of its class', ['S5', 'c5', 'c1', 'S3', 'S4', 'S6'], ['c5/1 S5/0', 'c1/2 S6/5']],
+  ])('takes %s', (_, events, pairs) => expect(pairsOf(...events)).toEqual(pairs))
 })
 
 describe('shadow', () => {

@@ -36,7 +36,12 @@ describe('engine options', () => {
   })
 
   it.each([
-    ['no such profile', 'tpu', {}, /no GPU profile is called "tpu"\. Known: .*h100-llama-8b/],
+    [
+      'no such profile',
+      'tpu',
+      {},
+      /the GPU profile is "tpu", but there is no such GPU profile\. Known: .*h100-llama-8b.*\+mig-2g.*\+shared-2/,
+    ],
     ['no such drafter', 'h100-llama-8b', { speculation: 'crystal-ball' }, /no drafter is called.*eagle3/],
     [
       'a budget below the batch and its drafts',

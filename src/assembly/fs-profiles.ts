@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '../config/config-error.ts'
-import { nearest } from '../config/nearest.ts'
+import { profileProblem } from '../config/profile-problem.ts'
 import { parseProfile } from '../engine/calibration/profile-json.ts'
 import type { GpuProfile } from '../engine/gpu-profile.ts'
-import { findGpuProfile, gpuProfileNames } from '../engine/gpu-profiles.ts'
+import { findGpuProfile } from '../engine/gpu-profiles.ts'
 
 /** A GPU profile by its name in the catalogue, or from a file that `spillway engine fit` wrote. */
 export function loadProfile(nameOrPath: string): GpuProfile {
@@ -14,10 +14,7 @@ export function loadProfile(nameOrPath: string): GpuProfile {
   }
   const profile = findGpuProfile(nameOrPath)
   if (profile !== undefined) return profile
-  const names = gpuProfileNames()
-  const meant = nearest(nameOrPath, names)
-  const hint = meant === undefined ? `Known: ${names.join(', ')}` : `Did you mean ${meant}?`
-  throw new ConfigError([`no GPU profile is called "${nameOrPath}". ${hint}`])
+  throw new ConfigError([`the GPU profile ${profileProblem(nameOrPath)}`])
 }
 
 /** Reads a file; a failure is an error of one line, without a stack. */

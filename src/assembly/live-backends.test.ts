@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { HttpPeerBackend } from '../backends/http-peer.ts'
+import { SimulatedBackend } from '../backends/simulated.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import { buildConfig } from '../config/load.ts'
 import { toPools } from '../config/to-domain.ts'
@@ -28,5 +29,17 @@ it('keeps the connection to another region while one of its models is there, and
   expect(closed).not.toHaveBeenCalled()
   backends.forget(second!)
   expect(closed).toHaveBeenCalledOnce()
+  await backends.close()
+})
+
+it.each(['h100-llama-8b+mig-2g', 'a100-llama-8b+shared-2'])('serves with a simulated engine on %s', async (profile) => {
+  const tree = {
+    models: [{ name: 'm' }],
+    pools: [{ model: 'm', backend: { kind: 'simulated', profile } }],
+    tenants: [{ id: 'a', keys: [] }],
+  }
+  const config = buildConfig({ path: 'x.yaml', tree, lineOf: () => undefined }, {})
+  const backends = await makeLiveBackends(config, new LiveClock())
+  expect(backends.of(toPools(config)[0]!.pool.replicas[0]!)).toBeInstanceOf(SimulatedBackend)
   await backends.close()
 })

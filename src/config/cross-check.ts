@@ -1,7 +1,7 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
-import { gpuProfileNames } from '../engine/gpu-profiles.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
+import { profileProblem } from './profile-problem.ts'
 import type { ModelConfig, PoolConfig, Settings } from './schema.ts'
 import { VERSION_DEFAULT } from './schema-rollout.ts'
 
@@ -217,13 +217,14 @@ export const poolIdOf = ({ id, model, release, region }: PoolConfig): string =>
 
 function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
   if (backend.kind !== 'simulated') return []
-  const names = gpuProfileNames()
-  return [
-    ...pointsAt('GPU profile', backend.profile, names, path),
-    ...(backend.profiles ?? []).flatMap((name, i) =>
-      pointsAt('GPU profile', name, names, [...path.slice(0, -1), 'profiles', i]),
-    ),
+  const named = [
+    { name: backend.profile, at: path },
+    ...(backend.profiles ?? []).map((name, i) => ({ name, at: [...path.slice(0, -1), 'profiles', i] })),
   ]
+  return named.flatMap(({ name, at }) => {
+    const text = profileProblem(name)
+    return text === undefined ? [] : [{ path: at, text }]
+  })
 }
 
 function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[] {

@@ -207,6 +207,26 @@ describe('a problem is one line: where, what, what to do', () => {
       pool('    backend: { kind: simulated, profile: h100-lama-8b }'),
       's.yaml:5: pools[0].backend.profile is "h100-lama-8b", but there is no such GPU profile. Did you mean "h100-llama-8b"?',
     ],
+    [
+      'unknown profile with a share',
+      pool('    backend: { kind: simulated, profile: h100-lama-8b+mig-2g }'),
+      's.yaml:5: pools[0].backend.profile is "h100-lama-8b+mig-2g", but there is no such GPU profile. Did you mean "h100-llama-8b+mig-2g"?',
+    ],
+    [
+      'unknown part of a GPU',
+      pool('    backend: { kind: simulated, profile: h100-llama-8b+mig-9g }'),
+      's.yaml:5: pools[0].backend.profile is "h100-llama-8b+mig-9g", but there is no such part of a GPU. Known: +mig-1g, +mig-2g, +mig-3g, +mig-4g, +mig-7g, or +shared-2 and more.',
+    ],
+    [
+      'part of several GPUs',
+      pool('    backend: { kind: simulated, profile: h100-llama-70b-tp4+mig-1g }'),
+      's.yaml:5: pools[0].backend.profile is "h100-llama-70b-tp4+mig-1g", but h100-llama-70b-tp4 spans several GPUs, which have no slices. Remove "+mig-1g".',
+    ],
+    [
+      'part of a GPU that is too small',
+      pool('    backend: { kind: simulated, profiles: [h100-llama-8b, a100-llama-8b+mig-1g] }'),
+      's.yaml:5: pools[0].backend.profiles[1] is "a100-llama-8b+mig-1g", whose memory is full with the weights: none is left for keys and values. Choose a larger part or GPU.',
+    ],
     ...(
       [
         [

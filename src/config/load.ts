@@ -10,6 +10,7 @@ import { editDistance, nearest } from './nearest.ts'
 import { type Moved, moveRenamed, moveRenamedEnv, OLD_ENV_NAMES } from './renamed.ts'
 import { type Config, ConfigSchema, type Settings } from './schema.ts'
 import { setIn, settings } from './settings.ts'
+import { sharedUrlLines } from './shared-urls.ts'
 
 /**
  * Loads the settings. This is the only place that reads the environment. A flag wins over the environment, the
@@ -57,6 +58,7 @@ export function buildConfig(
     tell(resolved.problems)
     const held = withHoldoutItems(resolved.settings, file?.path)
     tell(held.problems)
+    warnings.push(...sharedUrlLines(checked))
     if (problems.length === 0) return deepFreeze({ ...held.settings, file: file?.path, warnings })
   } else {
     const found = explain(asNode(ConfigSchema), filled)

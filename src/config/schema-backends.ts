@@ -11,7 +11,8 @@ const SimulatedBackendSchema = item(
     profile: Type.String({
       default: defaults.PROFILE_SMALL,
       minLength: 1,
-      description: 'GPU and model size whose step times the engine follows.',
+      description:
+        'GPU and model size whose step times the engine follows; `+mig-2g` or `+shared-2` behind the name is a part of the GPU.',
     }),
     profiles: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {

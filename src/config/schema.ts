@@ -279,7 +279,7 @@ export type Settings = DeepReadonly<Type.Static<typeof ConfigSchema>>
 export type Config = Settings & {
   /** The file that it came from; without one the demo tenants and their published keys are in force. */
   readonly file: string | undefined
-  /** What to change although it works: settings under their old names. One line each. */
+  /** What to change although it works: settings under their old names, engines in two pools. One line each. */
   readonly warnings: readonly string[]
 }
 

@@ -25,6 +25,7 @@ const HEALTH_P99_MS_MAX = 100
 const RSS_MB_MORE_MAX = 150
 /** Time after an attack in which memory may be given back. */
 const REST_MS = 12_000
+const WARM_UP_ROUNDS = 50
 const MB = 1_000_000
 
 const { values } = parseArgs({
@@ -93,9 +94,26 @@ function askHealth(url: string, agent: Agent): Promise<number> {
   })
 }
 
+/**
+ * Ordinary traffic before the attack: code is compiled and memory is taken as in a server that has been running. A long
+ * prompt starts the thread that counts tokens.
+ */
+async function warmUp(url: string): Promise<void> {
+  const ask = async (text: string): Promise<void> => {
+    const body = JSON.stringify({ model: 'spill-small', max_tokens: 1, messages: [{ role: 'user', content: text }] })
+    const headers = { authorization: 'Bearer sk-demo-globex', 'content-type': 'application/json' }
+    await (await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body })).text()
+  }
+  for (let round = 0; round < WARM_UP_ROUNDS; round++) {
+    await Promise.all(Array.from({ length: 10 }, () => ask('What is a weir?')))
+    if (round % 10 === 0) await ask('A weir holds the water back. '.repeat(10_000))
+  }
+}
+
 async function measure(name: string): Promise<Measured> {
   const server = await startServer()
   const agent = new Agent({ keepAlive: true })
+  await warmUp(server.url)
   await sleep(2_000)
   const before = rssMbOf(server.pid)
   const cpuBefore = cpuSecondsOf(server.pid)

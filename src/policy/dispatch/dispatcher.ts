@@ -216,8 +216,7 @@ export class Dispatcher {
   /** When `onWakeup` should be called at the latest. */
   nextWakeupAt(): number | undefined {
     const expiryAt = this.#book.nextExpiryAt()
-    const lapseAt = this.#fleet.nextLapseAt()
-    return expiryAt === undefined || (lapseAt !== undefined && lapseAt < expiryAt) ? lapseAt : expiryAt
+    return earliest(earliest(expiryAt, this.#fleet.nextLapseAt()), this.#fleet.nextBarEndAt())
   }
 
   onWakeup(now: number): readonly Effect[] {
@@ -228,6 +227,7 @@ export class Dispatcher {
       changed.add(pool)
     }
     this.#fleet.lapse(now, changed)
+    this.#fleet.endBars(now, changed)
     for (const pool of changed) this.#turns.give(now, pool)
     return this.#effects.take()
   }
@@ -310,6 +310,10 @@ export class Dispatcher {
     this.#turns.give(now, pool)
     return this.#effects.take()
   }
+}
+
+function earliest(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a
 }
 
 const NO_LANE_BOUNDS = { depthMax: Number.POSITIVE_INFINITY, engineUsMax: Number.POSITIVE_INFINITY }

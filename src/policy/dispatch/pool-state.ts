@@ -6,6 +6,7 @@ import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import { Backlog, type Candidate, PoolLane } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
+import { activeBeside, BarredLanes, isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
 
@@ -48,6 +49,7 @@ export class PoolState implements PoolFacts {
     this.refreshOpen(room)
     if (!room.isKept) this.roomGrowth++
   })
+  readonly barred = new BarredLanes()
   queuedCount = 0
   queuedCost = 0
   heldCount = 0
@@ -58,6 +60,8 @@ export class PoolState implements PoolFacts {
   roomGrowth = 0
   /** KV tokens of the largest replica. */
   kvTokensMax = 0
+  /** Prompts being read that count against their tenants' reading time. */
+  #hinderingCount = 0
   #laneCount = 0
   #skippedCount = 0
   /** The number of lanes at which idle ones are looked for next. */
@@ -103,10 +107,12 @@ export class PoolState implements PoolFacts {
     const known = this.#lanes.get(key.id)?.[bandRank]
     if (known !== undefined) {
       known.usedIn = this.#sweepCount
+      known.backlog.promiseUs = tenant.slo.ttftUs
       return known
     }
     if (this.#laneCount >= this.#sweepAt) this.#forgetIdleLanes()
     const lane = this.#makeLane(tenant, key, band)
+    lane.backlog.promiseUs = tenant.slo.ttftUs
     const bands = this.#lanes.get(key.id) ?? [undefined, undefined, undefined]
     bands[bandRank] = lane
     this.#lanes.set(key.id, bands)
@@ -166,6 +172,10 @@ export class PoolState implements PoolFacts {
   /** Called after anything that may change a lane's head: the order learns whether the lane has one, and which. */
   sync(lane: PoolLane): void {
     const head = lane.head()
+    if (lane.barredHead !== undefined) {
+      if (lane.barredHead === head) return
+      this.#endBar(lane)
+    }
     if (head !== lane.skippedHead && lane.skippedHead !== undefined) {
       lane.skippedHead = undefined
       if (lane.isOwed && head !== undefined) this.recall(lane)
@@ -202,6 +212,71 @@ export class PoolState implements PoolFacts {
     const { owed } = this.sideOf(lane)
     owed.splice(owed.indexOf(lane), 1)
     lane.isOwed = false
+  }
+
+  // ── long prompts (`long-prompts.ts`) ──
+
+  /** Until when the head must leave the time to others; undefined when it need not. */
+  barredUntil(now: number, head: Candidate): number | undefined {
+    if (!this.#hinders(now, head)) return undefined
+    const isLastFree = this.#hinderingCount + 1 >= this.readyReplicaCount
+    return head.lane.backlog.readingTime.barredUntil(now, this.#earned(now, head), isLastFree)
+  }
+
+  /** The lane leaves the order, and is owed nothing, until the bar ends. */
+  bar(lane: PoolLane, until: number): void {
+    if (lane.isOwed) this.recall(lane)
+    lane.barredHead = lane.head()
+    this.barred.add(lane, until)
+    this.kept.trim(lane, 0)
+    this.sideOf(lane).fairness.leave(lane)
+  }
+
+  /** The lanes whose bar is over are asked again. True when there were any. */
+  endBars(lanes: readonly PoolLane[]): boolean {
+    for (const lane of lanes) {
+      this.#endBar(lane)
+      this.sync(lane)
+    }
+    return lanes.length > 0
+  }
+
+  #endBar(lane: PoolLane): void {
+    lane.barredHead = undefined
+    this.barred.remove(lane)
+  }
+
+  startReading(now: number, candidate: Candidate, room: ReplicaRoom): void {
+    candidate.isLong = isLongFor(room.reading, candidate.estimate)
+    if (candidate.isLong) room.longCount++
+    candidate.isHindering = this.#hinders(now, candidate)
+    if (!candidate.isHindering) return
+    this.#hinderingCount++
+    candidate.lane.backlog.readingTime.start(now, this.#earned(now, candidate))
+  }
+
+  endReading(now: number, candidate: Candidate, room: ReplicaRoom): void {
+    if (candidate.isLong) room.longCount--
+    if (!candidate.isHindering) return
+    this.#hinderingCount--
+    const tookUs = now - candidate.grantedAt
+    candidate.lane.backlog.readingTime.end(now, this.#earned(now, candidate), tookUs)
+    if (this.barred.count > 0) this.endBars(this.barred.all())
+  }
+
+  /** Whether reading the prompt takes long enough to break what another active tenant is promised. */
+  #hinders(now: number, { estimate, lane }: Candidate): boolean {
+    const [room] = this.rooms.values()
+    if (!isLongFor(room?.reading, estimate)) return false
+    const readUs = room?.reading?.readUs(estimate.promptTokens - estimate.cachedTokens) ?? 0
+    const { promiseUsMin } = activeBeside(now, lane.backlog, this.backlogs.values())
+    return readUs > promiseUsMin * LONG_PROMPT_DEFAULTS.promiseRatio
+  }
+
+  /** Microseconds of reading that the tenant earns per microsecond: its share of the replicas that are ready. */
+  #earned(now: number, { lane }: Candidate): number {
+    const { activeWeight } = activeBeside(now, lane.backlog, this.backlogs.values())
+    return (lane.backlog.weight / activeWeight) * Math.max(1, this.readyReplicaCount)
   }
 
   /** Keeps the list of open rooms true after anything that may have changed this room. */
@@ -255,7 +330,9 @@ export class PoolState implements PoolFacts {
     let cost = 0
     for (const lane of this.lanes()) {
       lane.assertInvariants(lanes)
-      assert(lane.isActive === lane.readyCount > 0, 'a lane with a head is in the order')
+      const isBarred = lane.barredHead !== undefined
+      assert(lane.isActive === (lane.readyCount > 0 && !isBarred), 'a lane with a head is in the order')
+      if (isBarred) this.#assertBarEnds(lane)
       assert(lane.isAside === lane.isOwed, 'a lane that is owed a turn is not asked')
       assert(!lane.isOwed || this.sideOf(lane).owed.includes(lane), 'an owed lane is on the list')
       count += lane.count
@@ -263,5 +340,14 @@ export class PoolState implements PoolFacts {
     }
     assert(count === this.queuedCount, 'a pool counts what its lanes hold')
     assert(Math.abs(cost - this.queuedCost) <= 1e-6 * Math.max(1, cost), 'a pool knows the cost of what waits')
+  }
+  #assertBarEnds(lane: PoolLane): void {
+    const until = this.barred.untilOf(lane)
+    assert(until !== undefined && lane.barredHead === lane.head(), 'L6: a bar is on a head')
+    const isReading = lane.backlog.readingTime.readingCount > 0
+    assert(
+      until < Number.POSITIVE_INFINITY || isReading,
+      'L6: a bar ends by itself or with a prompt that is being read',
+    )
   }
 }

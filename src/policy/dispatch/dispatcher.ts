@@ -38,7 +38,7 @@ import type { ReplicaFacts } from './replica-room.ts'
  *
  * Laws: L2 every lease is granted once and returned once, and none is granted beyond limit, allowance or KV room;
  * L3 lanes and the whole queue within bounds; L6 no ready head waits while a room that is kept for nobody fits it
- * (as far as `lookAheadMax` heads that did not fit); L7 by the order chosen. `assertInvariants` checks them.
+ * (as far as `lookAheadMax` heads that did not fit), but for heads that are barred (`long-prompts.ts`); L7 by the order chosen. `assertInvariants` checks them.
  *
  * Worked example: two slots. a offers three tickets, b one, all of cost 100: a₁ and a₂ go at once; when a₁ comes back,
  * b's is granted (a owes two quanta, b none), then a₃.

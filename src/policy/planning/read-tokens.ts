@@ -9,7 +9,7 @@ import type { Estimate } from '../../domain/plan.ts'
  * of the engine alone, the fastest that it can have been, because the engine does not say how far it got; of an engine
  * whose step times are unknown, the speed that was observed.
  *
- * What is read is charged to the tenant that gave up (docs/adr/0021): otherwise a tenant whose clients hang up before
+ * What is read is charged to the tenant that gave up (docs/adr/0022): otherwise a tenant whose clients hang up before
  * their first tokens has whole engines for nothing, and no order of turns can see it.
  *
  * Deliberately not: no look into the engine, so a prompt that waited there behind another is charged as if it had been

@@ -12,6 +12,7 @@ const NAMES = [
   'lying-clients',
   'disconnect-storm',
   'hang-up-storm',
+  'huge-prompts',
   'retry-storm',
   'replica-loss',
   'replica-slow',

@@ -99,7 +99,7 @@ export class Book {
     fairness.takeTurn(lane, candidate.chargedCost)
     candidate.room = room
     room.ledger.hold(estimate)
-    pool.startReading(now, candidate, room)
+    pool.reading.start(now, candidate, room)
     this.#moveHeld(pool, lane, 1, estimate.cost)
     pool.grantedCount++
     const lease: Lease = { id: ++this.#leaseId, ticketId: candidate.ticketId, replica: room.replica }
@@ -119,7 +119,7 @@ export class Book {
     if (candidate.hasBegun || candidate.room === undefined) return
     candidate.hasBegun = true
     candidate.room.ledger.begin(candidate.estimate)
-    pool.endReading(now, candidate, candidate.room)
+    if (pool.reading.end(now, candidate, candidate.room)) pool.endBars(pool.barred.all())
   }
 
   /** Output so far: tokens beyond the charge are charged, and KV room is held for tokens beyond the room. */

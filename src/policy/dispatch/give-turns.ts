@@ -130,7 +130,7 @@ export class TurnGiver {
       this.expire(pool, head)
       return true
     }
-    const barredUntil = pool.barredUntil(now, head)
+    const barredUntil = pool.reading.barredUntil(now, head)
     if (barredUntil !== undefined) {
       pool.bar(head.lane, barredUntil)
       return true

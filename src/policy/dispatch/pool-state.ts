@@ -6,7 +6,8 @@ import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import { Backlog, type Candidate, PoolLane } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
-import { activeBeside, BarredLanes, isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
+import { BarredLanes } from './long-prompts.ts'
+import { PoolReading } from './pool-reading.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
 
@@ -50,6 +51,7 @@ export class PoolState implements PoolFacts {
     if (!room.isKept) this.roomGrowth++
   })
   readonly barred = new BarredLanes()
+  readonly reading = new PoolReading(this)
   queuedCount = 0
   queuedCost = 0
   heldCount = 0
@@ -60,8 +62,6 @@ export class PoolState implements PoolFacts {
   roomGrowth = 0
   /** KV tokens of the largest replica. */
   kvTokensMax = 0
-  /** Prompts being read that count against their tenants' reading time. */
-  #hinderingCount = 0
   #laneCount = 0
   #skippedCount = 0
   /** The number of lanes at which idle ones are looked for next. */
@@ -216,13 +216,6 @@ export class PoolState implements PoolFacts {
 
   // ── long prompts (`long-prompts.ts`) ──
 
-  /** Until when the head must leave the time to others; undefined when it need not. */
-  barredUntil(now: number, head: Candidate): number | undefined {
-    if (!this.#hinders(now, head)) return undefined
-    const isLastFree = this.#hinderingCount + 1 >= this.readyReplicaCount
-    return head.lane.backlog.readingTime.barredUntil(now, this.#earned(now, head), isLastFree)
-  }
-
   /** The lane leaves the order, and is owed nothing, until the bar ends. */
   bar(lane: PoolLane, until: number): void {
     if (lane.isOwed) this.recall(lane)
@@ -244,39 +237,6 @@ export class PoolState implements PoolFacts {
   #endBar(lane: PoolLane): void {
     lane.barredHead = undefined
     this.barred.remove(lane)
-  }
-
-  startReading(now: number, candidate: Candidate, room: ReplicaRoom): void {
-    candidate.isLong = isLongFor(room.reading, candidate.estimate)
-    if (candidate.isLong) room.longCount++
-    candidate.isHindering = this.#hinders(now, candidate)
-    if (!candidate.isHindering) return
-    this.#hinderingCount++
-    candidate.lane.backlog.readingTime.start(now, this.#earned(now, candidate))
-  }
-
-  endReading(now: number, candidate: Candidate, room: ReplicaRoom): void {
-    if (candidate.isLong) room.longCount--
-    if (!candidate.isHindering) return
-    this.#hinderingCount--
-    const tookUs = now - candidate.grantedAt
-    candidate.lane.backlog.readingTime.end(now, this.#earned(now, candidate), tookUs)
-    if (this.barred.count > 0) this.endBars(this.barred.all())
-  }
-
-  /** Whether reading the prompt takes long enough to break what another active tenant is promised. */
-  #hinders(now: number, { estimate, lane }: Candidate): boolean {
-    const [room] = this.rooms.values()
-    if (!isLongFor(room?.reading, estimate)) return false
-    const readUs = room?.reading?.readUs(estimate.promptTokens - estimate.cachedTokens) ?? 0
-    const { promiseUsMin } = activeBeside(now, lane.backlog, this.backlogs.values())
-    return readUs > promiseUsMin * LONG_PROMPT_DEFAULTS.promiseRatio
-  }
-
-  /** Microseconds of reading that the tenant earns per microsecond: its share of the replicas that are ready. */
-  #earned(now: number, { lane }: Candidate): number {
-    const { activeWeight } = activeBeside(now, lane.backlog, this.backlogs.values())
-    return (lane.backlog.weight / activeWeight) * Math.max(1, this.readyReplicaCount)
   }
 
   /** Keeps the list of open rooms true after anything that may have changed this room. */

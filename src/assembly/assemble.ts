@@ -31,6 +31,7 @@ import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import { Budgets } from '../policy/budgets/budgets.ts'
 import { CODEL_DEFAULTS } from '../policy/dispatch/codel.ts'
 import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
+import type { Reading } from '../policy/dispatch/long-prompts.ts'
 import { Demand } from '../policy/ladder/demand.ts'
 import { Ladder } from '../policy/ladder/ladder.ts'
 import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
@@ -181,6 +182,7 @@ export function makePoolPolicies(
     kvTokensMax: speed.kvTokensMax,
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
     makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), promise)),
+    readingOf: (replica) => readingOf(ownSpeed(replica)),
     isLocal: setup.isLocal,
     roundTripUs: setup.roundTripUs,
     outlook: outlookOf(setup),
@@ -189,6 +191,10 @@ export function makePoolPolicies(
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
   }
+}
+
+function readingOf({ alone, steps }: PoolSpeed): Reading | undefined {
+  return steps && { stepTokens: steps.tokenBudget, readUs: (tokens) => alone.prefillUs(tokens, 0) }
 }
 
 function outlookOf({ backend }: PoolSetup): PeerOutlook | undefined {

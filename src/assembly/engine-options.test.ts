@@ -23,7 +23,14 @@ describe('engine options', () => {
   it('are the profile’s and the configuration’s unless changed', () => {
     const usual = make({}).limits
     expect(usual).toMatchObject({ sequencesMax: config.engine.batchSizeMax, tokenBudget: 2_048, blockTokens: 16 })
-    const changed = { sequencesMax: 8, tokenBudget: 64, blockCount: 99, blockTokens: 32, waitingMax: 7 }
+    const changed = {
+      sequencesMax: 8,
+      tokenBudget: 64,
+      longPrefillTokens: 16,
+      blockCount: 99,
+      blockTokens: 32,
+      waitingMax: 7,
+    }
     expect(make(changed).limits).toEqual(changed)
     // The same memory in blocks twice as large.
     expect(make({ blockTokens: 32 }).limits.blockCount).toBe(Math.floor(usual.blockCount / 2))

@@ -15,6 +15,8 @@ export type EngineSettings = Pick<Config, 'engine' | 'seed'>
 export interface EngineChanges {
   readonly sequencesMax?: number | undefined
   readonly tokenBudget?: number | undefined
+  /** Tokens that one prompt gets of a step at most; 0 or absent is off, as in vLLM. */
+  readonly longPrefillTokens?: number | undefined
   readonly blockCount?: number | undefined
   readonly blockTokens?: number | undefined
   readonly waitingMax?: number | undefined
@@ -31,7 +33,7 @@ export function engineOptionsOf(
   changes: EngineChanges = {},
 ): EngineOptions {
   const profile = loadProfile(profileName)
-  const { slowdown = 1, blockTokens, waitingMax, ...given } = changes
+  const { slowdown = 1, blockTokens, waitingMax, longPrefillTokens = 0, ...given } = changes
   const usual = limitsOf(profile, blockTokens)
   const limits: EngineLimits = {
     sequencesMax: given.sequencesMax ?? config.engine.batchSizeMax,
@@ -39,6 +41,7 @@ export function engineOptionsOf(
     blockCount: given.blockCount ?? usual.blockCount,
     blockTokens: usual.blockTokens,
     ...(waitingMax === undefined ? {} : { waitingMax }),
+    ...(longPrefillTokens === 0 ? {} : { longPrefillTokens }),
   }
   const coefficients = slowed(servingCoefficients(profile), slowdown)
   const speculation = given.speculation === undefined ? undefined : findSpeculation(given.speculation, coefficients)

@@ -27,6 +27,11 @@ export const engine: Command = {
     'max-model-len': { type: 'string', value: 'TOKENS', meaning: 'prompt and answer together' },
     'max-seqs': { type: 'string', value: 'NUMBER', meaning: 'sequences in one batch' },
     'token-budget': { type: 'string', value: 'TOKENS', meaning: 'tokens computed in one step' },
+    'long-prefill': {
+      type: 'string',
+      value: 'TOKENS',
+      meaning: 'most tokens of a step for one prompt: long_prefill_token_threshold (default: off)',
+    },
     blocks: {
       type: 'string',
       value: 'NUMBER',
@@ -80,6 +85,7 @@ export function engineServerOptions(flags: FlagValues): EngineServerOptions {
     changes: {
       sequencesMax: count('max-seqs'),
       tokenBudget: count('token-budget'),
+      longPrefillTokens: count('long-prefill'),
       blockCount: count('blocks'),
       blockTokens: numberFlag(flags, 'block-size', { min: 1, max: 4_096, isWhole: true }),
       waitingMax: count('max-waiting'),

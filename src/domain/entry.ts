@@ -131,6 +131,8 @@ export interface AttemptEnded extends Stamp {
   readonly attempt: number
   readonly ending: 'finished' | 'refused' | 'lost' | 'cancelled'
   readonly because: string
+  /** Weighted tokens that the platform bears: of an attempt that was lost, or that the platform called off. */
+  readonly unpaidCost: number
 }
 
 /** A ticket has ended. This entry has all figures of the ticket. */

@@ -67,7 +67,7 @@ export class BurstDecodes implements DecodeSet {
 
   join(sequence: Sequence): void {
     sequence.place = 'decoding'
-    this.#list.pushLast(sequence)
+    this.#list.pushInOrder(sequence)
     this.#contextSum += sequence.knownTokens
     if (sequence.isReportedEveryStep) this.#everyStepCount++
   }

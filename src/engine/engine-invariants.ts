@@ -29,12 +29,19 @@ export function assertEngineInvariants(state: EngineState, sequences: Iterable<S
   assertArrivalOrder(state)
 }
 
-function assertArrivalOrder(state: EngineState): void {
-  let previous = -1
-  for (const place of [state.decodes.members(), state.prefilling, state.waiting]) {
-    for (const sequence of place) {
-      assert(sequence.ordinal > previous, 'decoding before prefilling before waiting, each in order of arrival')
-      previous = sequence.ordinal
-    }
+function assertArrivalOrder({ decodes, prefilling, waiting, limits }: EngineState): void {
+  const decoding = lastOrdinal(decodes.members(), -1)
+  const isInterleaved = limits.longPrefillTokens !== undefined
+  const reading = lastOrdinal(prefilling, isInterleaved ? -1 : decoding)
+  lastOrdinal(waiting, Math.max(decoding, reading))
+}
+
+/** The last ordinal of a place whose members stand in order of arrival, all after the one before. */
+function lastOrdinal(place: Iterable<Sequence>, before: number): number {
+  let previous = before
+  for (const sequence of place) {
+    assert(sequence.ordinal > previous, 'who runs arrived before who waits, each place in order of arrival')
+    previous = sequence.ordinal
   }
+  return previous
 }

@@ -7,13 +7,20 @@ import { SequenceList } from './sequence-list.ts'
 /**
  * Everything an engine remembers between steps. `plan-step.ts` and `apply-step.ts` move it; `engine.ts` owns it.
  *
- * All three places are ordered by arrival, and everyone in `decodes` arrived before everyone in `prefilling`, who
- * arrived before everyone in `waiting`: admission takes the head of the queue, preemption puts the last back there.
+ * All three places are ordered by arrival, and everyone in `decodes` and `prefilling` arrived before everyone in
+ * `waiting`: admission takes the head of the queue, preemption puts the last back there. Where no prompt is held back
+ * (`longPrefillTokens`), everyone in `decodes` also arrived before everyone in `prefilling`.
  */
 export interface EngineLimits {
   readonly sequencesMax: number
   /** Tokens computed in one step at most. */
   readonly tokenBudget: number
+  /**
+   * vLLM's `long_prefill_token_threshold`: a prompt gets at most this many tokens of a step, so that those behind it
+   * begin beside it; and of the prompts longer than this one is read at a time (`max_long_partial_prefills` 1). Absent:
+   * off, as in vLLM.
+   */
+  readonly longPrefillTokens?: number
   readonly blockCount: number
   readonly blockTokens: number
   /** Sequences that may wait; the next is refused. */
@@ -28,7 +35,7 @@ export interface EngineState {
   readonly cache: PrefixCache
   readonly pool: BlockPool
   readonly waiting: SequenceList
-  /** Between steps at most one: a second is admitted only when the first gets all it lacks. */
+  /** Between steps at most one without `longPrefillTokens`: a second is admitted only when the first gets all it lacks. */
   readonly prefilling: Sequence[]
   readonly decodes: DecodeSet
   readonly counters: EngineCounters

@@ -62,6 +62,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc
     sequencesMax: fc.integer({ min: 1, max: 9 }),
     budgetSlack: fc.integer({ min: 1, max: 60 }),
     draftTokens: fc.constantFrom(0, 0, 1, 4),
+    longPrefillTokens: fc.constantFrom(undefined, undefined, 3, 10, 40),
     acceptance: fc.double({ min: 0, max: 1, noNaN: true }),
     seed: fc.nat(),
   })
@@ -75,6 +76,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc
         blockCount: drawn.blockCount,
         blockTokens: drawn.blockTokens,
         prefixUnitTokens: drawn.blockTokens * drawn.unitBlocks,
+        ...(drawn.longPrefillTokens !== undefined && { longPrefillTokens: drawn.longPrefillTokens }),
       },
       seed: drawn.seed,
       ...(drawn.draftTokens > 0 && {

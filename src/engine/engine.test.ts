@@ -96,6 +96,38 @@ describe('an engine', () => {
     ])
   })
 
+  it('holds a long prompt back where it may have only a part of a step, and shorter ones begin beside it', () => {
+    const engine = makeEngine({ longPrefillTokens: 50 })
+    engine.submit(0, spec('long', 150, 1))
+    engine.submit(0, spec('short', 20, 2))
+    // 50 of long with all of short; then 50 and a decode; then the last 50.
+    expect(brief(drain(engine))).toEqual([
+      '1070 short first-token',
+      '2121 short finished',
+      '3171 long first-token',
+      '3171 long finished',
+    ])
+  })
+
+  it('reads one prompt over the threshold at a time', () => {
+    const engine = makeEngine({ longPrefillTokens: 50 })
+    for (const id of ['long', 'other']) engine.submit(0, spec(id, 60, 1))
+    // 50 of long; its last 10 with 50 of the other; the other's last 10. Read side by side, the first step would have 100.
+    const firsts = brief(drain(engine)).filter((line) => line.endsWith('first-token'))
+    expect(firsts).toEqual(['2110 long first-token', '3120 other first-token'])
+  })
+
+  it('preempts the latest arrived, though a longer prompt that came before is still being read', () => {
+    const engine = makeEngine({ longPrefillTokens: 10, blockCount: 9 })
+    engine.submit(0, spec('long', 75, 2))
+    engine.submit(0, spec('short', 10, 40))
+    const ended = drain(engine).filter((event) => event.kind === 'finished')
+    expect(ended.map(({ id, preemptions }) => [id, preemptions])).toEqual([
+      ['long', 0],
+      ['short', 1],
+    ])
+  })
+
   it('lets decodes go first and prompts have what is left', () => {
     const engine = makeEngine()
     engine.submit(0, spec('first', 10, 5))

@@ -249,6 +249,7 @@ function assertLimits(limits: EngineLimits, speculation: Speculation | undefined
   assert(sequencesMax >= 1 && blockCount >= 1 && blockTokens >= 1, 'an engine has places and blocks')
   const tokensEach = 1 + (speculation?.draftTokens ?? 0)
   assert(tokenBudget >= sequencesMax * tokensEach, 'the token budget has room for every decoding sequence')
+  assert((limits.longPrefillTokens ?? 1) >= 1, 'a prompt gets at least a token of a step')
   if (speculation !== undefined) assertSpeculation(speculation)
   assert(prefixUnitTokens % blockTokens === 0, 'a prefix unit is a whole number of blocks')
 }

@@ -10,8 +10,8 @@ import type { StepLoad } from './step-time.ts'
  *
  *   1. every decoding sequence, one token each (or a draft more). Blocks short? The latest arrived is preempted: it
  *      gives back all it holds, goes to the head of the queue and will compute everything again.
- *   2. the sequence whose prompt is half done, if there is one, with what is left of the budget. Blocks short? It is
- *      itself the latest arrived.
+ *   2. the sequences whose prompts are half done, with what is left of the budget: one, unless `longPrefillTokens` bounds
+ *      what a prompt gets of a step. Blocks short? Again the latest arrived is preempted, perhaps itself.
  *   3. the queue, in order, while budget, places and blocks last. A head that does not fit holds up those behind it.
  *      A prompt is admitted only when all of it fits, though it takes its blocks chunk by chunk. Nobody is admitted in
  *      a step that had to preempt.
@@ -20,7 +20,11 @@ import type { StepLoad } from './step-time.ts'
  * of the answer.
  *
  * Example: budget 2,048, nine decode, a prompt of 3,500 arrives: it gets 2,039 tokens in this step and 1,461 in the
- * next, which leaves 578 of the second step for the prompt behind it.
+ * next, which leaves 578 of the second step for the prompt behind it. With `longPrefillTokens` 512 it gets 512 in each of
+ * seven steps, and shorter prompts behind it begin in the rest of the first.
+ *
+ * Unlike vLLM, decoding sequences have their tokens before a prompt that was admitted earlier gets its chunk; the two
+ * differ only where the budget is short.
  */
 export interface StepPlan extends StepLoad {
   /** Prefill chunks: each sequence's `plannedTokens`. */
@@ -51,7 +55,7 @@ export function planStep(state: EngineState, plan: StepPlan): void {
   plan.chunkPairs = 0
   plan.contextPairs = 0
 
-  makeRoomForDecodes(state)
+  makeRoom(state)
   const decodes = state.decodes
   plan.decodeCount = decodes.count
   plan.decodeTokens = decodes.stepTokens
@@ -64,27 +68,45 @@ export function planStep(state: EngineState, plan: StepPlan): void {
   if (!isPreempting) admitFromQueue(state, plan)
 }
 
-function makeRoomForDecodes(state: EngineState): void {
-  const { decodes, pool, prefilling } = state
+/** Everyone that runs has the blocks of this step, or the latest arrived are preempted until the others have. */
+function makeRoom(state: EngineState): void {
+  const { decodes, pool } = state
+  while (decodes.blocksForSteps(1) + blocksOfChunks(state) > pool.freeBlocks) preempt(state, latestOf(state))
   if (decodes.count === 0) return
-  let blocks = decodes.blocksForSteps(1)
-  while (blocks > pool.freeBlocks) {
-    const victim = prefilling.at(-1) ?? decodes.last
-    assert(victim !== undefined && victim !== decodes.first, 'the oldest sequence fits alone')
-    preempt(state, victim)
-    blocks = decodes.blocksForSteps(1)
-  }
-  pool.take(blocks)
+  pool.take(decodes.blocksForSteps(1))
   decodes.beginStep()
 }
 
+function latestOf({ prefilling, decodes }: EngineState): Sequence {
+  const reading = prefilling.at(-1)
+  const decoding = decodes.last
+  assert(prefilling.length + decodes.count > 1, 'the oldest sequence fits alone')
+  if (reading === undefined || decoding === undefined) return (reading ?? decoding) as Sequence
+  return reading.ordinal > decoding.ordinal ? reading : decoding
+}
+
+/** Blocks that the next chunks of the half-read prompts need together. */
+function blocksOfChunks(state: EngineState): number {
+  let blocks = 0
+  let budget = state.limits.tokenBudget - state.decodes.stepTokens
+  for (const sequence of state.prefilling) {
+    const tokens = chunkOf(state, sequence, budget)
+    blocks += blocksToReach(state, sequence, sequence.computedTokens + tokens)
+    budget -= tokens
+  }
+  return blocks
+}
+
+function chunkOf({ limits }: EngineState, sequence: Sequence, budget: number): number {
+  const { longPrefillTokens = Number.POSITIVE_INFINITY } = limits
+  return Math.min(sequence.knownTokens - sequence.computedTokens, longPrefillTokens, budget)
+}
+
 function continuePrefill(state: EngineState, plan: StepPlan): void {
-  const sequence = state.prefilling[0]
-  if (sequence === undefined) return
-  const tokens = Math.min(sequence.knownTokens - sequence.computedTokens, state.limits.tokenBudget - plan.decodeTokens)
-  if (tokens === 0) return
-  if (blocksToReach(state, sequence, sequence.computedTokens + tokens) > state.pool.freeBlocks) preempt(state, sequence)
-  else addChunk(state, plan, sequence, tokens)
+  for (const sequence of state.prefilling) {
+    const tokens = chunkOf(state, sequence, state.limits.tokenBudget - plan.decodeTokens - plan.prefillTokens)
+    if (tokens > 0) addChunk(state, plan, sequence, tokens)
+  }
 }
 
 function admitFromQueue(state: EngineState, plan: StepPlan): void {
@@ -92,12 +114,19 @@ function admitFromQueue(state: EngineState, plan: StepPlan): void {
   for (let head = waiting.first; head !== undefined; head = waiting.first) {
     const budget = limits.tokenBudget - plan.decodeTokens - plan.prefillTokens
     if (budget === 0 || decodes.count + prefilling.length >= limits.sequencesMax) return
-    if (!takeCachedUnits(state, head)) return
+    if (isHeldBack(state, head) || !takeCachedUnits(state, head)) return
     waiting.remove(head)
     head.place = 'prefilling'
     prefilling.push(head)
-    addChunk(state, plan, head, Math.min(head.knownTokens - head.computedTokens, budget))
+    addChunk(state, plan, head, chunkOf(state, head, budget))
   }
+}
+
+/** Of the prompts longer than the threshold, one is read at a time. */
+function isHeldBack({ limits, prefilling }: EngineState, head: Sequence): boolean {
+  const { longPrefillTokens = Number.POSITIVE_INFINITY } = limits
+  if (head.knownTokens <= longPrefillTokens) return false
+  return prefilling.some((one) => one.knownTokens > longPrefillTokens && one.computedTokens < one.knownTokens)
 }
 
 /** Holds the cached units at the head of what a sequence knows; false, and nothing held, if the rest does not fit. */

@@ -15,6 +15,7 @@ const TYPICAL = { sequences: 128, promptTokens: 1_000, outputTokens: 200 }
 
 export function speedOfEngine(options: EngineOptions, outputWeight: number): PoolSpeed {
   const { tokenBudget, blockCount, blockTokens, sequencesMax } = options.limits
+  const chunkTokensMax = Math.min(tokenBudget, options.limits.longPrefillTokens ?? tokenBudget)
   const stepTime = new StepTime(options.coefficients, tokenBudget)
   const pace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
   // Asked several times for every request: one load for each question, filled in again and again.
@@ -38,8 +39,8 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const alone: EngineSpeed = {
     prefillUs(uncachedTokens, cachedTokens) {
       let us = 0
-      for (let done = 0; done < Math.max(1, uncachedTokens); done += tokenBudget) {
-        us += chunkUs(Math.min(tokenBudget, Math.max(1, uncachedTokens - done)), cachedTokens + done)
+      for (let done = 0; done < Math.max(1, uncachedTokens); done += chunkTokensMax) {
+        us += chunkUs(Math.min(chunkTokensMax, Math.max(1, uncachedTokens - done)), cachedTokens + done)
       }
       return Math.round(us)
     },

@@ -30,6 +30,21 @@ export class SequenceList {
     this.#count++
   }
 
+  /** Behind all that arrived before it: O(1) for one that arrived last. */
+  pushInOrder(sequence: Sequence): void {
+    let before = this.#last
+    while (before !== undefined && before.ordinal > sequence.ordinal) before = before.previous
+    if (before === undefined) this.pushFirst(sequence)
+    else if (before.next === undefined) this.pushLast(sequence)
+    else {
+      sequence.previous = before
+      sequence.next = before.next
+      before.next.previous = sequence
+      before.next = sequence
+      this.#count++
+    }
+  }
+
   pushFirst(sequence: Sequence): void {
     sequence.next = this.#first
     sequence.previous = undefined

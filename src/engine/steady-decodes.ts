@@ -84,7 +84,7 @@ export class SteadyDecodes implements DecodeSet {
     sequence.slot = slot
     this.#slots[slot] = sequence
     this.#offsets[slot] = offset
-    this.#list.pushLast(sequence)
+    this.#list.pushInOrder(sequence)
     this.#byDoneTurn.add(slot, this.#turn + sequence.outputTokens - sequence.generatedTokens)
     this.#byContext.add(slot, -offset)
     this.#phaseCounts[this.#phaseOf(offset)]!++

@@ -72,6 +72,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
       attempt: attempt.nth,
       ending: ending.kind,
       because: becauseOf(ending),
+      unpaidCost: attempt.unpaidCost,
     })
   }
   return ending

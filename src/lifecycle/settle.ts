@@ -8,7 +8,7 @@ import { learnFromTicket, usageSeen } from './learning/learn.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
-import type { Admitted, Ticket } from './ticket.ts'
+import { type Admitted, isCalledOffByPlatform, type Ticket } from './ticket.ts'
 import type { Turn } from './turnstile.ts'
 
 /**
@@ -104,7 +104,7 @@ export function failed(platform: Platform, ticket: Ticket, error: unknown): Ende
 
 function calledOff(because: string, usage: Usage): Ended {
   if (because === 'deadline-passed') return cutOff(usage)
-  if (because !== 'shutting-down') return { outcome: 'cancelled', because, refusal: undefined, usage }
+  if (!isCalledOffByPlatform(because)) return { outcome: 'cancelled', because, refusal: undefined, usage }
   const refusal: Refusal = {
     code: 'shutting-down',
     because: 'The server is shutting down.',

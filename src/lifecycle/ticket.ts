@@ -1,7 +1,7 @@
 import { Cancellation } from '../base/cancellation.ts'
 import type { Instant } from '../base/clock.ts'
 import type { CorpusFacts } from '../domain/corpus.ts'
-import type { Delta } from '../domain/delta.ts'
+import type { Delta, Usage } from '../domain/delta.ts'
 import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Placement } from '../domain/placement.ts'
@@ -94,6 +94,11 @@ export class Ticket {
   }
 }
 
+/** The one reason for which the platform itself calls off tenants' tickets; all others are the client's. */
+const SHUTTING_DOWN = 'shutting-down'
+
+export const isCalledOffByPlatform = (because: string): boolean => because === SHUTTING_DOWN
+
 type CachedAnswer = Extract<FoundAnswer, { kind: 'hit' }> & {
   /** The request counts against its budgets, without tokens. */
   readonly reservation: Reservation
@@ -151,6 +156,10 @@ export class Attempt {
   /** 1 for the first attempt. */
   readonly nth: number
   isOver = false
+  /** Tokens that the engine worked on for this attempt, as far as is known; undefined until the attempt is over. */
+  used: Usage | undefined
+  /** Weighted tokens of the attempt that no tenant pays for. */
+  unpaidCost = 0
 
   constructor(admitted: Admitted, turn: Pick<Attempt, 'lease' | 'placement' | 'grantedAt' | 'nth'>) {
     this.admitted = admitted

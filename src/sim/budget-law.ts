@@ -80,12 +80,13 @@ export class BudgetLaw {
     move(accounts.requests, at, -1)
   }
 
-  #settle({ at, tenantId, ticketId, attempts, usage }: Extract<Entry, { kind: 'settled' }>): void {
+  #settle({ at, tenantId, ticketId, attempts, usage, outcome }: Extract<Entry, { kind: 'settled' }>): void {
     const held = this.#held.get(ticketId)
     const accounts = this.#byTenant.get(tenantId)
     if (held === undefined || accounts === undefined) return
     this.#held.delete(ticketId)
-    const used = usage.promptTokens + usage.outputTokens
+    // The platform bears the tokens of a ticket that failed.
+    const used = outcome === 'failed' ? 0 : usage.promptTokens + usage.outputTokens
     move(accounts.tokens, at, held - used)
     // A ticket that never ran gives its request back too. One that was answered from the cache holds no tokens.
     if (attempts === 0 && held > 0) move(accounts.requests, at, 1)

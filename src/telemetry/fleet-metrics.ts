@@ -8,7 +8,15 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
     help: 'Attempts at a replica, by how they ended.',
     labels: ['replica', 'ending'],
   })
-  on('attempt-ended', (entry) => attempts.with(entry.replicaId, entry.ending).inc())
+  const unpaid = registry.counter({
+    name: 'spillway_unpaid_tokens_total',
+    help: 'Weighted tokens that the platform bears: work of attempts that were lost or that the platform called off.',
+    labels: ['ending'],
+  })
+  on('attempt-ended', (entry) => {
+    attempts.with(entry.replicaId, entry.ending).inc()
+    if (entry.unpaidCost > 0) unpaid.with(entry.ending).inc(entry.unpaidCost)
+  })
 
   const ready = registry.gauge({
     name: 'spillway_replica_ready',

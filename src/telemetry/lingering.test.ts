@@ -47,6 +47,7 @@ it('a removed replica has no gauge at once, and its counters until the last scra
     attempt: 1,
     ending: 'finished',
     because: 'finished',
+    unpaidCost: 0,
   })
   metrics.take(changed('replica-removed', 'r0', 1))
   expect(metrics.text()).not.toContain('spillway_replica_ready{replica="r0"}')

@@ -2,12 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { failuresOf, runNamed } from '../support/simulated.ts'
 
 /** The other half of the shipped scenarios: neighbours, liars, storms and faults. See `overload.test.ts`. */
-const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = { 'noisy-neighbour': { durationS: 90 } }
+const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  'noisy-neighbour': { durationS: 90 },
+  'hang-up-storm': { durationS: 40 },
+}
 const NAMES = [
   'noisy-neighbour',
   'mixed-sizes',
   'lying-clients',
   'disconnect-storm',
+  'hang-up-storm',
+  'huge-prompts',
   'retry-storm',
   'replica-loss',
   'replica-slow',

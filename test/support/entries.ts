@@ -119,6 +119,7 @@ export function story(last: Settled = settled()): Entry[] {
     attempt: 1,
     ending: 'finished',
     because: 'finished',
+    unpaidCost: 0,
   }
   return [arrived({ at: last.arrivedAt, ticketId, tenantId, keyId, model, band }), admitted, granted, ended, last]
 }

@@ -138,37 +138,40 @@ export class NaiveEngine {
     const preemptionsBefore = this.preemptionCount
     const chunks: Chunk[] = []
 
-    const decoding = this.#makeRoom(
-      this.#running.filter((twin) => twin.isDecoding),
-      () => tokensEach,
-    )
+    while (this.#lackingInAll(tokensEach) > this.blocksFree) this.#preemptLast()
+    const decoding = this.#running.filter((twin) => twin.isDecoding)
+    for (const twin of decoding) this.#allocate(twin, twin.computed + tokensEach)
     let budget = limits.tokenBudget - decoding.length * tokensEach
-    const lag = (twin: Twin): number => known(twin) - twin.computed
-    const prefilling = this.#running.filter((twin) => !twin.isDecoding)
-    for (const twin of this.#makeRoom(prefilling, (other) => Math.min(lag(other), budget))) {
-      const tokens = Math.min(lag(twin), budget)
+    for (const twin of this.#running.filter((other) => !other.isDecoding)) {
+      const tokens = this.#chunk(twin, budget)
       budget -= tokens
+      this.#allocate(twin, twin.computed + tokens)
       if (tokens > 0) this.#compute(twin, tokens, chunks)
     }
     if (this.preemptionCount === preemptionsBefore) this.#admit(budget, chunks)
     this.#time(decoding, chunks)
   }
 
-  /**
-   * Takes the blocks that so many tokens more of each sequence need, in order of arrival, preempting the latest arrived
-   * where they do not suffice. Blocks are taken when all is decided, so that nothing is evicted for the sake of somebody
-   * who is preempted after all. Returns those who stay.
-   */
-  #makeRoom(twins: readonly Twin[], tokensOf: (twin: Twin) => number): Twin[] {
-    let reserved = 0
-    for (const twin of twins) {
-      const lacking = this.#lacking(twin, twin.computed + tokensOf(twin))
-      while (this.#running.includes(twin) && this.blocksFree - reserved < lacking) this.#preemptLast()
-      if (this.#running.includes(twin)) reserved += lacking
+  /** What a prompt gets of a step in which this much of the budget is left. */
+  #chunk(twin: Twin, budget: number): number {
+    return Math.min(known(twin) - twin.computed, this.#longTokens, budget)
+  }
+
+  get #longTokens(): number {
+    return this.#options.limits.longPrefillTokens ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Blocks that the step needs for everyone that runs. */
+  #lackingInAll(tokensEach: number): number {
+    const decoding = this.#running.filter((twin) => twin.isDecoding)
+    let blocks = decoding.reduce((sum, twin) => sum + this.#lacking(twin, twin.computed + tokensEach), 0)
+    let budget = this.#options.limits.tokenBudget - decoding.length * tokensEach
+    for (const twin of this.#running.filter((other) => !other.isDecoding)) {
+      const tokens = this.#chunk(twin, budget)
+      blocks += this.#lacking(twin, twin.computed + tokens)
+      budget -= tokens
     }
-    const staying = twins.filter((twin) => this.#running.includes(twin))
-    for (const twin of staying) this.#allocate(twin, twin.computed + tokensOf(twin))
-    return staying
+    return blocks
   }
 
   #compute(twin: Twin, tokens: number, chunks: Chunk[]): void {
@@ -201,6 +204,8 @@ export class NaiveEngine {
     for (;;) {
       const twin = this.#waiting[0]
       if (twin === undefined || budget === 0 || this.#running.length >= limits.sequencesMax) return
+      const isLong = (other: Twin): boolean => known(other) > this.#longTokens
+      if (isLong(twin) && this.#running.some((o) => isLong(o) && !o.isDecoding && o.computed < known(o))) return
       const units = this.#cachedUnits(twin)
       const idleBlocks = units.filter((unit) => unit.holders.size === 0).reduce((sum, u) => sum + u.blocks.length, 0)
       const cachedBlocks = units.reduce((sum, unit) => sum + unit.blocks.length, 0)
@@ -215,7 +220,7 @@ export class NaiveEngine {
       this.#idle = this.#idle.filter((unit) => unit.holders.size === 0)
       twin.computed = cachedBlocks * limits.blockTokens
       twin.cached ??= twin.computed
-      const tokens = Math.min(known(twin) - twin.computed, budget)
+      const tokens = this.#chunk(twin, budget)
       this.#allocate(twin, twin.computed + tokens)
       this.#compute(twin, tokens, chunks)
       budget -= tokens

@@ -215,7 +215,8 @@ export class FleetChanges {
     const { policies, turnstile, world } = this.#parts
     policies.health.add(this.#clock.now(), replica.id, replica.poolId, isFounding)
     const kvTokensMax = known.kvTokensMaxOf(replica)
-    turnstile.addReplica({ replica, limit: known.makeLimit(replica), kvTokensMax, isReady: false })
+    const reading = known.readingOf(replica)
+    turnstile.addReplica({ replica, limit: known.makeLimit(replica), kvTokensMax, reading, isReady: false })
     turnstile.replicaChanged(replica.id, { allowance: world.capacity.allowance(replica) })
   }
 

@@ -2,6 +2,7 @@ import type { EngineSpeed, PoolSpeed } from '../../domain/engine-speed.ts'
 import type { Pool, Replica } from '../../domain/fleet.ts'
 import type { PredictedWait } from '../../policy/admission/predicted-wait.ts'
 import type { RefusalAudit } from '../../policy/admission/refusal-audit.ts'
+import type { Reading } from '../../policy/dispatch/long-prompts.ts'
 import type { Demand } from '../../policy/ladder/demand.ts'
 import type { OfflineShedding } from '../../policy/ladder/offline-shedding.ts'
 import type { Limit } from '../../policy/limits/limit.ts'
@@ -26,6 +27,8 @@ export interface PoolPolicies {
   /** The same of one replica, and a limit for it: GPUs of a pool may differ. */
   readonly kvTokensMaxOf: (replica: Replica) => number
   readonly makeLimit: (replica: Replica) => Limit
+  /** How the replica reads prompts; undefined where its step times are unknown. */
+  readonly readingOf: (replica: Replica) => Reading | undefined
   /** What everybody asks for in full, against what fair sharing would give. */
   readonly demand: Demand
   readonly shedding: OfflineShedding

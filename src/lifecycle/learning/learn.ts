@@ -1,4 +1,4 @@
-import type { Usage } from '../../domain/delta.ts'
+import { NO_USAGE, type Usage } from '../../domain/delta.ts'
 import type { Settled } from '../../domain/entry.ts'
 import type { Plan } from '../../domain/plan.ts'
 import { isGenerative, promptTokensOf } from '../../domain/request.ts'
@@ -6,11 +6,12 @@ import type { Measured } from '../../policy/dispatch/offer.ts'
 import { weightedTokens } from '../../policy/planning/cost.ts'
 import { habitOf } from '../../policy/planning/output-length.ts'
 import { passageTokens } from '../../policy/planning/passage-room.ts'
+import { readTokensOf } from '../../policy/planning/read-tokens.ts'
 import { keepAnswer } from '../answers/keep-answer.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
 import { type AttemptSeen, judgeAttempt } from '../rollout/judge-attempt.ts'
-import type { Admitted, Attempt, Ticket } from '../ticket.ts'
+import { type Admitted, type Attempt, isCalledOffByPlatform, type Ticket } from '../ticket.ts'
 
 /**
  * What did it cost, and what does that teach? Every meter hears of an ending here and nowhere else: budgets are trued
@@ -18,19 +19,44 @@ import type { Admitted, Attempt, Ticket } from '../ticket.ts'
  * counted in the journal, and the story goes on.
  */
 
-/** What an attempt turned out to be, for the dispatcher's true-up. */
+/**
+ * What an attempt turned out to be, for the dispatcher's true-up; notes on the attempt what it used.
+ *
+ * Who pays? The tenant, for an answer and for an attempt that its client or its own deadline called off: from the first
+ * token on for the prompt and the output, before it for what the engine can have read. The platform, for an attempt
+ * that was lost or refused or that the platform called off: the tenant's charge is given back, and the journal has it.
+ */
 export function measure(platform: Platform, attempt: Attempt, ending: Ending): Measured {
-  const { ticket, plan } = attempt
-  // An attempt that sent nothing is not charged; an attempt that broke off is charged for what it did.
-  const hasServed = ending.kind === 'finished' || ticket.firstTokenAt !== undefined
-  const usage = ending.kind === 'finished' ? ending.usage : undefined
-  const work = usage ?? {
-    promptTokens: plan.estimate.promptTokens,
-    cachedTokens: 0,
-    outputTokens: ticket.outputTokens,
-  }
-  const cost = hasServed ? weightedTokens(work, platform.policies.outputWeight) : 0
-  return { cost, ending: ending.kind, firstTokenUs: firstTokenUsOf(attempt), meanTokenUs: meanTokenUsOf(ticket) }
+  const { ticket } = attempt
+  const used = usedBy(platform, attempt, ending)
+  const cost = ending.kind === 'refused' ? 0 : weightedTokens(used, platform.policies.outputWeight)
+  const isPaid = isPaidByTenant(ticket, ending)
+  attempt.used = used
+  attempt.unpaidCost = isPaid ? 0 : cost
+  const firstTokenUs = firstTokenUsOf(attempt)
+  return { cost: isPaid ? cost : 0, ending: ending.kind, firstTokenUs, meanTokenUs: meanTokenUsOf(ticket) }
+}
+
+/** A client that has gone pays, whatever became of its replica meanwhile. */
+function isPaidByTenant({ cancellation }: Ticket, ending: Ending): boolean {
+  if (ending.kind === 'finished') return true
+  const { because } = cancellation
+  return because === undefined ? ending.kind === 'cancelled' : !isCalledOffByPlatform(because)
+}
+
+function usedBy({ policies, world }: Platform, { plan, lease, ticket, grantedAt }: Attempt, ending: Ending): Usage {
+  if (ending.kind === 'finished' && ending.usage !== undefined) return ending.usage
+  if (ending.kind === 'refused') return NO_USAGE
+  const { promptTokens, cachedTokens } = plan.estimate
+  const { outputTokens, firstTokenAt } = ticket
+  if (ending.kind === 'finished' || firstTokenAt !== undefined) return { promptTokens, cachedTokens, outputTokens }
+  const pool = policies.poolsById.get(lease.replica.poolId)
+  // A pool that was removed meanwhile has no known speed.
+  if (pool === undefined) return NO_USAGE
+  const { alone, steps } = pool.engineOf(lease.replica)
+  const speed = steps === undefined ? pool.speed : alone
+  const readTokens = readTokensOf(speed, plan.estimate, world.clock.now() - grantedAt)
+  return { promptTokens: readTokens, cachedTokens: 0, outputTokens }
 }
 
 /** From the grant to the first token; undefined when none came. */
@@ -111,12 +137,13 @@ export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Set
   guarded(platform, ticket, () => keepAnswer(platform, admitted, settled))
 }
 
-function trueUp({ policies }: Platform, ticket: Ticket, { usage, at: now }: Settled): void {
+/** Tokens of a ticket that failed are the platform's, as in `measure`; the request itself counts. */
+function trueUp({ policies }: Platform, ticket: Ticket, { usage, outcome, at: now }: Settled): void {
   // An answer from the cache is a request that was served, though nothing ran.
   const reservation = ticket.cached?.reservation ?? ticket.admitted?.reservation
   if (reservation === undefined) return
   if (ticket.attempts === 0 && ticket.cached === undefined) policies.budgets.refund(now, reservation)
-  else policies.budgets.settle(now, reservation, usage.promptTokens + usage.outputTokens)
+  else policies.budgets.settle(now, reservation, outcome === 'failed' ? 0 : usage.promptTokens + usage.outputTokens)
 }
 
 function learnLengths({ policies }: Platform, { plan, ticket }: Admitted, settled: Settled): void {
@@ -171,8 +198,14 @@ function keptTokens(plan: Plan): number {
   return tokens
 }
 
-/** The usage when the engine reports none: the prompt as estimated, and the tokens that went to the client. */
+/**
+ * The usage when the engine reports none: the prompt as estimated, or what can have been read of it where no token
+ * came, and the tokens that went to the client.
+ */
 export function usageSeen(ticket: Ticket, unreportedTokens = 0): Usage {
+  const { request, firstTokenAt, attempt } = ticket
   const outputTokens = ticket.outputTokens + unreportedTokens
-  return { promptTokens: promptTokensOf(ticket.request), cachedTokens: 0, outputTokens }
+  const readTokens = firstTokenAt === undefined && outputTokens === 0 ? attempt?.used?.promptTokens : undefined
+  const promptTokens = readTokens ?? promptTokensOf(request)
+  return { promptTokens, cachedTokens: 0, outputTokens }
 }

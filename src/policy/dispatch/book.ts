@@ -60,6 +60,7 @@ export class Book {
     // A ticket that never expires needs no place among the expiries.
     if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate, candidate.expiresAt)
     this.#moveQueued(pool, candidate.lane, 1, candidate.estimate)
+    if (candidate.lane.band !== 'offline') candidate.lane.backlog.countForeground(now, 1)
     this.#tellJoined(now, candidate)
   }
 
@@ -79,6 +80,7 @@ export class Book {
   dismiss(pool: PoolState, candidate: Candidate): void {
     candidate.lane.remove(candidate)
     this.#unqueue(pool, candidate)
+    if (candidate.lane.band !== 'offline') candidate.lane.backlog.foregroundCount--
     if (candidate.counted !== undefined) this.#listener?.left(candidate.counted)
   }
 
@@ -97,6 +99,7 @@ export class Book {
     fairness.takeTurn(lane, candidate.chargedCost)
     candidate.room = room
     room.ledger.hold(estimate)
+    pool.reading.start(now, candidate, room)
     this.#moveHeld(pool, lane, 1, estimate.cost)
     pool.grantedCount++
     const lease: Lease = { id: ++this.#leaseId, ticketId: candidate.ticketId, replica: room.replica }
@@ -109,13 +112,14 @@ export class Book {
     const { counted, grantedAt } = candidate
     if (counted !== undefined && !candidate.hasBegun)
       this.#listener?.begun(now, counted, { grantedAt, replicaCount: pool.readyReplicaCount })
-    this.#endPrefill(candidate)
+    this.#endPrefill(now, pool, candidate)
   }
 
-  #endPrefill(candidate: Candidate): void {
+  #endPrefill(now: number, pool: PoolState, candidate: Candidate): void {
     if (candidate.hasBegun || candidate.room === undefined) return
     candidate.hasBegun = true
     candidate.room.ledger.begin(candidate.estimate)
+    if (pool.reading.end(now, candidate, candidate.room)) pool.endBars(pool.barred.all())
   }
 
   /** Output so far: tokens beyond the charge are charged, and KV room is held for tokens beyond the room. */
@@ -155,7 +159,8 @@ export class Book {
       const { firstTokenUs, meanTokenUs } = measured
       room.limit.observe(now, { firstTokenUs, meanTokenUs, isDropped: measured.ending !== 'finished' }, room.ledger)
     }
-    this.#endPrefill(candidate)
+    if (lane.band !== 'offline') lane.backlog.countForeground(now, -1)
+    this.#endPrefill(now, pool, candidate)
     room.ledger.drop(estimate, candidate.grownKvTokens)
     return room
   }

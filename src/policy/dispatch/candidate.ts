@@ -3,6 +3,7 @@ import { type SharePath, sharePathOf } from '../../domain/share-path.ts'
 import type { Key, Tenant } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
 import type { QueuedPart } from './backlog-listener.ts'
+import { ReadingTime } from './long-prompts.ts'
 import type { Offer } from './offer.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
@@ -23,10 +24,27 @@ export class Backlog implements BacklogView {
   queuedCost = 0
   heldCount = 0
   heldCost = 0
+  /** Tickets of the interactive and the standard band that wait or run. */
+  foregroundCount = 0
+  /** When such a ticket last came or ended. */
+  seenAt = Number.NEGATIVE_INFINITY
+  /** Microseconds within which the tenant is promised a first token. */
+  promiseUs = Number.POSITIVE_INFINITY
+  readonly readingTime = new ReadingTime()
 
   constructor(tenantId: string, weight: number) {
     this.tenantId = tenantId
     this.weight = weight
+  }
+
+  /** Something of the tenant waits or runs, or did within the time of its promise. */
+  isActive(now: number): boolean {
+    return this.foregroundCount > 0 || now - this.seenAt <= this.promiseUs
+  }
+
+  countForeground(now: number, sign: 1 | -1): void {
+    this.foregroundCount += sign
+    this.seenAt = now
   }
 }
 
@@ -57,6 +75,8 @@ export class PoolLane extends Lane {
   skippedAfter = 0
   /** Replicas that are kept free for the lane. */
   keptCount = 0
+  /** The head that must wait until its tenant has reading time again; undefined for a lane that is not barred. */
+  barredHead: Waiter | undefined = undefined
   #tenant: Tenant | undefined
   #key: Key | undefined
   #share: SharePath | undefined
@@ -90,6 +110,10 @@ export class Candidate extends Waiter {
   grantedAt = 0
   /** The ticket's first token has come. */
   hasBegun = false
+  /** The ticket's prompt is longer than a step of its replica. */
+  isLong = false
+  /** The time in which the ticket's prompt is read counts against its tenant's reading time. */
+  isHindering = false
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */

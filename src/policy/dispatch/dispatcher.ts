@@ -38,7 +38,7 @@ import type { ReplicaFacts } from './replica-room.ts'
  *
  * Laws: L2 every lease is granted once and returned once, and none is granted beyond limit, allowance or KV room;
  * L3 lanes and the whole queue within bounds; L6 no ready head waits while a room that is kept for nobody fits it
- * (as far as `lookAheadMax` heads that did not fit); L7 by the order chosen. `assertInvariants` checks them.
+ * (as far as `lookAheadMax` heads that did not fit), but for heads that are barred (`long-prompts.ts`); L7 by the order chosen. `assertInvariants` checks them.
  *
  * Worked example: two slots. a offers three tickets, b one, all of cost 100: a₁ and a₂ go at once; when a₁ comes back,
  * b's is granted (a owes two quanta, b none), then a₃.
@@ -216,8 +216,7 @@ export class Dispatcher {
   /** When `onWakeup` should be called at the latest. */
   nextWakeupAt(): number | undefined {
     const expiryAt = this.#book.nextExpiryAt()
-    const lapseAt = this.#fleet.nextLapseAt()
-    return expiryAt === undefined || (lapseAt !== undefined && lapseAt < expiryAt) ? lapseAt : expiryAt
+    return earliest(earliest(expiryAt, this.#fleet.nextLapseAt()), this.#fleet.nextBarEndAt())
   }
 
   onWakeup(now: number): readonly Effect[] {
@@ -228,6 +227,7 @@ export class Dispatcher {
       changed.add(pool)
     }
     this.#fleet.lapse(now, changed)
+    this.#fleet.endBars(now, changed)
     for (const pool of changed) this.#turns.give(now, pool)
     return this.#effects.take()
   }
@@ -310,6 +310,10 @@ export class Dispatcher {
     this.#turns.give(now, pool)
     return this.#effects.take()
   }
+}
+
+function earliest(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a
 }
 
 const NO_LANE_BOUNDS = { depthMax: Number.POSITIVE_INFINITY, engineUsMax: Number.POSITIVE_INFINITY }

@@ -114,6 +114,23 @@ export class FleetState {
     }
   }
 
+  /** When the next lane that is barred may be asked again. */
+  nextBarEndAt(): number | undefined {
+    let at: number | undefined
+    for (const pool of this.pools.values()) {
+      const nextAt = pool.barred.count === 0 ? undefined : pool.barred.nextAt()
+      if (nextAt !== undefined && (at === undefined || nextAt < at)) at = nextAt
+    }
+    return at
+  }
+
+  /** Asks lanes again whose bar is over; adds their pools. */
+  endBars(now: number, changed: Set<PoolState>): void {
+    for (const pool of this.pools.values()) {
+      if (pool.barred.count > 0 && pool.endBars(pool.barred.due(now))) changed.add(pool)
+    }
+  }
+
   /** The replica changed in a way that may have made room. */
   grow(room: ReplicaRoom): PoolState {
     const pool = this.#poolOf(room)

@@ -121,10 +121,18 @@ export class TurnGiver {
     }
   }
 
-  /** True when the head left its lane: granted, expired, or evicted because nothing is big enough any more. */
+  /**
+   * True when the head is not to be asked again: granted, expired, evicted because nothing is big enough any more, or
+   * barred with its lane because its tenant's long prompts have had their share of the time.
+   */
   #tryTurn(now: number, pool: PoolState, head: Candidate): boolean {
     if (head.expiresAt <= now) {
       this.expire(pool, head)
+      return true
+    }
+    const barredUntil = pool.reading.barredUntil(now, head)
+    if (barredUntil !== undefined) {
+      pool.bar(head.lane, barredUntil)
       return true
     }
     const room = this.#place(now, pool, head)
@@ -229,13 +237,17 @@ function freeKvTokens(room: ReplicaRoom): number {
   return Number.isFinite(room.kvTokensMax) ? room.kvTokensMax - room.ledger.kvTokens : -room.ledger.sequences
 }
 
-/** Law L6, as far as the look-ahead goes: no head that could go is waiting while an open room fits it. */
+/**
+ * Law L6, as far as the look-ahead goes: no head that could go is waiting while an open room fits it. A head that is
+ * barred could not go.
+ */
 export function assertNoIdleRoom(pool: PoolState, lookAheadMax: number): void {
   for (const side of [pool.foreground, pool.leftover]) {
     const isCutShort = side.owed.length >= lookAheadMax
     for (const lane of pool.lanes()) {
       const head = lane.head() as Candidate | undefined
       if (head === undefined || pool.sideOf(lane) !== side || (isCutShort && !lane.isOwed)) continue
+      if (lane.barredHead !== undefined) continue
       for (const room of pool.open) {
         const isPlaceable = room.fits(head.estimate) && pool.mayUse(room, head)
         assert(!isPlaceable, 'L6: no idle room while a placeable ticket waits')

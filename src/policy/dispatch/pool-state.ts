@@ -6,6 +6,8 @@ import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import { Backlog, type Candidate, PoolLane } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
+import { BarredLanes } from './long-prompts.ts'
+import { PoolReading } from './pool-reading.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
 
@@ -48,6 +50,8 @@ export class PoolState implements PoolFacts {
     this.refreshOpen(room)
     if (!room.isKept) this.roomGrowth++
   })
+  readonly barred = new BarredLanes()
+  readonly reading = new PoolReading(this)
   queuedCount = 0
   queuedCost = 0
   heldCount = 0
@@ -103,10 +107,12 @@ export class PoolState implements PoolFacts {
     const known = this.#lanes.get(key.id)?.[bandRank]
     if (known !== undefined) {
       known.usedIn = this.#sweepCount
+      known.backlog.promiseUs = tenant.slo.ttftUs
       return known
     }
     if (this.#laneCount >= this.#sweepAt) this.#forgetIdleLanes()
     const lane = this.#makeLane(tenant, key, band)
+    lane.backlog.promiseUs = tenant.slo.ttftUs
     const bands = this.#lanes.get(key.id) ?? [undefined, undefined, undefined]
     bands[bandRank] = lane
     this.#lanes.set(key.id, bands)
@@ -166,6 +172,10 @@ export class PoolState implements PoolFacts {
   /** Called after anything that may change a lane's head: the order learns whether the lane has one, and which. */
   sync(lane: PoolLane): void {
     const head = lane.head()
+    if (lane.barredHead !== undefined) {
+      if (lane.barredHead === head) return
+      this.#endBar(lane)
+    }
     if (head !== lane.skippedHead && lane.skippedHead !== undefined) {
       lane.skippedHead = undefined
       if (lane.isOwed && head !== undefined) this.recall(lane)
@@ -202,6 +212,31 @@ export class PoolState implements PoolFacts {
     const { owed } = this.sideOf(lane)
     owed.splice(owed.indexOf(lane), 1)
     lane.isOwed = false
+  }
+
+  // ── long prompts (`long-prompts.ts`) ──
+
+  /** The lane leaves the order, and is owed nothing, until the bar ends. */
+  bar(lane: PoolLane, until: number): void {
+    if (lane.isOwed) this.recall(lane)
+    lane.barredHead = lane.head()
+    this.barred.add(lane, until)
+    this.kept.trim(lane, 0)
+    this.sideOf(lane).fairness.leave(lane)
+  }
+
+  /** The lanes whose bar is over are asked again. True when there were any. */
+  endBars(lanes: readonly PoolLane[]): boolean {
+    for (const lane of lanes) {
+      this.#endBar(lane)
+      this.sync(lane)
+    }
+    return lanes.length > 0
+  }
+
+  #endBar(lane: PoolLane): void {
+    lane.barredHead = undefined
+    this.barred.remove(lane)
   }
 
   /** Keeps the list of open rooms true after anything that may have changed this room. */
@@ -255,7 +290,9 @@ export class PoolState implements PoolFacts {
     let cost = 0
     for (const lane of this.lanes()) {
       lane.assertInvariants(lanes)
-      assert(lane.isActive === lane.readyCount > 0, 'a lane with a head is in the order')
+      const isBarred = lane.barredHead !== undefined
+      assert(lane.isActive === (lane.readyCount > 0 && !isBarred), 'a lane with a head is in the order')
+      if (isBarred) this.#assertBarEnds(lane)
       assert(lane.isAside === lane.isOwed, 'a lane that is owed a turn is not asked')
       assert(!lane.isOwed || this.sideOf(lane).owed.includes(lane), 'an owed lane is on the list')
       count += lane.count
@@ -263,5 +300,14 @@ export class PoolState implements PoolFacts {
     }
     assert(count === this.queuedCount, 'a pool counts what its lanes hold')
     assert(Math.abs(cost - this.queuedCost) <= 1e-6 * Math.max(1, cost), 'a pool knows the cost of what waits')
+  }
+  #assertBarEnds(lane: PoolLane): void {
+    const until = this.barred.untilOf(lane)
+    assert(until !== undefined && lane.barredHead === lane.head(), 'L6: a bar is on a head')
+    const isReading = lane.backlog.readingTime.readingCount > 0
+    assert(
+      until < Number.POSITIVE_INFINITY || isReading,
+      'L6: a bar ends by itself or with a prompt that is being read',
+    )
   }
 }

@@ -1,0 +1,69 @@
+import type { Backlog, Candidate } from './candidate.ts'
+import { activeBeside, isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
+import type { ReplicaRoom } from './replica-room.ts'
+
+/**
+ * Which prompts of a pool are being read, and on whose time? The books behind `long-prompts.ts`, which has the rules and
+ * the example: a prompt is counted from its grant to its first token or to its end, whichever comes first.
+ *
+ * Deliberately not: no decision about lanes; `give-turns.ts` asks, and bars.
+ *
+ * Laws: L6 as amended.
+ */
+interface ReadPool {
+  readonly rooms: ReadonlyMap<string, ReplicaRoom>
+  readonly backlogs: ReadonlyMap<string, Backlog>
+  readonly readyReplicaCount: number
+}
+
+export class PoolReading {
+  readonly #pool: ReadPool
+  /** Prompts being read that count against their tenants' reading time. */
+  #hinderingCount = 0
+
+  constructor(pool: ReadPool) {
+    this.#pool = pool
+  }
+
+  /** Until when the head must leave the time to others; undefined when it need not. */
+  barredUntil(now: number, head: Candidate): number | undefined {
+    if (!this.#hinders(now, head)) return undefined
+    const isLastFree = this.#hinderingCount + 1 >= this.#pool.readyReplicaCount
+    return head.lane.backlog.readingTime.barredUntil(now, this.#earned(now, head), isLastFree)
+  }
+
+  start(now: number, candidate: Candidate, room: ReplicaRoom): void {
+    candidate.isLong = isLongFor(room.reading, candidate.estimate)
+    if (candidate.isLong) room.longCount++
+    candidate.isHindering = this.#hinders(now, candidate)
+    if (!candidate.isHindering) return
+    this.#hinderingCount++
+    candidate.lane.backlog.readingTime.start(now, this.#earned(now, candidate))
+  }
+
+  /** True when the time counted against the tenant: lanes that are barred may go now. */
+  end(now: number, candidate: Candidate, room: ReplicaRoom): boolean {
+    if (candidate.isLong) room.longCount--
+    if (!candidate.isHindering) return false
+    this.#hinderingCount--
+    const tookUs = now - candidate.grantedAt
+    candidate.lane.backlog.readingTime.end(now, this.#earned(now, candidate), tookUs)
+    return true
+  }
+
+  /** Whether reading the prompt takes long enough to break what another active tenant is promised. */
+  #hinders(now: number, { estimate, lane }: Candidate): boolean {
+    const [room] = this.#pool.rooms.values()
+    const reading = room?.reading
+    if (reading === undefined || !isLongFor(reading, estimate)) return false
+    const readUs = reading.readUs(estimate.promptTokens - estimate.cachedTokens)
+    const { promiseUsMin } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
+    return readUs > promiseUsMin * LONG_PROMPT_DEFAULTS.promiseRatio
+  }
+
+  /** Microseconds of reading that the tenant earns per microsecond: its share of the replicas that are ready. */
+  #earned(now: number, { lane }: Candidate): number {
+    const { activeWeight } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
+    return (lane.backlog.weight / activeWeight) * Math.max(1, this.#pool.readyReplicaCount)
+  }
+}

@@ -1,5 +1,6 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
 import { gpuProfileNames } from '../engine/gpu-profiles.ts'
+import { checkUpstreams } from './check-upstreams.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
 import type { ModelConfig, PoolConfig, Settings } from './schema.ts'
@@ -19,6 +20,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkTenants(settings),
     ...checkRetrieval(settings),
     ...checkRegions(settings),
+    ...checkUpstreams(settings),
   ]
 }
 

@@ -13,6 +13,7 @@ const LIVE = [
   'slos',
   'tenants',
   'admin.keys',
+  'upstreams',
   'admission.mode',
   'regions.peers',
   'limits.choicesMax',

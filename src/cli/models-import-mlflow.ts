@@ -1,3 +1,5 @@
+import { addressProblem } from '../config/check-address.ts'
+import { loadConfig } from '../config/load.ts'
 import { NAME_PATTERN } from '../config/schema-fields.ts'
 import { type Command, textFlag, UsageError } from './command.ts'
 import { ADMIN_FLAGS, AdminClient, BECAUSE_FLAG, becauseOf } from './http-admin-client.ts'
@@ -30,8 +32,10 @@ export const modelsImportMlflow: Command = {
   async run(flags, io) {
     const url = textFlag(flags, 'mlflow')
     const model = textFlag(flags, 'model')
-    if (url === undefined || !/^https?:\/\//.test(url))
-      throw new UsageError('--mlflow is missing. Give the http address of the MLflow server.')
+    if (url === undefined) throw new UsageError('--mlflow is missing. Give the http address of the MLflow server.')
+    const { hostsAllowed } = loadConfig({ path: textFlag(flags, 'config') }).upstreams
+    const wrong = addressProblem(url, hostsAllowed)
+    if (wrong !== undefined) throw new UsageError(`--mlflow ${wrong}.`)
     if (model === undefined) throw new UsageError('--model is missing. Give the name of the registered model.')
     const name = textFlag(flags, 'as') ?? model
     if (!new RegExp(NAME_PATTERN).test(name)) {

@@ -1,4 +1,5 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
+import { checkUpstreams } from './check-upstreams.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
 import { profileProblem } from './profile-problem.ts'
@@ -19,6 +20,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkTenants(settings),
     ...checkRetrieval(settings),
     ...checkRegions(settings),
+    ...checkUpstreams(settings),
   ]
 }
 

@@ -59,6 +59,9 @@ export const EMBEDDER_TIMEOUT_MS = 10_000
 /** Far below what a client notices, and enough to batch the questions of a busy second. */
 export const EMBEDDER_BATCH_WAIT_MS = 2
 
+/** Keys of engines and of providers, as they are usually called; no variable of a database or of a cloud is. */
+export const KEY_VARIABLES = ['*_API_KEY', 'UPSTREAM_*', 'ENGINE_*']
+
 /** vLLM's default for sequences in one batch. */
 export const BATCH_SIZE_MAX = 256
 /** Time for which dynamic batching (vision, ranking) waits to fill a batch: far below what a client notices. */

@@ -168,6 +168,16 @@ describe('a problem is one line: where, what, what to do', () => {
       's.yaml:2: retrieval.apiKey is empty. Set it, or remove it.',
     ],
     [
+      'a link-local address',
+      pool('    backend: { kind: http-openai, url: "http://169.254.169.254/v1" }'),
+      's.yaml:5: pools[0].backend.url is a link-local address. Set it to an engine’s address, or allow this one with upstreams.hostsAllowed.',
+    ],
+    [
+      'a header that would end the headers',
+      pool('    backend: { kind: http-openai, url: "http://a/v1", headers: { x-key: "a\\r\\nb: c" } }'),
+      's.yaml:5: pools[0].backend.headers.x-key has a line break, or a letter that no header can carry. Remove it.',
+    ],
+    [
       'backend without kind',
       pool('    backend: { url: "http://a:1/v1" }'),
       's.yaml:5: pools[0].backend has no "kind". Add "kind: simulated" or "kind: http-openai" or "kind: http-oip".',

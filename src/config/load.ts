@@ -1,4 +1,5 @@
 import { Value } from 'typebox/value'
+import { headerValueProblem } from './check-address.ts'
 import { ConfigError } from './config-error.ts'
 import { crossCheck } from './cross-check.ts'
 import { defaultSlos, demoAdmin, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
@@ -144,21 +145,33 @@ function withUpstreamKeys(
   const pools = settings.pools.map((pool, i) => {
     const { backend } = pool
     if (backend.kind === 'simulated' || backend.apiKeyEnv === undefined) return pool
-    const apiKey = env[backend.apiKeyEnv]
-    if (apiKey) return { ...pool, backend: { ...backend, apiKey } }
-    const text = `is ${show(backend.apiKeyEnv)}, but no such variable is set. Set it, or remove this line`
-    problems.push({ path: ['pools', i, 'backend', 'apiKeyEnv'], text })
+    const { apiKey, problem } = keyOf(backend.apiKeyEnv, env)
+    if (apiKey !== undefined) return { ...pool, backend: { ...backend, apiKey } }
+    problems.push({ path: ['pools', i, 'backend', 'apiKeyEnv'], text: problem })
     return pool
   })
   const peers = settings.regions.peers.map((peer, i) => {
     if (peer.apiKeyEnv === undefined) return peer
-    const apiKey = env[peer.apiKeyEnv]
-    if (apiKey) return { ...peer, apiKey }
-    const text = `is ${show(peer.apiKeyEnv)}, but no such variable is set. Set it, or remove this line`
-    problems.push({ path: ['regions', 'peers', i, 'apiKeyEnv'], text })
+    const { apiKey, problem } = keyOf(peer.apiKeyEnv, env)
+    if (apiKey !== undefined) return { ...peer, apiKey }
+    problems.push({ path: ['regions', 'peers', i, 'apiKeyEnv'], text: problem })
     return peer
   })
   return { settings: { ...settings, pools, regions: { ...settings.regions, peers } }, problems }
+}
+
+type FoundKey =
+  | { readonly apiKey: string; readonly problem?: undefined }
+  | { readonly apiKey: undefined; readonly problem: string }
+
+/** A key from the environment. A key with a line break, which many files of secrets end with, would break its header. */
+function keyOf(name: string, env: Readonly<Record<string, string | undefined>>): FoundKey {
+  const apiKey = env[name]
+  const called = `is ${show(name)}`
+  if (!apiKey)
+    return { apiKey: undefined, problem: `${called}, but no such variable is set. Set it, or remove this line` }
+  const wrong = headerValueProblem(apiKey)
+  return wrong === undefined ? { apiKey } : { apiKey: undefined, problem: `${called}, whose value ${wrong}` }
 }
 
 /**

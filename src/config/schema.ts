@@ -9,6 +9,7 @@ import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
 import { RoutingSchema } from './schema-routing.ts'
 import { AdminSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
+import { UpstreamsSchema } from './schema-upstreams.ts'
 
 /**
  * Every setting there is: its name, its meaning, its bounds, its default. The settings page, `.env.example`, the
@@ -256,6 +257,7 @@ export const ConfigSchema = Type.Object(
     slos: Type.Array(SloSchema, { minItems: 1, description: 'Latency promises (SLOs), by name.' }),
     tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Tenants: who may send requests.' }),
     admin: AdminSchema,
+    upstreams: UpstreamsSchema,
     queue: QueueSchema,
     admission: AdmissionSchema,
     fairness: FairnessSchema,

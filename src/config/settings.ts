@@ -4,7 +4,7 @@ import { ConfigSchema } from './schema.ts'
 /** Every setting of the schema as one flat list: for the environment, the settings page and `.env.example`. */
 export interface Setting {
   readonly path: readonly string[]
-  /** Absent inside lists, which can be written in the file only. */
+  /** Absent for lists and inside them: they can be written in the file only. */
   readonly env: string | undefined
   readonly node: SchemaNode
   readonly isRequired: boolean
@@ -32,7 +32,7 @@ function collect(node: SchemaNode, path: readonly string[], place: Place): Setti
     } else if (child.items?.properties !== undefined)
       found.push(...collect(child.items, [...path, `${key}[]`], { ...inside, canBeInEnvironment: false }))
     else {
-      const env = place.canBeInEnvironment ? envNameOf(at, child) : undefined
+      const env = place.canBeInEnvironment && child.type !== 'array' ? envNameOf(at, child) : undefined
       found.push({ path: at, env, node: child, isRequired, within: place.within })
     }
   }

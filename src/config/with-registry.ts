@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { Value } from 'typebox/value'
 import type { RegistryBody, RegistryEntry, RegistryKind } from '../domain/registry.ts'
+import { checkEntered } from './check-upstreams.ts'
 import { crossCheck, poolIdOf, versionsOf } from './cross-check.ts'
 import { asNode, explain, type Problem } from './explain.ts'
 import type { Config, ModelConfig, PoolConfig } from './schema.ts'
@@ -67,6 +68,13 @@ export function checkEntry({ kind, name, body }: RegistryEntry): EntryProblem[] 
     problems.push({ path: ['backend', 'apiKey'], text })
   }
   return problems.map((problem) => toEntryProblem(kind, name, problem))
+}
+
+/** What an administrator may not enter: this is asked of what is entered, not of what is in the registry already. */
+export function checkEdit(config: Config, entry: RegistryEntry): EntryProblem[] {
+  const own = checkEntry(entry)
+  if (own.length > 0) return own
+  return checkEntered(entry, config).map((problem) => toEntryProblem(entry.kind, entry.name, problem))
 }
 
 const hasPlainKey = (body: RegistryBody): boolean =>

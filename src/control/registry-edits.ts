@@ -2,7 +2,7 @@ import { poolIdOf, versionsOf } from '../config/cross-check.ts'
 import { nearest } from '../config/nearest.ts'
 import type { Config, PoolConfig } from '../config/schema.ts'
 import { toPools } from '../config/to-domain.ts'
-import { checkEntry, checkTogether, type EntryProblem } from '../config/with-registry.ts'
+import { checkEdit, checkTogether, type EntryProblem } from '../config/with-registry.ts'
 import { releaseIdOf } from '../domain/fleet.ts'
 import type { RegistryEdit, RegistryEntry, RegistryKind } from '../domain/registry.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
@@ -26,7 +26,7 @@ export function editEntries(config: Config, entries: readonly RegistryEntry[], e
   const edited = [...next.values()]
   if (edited.length > ENTRIES_MAX) return { kind: 'refused', refusal: FULL }
   const put = edited.filter((entry) => edits.some((edit) => keyOf(edit) === keyOf(entry)))
-  const problems = put.flatMap(checkEntry)
+  const problems = put.flatMap((entry) => checkEdit(config, entry))
   if (problems.length === 0) problems.push(...checkTogether(config, edited), ...orphans(config, edited))
   const [first] = problems
   return first === undefined

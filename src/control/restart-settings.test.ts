@@ -14,6 +14,7 @@ const LIVE = [
   'tenants',
   'admin.keys',
   'admin.metricsKeys',
+  'upstreams',
   'admission.mode',
   'regions.peers',
   'limits.choicesMax',

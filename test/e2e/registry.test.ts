@@ -258,7 +258,7 @@ describe('what is refused', () => {
   it('keys, rubbish, what is in the file, and what makes no sense, with the place and what to do', {
     timeout: 60_000,
   }, async () => {
-    const platform = await start('memory:')
+    const platform = await start('memory:', { upstreams: { folders: ['/nowhere'] } })
     expect(await ask(platform, 'GET models', undefined, 'sk-wrong')).toMatchObject({
       status: 401,
       body: { error: { code: 'invalid_api_key' } },
@@ -319,7 +319,7 @@ describe('what is refused', () => {
         'POST models',
         {
           model,
-          pools: [pool('http://x/v1', { backend: { kind: 'http-openai', apiKeyEnv: 'NO_SUCH_VARIABLE' } })],
+          pools: [pool('http://x/v1', { backend: { kind: 'http-openai', apiKeyEnv: 'NO_SUCH_API_KEY' } })],
           because,
         },
         400,
@@ -330,7 +330,7 @@ describe('what is refused', () => {
         'POST models',
         {
           model,
-          pools: [pool('http://x/v1', { backend: { kind: 'http-openai', tls: { caFile: 'no/such/file' } } })],
+          pools: [pool('http://x/v1', { backend: { kind: 'http-openai', tls: { caFile: '/nowhere/such/file' } } })],
           because,
         },
         400,

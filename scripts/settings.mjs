@@ -17,8 +17,8 @@ Every setting, from \`src/config/schema.ts\`; this page is made by \`npm run set
 
 A flag wins over the environment, the environment over a \`.env\` file in the working directory, that over the
 configuration file, and the file over the default. The file is YAML, given with \`--config\` or \`SPILLWAY_CONFIG\`;
-\`spillway config check\` says whether it is good, and \`spillway config print\` shows what is in force. Lists (\`[]\`) are
-written in the file only, and replace the built-in ones as a whole. A change needs a restart.
+\`npx spillway config check\` says whether it is good, and \`npx spillway config print\` shows what is in force. Lists (\`[]\`)
+are written in the file only, and replace the built-in ones as a whole. A change needs a restart.
 
 Without a file Spillway runs the demo: two simulated models and three tenants with published keys, on loopback only.
 
@@ -41,7 +41,7 @@ tenants:
     slo: fast
     keys:
       - id: acme-web
-        hash: sha256:… # from: spillway keys create --tenant acme
+        hash: sha256:… # from: npx spillway keys create --tenant acme
 \`\`\`
 `
 }

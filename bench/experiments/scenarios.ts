@@ -57,7 +57,7 @@ await runExperiment({
   name: 'scenarios',
   title: 'The shipped scenarios',
   about:
-    'Every scenario with its expectations, as `spillway simulate NAME --seed N` checks them. *Seen*: with seed 1, the least and the most where many values must hold; variants by their names.',
+    'Every scenario with its expectations, as `npx spillway simulate NAME --seed N` checks them. *Seen*: with seed 1, the least and the most where many values must hold; variants by their names.',
   seeds: 5,
   run,
 })

@@ -10,6 +10,7 @@ import {
   UsageError,
   wholeJson,
 } from './command.ts'
+import { SERVER_FLAGS, serverUrlOf } from './http-server-client.ts'
 import { ProgressLine } from './live-progress-line.ts'
 import { untilSignal } from './until-signal.ts'
 
@@ -23,7 +24,7 @@ export const bench: Command = {
     'Ctrl-C ends the run early and prints the report so far.',
   argument: 'SCENARIO',
   flags: {
-    url: { type: 'string', value: 'URL', meaning: 'the server (default http://127.0.0.1:8080)' },
+    ...SERVER_FLAGS,
     key: {
       type: 'string',
       value: 'KEY',
@@ -53,7 +54,7 @@ export const bench: Command = {
     const name = textFlag(flags, 'argument')
     if (name === undefined) throw new UsageError(`which scenario? Try: ${bench.examples[0]}`)
     const { scenario, trace } = await withTrace(name, flags)
-    const url = textFlag(flags, 'url') ?? 'http://127.0.0.1:8080'
+    const url = serverUrlOf(flags)
     const durationS = numberFlag(flags, 'duration', { above: 0, max: 86_400 }) ?? scenario.durationS
     const progress = new ProgressLine(process.stderr)
     const { stop, forget } = untilSignal()

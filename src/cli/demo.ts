@@ -1,6 +1,7 @@
 import type { Running } from '../base/running.ts'
 import { type Command, numberFlag, textFlag } from './command.ts'
 import { demoLine, demoScreen, demoSummary } from './demo-view.ts'
+import { serverUrlOf } from './http-server-client.ts'
 import { untilSignal } from './until-signal.ts'
 
 /** Lines printed where the view cannot be repainted: enough to follow the demo. */
@@ -13,7 +14,7 @@ export const demo: Command = {
     'Sends the requests of the demo tenants to the platform at --url ("spillway serve" starts one). If none runs, the\n' +
     'demo starts its own and stops it at the end. Shows what each tenant gets, then a summary and where to look next.',
   flags: {
-    url: { type: 'string', value: 'URL', meaning: 'the platform (default http://127.0.0.1:8080, else its own)' },
+    url: { type: 'string', value: 'URL', meaning: 'the platform (default http://127.0.0.1:PORT, else its own)' },
     seconds: { type: 'string', value: 'N', meaning: 'length of the demo (default 300; 40 are enough)' },
   },
   examples: ['spillway demo', 'spillway demo --seconds 60'],
@@ -29,6 +30,7 @@ export const demo: Command = {
     try {
       const end = await runDemo({
         url: textFlag(flags, 'url'),
+        likelyUrl: serverUrlOf({}),
         startOwn: startDemoPlatform,
         seconds,
         onStart: ({ url, isOwn, phases: planned }) => {

@@ -1,4 +1,5 @@
 import { type Command, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { SERVER_FLAGS, serverUrlOf } from './http-server-client.ts'
 
 export const explain: Command = {
   name: 'explain',
@@ -8,7 +9,7 @@ export const explain: Command = {
     'all up to 50 a second; above that, 50 completed and 50 other requests a second. A tenant sees its own requests only.',
   argument: 'REQUEST_ID',
   flags: {
-    url: { type: 'string', value: 'URL', meaning: 'where the server is (default http://127.0.0.1:8080)' },
+    ...SERVER_FLAGS,
     key: { type: 'string', value: 'KEY', meaning: "a key of the request's tenant (default: the demo key of acme)" },
     json: JSON_FLAG,
   },
@@ -17,7 +18,7 @@ export const explain: Command = {
     const id = textFlag(flags, 'argument')
     if (id === undefined) throw new UsageError('REQUEST_ID is missing. Give the x-request-id of the answer.')
     const { ExplainError, fetchStory, tellStory } = await import('./http-explain.ts')
-    const url = textFlag(flags, 'url') ?? 'http://127.0.0.1:8080'
+    const url = serverUrlOf(flags)
     try {
       const story = await fetchStory(url, textFlag(flags, 'key') ?? 'sk-demo-acme', id)
       io.out(flags['json'] === true ? JSON.stringify(story) : tellStory(story))

@@ -13,7 +13,7 @@ export function helpFor(commands: readonly Command[]): string {
     '  spillway COMMAND [flags]',
     '',
     heading('Commands'),
-    ...columns(commands.map((command) => [command.name, command.summary])),
+    ...commandRows(commands),
     '',
     heading('Flags'),
     ...columns([
@@ -25,7 +25,20 @@ export function helpFor(commands: readonly Command[]): string {
   ].join('\n')
 }
 
-export function helpForCommand(command: Command): string {
+/** The help of a word that is no command by itself, as `config`. */
+export function helpForGroup(word: string, group: readonly Command[]): string {
+  return [
+    heading(`spillway ${word} …`),
+    '',
+    heading('Commands'),
+    ...commandRows(group),
+    '',
+    quiet(`Flags and examples: spillway ${group[0]?.name} --help`),
+  ].join('\n')
+}
+
+/** `under` are the commands whose names begin with this one's, as "engine fit" for "engine". */
+export function helpForCommand(command: Command, under: readonly Command[] = []): string {
   return [
     `${heading(`spillway ${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}`)}: ${command.summary}`,
     '',
@@ -36,8 +49,12 @@ export function helpForCommand(command: Command): string {
     '',
     heading('Examples'),
     ...command.examples.map((example) => `  ${example}`),
+    ...(under.length === 0 ? [] : ['', heading('Commands'), ...commandRows(under)]),
   ].join('\n')
 }
+
+const commandRows = (commands: readonly Command[]): string[] =>
+  columns(commands.map(({ name, summary }) => [name, summary]))
 
 function flagRow([name, { short, value, meaning }]: [string, Flag]): [string, string] {
   return [`${short === undefined ? '    ' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`, meaning]

@@ -1,13 +1,12 @@
 import { DEMO_ADMIN_KEY } from '../config/demo.ts'
 import { adminKeyOfEnvironment, loadConfig } from '../config/load.ts'
-import { AdminRefused, CONFIG_FLAG, type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
-import { askServer, type ServerAsk, serverUrlOf } from './http-server-client.ts'
+import { AdminRefused, type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { askServer, SERVER_FLAGS, type ServerAsk, serverUrlOf } from './http-server-client.ts'
 
 /** The admin API of a running server. */
 export const ADMIN_FLAGS: Readonly<Record<string, Flag>> = {
-  url: { type: 'string', value: 'URL', meaning: 'the server (default: the address in the configuration)' },
+  ...SERVER_FLAGS,
   key: { type: 'string', short: 'k', value: 'KEY', meaning: 'an admin key (or set SPILLWAY_ADMIN_KEY)' },
-  config: CONFIG_FLAG,
   json: JSON_FLAG,
 }
 

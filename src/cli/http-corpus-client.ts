@@ -1,18 +1,17 @@
 import { DEMO_KEYS } from '../config/demo.ts'
 import { loadConfig } from '../config/load.ts'
-import { CONFIG_FLAG, type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
-import { askServer, type ServerAsk, serverUrlOf } from './http-server-client.ts'
+import { type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
+import { askServer, SERVER_FLAGS, type ServerAsk, serverUrlOf } from './http-server-client.ts'
 
 /** Flags of the commands about corpora of a running server. */
 export const CORPUS_FLAGS: Readonly<Record<string, Flag>> = {
-  url: { type: 'string', value: 'URL', meaning: 'the server (default: the address in the configuration)' },
+  ...SERVER_FLAGS,
   key: {
     type: 'string',
     short: 'k',
     value: 'KEY',
     meaning: 'a key of the tenant (default in the demo: the first demo key)',
   },
-  config: CONFIG_FLAG,
   json: JSON_FLAG,
 }
 

@@ -1,5 +1,7 @@
+import { isIPv6 } from 'node:net'
+import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { type FlagValues, textFlag, UsageError } from './command.ts'
+import { CONFIG_FLAG, type Flag, type FlagValues, textFlag, UsageError } from './command.ts'
 
 /** A call of a running server's API. The server's process owns the fleet and the store; the command line is a client. */
 export interface ServerAsk {
@@ -19,10 +21,22 @@ export interface ServerAnswer<T> {
 /** Time limit of a call; long, because the first change opens a database. */
 const TIMEOUT_MS = 60_000
 
-/** The server's address: `--url`, else the address in the configuration. */
-export function serverUrlOf(flags: FlagValues, config: Config): string {
-  const { host, port, basePath } = config.server
-  return (textFlag(flags, 'url') ?? `http://${host}:${port}${basePath}`).replace(/\/+$/, '')
+/** The server's address: `--url`, else the one in the configuration, which is read only then. */
+export function serverUrlOf(flags: FlagValues, config?: Config): string {
+  const url = textFlag(flags, 'url') ?? configuredUrl(config ?? loadConfig({ path: textFlag(flags, 'config') }))
+  return url.replace(/\/+$/, '')
+}
+
+/** Where a server with this configuration is reached from its own machine. A server on every address is on loopback too. */
+export function configuredUrl({ server: { host, port, basePath } }: Config): string {
+  const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${isIPv6(near) ? `[${near}]` : near}:${port}${basePath}`
+}
+
+/** The flags of commands that call a running server with a tenant's key. */
+export const SERVER_FLAGS: Readonly<Record<'url' | 'config', Flag>> = {
+  url: { type: 'string', value: 'URL', meaning: 'the server (default: the address in the configuration, and PORT)' },
+  config: CONFIG_FLAG,
 }
 
 export async function askServer<T>({ url, key, method, path, body }: ServerAsk): Promise<ServerAnswer<T>> {

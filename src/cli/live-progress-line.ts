@@ -8,6 +8,7 @@ export class ProgressLine {
   #paintedMs = 0
   #running = ''
   #startedMs = 0
+  #beganMs: number | undefined
 
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
@@ -33,9 +34,29 @@ export class ProgressLine {
     return tookS < 0.1 ? '' : `, ${timesRealTime(atS / tookS)}`
   }
 
+  /** `, about 2 min left`, from the share of everything that was done since the first call; empty until that is known. */
+  timeLeft(ratioOfAll: number): string {
+    const nowMs = performance.now()
+    this.#beganMs ??= nowMs
+    const left = timeLeftText(ratioOfAll, (nowMs - this.#beganMs) / 1_000)
+    return left === '' ? '' : `, ${left}`
+  }
+
   clear(): void {
     if (this.#stream.isTTY) this.#stream.write('\r\u001b[2K')
   }
+}
+
+/** Time before the pace is known, in seconds: the first part of a run warms the code up and is slower. */
+const PACE_KNOWN_S = 1
+
+/** The time left at the pace so far, in words. Whole units, because the pace varies: "about 40 s left". */
+export function timeLeftText(ratio: number, tookS: number): string {
+  if (!(ratio > 0) || ratio >= 1 || tookS < PACE_KNOWN_S) return ''
+  const leftS = (tookS * (1 - ratio)) / ratio
+  if (leftS < 90) return `about ${Math.ceil(leftS)} s left`
+  if (leftS < 90 * 60) return `about ${Math.round(leftS / 60)} min left`
+  return `about ${Math.round(leftS / 3_600)} h left`
 }
 
 /** The speed of a simulation. One decimal below 10: a large fleet may be slower than real time. */

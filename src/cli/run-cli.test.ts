@@ -29,6 +29,21 @@ describe('help', () => {
       expect(await run('help', ...name.split(' '))).toEqual({ exitCode, out, err: [] })
     },
   )
+  it.each(['config', 'corpus', 'models', 'replicas', 'rollout', 'keys', 'engine'])(
+    'of the group %s tells its commands',
+    async (word) => {
+      const { exitCode, out, err } = await run(word, '--help')
+      expect({ exitCode, err }).toEqual({ exitCode: 0, err: [] })
+      const group = commands.filter(({ name }) => name.startsWith(`${word} `))
+      expect(group.length).toBeGreaterThan(0)
+      for (const { name, summary } of group) {
+        expect(out).toMatch(new RegExp(`^  ${name} +\\S`, 'm'))
+        expect(out).toContain(summary)
+      }
+      expect(await run('help', word)).toEqual({ exitCode, out, err })
+      expect(await run(word, '-h')).toEqual({ exitCode, out, err })
+    },
+  )
   it('fits a terminal', async () => {
     for (const { name } of commands) {
       const { out } = await run(...name.split(' '), '--help')

@@ -5,7 +5,7 @@ import { nearest } from '../config/nearest.ts'
 import { type Command, type FlagValues, parseArgsOptions, UsageError } from './command.ts'
 import { commands } from './commands.ts'
 import { explainFailure } from './explain-failure.ts'
-import { helpFor, helpForCommand } from './help.ts'
+import { helpFor, helpForCommand, helpForGroup } from './help.ts'
 
 /** Runs the command that the words name, and returns its exit code. A failure is one clear line on `err`. */
 export async function runCli(words: readonly string[], io: Io): Promise<number> {
@@ -29,14 +29,23 @@ async function dispatch(words: readonly string[], io: Io): Promise<number> {
     return 0
   }
   if (first === 'help') return dispatch([...words.slice(1), '--help'], io)
+  const group = commandsUnder(first)
+  const isGroupOnly = group.length > 0 && !commands.some(({ name }) => name === first)
+  if (isGroupOnly && (words[1] === '--help' || words[1] === '-h')) {
+    io.out(helpForGroup(first, group))
+    return 0
+  }
   const { command, rest } = findCommand(words)
   const flags = parseFlags(command, rest)
   if (flags['help'] === true) {
-    io.out(helpForCommand(command))
+    io.out(helpForCommand(command, commandsUnder(command.name)))
     return 0
   }
   return command.run(flags, io)
 }
+
+/** The commands that begin with this word and have one more: `config check` is under `config`. */
+const commandsUnder = (word: string): readonly Command[] => commands.filter(({ name }) => name.startsWith(`${word} `))
 
 function versionText(isJson: boolean): string {
   const { version } = packageJson
@@ -55,7 +64,7 @@ function findCommand(words: readonly string[]): { command: Command; rest: readon
 }
 
 function unknownCommand(words: readonly string[]): string {
-  const group = commands.filter((command) => command.name.startsWith(`${words[0]} `))
+  const group = commandsUnder(words[0] ?? '')
   if (group.length > 0 && words.length === 1) {
     return `"${words[0]}" needs one more word. Try: ${group.map((command) => `spillway ${command.name}`).join(', ')}.`
   }

@@ -58,8 +58,10 @@ export const simulate: Command = {
       set: settingsOf(flags, parseValue),
       compare: textFlag(flags, 'compare')?.split(',') ?? [],
       trace: trace === undefined ? undefined : { path: trace, factor: numberFlag(flags, 'speed', { above: 0 }) ?? 1 },
-      onProgress: (what, atS, durationS) =>
-        progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s${progress.speedOf(what, atS)}`),
+      onProgress: (what, atS, durationS, ratioOfAll) => {
+        const pace = `${progress.speedOf(what, atS)}${progress.timeLeft(ratioOfAll)}`
+        progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s${pace}`)
+      },
       wallMs,
     })
     progress.clear()

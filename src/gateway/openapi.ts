@@ -3,6 +3,7 @@ import { EmbeddingBody } from '../wire/embeddings.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
+import { InferBody } from './routes/infer.ts'
 
 /** The description of the API, made from the schemas that validate it, so that description and server agree. */
 export function openApiDocument(options: { version: string; basePath: string; admin: AdminSchemas }): string {
@@ -20,6 +21,9 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/chat/completions': { post: generation('createChatCompletion', 'Answers a conversation.', ChatBody) },
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
+      '/infer': {
+        post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),
+      },
       '/v2': { get: open('serverMetadata', 'Open Inference Protocol: what server this is.') },
       '/v2/health/live': { get: open('serverLive', 'Open Inference Protocol: the process is alive.') },
       '/v2/health/ready': { get: open('serverReady', 'Open Inference Protocol: requests are taken.') },

@@ -13,8 +13,9 @@ import { type LoadEnd, runLoad } from './live-load.ts'
  * scaled to the given time; it runs against the platform at `url`, or against one that is started for the demo.
  */
 export interface DemoOptions {
-  /** Undefined: the platform at the default address if one runs, else one of our own. */
+  /** Undefined: the platform at `likelyUrl` if one runs there, else one of our own. */
   readonly url: string | undefined
+  readonly likelyUrl: string
   /** Starts a platform on a free port, if none runs. */
   readonly startOwn: () => Promise<Running>
   readonly seconds: number
@@ -58,7 +59,6 @@ export interface DemoEnd {
   readonly phases: ReadonlyArray<{ readonly phase: DemoPhase; readonly tenants: readonly DemoTenant[] }>
 }
 
-export const DEMO_URL = 'http://127.0.0.1:8080'
 export const DEMO_SECONDS = 300
 /** The tenant of the spike. */
 const NOISY = 'globex'
@@ -127,7 +127,7 @@ async function run(
 }
 
 async function findOrStart(options: DemoOptions): Promise<{ url: string; own: Running | undefined }> {
-  const url = options.url ?? DEMO_URL
+  const url = options.url ?? options.likelyUrl
   const keys = new Map(DEMO_KEYS.map(({ tenantId, secret }) => [secret, tenantId]))
   try {
     await checkTarget(url, keys, ['spill-large'])

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { runCli } from '../cli/run-cli.ts'
+import { compareVariants } from './compare-variants.ts'
+import { loadScenario } from './scenario/fs-scenario.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'spillway-simulate-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -21,6 +23,26 @@ function file(name: string, lines: readonly string[]): string {
 }
 
 const SHORT = ['--set', 'durationS=20', '--set', 'warmupS=0']
+
+describe('progress', () => {
+  it('tells the share of all runs together, which never goes back', async () => {
+    const ratios: number[] = []
+    const names = new Set<string>()
+    await compareVariants(loadScenario('baseline').file, {
+      seed: 1,
+      set: { durationS: 20, warmupS: 0 },
+      compare: ['fifo', 'vtc'],
+      onProgress: (what, _atS, _durationS, ratioOfAll) => {
+        names.add(what)
+        ratios.push(ratioOfAll)
+      },
+    })
+    expect([...names]).toEqual(expect.arrayContaining(['baseline', 'fifo', 'vtc']))
+    expect(ratios).toEqual(ratios.toSorted((a, b) => a - b))
+    expect(ratios[0]).toBeLessThanOrEqual(1 / names.size)
+    expect(ratios.at(-1)).toBeCloseTo(1)
+  })
+})
 
 describe('spillway simulate', () => {
   it('plays a trace: every request at its time, for the tenants that it names', async () => {

@@ -27,7 +27,8 @@ export interface SimulationOptions {
   /** Names of `COMPARISONS`, or PATH=VALUE: each is run beside the scenario. */
   readonly compare?: readonly string[]
   readonly trace?: { readonly path: string; readonly factor: number } | undefined
-  readonly onProgress: (what: string, atS: number, durationS: number) => void
+  /** `ratioOfAll` is the share of the simulated time of all runs, the scenario's and its variants', that has passed. */
+  readonly onProgress: (what: string, atS: number, durationS: number, ratioOfAll: number) => void
   /** Real time, for the report's own speed. */
   readonly wallMs?: () => number
 }
@@ -54,13 +55,20 @@ async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Sim
   for (const [name, paths] of Object.entries(scenario.variants ?? {})) others.set(name, checked({ ...set, ...paths }))
   for (const name of options.compare ?? []) others.set(name, checked({ ...set, ...comparisonOf(name) }))
 
-  const run = (which: Scenario, name: string): Promise<Report> =>
-    simulate(which, {
+  const allS = [scenario, ...others.values()].reduce((sum, { durationS }) => sum + durationS, 0)
+  let earlierS = 0
+  const run = async (which: Scenario, name: string): Promise<Report> => {
+    const { durationS } = which
+    const report = await simulate(which, {
       seed,
       trace: trace?.requests(),
-      onProgress: (atS) => onProgress(name, atS, which.durationS),
+      // Answers that are still running at the end take the clock beyond the duration.
+      onProgress: (atS) => onProgress(name, atS, durationS, (earlierS + Math.min(atS, durationS)) / allS),
       ...(options.wallMs !== undefined && { wallMs: options.wallMs }),
     })
+    earlierS += durationS
+    return report
+  }
   const report = await run(scenario, scenario.name)
   const variants: Record<string, Report> = {}
   for (const [name, other] of others) variants[name] = await run(other, name)

@@ -23,7 +23,8 @@ it('shows the three phases, and sums them up', { timeout: 90_000 }, async () => 
   const views: DemoView[] = []
   let phases: readonly DemoPhase[] = []
   const end: DemoEnd = await demo({
-    url: platform.address,
+    url: undefined,
+    likelyUrl: platform.address,
     startOwn: () => Promise.reject(new Error('one runs already')),
     seconds: SECONDS,
     onStart: (start) => {

@@ -192,8 +192,28 @@ describe('POST /infer', () => {
     })
   })
 
+  it('asks the model that is named, and no other', async () => {
+    const upstream = await FakeUpstream.start(answers())
+    open.push(upstream)
+    const pools = ['first', MODEL].map((model) => ({
+      model,
+      backend: { kind: 'http-openai' },
+      replicas: [`${upstream.url}?for=${model}`],
+    }))
+    const { platform } = await start({ models: [{ name: 'first' }, { name: MODEL }], pools })
+    const ask = async (model: string | null) => {
+      const response = await postJson(`${platform.address}/infer`, { tenant_id: 'acme', tokens_requested: 3, model })
+      return { status: response.status, body: (await response.json()) as object }
+    }
+    expect(await ask(MODEL)).toMatchObject({ status: 200, body: { model: MODEL } })
+    const unknown = await ask('nobody-knows')
+    expect(unknown).toMatchObject({ status: 404, body: { error: { param: 'model', code: 'model_not_found' } } })
+  })
+
   it.each([
     [{ tenant_id: 'globex', tokens_requested: 1 }, 403, 'tenant_id'],
+    [{ tenant_id: 'acme', tokens_requested: 1, model: 7 }, 400, 'model'],
+    [{ tenant_id: 'acme', tokens_requested: 1, model: '' }, 400, 'model'],
     [{ tenant_id: 'acme' }, 400, 'tokens_requested'],
     [{ tenant_id: 'acme', tokens_requested: 'many' }, 400, 'tokens_requested'],
     [{ tenant_id: 'acme', tokens_requested: 1, priority_bid: 'high' }, 400, 'priority_bid'],

@@ -137,6 +137,27 @@ describe.skipIf(why !== undefined)(`the report page${why === undefined ? '' : ` 
     await page.close()
   })
 
+  it.each([390, 320])(
+    'shows the tables of tenants, expectations and variants whole on a phone, %i wide',
+    async (width) => {
+      const [tenant] = seriesOf().tenants
+      const tenants = Array.from({ length: 20 }, (_, i) => ({ ...tenant!, id: `${'long-name-'.repeat(6)}${i}` }))
+      const { page } = await show(seriesOf({ tenants }), width)
+      const hidden = await page.evaluate<string[]>(`['tenants', 'expectations', 'variants'].filter((id) => {
+      const box = document.querySelector('#' + id + ' .scroll')
+      return box.scrollWidth > box.clientWidth
+    })`)
+      expect(hidden).toEqual([])
+      // There is no head on a phone, so every value but the first has the name of its column.
+      const heads = await page.evaluate<string[][]>(`['tenants', 'variants'].map((id) =>
+      [...document.querySelectorAll('#' + id + ' th')].map((head) => head.textContent))`)
+      const labels = await page.evaluate<string[][]>(`['tenants', 'variants'].map((id) =>
+      [...document.querySelectorAll('#' + id + ' tbody tr:last-child td')].map((cell) => cell.dataset.label))`)
+      expect(labels).toEqual(heads.map((names) => names.map((name) => name || 'share')))
+      await page.close()
+    },
+  )
+
   it('is dark by night', async () => {
     const ground = async (scheme: 'light' | 'dark') => {
       const { page } = await show(seriesOf(), 800, scheme)

@@ -18,13 +18,17 @@ import { withTrueSize } from '../prompt-size.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
- * POST /infer {tenant_id, tokens_requested, priority_bid}: the reference documents' endpoint, for tools that were
- * written against it. It asks the first chat model for this many tokens and tells how that went; the same admission,
- * fairness and budgets apply. The key must belong to the tenant that is named.
+ * POST /infer {tenant_id, tokens_requested, priority_bid, model}: the reference documents' endpoint, for tools that were
+ * written against it. It asks `model`, or the first chat model, for this many tokens and tells how that went; the same
+ * admission, fairness and budgets apply. The key must belong to the tenant that is named. A model that is unknown or
+ * does not chat is refused as by `/v1/chat/completions`.
  */
 export const InferBody = Type.Object({
   tenant_id: Type.String({ minLength: 1 }),
   tokens_requested: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Output tokens.' }),
+  model: Type.Optional(
+    Type.Union([Type.String({ minLength: 1 }), Type.Null()], { description: 'The first chat model if absent.' }),
+  ),
   priority_bid: Type.Optional(Type.Union([Type.Number(), Type.Null()], { description: 'Order inside your own lane.' })),
 })
 
@@ -63,7 +67,7 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
     return
   }
   const isChat = ({ model: { kind = 'chat' } }: KnownModel): boolean => kind === 'chat'
-  const model = deps.rules.models.list().find(isChat)?.model.name ?? ''
+  const model = asked.model ?? deps.rules.models.list().find(isChat)?.model.name ?? ''
   const content = `Write about ${asked.tokens_requested} tokens.`
   const body = {
     model,

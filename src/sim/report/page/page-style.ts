@@ -70,6 +70,13 @@ th.text{text-align:left}
 .mark{font-weight:650;white-space:nowrap}.mark.good{color:var(--good)}.mark.bad{color:var(--bad)}
 details{margin-top:12px}summary{cursor:pointer;color:var(--soft)}
 footer{margin-top:28px;color:var(--faint);font-size:13px}
-@media(max-width:520px){main{padding:20px 12px 36px}.card{padding:12px}.frame{grid-template-columns:46px minmax(0,1fr)}h1{font-size:22px}}
+@media(max-width:520px){main{padding:20px 12px 36px}.card{padding:12px}.frame{grid-template-columns:46px minmax(0,1fr)}h1{font-size:22px}
+.stack table,.stack tbody{display:block}.stack thead{display:none}
+.stack tr{display:grid;grid-template-columns:5fr 4fr;gap:2px 16px;padding:8px 0;border-bottom:1px solid var(--grid)}
+.stack tr:last-child{border-bottom:0}
+.stack td{display:flex;justify-content:space-between;align-items:baseline;gap:8px;padding:2px 0;border:0}
+.stack td::before{content:attr(data-label);color:var(--soft);text-align:left;white-space:normal}
+.stack td:first-child{grid-column:1/-1;font-weight:650;white-space:normal;overflow-wrap:anywhere}.stack td:first-child::before{content:none}
+.stack td:has(.bar){grid-column:1/-1}.stack td:has(.bar)::before{content:none}.stack td:empty{display:none}}
 @media print{body{background:#fff}.card,.tile{break-inside:avoid}}
 `

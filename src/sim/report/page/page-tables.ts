@@ -24,6 +24,49 @@ export function tilesOf({ totals }: ReportSeries): string {
   return `<div class="tiles">${html.join('')}</div>`
 }
 
+interface Column {
+  readonly heading: string
+  /** Names the value where the table has no head; the heading if absent. */
+  readonly label?: string
+  readonly isText?: boolean
+}
+
+const TENANT_COLUMNS: readonly Column[] = [
+  { heading: 'tenant' },
+  { heading: 'share of service', isText: true },
+  { heading: '', label: 'share' },
+  { heading: 'asked' },
+  { heading: 'completed' },
+  { heading: 'shed' },
+  { heading: 'first token p95' },
+  { heading: 'promise' },
+]
+
+const VARIANT_COLUMNS: readonly Column[] = [
+  { heading: 'run' },
+  { heading: 'as promised' },
+  { heading: 'a second' },
+  { heading: 'completed' },
+  { heading: 'shed' },
+  { heading: 'first token p95' },
+  { heading: 'token p95' },
+  { heading: 'engines’ work' },
+]
+
+/**
+ * A table that fits a phone: there each row becomes a block of named values, because columns beyond the edge of the
+ * screen would not be noticed.
+ */
+function stackedTable(columns: readonly Column[], rows: readonly string[]): string {
+  const heads = columns.map(({ heading, isText }) => `<th${isText === true ? ' class="text"' : ''}>${heading}</th>`)
+  return `<div class="scroll stack"><table><thead><tr>${heads.join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+}
+
+function stackedRow(columns: readonly Column[], values: ReadonlyArray<string | number>): string {
+  const cells = columns.map(({ heading, label = heading }, i) => `<td data-label="${label}">${values[i] ?? ''}</td>`)
+  return `<tr>${cells.join('')}</tr>`
+}
+
 /** Most tenants in the table; the others are one row. */
 const TENANTS_MAX = 16
 
@@ -39,15 +82,12 @@ export function tenantTable({ tenants }: ReportSeries): string {
       sum((tenant) => tenant.share),
       '%',
     )
-    rows.push(
-      `<tr><td>${rest.length} others</td><td></td><td>${share}</td><td>${sum(({ arrived }) => arrived)}</td>` +
-        `<td>${sum(({ completed }) => completed)}</td><td>${sum(({ shed }) => shed)}</td><td></td><td></td></tr>`,
-    )
+    const counts = [sum(({ arrived }) => arrived), sum(({ completed }) => completed), sum(({ shed }) => shed)]
+    rows.push(stackedRow(TENANT_COLUMNS, [`${rest.length} others`, '', share, ...counts, '', '']))
   }
   return `<section class="card wide" id="tenants"><h2>Service per tenant</h2>
 <p>Bar: share of all weighted tokens served. Stroke: its share by weight, which it may claim when it asks for that much.</p>
-<div class="scroll"><table><thead><tr><th>tenant</th><th class="text">share of service</th><th></th><th>asked</th><th>completed</th>
-<th>shed</th><th>first token p95</th><th>promise</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></section>`
+${stackedTable(TENANT_COLUMNS, rows)}</section>`
 }
 
 function tenantRow(tenant: SeriesTenant, weights: number, longest: number): string {
@@ -56,10 +96,10 @@ function tenantRow(tenant: SeriesTenant, weights: number, longest: number): stri
   const width = (ratio: number): string => `${Math.round((1_000 * ratio) / longest) / 10}%`
   const bar = `<div class="bar"><i style="width:${width(share)}"></i><s style="left:calc(${width(weight / weights)} - 1px)"></s></div>`
   const late = isLate ? ' <span class="mark bad">late</span>' : ''
-  return (
-    `<tr><td>${escapeHtml(id)}</td><td>${bar}</td><td>${formatNumber(share, '%')}</td><td>${arrived}</td>` +
-    `<td>${completed}</td><td>${shed}</td><td>${formatNumber(ttftP95, 'ms')}${late}</td><td>${formatNumber(sloTtft, 'ms')}</td></tr>`
-  )
+  const firstToken = `<span>${formatNumber(ttftP95, 'ms')}${late}</span>`
+  const promise = formatNumber(sloTtft, 'ms')
+  const shown = formatNumber(share, '%')
+  return stackedRow(TENANT_COLUMNS, [escapeHtml(id), bar, shown, arrived, completed, shed, firstToken, promise])
 }
 
 export function expectationTable({ expectations }: ReportSeries): string {
@@ -76,13 +116,19 @@ export function expectationTable({ expectations }: ReportSeries): string {
 export function variantTable({ title, totals, variants }: ReportSeries): string {
   if (variants.length === 0) return ''
   const row = (name: string, each: SeriesTotals): string =>
-    `<tr><td>${escapeHtml(name)}</td><td>${formatNumber(each.goodputRatio, '%')}</td><td>${formatNumber(each.goodputPerS, '')}</td>` +
-    `<td>${each.completed}</td><td>${each.shed}</td><td>${formatNumber(each.ttftP95, 'ms')}</td>` +
-    `<td>${formatNumber(each.itlP95, 'ms')}</td><td>${formatNumber(each.utilisation, '%')}</td></tr>`
+    stackedRow(VARIANT_COLUMNS, [
+      escapeHtml(name),
+      formatNumber(each.goodputRatio, '%'),
+      formatNumber(each.goodputPerS, ''),
+      each.completed,
+      each.shed,
+      formatNumber(each.ttftP95, 'ms'),
+      formatNumber(each.itlP95, 'ms'),
+      formatNumber(each.utilisation, '%'),
+    ])
   const rows = [row(title, totals), ...variants.map((variant) => row(variant.name, variant.totals))]
-  return `<section class="card wide" id="variants"><h2>Side by side</h2><div class="scroll"><table>
-<thead><tr><th>run</th><th>as promised</th><th>a second</th><th>completed</th><th>shed</th><th>first token p95</th><th>token p95</th>
-<th>engines’ work</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></section>`
+  return `<section class="card wide" id="variants"><h2>Side by side</h2>
+${stackedTable(VARIANT_COLUMNS, rows)}</section>`
 }
 
 export function windowTable(windows: readonly SeriesWindow[]): string {

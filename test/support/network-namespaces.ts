@@ -98,8 +98,8 @@ class RelayedNamespace implements Namespace {
   }
 
   #startedRelay(): ChildProcess {
-    const [command = '', ...words] = [...this.prefix, process.execPath, RELAY]
-    this.#relay ??= spawn(command, words, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    const [command, ...words] = [...this.prefix, process.execPath, RELAY]
+    this.#relay ??= spawn(command ?? 'ip', words, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     return this.#relay
   }
 }

@@ -1,6 +1,5 @@
 import type { Estimate } from '../../domain/plan.ts'
 import { prefillTokensOf } from '../limits/ledger.ts'
-import type { Backlog, PoolLane } from './candidate.ts'
 
 /**
  * How much of the time may a tenant's long prompts take?
@@ -94,67 +93,4 @@ export class ReadingTime {
 /** Whether the uncached part of the prompt takes more than one step. */
 export function isLongFor(reading: Reading | undefined, estimate: Estimate): boolean {
   return reading !== undefined && prefillTokensOf(estimate) > reading.stepTokens
-}
-
-/** What the active tenants of a pool are promised, and what they weigh, this one included. */
-export interface ActiveTenants {
-  readonly activeWeight: number
-  readonly promiseUsMin: number
-}
-
-/** O(tenants of the pool): asked only for prompts that might hinder. */
-export function activeBeside(now: number, own: Backlog, backlogs: Iterable<Backlog>): ActiveTenants {
-  let activeWeight = own.weight
-  let promiseUsMin = Number.POSITIVE_INFINITY
-  for (const backlog of backlogs) {
-    if (backlog === own || !backlog.isActive(now)) continue
-    activeWeight += backlog.weight
-    promiseUsMin = Math.min(promiseUsMin, backlog.promiseUs)
-  }
-  return { activeWeight, promiseUsMin }
-}
-
-/** Lanes whose head is barred, and until when. At most every lane of the pool. */
-export class BarredLanes {
-  readonly #untils = new Map<PoolLane, number>()
-  /** The earliest end of a bar; NaN when it has to be looked for again. */
-  #nextAt = Number.POSITIVE_INFINITY
-
-  get count(): number {
-    return this.#untils.size
-  }
-
-  untilOf(lane: PoolLane): number | undefined {
-    return this.#untils.get(lane)
-  }
-
-  add(lane: PoolLane, until: number): void {
-    this.#untils.set(lane, until)
-    this.#nextAt = Math.min(this.#nextAt, until)
-  }
-
-  remove(lane: PoolLane): void {
-    if (this.#untils.get(lane) === this.#nextAt) this.#nextAt = Number.NaN
-    this.#untils.delete(lane)
-  }
-
-  /** When the next bar ends by itself; undefined when none does. */
-  nextAt(): number | undefined {
-    if (Number.isNaN(this.#nextAt)) this.#nextAt = this.#earliest()
-    return this.#nextAt === Number.POSITIVE_INFINITY ? undefined : this.#nextAt
-  }
-
-  #earliest(): number {
-    let at = Number.POSITIVE_INFINITY
-    for (const until of this.#untils.values()) at = Math.min(at, until)
-    return at
-  }
-
-  due(now: number): PoolLane[] {
-    return Array.from(this.#untils).flatMap(([lane, until]) => (until <= now ? [lane] : []))
-  }
-
-  all(): PoolLane[] {
-    return Array.from(this.#untils.keys())
-  }
 }

@@ -7,6 +7,7 @@ import {
   profileOf,
   toHoldouts,
   toModels,
+  toOrgWeights,
   toPools,
   toReleases,
   toRollouts,
@@ -120,6 +121,18 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     options: config.routing,
     index: new PrefixIndex({ salt: prefixSalt }),
   })
+  const dispatcher = new Dispatcher({
+    options: {
+      queueRequestsMax: config.queue.requestsMax,
+      outputTokenCost: outputWeight,
+      fairness: config.fairness.order,
+      areLaneBoundsKept: config.admission.mode === 'enforce',
+      codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,
+    },
+    placer,
+    listener: new WaitMeters(fleet),
+  })
+  for (const [orgId, weight] of toOrgWeights(config)) dispatcher.reweigh({ kind: 'org', orgId, weight })
   const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
   return {
     mode: config.admission.mode,
@@ -128,17 +141,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
     lengths: new LengthReport(),
     tightestPromise: new TightestPromise(toTenants(config)),
-    dispatcher: new Dispatcher({
-      options: {
-        queueRequestsMax: config.queue.requestsMax,
-        outputTokenCost: outputWeight,
-        fairness: config.fairness.order,
-        areLaneBoundsKept: config.admission.mode === 'enforce',
-        codel: config.queue.discipline === 'codel' ? CODEL_DEFAULTS : undefined,
-      },
-      placer,
-      listener: new WaitMeters(fleet),
-    }),
+    dispatcher,
     budgets: new Budgets(),
     standings: new Standings(),
     outputs: new OutputLengths(),

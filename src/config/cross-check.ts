@@ -18,6 +18,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkReleases(settings),
     ...checkPools(settings),
     ...checkTenants(settings),
+    ...checkOrgs(settings),
     ...checkRetrieval(settings),
     ...checkRegions(settings),
     ...checkUpstreams(settings),
@@ -275,6 +276,18 @@ function checkTrust(backend: Exclude<PoolConfig['backend'], { kind: 'simulated' 
     })
   }
   return problems
+}
+
+/** A weight for an org that nobody belongs to is a typing mistake, and would leave the org that is meant without one. */
+function checkOrgs({ orgs, tenants }: Settings): Problem[] {
+  const known = [...new Set(tenants.map(({ org, id }) => org ?? id))]
+  return [
+    ...orgs.flatMap(({ id }, i) => pointsAt('org of a tenant', id, known, ['orgs', i, 'id'])),
+    ...repeated(
+      'an org',
+      orgs.map(({ id }, i) => ({ name: id, path: ['orgs', i, 'id'] })),
+    ),
+  ]
 }
 
 function checkTenants({ tenants, slos }: Settings): Problem[] {

@@ -218,6 +218,16 @@ describe('a problem is one line: where, what, what to do', () => {
       's.yaml:5: pools[0].backend.profile is "h100-lama-8b", but there is no such GPU profile. Did you mean "h100-llama-8b"?',
     ],
     [
+      'weight of an org that nobody belongs to',
+      `orgs: [{ id: acne, weight: 3 }]\ntenants: [{ id: a, org: acme }]`,
+      's.yaml:1: orgs[0].id is "acne", but there is no such org of a tenant. Did you mean "acme"?',
+    ],
+    [
+      'two weights of one org',
+      `orgs: [{ id: a, weight: 3 }, { id: a, weight: 4 }]\ntenants: [{ id: a }]`,
+      's.yaml:1: orgs[1].id is "a", which is an org already. Give each its own.',
+    ],
+    [
       'unknown profile with a share',
       pool('    backend: { kind: simulated, profile: h100-lama-8b+mig-2g }'),
       's.yaml:5: pools[0].backend.profile is "h100-lama-8b+mig-2g", but there is no such GPU profile. Did you mean "h100-llama-8b+mig-2g"?',

@@ -130,6 +130,20 @@ const AnswerCacheSchema = item(
   'The answer cache, which gives a kept answer to a question that is nearly the same; off if absent.',
 )
 
+export const OrgSchema = item(
+  {
+    id: name(
+      'Name of the organisation, as in `tenants[].org`; a tenant without one is an organisation by its own name.',
+    ),
+    weight: Type.Number({
+      exclusiveMinimum: 0,
+      maximum: 1_000_000,
+      description: 'Weight of the organisation among organisations, whatever its tenants weigh.',
+    }),
+  },
+  'An organisation: tenants that share one share.',
+)
+
 export const TenantSchema = item(
   {
     id: name('Tenant name in metrics, logs and usage records.'),

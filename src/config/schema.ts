@@ -8,7 +8,7 @@ import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
 import { RoutingSchema } from './schema-routing.ts'
-import { AdminSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
+import { AdminSchema, OrgSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
 import { UpstreamsSchema } from './schema-upstreams.ts'
 
 /**
@@ -255,6 +255,10 @@ export const ConfigSchema = Type.Object(
     models: Type.Array(ModelSchema, { minItems: 1, description: 'Models that clients can ask for.' }),
     pools: Type.Array(PoolSchema, { minItems: 1, description: 'Pools of replicas that serve the models.' }),
     slos: Type.Array(SloSchema, { minItems: 1, description: 'Latency promises (SLOs), by name.' }),
+    orgs: Type.Array(OrgSchema, {
+      default: [],
+      description: 'Organisations with a weight of their own. The others weigh as much as their tenants that wait.',
+    }),
     tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Tenants: who may send requests.' }),
     admin: AdminSchema,
     upstreams: UpstreamsSchema,

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { sharePathOf } from '../domain/share-path.ts'
 import { parseConfigFile } from './fs-config-file.ts'
 import { hashKey } from './key-hash.ts'
 import { buildConfig } from './load.ts'
@@ -67,6 +68,19 @@ it('makes tenants in microseconds, with what is absent filled in', () => {
   })
   expect(a?.allowance).toEqual({ requests: { perMinute: 6, burst: 6 }, concurrencyMax: 9 })
   expect(b).toMatchObject({ orgId: 'b', queueUsMax: 30_000_000, slo: { name: 'steady' }, allowance: {} })
+})
+
+it('gives tenants the weight of their org where it has one of its own', () => {
+  const yaml = `models: [{ name: m }]
+pools: [{ model: m, backend: { kind: simulated } }]
+orgs: [{ id: o, weight: 3 }, { id: c, weight: 2 }]
+tenants: [{ id: a, org: o }, { id: b, org: p }, { id: c }]`
+  const tenants = toTenants(buildConfig(parseConfigFile('s.yaml', yaml), {}))
+  expect(tenants.map(({ orgWeight }) => orgWeight)).toEqual([3, undefined, 2])
+  expect(sharePathOf(tenants[0]!, { id: 'k', tenantId: 'a', weight: 1, allowance: {} }).org).toEqual({
+    id: 'o',
+    weight: 3,
+  })
 })
 
 it('makes keys and models', () => {

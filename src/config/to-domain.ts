@@ -208,15 +208,11 @@ function addressesOf({ backend, replicas }: PoolConfig): readonly (string | unde
 
 export function toTenants(config: Config): Tenant[] {
   const slos = new Map(config.slos.map((slo) => [slo.name, toSlo(slo)]))
-  const orgWeights = new Map<string, number>()
-  for (const { org, id, weight } of config.tenants) {
-    orgWeights.set(org ?? id, (orgWeights.get(org ?? id) ?? 0) + weight)
-  }
+  const orgWeights = toOrgWeights(config)
   return config.tenants.map((tenant) => ({
     id: tenant.id,
     orgId: tenant.org ?? tenant.id,
     weight: tenant.weight,
-    orgWeight: orgWeights.get(tenant.org ?? tenant.id) ?? tenant.weight,
     // The SLO's name was checked when the configuration was read.
     slo: slos.get(tenant.slo)!,
     bands: tenant.bands,
@@ -224,8 +220,14 @@ export function toTenants(config: Config): Tenant[] {
     bidMax: tenant.bidMax,
     contract: tenant.contract,
     queueUsMax: msToUs(tenant.waitMsMax ?? config.queue.waitMsMax),
+    ...(orgWeights.has(tenant.org ?? tenant.id) && { orgWeight: orgWeights.get(tenant.org ?? tenant.id)! }),
     ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
   }))
+}
+
+/** Weights of the orgs that have one of their own. */
+export function toOrgWeights({ orgs }: Pick<Config, 'orgs'>): ReadonlyMap<string, number> {
+  return new Map(orgs.map(({ id, weight }) => [id, weight]))
 }
 
 function toAnswerTerms({ ttlS, ...terms }: NonNullable<TenantConfig['answerCache']>): AnswerCacheTerms {

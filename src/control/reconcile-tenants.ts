@@ -4,17 +4,27 @@ import type { SettingsChange } from './settings-change.ts'
 import type { Wanted } from './wanted.ts'
 
 /**
- * Which tenants and keys were added, removed or changed, and which machines must hear of it? Pure. New weights go to the
+ * Which orgs, tenants and keys were added, removed or changed, and which machines must hear of it? Pure. New weights go to the
  * dispatcher, which may hold requests of the tenant or key; the promises of all tenants go to the meter of the
  * tightest one. Everything else comes with the next request.
  */
 export function reconcileTenants(before: Wanted, wanted: Wanted): SettingsChange[] {
-  const tenants = [...tenantChanges(before, wanted), ...keyChanges(before, wanted)]
+  const tenants = [...orgChanges(before, wanted), ...tenantChanges(before, wanted), ...keyChanges(before, wanted)]
   const isPromiseTouched = !isDeepStrictEqual(before.tenants.map(promiseOf), wanted.tenants.map(promiseOf))
   return [...tenants, ...(isPromiseTouched ? [{ kind: 'change-promise', tenants: wanted.tenants } as const] : [])]
 }
 
 const promiseOf = ({ slo }: Tenant): readonly number[] => [slo.ttftUs, slo.interTokenUs]
+
+/** Orgs come first: a tenant that moves finds the new weight of the org that it moves to. */
+function orgChanges(before: Wanted, wanted: Wanted): SettingsChange[] {
+  const ids = new Set([...before.orgWeights.keys(), ...wanted.orgWeights.keys()])
+  return [...ids].flatMap((orgId): SettingsChange[] => {
+    const weight = wanted.orgWeights.get(orgId)
+    if (before.orgWeights.get(orgId) === weight) return []
+    return [{ kind: 'reweigh', weight: { kind: 'org', orgId, weight } }]
+  })
+}
 
 function tenantChanges(before: Wanted, wanted: Wanted): SettingsChange[] {
   const known = new Map(before.tenants.map((tenant) => [tenant.id, tenant]))

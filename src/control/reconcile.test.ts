@@ -77,6 +77,8 @@ describe('reconcile', () => {
     ['keys of a map in another order', {}, { pools: [Object.fromEntries(Object.entries(POOL).reverse())] }, []],
     ['other tenants of a pool', {}, { pools: [{ ...POOL, dedicatedTo: ['a'] }] }, ['dedicate-pool p']],
     ['a weight', {}, { tenants: [{ ...TENANT, weight: 3 }] }, ['put-tenant a', 'reweigh tenant 3']],
+    ['an org’s weight', {}, { orgs: [{ id: 'a', weight: 3 }] }, ['reweigh org 3', 'put-tenant a']],
+    ['an org’s weight that is gone', { orgs: [{ id: 'a', weight: 3 }] }, {}, ['reweigh org undefined', 'put-tenant a']],
     [
       'a key’s weight',
       {},

@@ -11,6 +11,7 @@ const LIVE = [
   'models',
   'pools',
   'slos',
+  'orgs',
   'tenants',
   'admin.keys',
   'admin.metricsKeys',

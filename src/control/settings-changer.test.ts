@@ -61,6 +61,39 @@ describe('a reload', () => {
     expect(after.replaceAll('b', '').length / after.length).toBeGreaterThan(0.7)
   })
 
+  it('re-weighs orgs whose requests wait already, and pools that come later know the weight', async () => {
+    const second = { id: 'q', model: 'm', backend: { kind: 'simulated' }, limit: { kind: 'fixed', concurrencyMax: 1 } }
+    const tenants = [tenantOf('a', { org: 'one', weight: 9 }), tenantOf('b')]
+    const weighed = (a: number, b: number, more: Tree = {}): Config =>
+      configOf({
+        tenants,
+        orgs: [
+          { id: 'one', weight: a },
+          { id: 'b', weight: b },
+        ],
+        ...more,
+      })
+    const world = await start(weighed(1, 1))
+    for (let i = 0; i < 160; i++) for (const id of ['a', 'b']) ask(world, id, i)
+    await world.run(world.clock.now() + 330_000)
+    const before = turnsOf(world)
+    // Alike but for a round, though their tenants weigh nine to one.
+    expect(before.length).toBeGreaterThanOrEqual(25)
+    expect(Math.abs(before.replaceAll('b', '').length / before.length - 0.5), before).toBeLessThan(0.15)
+    await world.reload(weighed(1, 4))
+    await world.run(world.clock.now() + 660_000)
+    const after = turnsOf(world).slice(before.length)
+    expect(after.length).toBeGreaterThanOrEqual(50)
+    expect(after.replaceAll('a', '').length / after.length).toBeGreaterThan(0.7)
+    await world.reload(weighed(1, 4, { pools: [{ ...second, dedicatedTo: ['a', 'b'] }] }))
+    const later = turnsOf(world).length
+    for (let i = 200; i < 280; i++) for (const id of ['a', 'b']) ask(world, id, i)
+    await world.run(world.clock.now() + 660_000)
+    const inLater = turnsOf(world).slice(later)
+    expect(inLater.length).toBeGreaterThanOrEqual(40)
+    expect(inLater.replaceAll('a', '').length / inLater.length).toBeGreaterThan(0.7)
+  })
+
   it('re-weighs keys whose requests wait already', async () => {
     const keys = (weight: number): Tree => ({
       keys: [

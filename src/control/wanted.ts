@@ -6,6 +6,7 @@ import {
   toHoldouts,
   toKeys,
   toModels,
+  toOrgWeights,
   toPools,
   toReleases,
   toRollouts,
@@ -33,6 +34,8 @@ export interface Wanted {
   /** The file and the registry together: the settings in force. */
   readonly settings: Config
   readonly tenants: readonly Tenant[]
+  /** Orgs with a weight of their own. */
+  readonly orgWeights: ReadonlyMap<string, number>
   readonly keys: readonly KeySetup[]
   /** Gateways of other regions that may call this one. */
   readonly peers: ReadonlyArray<{ readonly region: string; readonly hash: string }>
@@ -60,6 +63,7 @@ export function wantedOf(
     entries,
     settings,
     tenants: toTenants(settings),
+    orgWeights: toOrgWeights(settings),
     keys: toKeys(settings),
     peers: settings.regions.peers.flatMap(({ region, hash }) => (hash === undefined ? [] : [{ region, hash }])),
     models: toModels(settings),

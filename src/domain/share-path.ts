@@ -16,10 +16,9 @@ export interface ShareNode {
   readonly weight: number
 }
 
-/** Orgs have no weight of their own here, as in the fairness tree of the dispatcher. */
 export function sharePathOf(tenant: Tenant, key: Key): SharePath {
   return {
-    org: { id: tenant.orgId, weight: undefined },
+    org: { id: tenant.orgId, weight: tenant.orgWeight },
     tenant: { id: tenant.id, weight: tenant.weight },
     key: { id: key.id, weight: key.weight },
   }

@@ -51,7 +51,7 @@ export interface Tenant {
   readonly id: string
   readonly orgId: string
   readonly weight: number
-  /** Weight of the tenant's org among orgs; absent for a tenant that is an org of its own. */
+  /** Weight of the tenant's org among orgs; absent: the org weighs as much as its tenants that have something waiting. */
   readonly orgWeight?: number
   readonly slo: Slo
   readonly bands: readonly Band[]

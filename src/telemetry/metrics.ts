@@ -11,6 +11,7 @@ import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.t
 import { declareRequestMetrics } from './request-metrics.ts'
 import { declareRetrievalMetrics } from './retrieval-metrics.ts'
 import { declareRolloutMetrics } from './rollout-metrics.ts'
+import { declareThroughputMetrics } from './throughput-metrics.ts'
 import type { TopLabelsOptions } from './top-labels.ts'
 
 /**
@@ -57,6 +58,7 @@ export class Metrics implements Subscriber {
     declareLatencyMetrics(feed)
     declareFleetMetrics(feed)
     declarePolicyMetrics(feed)
+    declareThroughputMetrics(feed)
     declareRolloutMetrics(feed)
     declareRetrievalMetrics(feed)
     declareProcessMetrics(feed, options)

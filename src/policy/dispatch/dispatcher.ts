@@ -202,12 +202,12 @@ export class Dispatcher {
 
   // ── weights ──
 
-  /** A weight changed, or a tenant moved to another org: counts from the next turn on, for queued tickets too. */
+  /**
+   * A weight changed, or a tenant moved to another org: counts from the next turn on, for queued tickets too. An org's
+   * weight counts in pools that are added later, too: a tenant does not bring it.
+   */
   reweigh(change: WeightChange): void {
-    for (const pool of this.#fleet.pools.values()) {
-      pool.foreground.fairness.reweigh(change)
-      pool.leftover.fairness.reweigh(change)
-    }
+    this.#fleet.reweigh(change)
     if (change.kind === 'tenant') this.#book.reweighTenant(this.#fleet.pools.values(), change.tenantId, change.weight)
   }
 

@@ -1,5 +1,5 @@
 import { assert } from '../../base/assert.ts'
-import type { FairnessName } from '../fairness/fairness.ts'
+import type { FairnessName, WeightChange } from '../fairness/fairness.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
 import { PoolState } from './pool-state.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
@@ -24,6 +24,8 @@ export class FleetState {
   readonly #freePlaces: number[] = []
   #placeCount = 0
   #ordinal = 0
+  /** Orgs with a weight of their own, for pools that come later. Bound: the orgs of the configuration. */
+  readonly #orgWeights = new Map<string, number>()
 
   constructor(buffer: SharedBuffer) {
     this.#buffer = buffer
@@ -34,7 +36,16 @@ export class FleetState {
     if (known !== undefined) return known
     const pool = new PoolState(poolId, fairness, this.#buffer)
     this.pools.set(poolId, pool)
+    for (const [orgId, weight] of this.#orgWeights) pool.reweigh({ kind: 'org', orgId, weight })
     return pool
+  }
+
+  reweigh(change: WeightChange): void {
+    if (change.kind === 'org') {
+      if (change.weight === undefined) this.#orgWeights.delete(change.orgId)
+      else this.#orgWeights.set(change.orgId, change.weight)
+    }
+    for (const pool of this.pools.values()) pool.reweigh(change)
   }
 
   add(facts: ReplicaFacts, fairness: FairnessName): PoolState {

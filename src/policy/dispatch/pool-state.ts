@@ -1,7 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import type { Band, Key, Tenant } from '../../domain/tenant.ts'
-import type { Fairness, FairnessName } from '../fairness/fairness.ts'
+import type { Fairness, FairnessName, WeightChange } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import { BarredLanes } from './barred-lanes.ts'
@@ -101,6 +101,11 @@ export class PoolState implements PoolFacts {
 
   *lanes(): Iterable<PoolLane> {
     for (const bands of this.#lanes.values()) for (const lane of bands) if (lane !== undefined) yield lane
+  }
+
+  reweigh(change: WeightChange): void {
+    this.foreground.fairness.reweigh(change)
+    this.leftover.fairness.reweigh(change)
   }
 
   laneFor(tenant: Tenant, key: Key, band: Band, bandRank: number): PoolLane {

@@ -88,7 +88,7 @@ function serveUpstream(): void {
 
 // ── the clients ──
 
-function makeClients(port: number): { asks: Record<ClientName, Ask>; close(): Promise<unknown> } {
+function makeClients(port: number): { asks: Record<ClientName, Ask>; readonly close: () => Promise<unknown> } {
   const { connectTimeoutMs, silenceMsMax, connectionsMax, keepAliveMs } = HTTP_UPSTREAM_DEFAULTS
   const undici = new Pool(`http://127.0.0.1:${port}`, {
     connections: connectionsMax,
@@ -107,7 +107,10 @@ function makeClients(port: number): { asks: Record<ClientName, Ask>; close(): Pr
       'node:http': (ask, handler) => askNode(agent, port, ask, handler),
       'our own': (ask, handler) => plain.dispatch(ask, handler),
     },
-    close: () => Promise.all([undici.destroy(), plain.close(), agent.destroy()]),
+    close: () => {
+      agent.destroy()
+      return Promise.all([undici.destroy(), plain.close()])
+    },
   }
 }
 

@@ -50,6 +50,6 @@ describe('flush', () => {
   it('does not wait for a reader that has left', async () => {
     const stream = new PassThrough()
     stream.destroy()
-    await flush(stream)
+    await expect(flush(stream)).resolves.toBeUndefined()
   })
 })

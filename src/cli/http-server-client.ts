@@ -1,4 +1,3 @@
-import { isIPv6 } from 'node:net'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { CONFIG_FLAG, type Flag, type FlagValues, textFlag, UsageError } from './command.ts'
@@ -30,7 +29,7 @@ export function serverUrlOf(flags: FlagValues, config?: Config): string {
 /** Where a server with this configuration is reached from its own machine. A server on every address is on loopback too. */
 export function configuredUrl({ server: { host, port, basePath } }: Config): string {
   const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${isIPv6(near) ? `[${near}]` : near}:${port}${basePath}`
+  return `http://${near.includes(':') ? `[${near}]` : near}:${port}${basePath}`
 }
 
 /** The flags of commands that call a running server with a tenant's key. */

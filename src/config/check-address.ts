@@ -119,13 +119,15 @@ export function headerNameProblem(name: string): string | undefined {
 
 /** What is wrong with a header's value (RFC 9110, 5.5). The value is not shown: it may be a secret. */
 export function headerValueProblem(value: string): string | undefined {
-  const isFit = [...value].every((letter) => letter === '\t' || (letter >= ' ' && letter <= 'ÿ' && !isControl(letter)))
+  const isFit = Array.from(value).every(
+    (letter) => letter === '\t' || (letter >= ' ' && letter <= 'ÿ' && !isControl(letter)),
+  )
   return isFit ? undefined : 'has a line break, or a letter that no header can carry. Remove it'
 }
 
 /** Control characters: line breaks end headers and log lines, others repaint terminals. */
 export function controlCharacterProblem(text: string): string | undefined {
-  return [...text].some(isControl) ? 'has a line break or another control character. Remove it' : undefined
+  return Array.from(text).some(isControl) ? 'has a line break or another control character. Remove it' : undefined
 }
 
 const isControl = (letter: string): boolean => letter < ' ' || (letter >= '\u007f' && letter <= '\u009f')

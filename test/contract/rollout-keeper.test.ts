@@ -11,7 +11,7 @@ interface Kept {
   readonly keeper: RolloutKeeper
   readonly clock: VirtualClock
   /** What the next process would find. */
-  read(model: string): Promise<unknown>
+  readonly read: (model: string) => Promise<unknown>
 }
 
 const KINDS: ReadonlyArray<{ name: string; make: () => Kept }> = [

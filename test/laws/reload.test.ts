@@ -25,7 +25,8 @@ const bearerOf = (id: string) => ({ req: { headers: { authorization: `Bearer ${k
 function viewOf({ platform, control }: ControlledWorld): unknown {
   const { policies } = platform
   const { settings, flagHeaders } = control.wanted()
-  const sorted = <T>(items: Iterable<readonly [string, T]>) => Object.fromEntries([...items].toSorted())
+  const sorted = <T>(items: Iterable<readonly [string, T]>) =>
+    Object.fromEntries([...items].toSorted(([a], [b]) => (a < b ? -1 : 1)))
   return {
     callers: KEY_IDS.map((id) => control.tenants.byHash(digestOf(keyOf(id)))),
     admins: ['ada', 'bob'].map((id) => control.admins.whoIs(bearerOf(id))),

@@ -19,9 +19,9 @@ export interface CorpusCall {
   readonly exchange: Exchange
   readonly tenantId: string
   /** Holds this many tokens for the call, instead of what was held before; throws if the budgets do not allow it. */
-  hold(tokens: number): void
+  readonly hold: (tokens: number) => void
   /** Headers with what is left of the caller's budgets. */
-  rateLimits(): string[]
+  readonly rateLimits: () => string[]
 }
 
 /** Bytes of text that count as a token: about what English has. Exact counts would cost more than they are worth. */

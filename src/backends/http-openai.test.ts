@@ -168,6 +168,9 @@ describe('what it understands', () => {
 })
 
 describe('what errors mean', () => {
+  const DENIED = { kind: 'refused', refusal: { code: 'replica-denied', blame: 'platform', retryAfterUs: undefined } }
+  const FULL = { kind: 'refused', refusal: { code: 'replica-refused', blame: 'platform', retryAfterUs: 7_000_000 } }
+
   it.each([
     ['in the middle, with a code', sends(word('a'), frame({ error: { code: 400, message: 'x' } })), { kind: 'lost' }],
     [
@@ -182,11 +185,14 @@ describe('what errors mean', () => {
       fails(200, { error: { code: '503', message: 'x' } }),
       { kind: 'refused', refusal: { blame: 'platform' } },
     ],
-    [
-      'a redirect',
-      fails(307, '', { location: 'http://elsewhere/' }),
-      { kind: 'refused', refusal: { blame: 'platform' } },
-    ],
+    ['a redirect', fails(307, '', { location: 'http://elsewhere/' }), DENIED],
+    ['a wrong key', fails(401, { error: { message: 'x' } }), DENIED],
+    ['a key without rights', fails(403, ''), DENIED],
+    ['a model that is not there', fails(404, { detail: 'Not Found' }, { 'retry-after': '3' }), DENIED],
+    ['a used-up quota, as OpenAI says it', fails(429, { error: { code: 'insufficient_quota' } }), DENIED],
+    ['a used-up quota, by its type', fails(429, { error: { type: 'insufficient_quota', code: null } }), DENIED],
+    ['too many requests', fails(429, { error: { code: 'rate_limit_exceeded' } }, { 'retry-after': '7' }), FULL],
+    ['no room', fails(503, 'busy', { 'retry-after-ms': '7000' }), FULL],
     [
       'a failed generation of TGI',
       fails(424, { error: 'Request failed during generation', error_type: 'generation' }),

@@ -3,6 +3,7 @@ import type { RetrievalOutcome } from './corpus.ts'
 import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
+import type { Trim } from './plan.ts'
 import type { Band } from './tenant.ts'
 
 /**
@@ -120,6 +121,13 @@ export interface Granted extends Stamp {
   readonly because: string
   /** The numbers behind the choice of the replica. */
   readonly placement?: Placement | undefined
+  /** The rung of the plan that this attempt runs, and the region of its replica. */
+  readonly rung?: string
+  readonly region?: string
+  /** What the plan leaves out of the request; absent when it leaves out nothing. */
+  readonly trim?: Trim
+  /** Why there is an attempt after the first. */
+  readonly again?: string
 }
 
 /** One attempt at one replica has ended; a ticket may have several attempts. */

@@ -24,6 +24,7 @@ export type Entry =
   | PoolReported
   | ReplicaReported
   | ReplicaHealth
+  | ReplicaDenied
   | FleetChanged
   | PlatformChanged
   | RolloutChanged
@@ -230,6 +231,15 @@ export interface ReplicaHealth extends Stamp {
   readonly kind: 'replica-health'
   readonly replicaId: string
   readonly health: 'away' | 'warming' | 'steady' | 'ejected' | 'trial' | 'draining'
+  readonly because: string
+}
+
+/** A replica's engine began to deny us (a wrong key or address, a used-up quota), or answers again. */
+export interface ReplicaDenied extends Stamp {
+  readonly kind: 'replica-denied'
+  readonly replicaId: string
+  readonly poolId: string
+  readonly isDenied: boolean
   readonly because: string
 }
 

@@ -1,4 +1,6 @@
 import type { Instant } from '../base/clock.ts'
+import type { Replica } from '../domain/fleet.ts'
+import { isGenerative } from '../domain/request.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
 import { trimOf } from './plan-request.ts'
 import type { Platform } from './platform.ts'
@@ -57,13 +59,15 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   platform.policies.poolsById.get(replica.poolId)?.outlook?.sent(plan.estimate.cost)
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
-    ending = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
+    const told = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
+    ending = believable(platform, attempt, told)
   } finally {
     forgetDeadline?.()
     attempt.isOver = true
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
     learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })
+    tellDenial(platform, replica, ending)
     journal.record({
       kind: 'attempt-ended',
       at: clock.now(),
@@ -77,6 +81,46 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     })
   }
   return ending
+}
+
+/**
+ * What an engine reports of its work is believed up to what was asked of it: the bound on the answer, for each choice, and
+ * the context window. The tokens that were seen are no bound, because tokens of reasoning need not be streamed.
+ */
+function believable({ policies }: Platform, { plan, ticket }: Attempt, ending: Ending): Ending {
+  if (ending.kind !== 'finished' || ending.usage === undefined) return ending
+  const { request } = ticket
+  const { promptTokens, cachedTokens, outputTokens } = ending.usage
+  const window = policies.releases.get(plan.releaseId)?.contextTokensMax ?? Number.POSITIVE_INFINITY
+  // Some engines count the prompt once for each choice; texts to embed are each as long as the window at most.
+  const windowCount = isGenerative(request.kind) ? request.choiceCount : request.segments.length
+  const promptTokensMax = window * windowCount
+  const outputTokensMax = plan.outputTokensMax * request.choiceCount
+  if (promptTokens <= promptTokensMax && outputTokens <= outputTokensMax && cachedTokens <= promptTokens) return ending
+  const believed = Math.min(promptTokens, promptTokensMax)
+  const usage = {
+    promptTokens: believed,
+    cachedTokens: Math.min(cachedTokens, believed),
+    outputTokens: Math.min(outputTokens, outputTokensMax),
+  }
+  return { kind: 'finished', usage }
+}
+
+/** The operator is told once that an engine denies us, and once that the engine answers again. */
+function tellDenial({ policies, world }: Platform, { id, poolId }: Replica, ending: Ending): void {
+  const isDenied = ending.kind === 'refused' && ending.refusal.code === 'replica-denied'
+  if (!isDenied && ending.kind !== 'finished') return
+  const because = isDenied ? ending.refusal.because : undefined
+  if (!policies.health.noteDenial(id, because)) return
+  const told = because ?? 'The engine answers again.'
+  world.journal.record({
+    kind: 'replica-denied',
+    at: world.clock.now(),
+    replicaId: id,
+    poolId,
+    isDenied,
+    because: told,
+  })
 }
 
 /** Share of the time left that the first token may take: the other half is for a second attempt. */

@@ -170,6 +170,32 @@ describe('an engine that denies us', () => {
     expect(world.unrest()).toEqual([])
   })
 
+  it('is told to the operator once, until it answers again', async () => {
+    const { world } = await VirtualWorld.scripted([denied, denied, denied, finished(1), finished(1), denied])
+    const { health } = world.platform.policies
+    const told = () => world.entries.filter((entry) => entry.kind === 'replica-denied')
+    for (let i = 0; i < 3; i++) {
+      world.serve()
+      await world.run()
+    }
+    const replicaId = `${MODEL}-local-0`
+    const because = 'The engine answered 401: it does not accept our key.'
+    expect(told()).toEqual([
+      { kind: 'replica-denied', at: 1_001_000, replicaId, poolId: `${MODEL}-local`, isDenied: true, because },
+    ])
+    expect(health.deniedBecause(replicaId)).toBe(because)
+    expect([...health.denials()]).toEqual([because])
+    for (let i = 0; i < 2; i++) {
+      world.serve()
+      await world.run()
+    }
+    expect(told().map((entry) => entry.isDenied)).toEqual([true, false])
+    expect([...health.denials()]).toEqual([])
+    world.serve()
+    await world.run()
+    expect(told().map((entry) => entry.isDenied)).toEqual([true, false, true])
+  })
+
   it('does not keep another pool from answering, on the same terms', async () => {
     const pool = { model: MODEL, backend: { kind: 'simulated' }, limit: { kind: 'fixed', concurrencyMax: 1 } }
     const pools = [

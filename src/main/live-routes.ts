@@ -119,7 +119,9 @@ function readiness(platform: Platform, { registry }: Control): { isReady: boolea
   if (!registry.isSettled) return { isReady: false, because: 'the registry has not been read yet' }
   const { readyReplicas } = platform.turnstile.view()
   if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyReplicas} replicas are ready` }
+  const [denied, ...more] = platform.policies.health.denials()
+  const but = denied === undefined ? '' : `, and ${1 + more.length} denied: ${denied}`
+  return { isReady: true, because: `${readyReplicas} replicas are ready${but}` }
 }
 
 function isModelReady({ policies }: Platform, model: string): boolean {

@@ -221,6 +221,20 @@ describe('an engine that breaks before the first token', () => {
     expect(response.headers.get('x-should-retry')).toBe('false')
     expect(settled).toMatchObject({ outcome: 'failed', attempts: 1 })
     expect(upstream.seen).toHaveLength(seenBefore + 1)
+    const ready = await fetch(`${platform.address}/health/ready`)
+    expect(await ready.json()).toMatchObject({
+      because: expect.stringMatching(/1 denied: The engine answered 4\d\d: /),
+    })
+  })
+
+  it('denies: the operator is told once for each reason, until the engine answers again', async () => {
+    await outcomeOf([answers()])
+    const toldBefore = platform.entries.length
+    await outcomeOf([fails(401, '')])
+    await outcomeOf([fails(401, '')])
+    await outcomeOf([answers()])
+    const told = platform.entries.slice(toldBefore).filter((entry) => entry.kind === 'replica-denied')
+    expect(told.map(({ isDenied }) => isDenied)).toEqual([true, false])
   })
 
   it('rejects the request itself: no second try, its reason and parameter are passed on', async () => {

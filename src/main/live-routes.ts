@@ -12,7 +12,7 @@ import { openApiDocument } from '../gateway/openapi.ts'
 import { adminRoutes } from '../gateway/routes/admin.ts'
 import { corporaRoutes } from '../gateway/routes/corpora.ts'
 import { embeddingsRoute } from '../gateway/routes/embeddings.ts'
-import { explainRoute } from '../gateway/routes/explain.ts'
+import { explainRoutes } from '../gateway/routes/explain.ts'
 import { generateRoutes } from '../gateway/routes/generate.ts'
 import { inferRoute } from '../gateway/routes/infer.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
@@ -68,7 +68,12 @@ export function liveRoutes(parts: RouteParts): Route[] {
       isModelReady: (model) => isModelReady(platform, model),
       metadataOf: (model) => backends.metadataOf(model),
     }),
-    explainRoute(keys, (ticketId) => telemetry.storyOf(ticketId)),
+    ...explainRoutes({
+      keys,
+      admins: control.admins,
+      storyOf: (ticketId) => telemetry.storyOf(ticketId),
+      refusals: (ask) => telemetry.refusals(ask),
+    }),
     ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
     ...modelRoutes(models, keys),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, budgets: new PlatformWorkBudgets(platform), bodyBytesMax }),

@@ -3,34 +3,15 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { eventually } from '../../test/support/eventually.ts'
-import {
-  answers,
-  type Behaviour,
-  drained,
-  FakeUpstream,
-  fails,
-  hangs,
-  sends,
-} from '../../test/support/fake-upstream.ts'
-import { makeRequest } from '../../test/support/requests.ts'
+import { answers, type Behaviour, FakeUpstream, fails, hangs, sends } from '../../test/support/fake-upstream.ts'
+import { callOpenAi, frame, word } from '../../test/support/openai-call.ts'
 import { json, ScriptedServer, text } from '../../test/support/scripted-server.ts'
-import { Cancellation } from '../base/cancellation.ts'
 import { LiveClock } from '../base/live-clock.ts'
-import type { Delta } from '../domain/delta.ts'
-import { FULL_RUNG, type Plan } from '../domain/plan.ts'
-import type { Request } from '../domain/request.ts'
-import type { Ending } from '../lifecycle/ports.ts'
 import { retryAfterSeconds } from './http-ending.ts'
 import { HttpOpenAiBackend, type HttpOpenAiOptions } from './http-openai.ts'
 
 const KEY = 'sk-very-secret-0123456789'
 const replica = { id: 'r-0', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'local' }
-
-interface Said {
-  readonly ending: Ending
-  readonly deltas: readonly Delta[]
-}
 
 let upstream: FakeUpstream
 beforeEach(async () => {
@@ -38,43 +19,8 @@ beforeEach(async () => {
 })
 afterEach(() => upstream.close())
 
-async function check(
-  behaviour: Behaviour,
-  options: Partial<HttpOpenAiOptions> = {},
-  over: Partial<Request> = {},
-  body: object = {},
-  firstTokenBy?: number,
-): Promise<Said> {
-  upstream.next(behaviour)
-  const backend = new HttpOpenAiBackend({ url: upstream.url, upstreamModel: 'theirs', ...options })
-  const isStreamed = over.isStreamed ?? true
-  const messages = [{ role: 'user', content: 'Hello?' }]
-  const request = makeRequest({ text: { body: { model: 'm', messages, stream: isStreamed, ...body } }, ...over })
-  const plan: Plan = {
-    rung: FULL_RUNG,
-    model: 'm',
-    releaseId: 'm@1',
-    segments: request.segments,
-    keptSegments: [0],
-    outputTokensMax: 50,
-    estimate: { promptTokens: 20, cachedTokens: 0, outputTokens: 10, outputTokensHigh: 10, cost: 60, engineUs: 0 },
-  }
-  const deltas: Delta[] = []
-  const sink = {
-    write: (delta: Delta): undefined => {
-      deltas.push(delta)
-    },
-  }
-  const lease = { id: 1, ticketId: 'req_1', replica }
-  const limit = firstTokenBy === undefined ? {} : { firstTokenBy }
-  const ending = await backend.generate({ lease, request, plan, sink, cancellation: new Cancellation(), ...limit })
-  await backend.close()
-  return { ending, deltas }
-}
-
-const frame = (body: object): string => `data: ${JSON.stringify(body)}\n\n`
-const word = (content: string, finish_reason: unknown = null): string =>
-  frame({ choices: [{ index: 0, delta: { content }, finish_reason }] })
+const check = (...[behaviour, ...more]: Parameters<typeof callOpenAi> extends [unknown, ...infer R] ? R : never) =>
+  callOpenAi(upstream, behaviour, ...more)
 
 describe('what it sends', () => {
   it.each([
@@ -173,93 +119,6 @@ describe('what it understands', () => {
 
   it.each(['abort', 'error'])('an answer that the engine ended with %s is none', async (reason) => {
     expect((await check(sends(word('a'), word('', reason)))).ending.kind).toBe('lost')
-  })
-})
-
-describe('an engine that ignores its bound (50 tokens)', () => {
-  /** Writes until the connection is gone, or 64 MiB. */
-  const floods =
-    (piece: string): Behaviour =>
-    async ({ res, isGone }) => {
-      res.writeHead(200, { 'content-type': 'text/event-stream' })
-      for (let bytes = 0; bytes < 64 << 20 && !isGone(); bytes += piece.length) {
-        if (!res.write(piece)) await drained(res)
-      }
-      res.end()
-    }
-  const textOf = ({ deltas }: Said): string =>
-    deltas.flatMap((delta) => delta.choices?.map(({ content }) => content ?? '') ?? []).join('')
-  const tokensOf = ({ deltas }: Said): number => deltas.reduce((sum, { tokens }) => sum + tokens, 0)
-  const lastReason = ({ deltas }: Said) => deltas.at(-1)?.choices?.map(({ finishReason }) => finishReason)
-
-  it('is cut there, as if it had stopped by itself, and its connection is dropped', async () => {
-    const said = await check(floods(word('word ')))
-    expect(said.ending).toEqual({ kind: 'finished', usage: undefined })
-    expect(textOf(said)).toBe('word '.repeat(50))
-    expect(tokensOf(said)).toBe(50)
-    expect(lastReason(said)).toEqual(['length'])
-    await eventually('the engine is told to stop', () => upstream.openAnswers === 0)
-  })
-
-  it('is cut for each choice alone', async () => {
-    const one = frame({ choices: [{ index: 1, delta: { content: 'one ' } }] })
-    const said = await check(floods(word('zero ') + one + one), {}, { choiceCount: 2 })
-    expect(said.ending.kind).toBe('finished')
-    const textOfChoice = (index: number) =>
-      said.deltas
-        .flatMap(({ choices = [] }) => choices.filter((choice) => choice.index === index))
-        .map((c) => c.content)
-    expect(textOfChoice(0).join('')).toBe('zero '.repeat(50))
-    expect(textOfChoice(1).join('')).toBe('one '.repeat(50))
-  })
-
-  it.each([
-    ['tool calls', frame({ choices: [{ index: 0, delta: { tool_calls: [{ function: { arguments: '{}' } }] } }] })],
-    ['reasoning', frame({ choices: [{ index: 0, delta: { reasoning_content: 'hm' } }] })],
-    ['text in large pieces', word('x'.repeat(100_000))],
-    ['text and then nothing', word('x') + frame({ choices: [] }).repeat(100)],
-    ['text and comments', `${word('x')}: ${'.'.repeat(10_000)}\n\n`],
-  ])('is cut in %s too', async (_what, piece) => {
-    const said = await check(floods(piece))
-    expect(said.ending.kind).toBe('finished')
-    expect(JSON.stringify(said.deltas).length).toBeLessThan(1 << 20)
-    await eventually('the engine is told to stop', () => upstream.openAnswers === 0)
-  })
-
-  it('is lost when it floods before it says anything', async () => {
-    expect((await check(floods(`: ${'.'.repeat(10_000)}\n\n`))).ending).toMatchObject({ kind: 'lost' })
-  })
-
-  const whole = (content: string, usage?: object): Behaviour =>
-    fails(200, { choices: [{ index: 0, message: { content }, finish_reason: 'stop' }], usage })
-
-  it('is cut in a whole answer: by its own count, else by its characters', async () => {
-    const counted = await check(whole('word '.repeat(500), { completion_tokens: 500 }), {}, { isStreamed: false })
-    expect(textOf(counted)).toBe('word '.repeat(50))
-    expect(lastReason(counted)).toEqual(['length'])
-    expect(tokensOf(counted)).toBe(50)
-    const uncounted = await check(whole('word '.repeat(5_000)), {}, { isStreamed: false })
-    expect(textOf(uncounted)).toHaveLength(64 * 50)
-    const huge = await check(whole('x'.repeat(2 << 20)), {}, { isStreamed: false })
-    expect(huge.ending).toMatchObject({ kind: 'lost', because: 'the engine sent an answer that is too long' })
-  })
-
-  it('is none that only counts otherwise, cuts its tokens up, or echoes a long prompt', async () => {
-    const near = 'word '.repeat(50)
-    const counted = await check(whole(near, { completion_tokens: 75 }), {}, { isStreamed: false })
-    expect([textOf(counted), lastReason(counted)]).toEqual([near, ['stop']])
-    const letters = [...'word '.repeat(49)].map((letter) => word(letter)).join('')
-    const cutUp = await check(sends(letters, word('', 'stop'), 'data: [DONE]\n\n'))
-    expect([textOf(cutUp), lastReason(cutUp)]).toEqual(['word '.repeat(49), ['stop']])
-    const long = 'Once upon a time '.repeat(300)
-    const echoed = await check(whole(long), {}, { isStreamed: false, kind: 'completion' }, { prompt: 'x', echo: true })
-    expect(textOf(echoed)).toBe(long)
-  })
-
-  it.each([1e300, -5, 3.7, 'many', null])('is not believed when it reports %j tokens', async (completion_tokens) => {
-    const said = await check(whole('word', { completion_tokens }), {}, { isStreamed: false })
-    expect(tokensOf(said)).toBeLessThanOrEqual(50)
-    expect(tokensOf(said)).toBeGreaterThanOrEqual(0)
   })
 })
 

@@ -34,7 +34,10 @@ export const refusals: Command = {
     })
     const tenant = textFlag(flags, 'tenant')
     if (tenant !== undefined) query.set('tenant', tenant)
-    const { data } = await fetchFrom<{ data: WireRefusal[] }>(serverAccessOf(flags), `/spillway/refusals?${query}`)
+    const { data } = await fetchFrom<{ data: WireRefusal[] }>(
+      serverAccessOf(flags),
+      `/spillway/refusals?${query.toString()}`,
+    )
     io.out(flags['json'] === true ? JSON.stringify(data) : tell(data))
     return 0
   },

@@ -60,7 +60,10 @@ export function trimOf({ policies }: Platform, request: Request, plan: Plan): { 
     trim: {
       ...(isTrimmed && {
         messages: { kept: plan.keptSegments.length, asked: request.segments.length },
-        promptTokens: { kept: (request.fixedTokens ?? 0) + tokensOfSegments(plan.segments), asked: promptTokensOf(request) },
+        promptTokens: {
+          kept: (request.fixedTokens ?? 0) + tokensOfSegments(plan.segments),
+          asked: promptTokensOf(request),
+        },
       }),
       ...(keptPassages < askedPassages && { passages: { kept: keptPassages, asked: askedPassages } }),
       ...(isCapped && { outputTokens: { kept: plan.outputTokensMax, asked: askedTokens } }),

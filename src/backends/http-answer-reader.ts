@@ -1,8 +1,9 @@
 import type { Dispatcher } from 'undici'
-import type { ChoiceDelta, Usage } from '../domain/delta.ts'
+import type { Usage } from '../domain/delta.ts'
 import type { Call, Ending } from '../lifecycle/ports.ts'
 import { SseOverflow, SseReader } from '../wire/sse.ts'
 import type { UpstreamAnswer } from '../wire/upstream.ts'
+import { AnswerBound } from './answer-bound.ts'
 import { endingOf, retryAfterSeconds } from './http-ending.ts'
 
 /**
@@ -12,7 +13,7 @@ import { endingOf, retryAfterSeconds } from './http-ending.ts'
  *   event-stream ─▶ frame by frame    ─▶ deltas … finished, or lost if it breaks off
  *   JSON         ─▶ collect (bounded) ─▶ one delta, finished
  *
- * An answer ends exactly once. When the sink reports a slow reader, the connection is paused and the engine's socket
+ * An answer ends exactly once, at the latest where `AnswerBound` says that the engine has written what it was asked for. When the sink reports a slow reader, the connection is paused and the engine's socket
  * fills, which is the backpressure; frames of the same read are held until the reader has caught up.
  *
  * An engine's own words never go into journalled reasons: they may quote the prompt or the answer.
@@ -26,13 +27,13 @@ export interface AnswerFormat {
   readonly redact: (text: string) => string
 }
 
-/** Most bytes of an answer in one piece; an error needs far fewer. */
-const ANSWER_BYTES_MAX = 16 << 20
+/** Most bytes of an error that are read. */
 const ERROR_BYTES_MAX = 64 << 10
 
 export class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call
   readonly #format: AnswerFormat
+  readonly #bound: AnswerBound
   readonly #resolve: (ending: Ending) => void
   readonly #reject: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
@@ -56,6 +57,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   constructor(call: Call, format: AnswerFormat, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
     this.#call = call
     this.#format = format
+    this.#bound = AnswerBound.of(call.request, call.plan)
     this.#resolve = resolve
     this.#reject = reject
   }
@@ -113,6 +115,10 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       this.#collect(chunk)
       return
     }
+    if (!this.#bound.takesBytes(chunk.length)) {
+      this.#endFlood()
+      return
+    }
     try {
       this.#sse.read(chunk, (data) => this.#takeFrame(controller, data))
     } catch (error) {
@@ -142,8 +148,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   /** Some engines close without [DONE], or reset; the finish reasons then show that the answer is complete. */
   #closed(because: string): void {
-    const isWhole = (this.#finishedChoices?.size ?? 0) === this.#call.request.choiceCount
-    this.#end(isWhole ? { kind: 'finished', usage: this.#usage } : { kind: 'lost', because })
+    this.#end(this.#isWhole ? { kind: 'finished', usage: this.#usage } : { kind: 'lost', because })
   }
 
   #addClosingReason(): void {
@@ -166,7 +171,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   #collect(chunk: Buffer): void {
     this.#size += chunk.length
-    if (this.#size <= (this.#status >= 400 ? ERROR_BYTES_MAX : ANSWER_BYTES_MAX)) {
+    if (this.#size <= (this.#status >= 400 ? ERROR_BYTES_MAX : this.#bound.wholeBytesMax)) {
       // A copy: the connection may read the next bytes into the same place.
       this.#parts.push(Buffer.from(chunk))
       return
@@ -232,8 +237,11 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       return undefined
     }
     if (answer.usage !== undefined) this.#usage = answer.usage
-    const choices = this.#known(answer.choices)
     const { result } = answer
+    const choices =
+      this.#sse === undefined
+        ? this.#bound.ofWhole(answer.choices, answer.usage?.outputTokens)
+        : this.#bound.ofFrame(answer.choices)
     let tokens = 0
     let isEmpty = result === undefined
     if (result !== undefined) this.#hasChoices = true
@@ -246,23 +254,39 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     if (isEmpty) return undefined
     try {
       if (result !== undefined) return this.#call.sink.write({ tokens: 0, result })
-      return this.#call.sink.write({ tokens: allTokens ?? answer.tokens ?? tokens, choices })
+      const count = Math.min(allTokens ?? answer.tokens ?? tokens, this.#bound.tokensMax)
+      const wait = this.#call.sink.write({ tokens: count, choices })
+      if (this.#bound.hasCut && this.#isWhole) this.#endCut()
+      return wait
     } catch (error) {
       this.#fail(error)
       return undefined
     }
   }
 
+  /** The engine goes on beyond its bound: the client has its answer, and the engine's sequence is aborted. */
+  #endCut(): void {
+    this.#end({ kind: 'finished', usage: this.#usage })
+    this.#controller?.abort(new Error('the engine went on beyond its bound'))
+  }
+
+  /** More bytes than any answer within the bound has. */
+  #endFlood(): void {
+    if (!this.#hasChoices) {
+      this.#lose('the engine sent more than any answer of this length has')
+      return
+    }
+    void this.#relay({ choices: this.#bound.ends(this.#finishedChoices), usage: undefined, error: undefined }, 0)
+    if (!this.#hasEnded) this.#endCut()
+  }
+
+  get #isWhole(): boolean {
+    return (this.#finishedChoices?.size ?? 0) === this.#call.request.choiceCount
+  }
+
   #noteFinished(index: number): void {
     this.#finishedChoices ??= new Set()
     this.#finishedChoices.add(index)
-  }
-
-  /** Drops choices beyond the requested number: their index would only make us count further. */
-  #known(choices: readonly ChoiceDelta[]): readonly ChoiceDelta[] {
-    const { choiceCount } = this.#call.request
-    const isKnown = ({ index }: ChoiceDelta): boolean => Number.isInteger(index) && index >= 0 && index < choiceCount
-    return choices.every(isKnown) ? choices : choices.filter(isKnown)
   }
 
   /** Drops the connection too: a faulty engine need not finish an answer without a reader. */

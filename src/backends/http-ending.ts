@@ -1,25 +1,42 @@
 import type { Refusal } from '../domain/outcome.ts'
 import type { Ending } from '../lifecycle/ports.ts'
-import { errorMessage, errorParam, isContextError } from '../wire/upstream.ts'
+import { errorCode, errorMessage, errorParam, isContextError } from '../wire/upstream.ts'
 
 /**
- * The meaning of an error status: is the request at fault, is the replica full, or is the replica itself at fault? A
- * fault of the request is told to the client; everything else may be tried elsewhere. The engine's own message goes to
- * the client alone, and only where it is about the client's request.
+ * The meaning of an error status: is the request at fault, is the replica full, are we denied, or is the replica itself
+ * at fault? A fault of the request is told to the client. A full replica may be tried again after the time that it says.
+ * A wrong key, a wrong address and a used-up quota stay as they are until a person mends them: such a replica is not
+ * tried again, and the client is promised nothing. Everything else may be tried elsewhere. The engine's own message goes
+ * to the client alone, and only where it is about the client's request.
  */
 
 /** Longest message of an engine in our error body. */
 const SAID_LENGTH_MAX = 300
 /** Seconds until a replica that refused is tried again, if it does not say. */
 const RETRY_AFTER_S = 1
-/** Seconds to leave a replica alone when our credentials or address are wrong: a person has to correct that. */
-const MISCONFIGURED_RETRY_AFTER_S = 5
 /** Longest wait that an engine may ask for: the daily quota of a hosted engine must not close it for hours. */
 const RETRY_AFTER_S_MAX = 300
 
 /** Full, overloaded (529 at some hosts), not loaded yet, or in a temporary conflict. */
 const NO_ROOM: ReadonlySet<number> = new Set([409, 425, 429, 503, 529])
-const MISCONFIGURED: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 407])
+/** What a person has to mend, by status; a redirect is a wrong address too. */
+const DENIED: Readonly<Record<number, string>> = {
+  401: 'it does not accept our key',
+  402: 'its account needs a payment',
+  403: 'our key may not use it',
+  404: 'it has no such address or model',
+  405: 'it has no such address',
+  407: 'a proxy before it wants a key',
+}
+const REDIRECTED = 'its address has moved'
+const QUOTA_USED_UP = 'its quota is used up'
+/** OpenAI's words, which other hosts use too, for a quota that no waiting refills. */
+const QUOTA_CODES: ReadonlySet<string> = new Set([
+  'insufficient_quota',
+  'billing_hard_limit_reached',
+  'billing_not_active',
+  'account_deactivated',
+])
 /**
  * The engine gave up in the middle: its own time limit, a closed client connection (nginx), a failed generation (TGI).
  */
@@ -37,14 +54,25 @@ export interface ErrorAnswer {
 export function endingOf(answer: ErrorAnswer): Ending {
   const { status, retryAfterS } = answer
   const because = `The engine answered ${status}.`
-  const noRoom = (seconds: number): Ending => {
-    const retryAfterUs = Math.round(Math.min(seconds, RETRY_AFTER_S_MAX) * 1_000_000)
+  const denied = whyDenied(answer)
+  if (denied !== undefined) {
+    const words = `The engine answered ${status}: ${denied}.`
+    const refusal: Refusal = { code: 'replica-denied', because: words, blame: 'platform', retryAfterUs: undefined }
+    return { kind: 'refused', refusal }
+  }
+  if (NO_ROOM.has(status)) {
+    const retryAfterUs = Math.round(Math.min(retryAfterS ?? RETRY_AFTER_S, RETRY_AFTER_S_MAX) * 1_000_000)
     return { kind: 'refused', refusal: { code: 'replica-refused', because, blame: 'platform', retryAfterUs } }
   }
-  if (NO_ROOM.has(status)) return noRoom(retryAfterS ?? RETRY_AFTER_S)
-  if (MISCONFIGURED.has(status) || status < 400) return noRoom(MISCONFIGURED_RETRY_AFTER_S)
   if (GAVE_UP.has(status) || status >= 500) return { kind: 'lost', because: `the engine answered ${status}` }
   return { kind: 'refused', refusal: rejected(answer, because) }
+}
+
+/** Why no replica with these settings would answer; undefined when another attempt may. */
+function whyDenied({ status, json }: ErrorAnswer): string | undefined {
+  if (status < 400) return REDIRECTED
+  if (status === 429 && QUOTA_CODES.has(errorCode(json) ?? '')) return QUOTA_USED_UP
+  return DENIED[status]
 }
 
 function rejected({ json, redact }: ErrorAnswer, because: string): Refusal {

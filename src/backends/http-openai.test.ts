@@ -4,24 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { answers, type Behaviour, FakeUpstream, fails, hangs, sends } from '../../test/support/fake-upstream.ts'
-import { makeRequest } from '../../test/support/requests.ts'
+import { callOpenAi, frame, word } from '../../test/support/openai-call.ts'
 import { json, ScriptedServer, text } from '../../test/support/scripted-server.ts'
-import { Cancellation } from '../base/cancellation.ts'
 import { LiveClock } from '../base/live-clock.ts'
-import type { Delta } from '../domain/delta.ts'
-import { FULL_RUNG, type Plan } from '../domain/plan.ts'
-import type { Request } from '../domain/request.ts'
-import type { Ending } from '../lifecycle/ports.ts'
 import { retryAfterSeconds } from './http-ending.ts'
 import { HttpOpenAiBackend, type HttpOpenAiOptions } from './http-openai.ts'
 
 const KEY = 'sk-very-secret-0123456789'
 const replica = { id: 'r-0', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'local' }
-
-interface Said {
-  readonly ending: Ending
-  readonly deltas: readonly Delta[]
-}
 
 let upstream: FakeUpstream
 beforeEach(async () => {
@@ -29,43 +19,8 @@ beforeEach(async () => {
 })
 afterEach(() => upstream.close())
 
-async function check(
-  behaviour: Behaviour,
-  options: Partial<HttpOpenAiOptions> = {},
-  over: Partial<Request> = {},
-  body: object = {},
-  firstTokenBy?: number,
-): Promise<Said> {
-  upstream.next(behaviour)
-  const backend = new HttpOpenAiBackend({ url: upstream.url, upstreamModel: 'theirs', ...options })
-  const isStreamed = over.isStreamed ?? true
-  const messages = [{ role: 'user', content: 'Hello?' }]
-  const request = makeRequest({ text: { body: { model: 'm', messages, stream: isStreamed, ...body } }, ...over })
-  const plan: Plan = {
-    rung: FULL_RUNG,
-    model: 'm',
-    releaseId: 'm@1',
-    segments: request.segments,
-    keptSegments: [0],
-    outputTokensMax: 50,
-    estimate: { promptTokens: 20, cachedTokens: 0, outputTokens: 10, outputTokensHigh: 10, cost: 60, engineUs: 0 },
-  }
-  const deltas: Delta[] = []
-  const sink = {
-    write: (delta: Delta): undefined => {
-      deltas.push(delta)
-    },
-  }
-  const lease = { id: 1, ticketId: 'req_1', replica }
-  const limit = firstTokenBy === undefined ? {} : { firstTokenBy }
-  const ending = await backend.generate({ lease, request, plan, sink, cancellation: new Cancellation(), ...limit })
-  await backend.close()
-  return { ending, deltas }
-}
-
-const frame = (body: object): string => `data: ${JSON.stringify(body)}\n\n`
-const word = (content: string, finish_reason: unknown = null): string =>
-  frame({ choices: [{ index: 0, delta: { content }, finish_reason }] })
+const check = (...[behaviour, ...more]: Parameters<typeof callOpenAi> extends [unknown, ...infer R] ? R : never) =>
+  callOpenAi(upstream, behaviour, ...more)
 
 describe('what it sends', () => {
   it.each([
@@ -168,6 +123,9 @@ describe('what it understands', () => {
 })
 
 describe('what errors mean', () => {
+  const DENIED = { kind: 'refused', refusal: { code: 'replica-denied', blame: 'platform', retryAfterUs: undefined } }
+  const FULL = { kind: 'refused', refusal: { code: 'replica-refused', blame: 'platform', retryAfterUs: 7_000_000 } }
+
   it.each([
     ['in the middle, with a code', sends(word('a'), frame({ error: { code: 400, message: 'x' } })), { kind: 'lost' }],
     [
@@ -182,11 +140,14 @@ describe('what errors mean', () => {
       fails(200, { error: { code: '503', message: 'x' } }),
       { kind: 'refused', refusal: { blame: 'platform' } },
     ],
-    [
-      'a redirect',
-      fails(307, '', { location: 'http://elsewhere/' }),
-      { kind: 'refused', refusal: { blame: 'platform' } },
-    ],
+    ['a redirect', fails(307, '', { location: 'http://elsewhere/' }), DENIED],
+    ['a wrong key', fails(401, { error: { message: 'x' } }), DENIED],
+    ['a key without rights', fails(403, ''), DENIED],
+    ['a model that is not there', fails(404, { detail: 'Not Found' }, { 'retry-after': '3' }), DENIED],
+    ['a used-up quota, as OpenAI says it', fails(429, { error: { code: 'insufficient_quota' } }), DENIED],
+    ['a used-up quota, by its type', fails(429, { error: { type: 'insufficient_quota', code: null } }), DENIED],
+    ['too many requests', fails(429, { error: { code: 'rate_limit_exceeded' } }, { 'retry-after': '7' }), FULL],
+    ['no room', fails(503, 'busy', { 'retry-after-ms': '7000' }), FULL],
     [
       'a failed generation of TGI',
       fails(424, { error: 'Request failed during generation', error_type: 'generation' }),

@@ -12,6 +12,7 @@ import { explain } from './explain.ts'
 import { keysCreate } from './keys-create.ts'
 import { modelsAdd, modelsHistory, modelsList, modelsRemove, modelsShow } from './models.ts'
 import { modelsImportMlflow } from './models-import-mlflow.ts'
+import { refusals } from './refusals.ts'
 import { reload } from './reload.ts'
 import { replicasAdd, replicasDrain, replicasRemove, replicasUndrain } from './replicas.ts'
 import { retrieval } from './retrieval.ts'
@@ -26,6 +27,7 @@ export const commands: readonly Command[] = [
   bench,
   demo,
   explain,
+  refusals,
   engine,
   engineFit,
   engineValidate,

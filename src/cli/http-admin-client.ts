@@ -19,18 +19,24 @@ export const BECAUSE_FLAG: Readonly<Record<string, Flag>> = {
   },
 }
 
+/** The server's address and a key: `--key`, else the administrator's of the environment, else the demo's. */
+export function serverAccessOf(flags: FlagValues): { readonly url: string; readonly key: string } {
+  const config = loadConfig({ path: textFlag(flags, 'config') })
+  const demoKey = config.file === undefined ? DEMO_ADMIN_KEY : undefined
+  const key = textFlag(flags, 'key') ?? adminKeyOfEnvironment() ?? demoKey
+  if (key === undefined) {
+    throw new UsageError('an admin key is missing. Give --key, or set SPILLWAY_ADMIN_KEY; its hash is in admin.keys.')
+  }
+  return { url: serverUrlOf(flags, config), key }
+}
+
 export class AdminClient {
   readonly #url: string
   readonly #key: string
 
   constructor(flags: FlagValues) {
-    const config = loadConfig({ path: textFlag(flags, 'config') })
-    this.#url = serverUrlOf(flags, config)
-    const demoKey = config.file === undefined ? DEMO_ADMIN_KEY : undefined
-    const key = textFlag(flags, 'key') ?? adminKeyOfEnvironment() ?? demoKey
-    if (key === undefined) {
-      throw new UsageError('an admin key is missing. Give --key, or set SPILLWAY_ADMIN_KEY; its hash is in admin.keys.')
-    }
+    const { url, key } = serverAccessOf(flags)
+    this.#url = url
     this.#key = key
   }
 

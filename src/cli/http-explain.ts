@@ -1,6 +1,8 @@
-import { request } from 'undici'
-import type { Entry, Settled, ShadowEnded } from '../domain/entry.ts'
+import type { Entry, Granted, Settled, ShadowEnded } from '../domain/entry.ts'
 import type { Placement } from '../domain/placement.ts'
+import type { Trim } from '../domain/plan.ts'
+import { AdminRefused } from './command.ts'
+import { askServer } from './http-server-client.ts'
 
 /** The journal entries of one ticket, fetched from the running server and printed line by line. */
 export interface Story {
@@ -8,45 +10,19 @@ export interface Story {
   readonly entries: readonly Entry[]
 }
 
-export class ExplainError extends Error {
-  override readonly name = 'ExplainError'
+export interface ServerAccess {
+  readonly url: string
+  readonly key: string
 }
 
-const TIMEOUT_MS = 5_000
-
-export async function fetchStory(url: string, key: string, id: string): Promise<Story> {
-  const address = `${url.replace(/\/+$/, '')}/spillway/requests/${encodeURIComponent(id)}`
-  const response = await request(address, {
-    headers: { authorization: `Bearer ${key}` },
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-  }).catch((error: NodeJS.ErrnoException) => {
-    throw new ExplainError(
-      `nothing answers at ${url} (${error.code ?? error.message}). Is "spillway serve" running there?`,
-    )
-  })
-  const text = await response.body.text()
-  const story = response.statusCode === 200 ? storyIn(text) : undefined
-  if (story !== undefined) return story
-  throw new ExplainError(`the server answered ${response.statusCode}: ${messageIn(text)}`)
+export async function fetchStory(access: ServerAccess, id: string): Promise<Story> {
+  return fetchFrom(access, `/spillway/requests/${encodeURIComponent(id)}`)
 }
 
-/** Undefined when the text is no story: then the server is not Spillway. */
-function storyIn(text: string): Story | undefined {
-  try {
-    const story = JSON.parse(text) as Partial<Story>
-    return Array.isArray(story.entries) ? (story as Story) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function messageIn(text: string): string {
-  try {
-    return String((JSON.parse(text) as { error?: { message?: string } }).error?.message ?? text)
-  } catch {
-    return text.slice(0, 200)
-  }
+export async function fetchFrom<T>({ url, key }: ServerAccess, path: string): Promise<T> {
+  const answer = await askServer<T>({ url, key, method: 'GET', path })
+  if (answer.isOk) return answer.body
+  throw new AdminRefused(`the server answered ${answer.status}: ${answer.body.error?.message ?? 'no reason'}`)
 }
 
 export function tellStory(story: Story): string {
@@ -73,7 +49,7 @@ function tell(entry: Entry): string {
     case 'answer-looked-up':
       return `answer cache: ${entry.outcome}, ${entry.because}${entry.similarity === undefined ? '' : ` (similarity ${entry.similarity.toFixed(3)})`}`
     case 'granted':
-      return `turn ${entry.attempt} at ${entry.replicaId} after ${ms(entry.waitedUs)}: ${entry.because}${tellPlacement(entry.placement)}`
+      return tellGrant(entry)
     case 'attempt-ended':
       return `attempt ${entry.attempt} at ${entry.replicaId} (${entry.releaseId}) ${entry.ending}: ${entry.because}`
     case 'settled':
@@ -85,6 +61,28 @@ function tell(entry: Entry): string {
     default:
       return entry.kind
   }
+}
+
+/** Where and why, then what was left out of the request on the way there. */
+function tellGrant(entry: Granted): string {
+  const { attempt, replicaId, region, waitedUs, because, placement, rung, trim, again } = entry
+  const where = region === undefined ? replicaId : `${replicaId} in region ${region}`
+  const whyAgain = again === undefined ? '' : ` (${again})`
+  const terms = rung === undefined ? '' : `, on rung ${rung}: ${tellTrim(trim)}`
+  return `turn ${attempt}${whyAgain} at ${where} after ${ms(waitedUs)}: ${because}${tellPlacement(placement)}${terms}`
+}
+
+function tellTrim(trim: Trim | undefined): string {
+  if (trim === undefined) return 'nothing left out'
+  const { messages, promptTokens, passages, outputTokens } = trim
+  return [
+    messages && `${messages.kept} of ${messages.asked} messages`,
+    promptTokens && `about ${promptTokens.kept} of ${promptTokens.asked} prompt tokens`,
+    passages && `at most ${passages.kept} of ${passages.asked} passages`,
+    outputTokens && `at most ${outputTokens.kept} of ${outputTokens.asked ?? 'any number of'} output tokens`,
+  ]
+    .filter(Boolean)
+    .join(', ')
 }
 
 /** The scores in the order of the scorers; scores under half a millisecond are left out. */

@@ -27,7 +27,7 @@ const ask = (url: string) => askServer({ url, key: 'k', method: 'GET', path: '/v
 it('another server at the address gives one clear line', async () => {
   const url = await listening()
   await expect(ask(url)).rejects.toThrow(`the server at ${url} is not Spillway (it answered 200). Give --url.`)
-  await expect(fetchStory(url, 'k', 'req_1')).rejects.toThrow('the server answered 200: <html>')
+  await expect(fetchStory({ url, key: 'k' }, 'req_1')).rejects.toThrow(`the server at ${url} is not Spillway`)
 })
 
 it('so is nobody at all', async () => {

@@ -8,6 +8,7 @@ interface WireReplica {
   readonly id: string
   readonly url?: string
   readonly health: string
+  readonly deniedBecause?: string
   readonly running: number
 }
 
@@ -124,8 +125,12 @@ function describe({ name, source, aliases, contextTokensMax, fallback, releases,
     replicas.length === 0
       ? 'No replica: add a pool with "spillway models add", or wait for discovery.'
       : columnsOf([['POOL', 'RELEASE', 'REGION', 'REPLICA', 'HEALTH', 'RUNNING', 'URL'], ...replicas]),
+    ...pools.flatMap((pool) => pool.replicas).flatMap(deniedLines),
   ].join('\n')
 }
+
+const deniedLines = ({ id, deniedBecause }: WireReplica): string[] =>
+  deniedBecause === undefined ? [] : ['', `${id} is denied: ${deniedBecause} Mend its key, address or quota.`]
 
 export const modelsAdd: Command = {
   name: 'models add',

@@ -163,10 +163,12 @@ export class PlatformAdmin implements FleetAdmin {
   #replica({ id, poolId }: Replica): AdminReplica {
     const { policies, fleetChanges } = this.#platform
     const url = this.#wanted.pools.get(poolId)?.urls.get(id)
+    const deniedBecause = policies.health.deniedBecause(id)
     return {
       id,
       url: url === undefined ? undefined : redactedUrl(url),
       health: policies.health.kindOf(id) ?? 'away',
+      ...(deniedBecause !== undefined && { deniedBecause }),
       running: policies.dispatcher.heldAt(id),
       isLeaving: fleetChanges.isLeaving(id),
     }

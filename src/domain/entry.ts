@@ -3,6 +3,7 @@ import type { RetrievalOutcome } from './corpus.ts'
 import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
+import type { Trim } from './plan.ts'
 import type { Band } from './tenant.ts'
 
 /**
@@ -23,6 +24,7 @@ export type Entry =
   | PoolReported
   | ReplicaReported
   | ReplicaHealth
+  | ReplicaDenied
   | FleetChanged
   | PlatformChanged
   | RolloutChanged
@@ -120,6 +122,13 @@ export interface Granted extends Stamp {
   readonly because: string
   /** The numbers behind the choice of the replica. */
   readonly placement?: Placement | undefined
+  /** The rung of the plan that this attempt runs, and the region of its replica. */
+  readonly rung?: string
+  readonly region?: string
+  /** What the plan leaves out of the request; absent when it leaves out nothing. */
+  readonly trim?: Trim
+  /** Why there is an attempt after the first. */
+  readonly again?: string
 }
 
 /** One attempt at one replica has ended; a ticket may have several attempts. */
@@ -222,6 +231,15 @@ export interface ReplicaHealth extends Stamp {
   readonly kind: 'replica-health'
   readonly replicaId: string
   readonly health: 'away' | 'warming' | 'steady' | 'ejected' | 'trial' | 'draining'
+  readonly because: string
+}
+
+/** A replica's engine began to deny us (a wrong key or address, a used-up quota), or answers again. */
+export interface ReplicaDenied extends Stamp {
+  readonly kind: 'replica-denied'
+  readonly replicaId: string
+  readonly poolId: string
+  readonly isDenied: boolean
   readonly because: string
 }
 

@@ -38,6 +38,7 @@ export type RefusalCode =
   | 'evicted'
   // Attempts on a replica.
   | 'replica-refused'
+  | 'replica-denied'
   | 'replica-rejected-request'
   | 'replica-lost'
   | 'deadline-passed'

@@ -58,3 +58,18 @@ export interface PassageRoom {
   readonly passagesMax: number
   readonly tokensMax: number
 }
+
+/** What a plan leaves out of its request, in numbers; a field is absent where nothing of its kind was left out. */
+export interface Trim {
+  readonly messages?: Kept
+  /** Estimated prompt tokens, without passages. */
+  readonly promptTokens?: Kept
+  readonly passages?: Kept
+  /** Most output tokens of each choice; `asked` is undefined for a client that set no limit. */
+  readonly outputTokens?: { readonly kept: number; readonly asked: number | undefined }
+}
+
+interface Kept {
+  readonly kept: number
+  readonly asked: number
+}

@@ -103,10 +103,15 @@ export interface Request {
   readonly cacheable?: Cacheable
   /** The answer may make the client act: a shadow on a second release would act twice. */
   readonly hasTools?: boolean
+  /** An answer without its end cannot be used (a tool call, a JSON document): no rung shortens it. */
+  readonly mustEndWhole?: boolean
 }
 
-export function promptTokensOf(request: Request): number {
-  let tokens = request.fixedTokens ?? 0
-  for (const segment of request.segments) tokens += segment.tokens
+export const promptTokensOf = ({ segments, fixedTokens = 0 }: Request): number =>
+  fixedTokens + tokensOfSegments(segments)
+
+export function tokensOfSegments(segments: readonly Segment[]): number {
+  let tokens = 0
+  for (const segment of segments) tokens += segment.tokens
   return tokens
 }

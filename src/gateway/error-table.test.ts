@@ -31,7 +31,7 @@ describe('the rows', () => {
     const passing = rows.filter(([, { retryAfter }]) => retryAfter !== 'never')
     expect(passing.filter(([, { blame }]) => blame === 'request')).toEqual([])
     const lasting = rows.filter(([, { retryAfter, blame }]) => retryAfter === 'never' && blame !== 'request')
-    expect(lasting.map(([code]) => code)).toEqual(['deadline-passed'])
+    expect(lasting.map(([code]) => code)).toEqual(['replica-denied', 'deadline-passed'])
   })
 
   it('a fault without a code is a 400', () => {

@@ -149,6 +149,12 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
   'waited-too-long': { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
   evicted: { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
   'replica-refused': { status: 503, blame: 'platform', retryAfter: 'engine', advice: COME_BACK },
+  'replica-denied': {
+    status: 502,
+    blame: 'platform',
+    retryAfter: 'never',
+    advice: 'Tell the operator of this server; trying again does not help.',
+  },
   'replica-rejected-request': atFault(400, 'Change the request as the message says.'),
   'replica-lost': { status: 502, blame: 'platform', retryAfter: SECOND_US, advice: 'Try again.' },
   'deadline-passed': {

@@ -46,6 +46,8 @@ export interface AdminReplica {
   readonly id: string
   readonly url: string | undefined
   readonly health: string
+  /** Why its engine denies us (a wrong key or address, a used-up quota), until it answers again. */
+  readonly deniedBecause?: string
   readonly running: number
   readonly isLeaving: boolean
 }

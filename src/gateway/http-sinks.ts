@@ -5,7 +5,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
 import { wireRetrieved } from '../wire/passage-text.ts'
-import { SSE_DONE, SSE_KEEP_ALIVE } from '../wire/sse.ts'
+import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../wire/sse.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sinks that send an answer over HTTP: event by event, or as one document. */
@@ -128,7 +128,7 @@ export class SseSink implements Sink {
     this.#stopKeepAlive()
     if (exchange.isOpen) exchange.sendRefusal(refusal, this.#options.rateLimits())
     else if (!exchange.res.writableEnded) {
-      exchange.res.end(`data: ${exchange.errors.ofRefusal(refusal).body}\n\n${SSE_DONE}`)
+      exchange.res.end(sseFrame(exchange.errors.ofRefusal(refusal).body) + SSE_DONE)
       cutOffUnread(this.#options)
     }
   }

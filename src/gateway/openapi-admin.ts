@@ -54,6 +54,18 @@ export function adminPaths(): Record<string, object> {
         ReasonBody,
       ),
     },
+    '/admin/v1/requests/{name}': {
+      get: named('adminExplainRequest', 'Every decision about one request of any tenant, with its reason.'),
+    },
+    '/admin/v1/refusals': {
+      get: {
+        ...operation('adminListRefusals', 'The last requests of all tenants that were not answered, newest first.'),
+        parameters: [
+          { name: 'tenant', in: 'query', schema: { type: 'string' } },
+          { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 500 } },
+        ],
+      },
+    },
     '/admin/v1/changes': {
       get: {
         ...operation('adminListChanges', 'Who changed what and why, newest first.'),

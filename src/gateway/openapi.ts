@@ -40,6 +40,10 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/models/{model}': {
         get: { ...plain('retrieveModel', 'Describes one model.'), ...AT_MODEL },
       },
+      '/spillway/requests/{id}': {
+        get: { ...plain('explainRequest', 'Every decision about one of your requests, with its reason.'), ...AT_ID },
+      },
+      '/spillway/refusals': { get: plain('listRefusals', 'Your last requests that were not answered, newest first.') },
       ...adminPaths(),
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
@@ -60,6 +64,8 @@ export function openApiDocument(options: { version: string; basePath: string; ad
 const METRICS_KEYS = { security: [{ adminKey: [] }, { metricsKey: [] }] }
 
 const AT_MODEL = { parameters: [{ name: 'model', in: 'path', required: true, schema: { type: 'string' } }] }
+
+const AT_ID = { parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }] }
 
 const nullableString = { type: ['string', 'null'] }
 

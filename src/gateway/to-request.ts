@@ -4,6 +4,7 @@ import { fnv1a32 } from '../base/rng.ts'
 import type { ModelKind } from '../domain/fleet.ts'
 import type { Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
 import { cacheableQuestion } from '../wire/cacheable-question.ts'
+import { mustEndWhole } from '../wire/engine-knobs.ts'
 import { type FaultCode, invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { type PromptTexts, promptTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
@@ -135,6 +136,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     text: { body: body as Readonly<Record<string, unknown>> },
     ...flagsOf(asked, rules),
     ...('tools' in body && body.tools?.length && { hasTools: true }),
+    ...(mustEndWhole(body) && { mustEndWhole: true }),
     ...(retrieval !== undefined && { retrieval }),
     ...(cacheable !== undefined && { cacheable }),
   }

@@ -1,20 +1,19 @@
 import type { Instant } from '../base/clock.ts'
-import type { NoPlace } from '../domain/no-place.ts'
-import { otherPoolOf } from './fleet/lost-pool.ts'
-import { pickPool } from './fleet/pick-pool.ts'
+import type { Replica } from '../domain/fleet.ts'
+import { isGenerative } from '../domain/request.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
-import { lighterPlan, planForRelease } from './plan-request.ts'
+import { trimOf } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
 import { expect } from './rollout/judge-attempt.ts'
-import { shelterOf } from './rollout/pick-release.ts'
 import { type Admitted, Attempt } from './ticket.ts'
+import { ATTEMPTS_MAX } from './try-again.ts'
 import type { Turn } from './turnstile.ts'
 
 /**
- * One turn on one replica, and whether there is another. However the attempt ends, its lease goes back and the meters
- * learn from it. A further try goes to another replica, and only while the client has seen nothing of the answer.
+ * One turn on one replica. However the attempt ends, its lease goes back and the meters learn from it. What an engine
+ * reports of its own work is believed up to what was asked of it, and no further.
  */
 type GrantedTurn = Extract<Turn, { kind: 'granted' }>
 
@@ -38,6 +37,10 @@ export function beginAttempt(platform: Platform, admitted: Admitted, turn: Grant
     waitedUs: attempt.grantedAt - admitted.at,
     because,
     placement,
+    rung: attempt.plan.rung.name,
+    region: replica.region,
+    ...trimOf(platform, ticket.request, attempt.plan),
+    ...(admitted.again !== undefined && { again: admitted.again }),
   })
   return attempt
 }
@@ -56,13 +59,15 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   platform.policies.poolsById.get(replica.poolId)?.outlook?.sent(plan.estimate.cost)
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
-    ending = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
+    const told = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
+    ending = believable(platform, attempt, told)
   } finally {
     forgetDeadline?.()
     attempt.isOver = true
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
     learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })
+    tellDenial(platform, replica, ending)
     journal.record({
       kind: 'attempt-ended',
       at: clock.now(),
@@ -78,6 +83,46 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   return ending
 }
 
+/**
+ * What an engine reports of its work is believed up to what was asked of it: the bound on the answer, for each choice, and
+ * the context window. The tokens that were seen are no bound, because tokens of reasoning need not be streamed.
+ */
+function believable({ policies }: Platform, { plan, ticket }: Attempt, ending: Ending): Ending {
+  if (ending.kind !== 'finished' || ending.usage === undefined) return ending
+  const { request } = ticket
+  const { promptTokens, cachedTokens, outputTokens } = ending.usage
+  const window = policies.releases.get(plan.releaseId)?.contextTokensMax ?? Number.POSITIVE_INFINITY
+  // Some engines count the prompt once for each choice; texts to embed are each as long as the window at most.
+  const windowCount = isGenerative(request.kind) ? request.choiceCount : request.segments.length
+  const promptTokensMax = window * windowCount
+  const outputTokensMax = plan.outputTokensMax * request.choiceCount
+  if (promptTokens <= promptTokensMax && outputTokens <= outputTokensMax && cachedTokens <= promptTokens) return ending
+  const believed = Math.min(promptTokens, promptTokensMax)
+  const usage = {
+    promptTokens: believed,
+    cachedTokens: Math.min(cachedTokens, believed),
+    outputTokens: Math.min(outputTokens, outputTokensMax),
+  }
+  return { kind: 'finished', usage }
+}
+
+/** The operator is told once that an engine denies us, and once that the engine answers again. */
+function tellDenial({ policies, world }: Platform, { id, poolId }: Replica, ending: Ending): void {
+  const isDenied = ending.kind === 'refused' && ending.refusal.code === 'replica-denied'
+  if (!isDenied && ending.kind !== 'finished') return
+  const because = isDenied ? ending.refusal.because : undefined
+  if (!policies.health.noteDenial(id, because)) return
+  const told = because ?? 'The engine answers again.'
+  world.journal.record({
+    kind: 'replica-denied',
+    at: world.clock.now(),
+    replicaId: id,
+    poolId,
+    isDenied,
+    because: told,
+  })
+}
+
 /** Share of the time left that the first token may take: the other half is for a second attempt. */
 const FIRST_TOKEN_RATIO = 0.5
 /** Microseconds. With less time left than this a second attempt has no chance, and half of it would cut off the first. */
@@ -89,63 +134,6 @@ function firstTokenByOf({ ticket, grantedAt, nth }: Attempt): Instant | undefine
   const leftUs = request.deadlineAt - grantedAt
   if (!request.isStreamed || nth >= ATTEMPTS_MAX || leftUs < SPLIT_US_MIN) return undefined
   return grantedAt + Math.round(leftUs * FIRST_TOKEN_RATIO)
-}
-
-/** Attempts of one ticket: the first, and one more elsewhere. `mayTryAgain` says who gets more. */
-export const ATTEMPTS_MAX = 2
-
-/**
- * A further try is allowed only while the client has seen nothing, and only when another replica might do better. An
- * attempt that a canary failed or refused is repeated on the stable release, whoever the canary blamed, and does not
- * count against `ATTEMPTS_MAX`. A ticket that another pool could take (perhaps another region's) has one try more.
- */
-export function mayTryAgain(platform: Platform, attempt: Attempt, ending: Ending, relay: Relay): boolean {
-  const { attempts, canaryAttempts, cancellation } = attempt.ticket
-  if (relay.hasStarted || cancellation.isCancelled) return false
-  const elsewhere = attempts < ATTEMPTS_MAX || otherPoolOf(platform, attempt.admitted) === undefined ? 0 : 1
-  if (attempts >= ATTEMPTS_MAX + Math.min(1, canaryAttempts) + elsewhere) return false
-  if (ending.kind === 'lost') return true
-  return ending.kind === 'refused' && (ending.refusal.blame !== 'request' || attempts === canaryAttempts)
-}
-
-/**
- * The ticket joins the head of its lane once more: for the stable release where a canary failed, else for another
- * replica or pool, with less context where the tenant allows that.
- */
-export function tryAgain(platform: Platform, attempt: Attempt): NoPlace | undefined {
-  const { admitted, ticket } = attempt
-  if (moveToShelter(platform, admitted)) return platform.turnstile.rejoin(attempt)
-  const { request } = ticket
-  const lighter = request.tenant.contract === 'reject' ? undefined : lighterPlan(platform, request, admitted.plan)
-  if (lighter !== undefined) admitted.plan = lighter
-  const poolId = isLastOfPool(platform, attempt) ? otherPoolOf(platform, admitted) : undefined
-  if (poolId !== undefined) admitted.sendTo(poolId)
-  return platform.turnstile.rejoin(attempt)
-}
-
-/** Another release takes the same plan, when the ticket's release is on trial or has no healthy replica. */
-function moveToShelter(platform: Platform, admitted: Admitted): boolean {
-  const { policies, world } = platform
-  const { plan, ticket } = admitted
-  const { request } = ticket
-  if (request.errand !== undefined) return false
-  const releaseId = shelterOf(policies, plan.releaseId, plan.model)
-  const planned = releaseId === undefined ? undefined : planForRelease(platform, request, plan, releaseId)
-  const pool = planned === undefined ? undefined : pickPool(policies, world.clock.now(), request, planned.releaseId)
-  if (planned === undefined || pool === undefined) return false
-  admitted.plan = planned
-  admitted.sendTo(pool.pool.id)
-  // The prediction was made for the other release, and is not held against this one.
-  admitted.predicted = undefined
-  return true
-}
-
-/** Whether the pool has no usable replica that has not failed this ticket: a pool gets two attempts, not three. */
-function isLastOfPool({ policies }: Platform, { admitted, lease, nth }: Attempt): boolean {
-  if (nth >= ATTEMPTS_MAX) return true
-  const known = policies.poolsById.get(admitted.poolId)
-  const others = known?.pool.replicas.filter(({ id }) => id !== lease.replica.id && policies.health.isUsable(id))
-  return others === undefined || others.length === 0
 }
 
 function becauseOf(ending: Ending): string {

@@ -54,7 +54,7 @@ const TROUBLES: readonly Trouble[] = [
       return world.serve({ ...LONG, outputTokensMax: 100, deadlineAt: soon(world, 900_000) })
     },
     enforced: { code: 'predicted-late' },
-    would: /^observe only; it would have been refused: predicted to wait \d+ ms behind/,
+    would: /^observe only; it would have been refused: predicted to miss its (ttft|deadline) of/,
   },
   {
     name: 'a deadline that no engine could meet',

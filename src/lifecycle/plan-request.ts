@@ -1,7 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { Passage } from '../domain/corpus.ts'
-import type { Plan } from '../domain/plan.ts'
-import type { Request } from '../domain/request.ts'
+import type { Plan, Trim } from '../domain/plan.ts'
+import { promptTokensOf, type Request, tokensOfSegments } from '../domain/request.ts'
 import { isSameWork, makePlan } from '../policy/planning/make-plan.ts'
 import type { Platform } from './platform.ts'
 
@@ -46,3 +46,29 @@ export function planWith(
   const planned = makePlan(request, { ...rung, isFallbackUsed }, admission.planning, release, passages)
   return planned.kind === 'planned' ? planned.plan : plan
 }
+
+/** What the plan leaves out of the request: an empty object for most plans, which leave out nothing. */
+export function trimOf({ policies }: Platform, request: Request, plan: Plan): { readonly trim?: Trim } {
+  const cap = policies.rungs[plan.rung.depth]?.outputTokensMax
+  const askedTokens = request.outputTokensMax
+  const isCapped = askedTokens === undefined ? plan.outputTokensMax === cap : plan.outputTokensMax < askedTokens
+  const isTrimmed = plan.keptSegments.length < request.segments.length
+  const askedPassages = request.retrieval?.passagesMax ?? 0
+  const keptPassages = plan.passageRoom?.passagesMax ?? 0
+  if (!isCapped && !isTrimmed && keptPassages >= askedPassages) return NOTHING_TRIMMED
+  return {
+    trim: {
+      ...(isTrimmed && {
+        messages: { kept: plan.keptSegments.length, asked: request.segments.length },
+        promptTokens: {
+          kept: (request.fixedTokens ?? 0) + tokensOfSegments(plan.segments),
+          asked: promptTokensOf(request),
+        },
+      }),
+      ...(keptPassages < askedPassages && { passages: { kept: keptPassages, asked: askedPassages } }),
+      ...(isCapped && { outputTokens: { kept: plan.outputTokensMax, asked: askedTokens } }),
+    },
+  }
+}
+
+const NOTHING_TRIMMED = Object.freeze({})

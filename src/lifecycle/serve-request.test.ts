@@ -25,6 +25,28 @@ describe('a request that goes well', () => {
     expect((await done).usage).toEqual({ promptTokens: 20, cachedTokens: 0, outputTokens: 3 })
   })
 
+  it.each([
+    ['far too much', 1e300, 1e300, 200],
+    ['more cached than read', 30, 7, 7],
+    // Reasoning is not streamed: what was seen is no bound.
+    ['more than was seen', 30, 150, 150],
+  ])(
+    'is charged what was asked for at most when the engine reports %s',
+    async (_what, promptTokens, told, outputTokens) => {
+      const usage = { promptTokens, cachedTokens: 1e300, outputTokens: told }
+      const { world } = await VirtualWorld.scripted([{ deltas: 3, ending: { kind: 'finished', usage } }])
+      const { done, sink } = world.serve({ outputTokensMax: 100, choiceCount: 2 })
+      await world.run()
+      const settled = await done
+      expect(settled.usage.outputTokens).toBe(outputTokens)
+      const windows = 2 * world.config.models[0]!.contextTokensMax
+      expect(settled.usage.promptTokens).toBe(Math.min(promptTokens, windows))
+      expect(settled.usage.cachedTokens).toBe(settled.usage.promptTokens)
+      expect(sink.usage).toEqual(settled.usage)
+      expect(world.unrest()).toEqual([])
+    },
+  )
+
   it('has a head even if it has no delta', async () => {
     const { world } = await VirtualWorld.scripted([finished(0)])
     const { sink } = world.serve()
@@ -188,9 +210,10 @@ describe('an answer that is late', () => {
 
   it('goes on when only our own promise is broken', async () => {
     const { world } = await VirtualWorld.scripted([slow])
-    const { done } = world.serve({ outputTokensMax: 4, deadlineAt: world.virtual.now() + 1_000_000 })
+    const { done, sink } = world.serve({ outputTokensMax: 4, deadlineAt: world.virtual.now() + 1_000_000 })
     await world.run()
-    expect(await done).toMatchObject({ outcome: 'completed', usage: { outputTokens: 10 } })
+    expect(await done).toMatchObject({ outcome: 'completed' })
+    expect(sink.tokens).toBe(10)
     expect(world.unrest()).toEqual([])
   })
 

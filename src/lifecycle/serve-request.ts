@@ -3,7 +3,7 @@ import type { Settled } from '../domain/entry.ts'
 import type { Request } from '../domain/request.ts'
 import { admit } from './admit.ts'
 import { answerFromCache } from './answers/answer-from-cache.ts'
-import { beginAttempt, generate, mayTryAgain, tryAgain } from './generate.ts'
+import { beginAttempt, generate } from './generate.ts'
 import type { Platform } from './platform.ts'
 import type { Sink } from './ports.ts'
 import { Relay } from './relay.ts'
@@ -11,6 +11,7 @@ import { refuseUnknownCorpus, retrieve } from './retrieve.ts'
 import { mirror } from './rollout/mirror.ts'
 import { endedBy, failed, notGranted, rejected, settle } from './settle.ts'
 import { Ticket } from './ticket.ts'
+import { tryAgain } from './try-again.ts'
 
 /**
  * START HERE. The story of one request, from its arrival to its one ending:
@@ -51,11 +52,8 @@ export async function serveRequest(
 
       const attempt = beginAttempt(platform, admitted, turn)
       const ending = await generate(platform, attempt, relay)
-      if (!mayTryAgain(platform, attempt, ending, relay))
-        return settle(platform, ticket, relay, endedBy(ticket, ending))
-
-      const noPlace = tryAgain(platform, attempt)
-      if (noPlace !== undefined) return settle(platform, ticket, relay, endedBy(ticket, ending))
+      const isAgain = tryAgain(platform, attempt, ending, relay)
+      if (!isAgain) return settle(platform, ticket, relay, endedBy(ticket, ending))
     }
   } catch (error) {
     // A settled ticket is in the journal; what broke is how its client was told, which the caller counts.

@@ -54,6 +54,8 @@ export class Ticket {
   attempts = 0
   /** Attempts of a release that was on trial: these do not count against `ATTEMPTS_MAX`. */
   canaryAttempts = 0
+  /** Waits for an engine that had no room: each of them adds an attempt. */
+  roomWaits = 0
   /** The model's answer was a refusal to answer. */
   isRefusedByModel = false
   firstTokenAt: Instant | undefined
@@ -120,6 +122,8 @@ export class Admitted {
   predicted: Prediction | undefined
   /** What retrieval found, for requests that ask for passages. */
   retrieved: Retrieved | undefined
+  /** Why there is an attempt after the first; undefined before the first. */
+  again: string | undefined
 
   constructor(ticket: Ticket, verdict: AdmittedFacts) {
     this.ticket = ticket

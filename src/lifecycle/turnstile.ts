@@ -32,6 +32,7 @@ interface Place {
   turn: Turn | undefined
   resolve: ((turn: Turn) => void) | undefined
   forgetCancel: () => void
+  forgetReady: () => void
 }
 
 export class Turnstile {
@@ -63,12 +64,20 @@ export class Turnstile {
     return this.#enter(ticket, offer, false)
   }
 
-  /** Joins the head of the lane once more, for another replica than the attempt's where there is another. */
-  rejoin({ admitted, lease }: Attempt): NoPlace | undefined {
+  /**
+   * Joins the head of the lane once more, for another replica than the attempt's where there is another. With `readyAt`,
+   * the ticket holds its place and has no turn before that instant.
+   */
+  rejoin({ admitted, lease }: Attempt, readyAt?: Instant): NoPlace | undefined {
     const { ticket, offer, plan } = admitted
+    const isReady = readyAt === undefined
     ticket.phase = 'waiting'
-    admitted.offer = { ...offer, estimate: plan.estimate, avoidReplicaId: lease.replica.id }
-    return this.#enter(ticket, admitted.offer, true)
+    admitted.offer = { ...offer, estimate: plan.estimate, avoidReplicaId: lease.replica.id, isReady }
+    const noPlace = this.#enter(ticket, admitted.offer, true)
+    const place = this.#places.get(ticket.id)
+    if (!isReady && place !== undefined && place.turn === undefined)
+      place.forgetReady = this.#clock.at(readyAt, () => this.ready(admitted))
+    return noPlace
   }
 
   /** From the queue of one pool to the head of its lane in another. A ticket that has its turn already stays. */
@@ -160,7 +169,7 @@ export class Turnstile {
   }
 
   #enter(ticket: Ticket, offer: Offer, isAgain: boolean): NoPlace | undefined {
-    const place: Place = { turn: undefined, resolve: undefined, forgetCancel: nothing }
+    const place: Place = { turn: undefined, resolve: undefined, forgetCancel: nothing, forgetReady: nothing }
     this.#places.set(ticket.id, place)
     // A ticket whose client has gone already takes its `cancelled` turn without joining the queue.
     if (ticket.cancellation.because !== undefined) {
@@ -206,6 +215,7 @@ export class Turnstile {
 
   #forget(ticketId: string, place: Place): void {
     place.forgetCancel()
+    place.forgetReady()
     if (this.#places.get(ticketId) === place) this.#places.delete(ticketId)
   }
 

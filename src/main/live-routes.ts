@@ -12,7 +12,7 @@ import { openApiDocument } from '../gateway/openapi.ts'
 import { adminRoutes } from '../gateway/routes/admin.ts'
 import { corporaRoutes } from '../gateway/routes/corpora.ts'
 import { embeddingsRoute } from '../gateway/routes/embeddings.ts'
-import { explainRoute } from '../gateway/routes/explain.ts'
+import { explainRoutes } from '../gateway/routes/explain.ts'
 import { generateRoutes } from '../gateway/routes/generate.ts'
 import { inferRoute } from '../gateway/routes/infer.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
@@ -68,7 +68,12 @@ export function liveRoutes(parts: RouteParts): Route[] {
       isModelReady: (model) => isModelReady(platform, model),
       metadataOf: (model) => backends.metadataOf(model),
     }),
-    explainRoute(keys, (ticketId) => telemetry.storyOf(ticketId)),
+    ...explainRoutes({
+      keys,
+      admins: control.admins,
+      storyOf: (ticketId) => telemetry.storyOf(ticketId),
+      refusals: (ask) => telemetry.refusals(ask),
+    }),
     ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
     ...modelRoutes(models, keys),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, budgets: new PlatformWorkBudgets(platform), bodyBytesMax }),
@@ -119,7 +124,9 @@ function readiness(platform: Platform, { registry }: Control): { isReady: boolea
   if (!registry.isSettled) return { isReady: false, because: 'the registry has not been read yet' }
   const { readyReplicas } = platform.turnstile.view()
   if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
-  return { isReady: true, because: `${readyReplicas} replicas are ready` }
+  const [denied, ...more] = platform.policies.health.denials()
+  const but = denied === undefined ? '' : `, and ${1 + more.length} denied: ${denied}`
+  return { isReady: true, because: `${readyReplicas} replicas are ready${but}` }
 }
 
 function isModelReady({ policies }: Platform, model: string): boolean {

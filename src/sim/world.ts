@@ -94,7 +94,7 @@ export class SimulatedReplica implements Backend {
 
   generate(call: Call): Promise<Ending> {
     if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
-    if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve({ kind: 'refused', refusal: BROKEN })
+    if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve(BROKEN)
     return this.#backend.generate(call)
   }
 

@@ -4,6 +4,7 @@ import { makeProcessSampler } from './live-process.ts'
 import { type LogDestination, LogLines, type LogOptions } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { RecentTickets } from './recent.ts'
+import { RecentRefusals, type RefusalsAsk } from './recent-refusals.ts'
 
 /** Telemetry of the live server: one journal and its subscribers. */
 export interface LiveTelemetry {
@@ -12,6 +13,8 @@ export interface LiveTelemetry {
   metricsText(): string
   /** The remembered entries of a ticket, until now. */
   storyOf(ticketId: string): ReturnType<RecentTickets['storyOf']>
+  /** The last refusals until now, the newest first. */
+  refusals(ask: RefusalsAsk): ReturnType<RecentRefusals['list']>
   /** Delivers and writes what is still waiting, at the end of the process. */
   close(): Promise<void>
 }
@@ -49,9 +52,11 @@ export function makeLiveTelemetry(options: LiveTelemetryOptions): LiveTelemetry 
     sampleProcess: makeProcessSampler(),
   })
   const recent = new RecentTickets()
+  const refusals = new RecentRefusals()
   const log = options.log ?? makeLiveLog()
   journal.subscribe(metrics)
   journal.subscribe(recent)
+  journal.subscribe(refusals)
   journal.subscribe(
     new LogLines({ destination: log, format: options.format ?? 'json', level: options.level ?? 'info' }),
   )
@@ -64,6 +69,10 @@ export function makeLiveTelemetry(options: LiveTelemetryOptions): LiveTelemetry 
     storyOf: (ticketId) => {
       journal.drain()
       return recent.storyOf(ticketId)
+    },
+    refusals: (ask) => {
+      journal.drain()
+      return refusals.list(ask)
     },
     close: async () => {
       journal.drain()

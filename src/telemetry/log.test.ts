@@ -50,6 +50,18 @@ describe('LogLines', () => {
     expect(JSON.parse(line ?? '')).toMatchObject(expected)
   })
 
+  it('writes an error when an engine denies us, and a line when it answers again', () => {
+    const entry = { kind: 'replica-denied', at: 5_000, replicaId: 'r1', poolId: 'p' } as const
+    const lines = linesOf([
+      { ...entry, isDenied: true, because: 'The engine answered 401: it does not accept our key.' },
+      { ...entry, isDenied: false, because: 'The engine answers again.' },
+    ])
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'error', msg: 'replica denied: mend its key, address or quota', replica: 'r1', pool: 'p' },
+      { level: 'info', msg: 'replica no longer denied', because: 'The engine answers again.' },
+    ])
+  })
+
   it('writes a line for every change of a rollout, and warns of a rollback', () => {
     const change = {
       kind: 'rollout-changed',

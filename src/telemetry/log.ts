@@ -1,4 +1,4 @@
-import type { Entry, FaultSeen, RolloutChanged, Settled } from '../domain/entry.ts'
+import type { Entry, FaultSeen, ReplicaDenied, RolloutChanged, Settled } from '../domain/entry.ts'
 import type { Subscriber } from './journal.ts'
 import { jsonLine, type LogLine, prettyLine } from './log-line.ts'
 import { maskFreeText } from './mask-free-text.ts'
@@ -74,6 +74,8 @@ export class LogLines implements Subscriber {
         return memoryLine(entry)
       case 'replica-reported':
         return this.#replicaLine(entry)
+      case 'replica-denied':
+        return deniedLine(entry)
       default:
         return undefined
     }
@@ -94,6 +96,12 @@ export class LogLines implements Subscriber {
     const fields = { replica: replicaId, because: maskFreeText(because) }
     return { level: isReady ? 'info' : 'warn', at, message, fields }
   }
+}
+
+function deniedLine({ at, replicaId, poolId, isDenied, because }: ReplicaDenied): LogLine {
+  const message = isDenied ? 'replica denied: mend its key, address or quota' : 'replica no longer denied'
+  const fields = { replica: replicaId, pool: poolId, because: maskFreeText(because) }
+  return { level: isDenied ? 'error' : 'info', at, message, fields }
 }
 
 function memoryLine({ at, model, outcome, because }: Extract<Entry, { kind: 'rollout-memory' }>): LogLine {

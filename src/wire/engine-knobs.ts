@@ -24,3 +24,18 @@ export function readEngineKnobs(body: ChatBody | CompletionBody): EngineKnobs {
     isJson: 'messages' in body && body.response_format?.type === 'json_object',
   }
 }
+
+/** vLLM's ways to ask for an answer of a given form, older and newer. */
+const GUIDED = ['guided_json', 'guided_regex', 'guided_choice', 'guided_grammar', 'structured_outputs'] as const
+
+/**
+ * Whether an answer that is cut off is worth nothing: a tool call or a JSON document without its end cannot be read, a
+ * text without its end can.
+ */
+export function mustEndWhole(body: ChatBody | CompletionBody): boolean {
+  const more = body as Readonly<Record<string, unknown>>
+  if (GUIDED.some((name) => more[name] !== undefined && more[name] !== null)) return true
+  if (!('messages' in body)) return false
+  const { tools, response_format: format } = body
+  return (tools?.length ?? 0) > 0 || (format !== undefined && format !== null && format.type !== 'text')
+}

@@ -5,6 +5,9 @@
 
 export const SSE_DONE = 'data: [DONE]\n\n'
 
+/** One frame of JSON, which has no line breaks of its own. */
+export const sseFrame = (json: string): string => `data: ${json}\n\n`
+
 /** A comment line: readers ignore it; proxies and clients see that the connection is alive. */
 export const SSE_KEEP_ALIVE = ': keep-alive\n\n'
 

@@ -200,6 +200,13 @@ export function isContextError(error: unknown): boolean {
   return /\bcontext (length|size|window)\b/i.test(errorMessage(error) ?? '')
 }
 
+/** The word for the kind of error: OpenAI's `code`, or its `type` where the code is null. */
+export function errorCode(error: unknown): string | undefined {
+  if (!isObject(error)) return undefined
+  const { code, type, error: inner } = error as { code?: unknown; type?: unknown; error?: unknown }
+  return inner === undefined ? (textOf(code) ?? textOf(type)) : errorCode(inner)
+}
+
 /** `code` is a number in vLLM's and llama.cpp's errors, a number in a string in Azure's, a word in OpenAI's. */
 function errorStatus(error: unknown): number | undefined {
   if (!isObject(error)) return undefined

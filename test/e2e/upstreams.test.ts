@@ -139,9 +139,6 @@ describe('an engine that breaks before the first token', () => {
     ['drops the connection', dropsConnection],
     ['answers 500', fails(500, { error: { message: SECRET } })],
     ['answers with a page of some proxy', fails(502, '<html>Bad gateway</html>', { 'content-type': 'text/html' })],
-    ['is full', fails(503, { error: SECRET }, { 'retry-after': '7' })],
-    ['has its own rate limit', fails(429, { object: 'error', message: SECRET })],
-    ['does not know us', fails(401, { error: { message: SECRET } })],
     ['sends no JSON', fails(200, `not json: ${SECRET}`)],
     ['sends an answer without choices', fails(200, {})],
     ['ends its stream before it began', sends('data: [DONE]\n\n')],
@@ -169,10 +166,75 @@ describe('an engine that breaks before the first token', () => {
     expect(settled).toMatchObject({ outcome: 'failed', attempts: 2 })
   })
 
-  it('sends what it was told about coming back', async () => {
-    const full = fails(503, {}, { 'retry-after': '7' })
-    const { response } = await outcomeOf([full, full])
+  const full: ReadonlyArray<readonly [string, Behaviour]> = [
+    ['is full', fails(503, { error: SECRET }, { 'retry-after-ms': '120' })],
+    ['has its own rate limit', fails(429, { object: 'error', message: SECRET }, { 'retry-after': '0.12' })],
+  ]
+  it.each(full)('%s: the second try comes after the time that the engine says', async (_what, behaviour) => {
+    for (const stream of [false, true]) {
+      const at: number[] = []
+      const noted =
+        (then: Behaviour): Behaviour =>
+        (call) => {
+          at.push(performance.now())
+          return then(call)
+        }
+      const { response, settled } = await outcomeOf([noted(behaviour), noted(answers())], { ...chat, stream })
+      expect(response.status).toBe(200)
+      expect(settled).toMatchObject({ outcome: 'completed', attempts: 2 })
+      // Timers may fire a millisecond early by this clock.
+      expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(118)
+    }
+  })
+
+  it.each(full)(
+    '%s again and again: an error before the headers, with a time to come back',
+    async (_what, behaviour) => {
+      const tries = Array.from({ length: 4 }, () => behaviour)
+      const { response, text, settled } = await outcomeOf(tries, { ...chat, stream: true })
+      expect(response.status).toBe(503)
+      checked('error', JSON.parse(text))
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+      expect(settled).toMatchObject({ outcome: 'failed', attempts: 4 })
+    },
+  )
+
+  it('is full for longer than the request has time: told at once, with the engine’s own time', async () => {
+    const body = { ...chat, spillway: { deadline_ms: 6_000 } }
+    const { response, settled } = await outcomeOf([fails(503, {}, { 'retry-after': '7' })], body)
     expect(response.headers.get('retry-after')).toBe('7')
+    expect(settled).toMatchObject({ outcome: 'failed', attempts: 1 })
+  })
+
+  const denying: ReadonlyArray<readonly [string, Behaviour]> = [
+    ['does not know our key', fails(401, { error: { message: SECRET } })],
+    ['forbids', fails(403, { error: { message: SECRET } })],
+    ['has no such model', fails(404, { detail: SECRET })],
+    ['has used up its quota', fails(429, { error: { code: 'insufficient_quota' } }, { 'retry-after': '7' })],
+  ]
+  it.each(denying)('%s: one attempt, and no promise to come back', async (_what, behaviour) => {
+    const seenBefore = upstream.seen.length
+    const { response, text, settled } = await outcomeOf([behaviour], { ...chat, stream: true })
+    expect(response.status).toBe(502)
+    expect(checked('error', JSON.parse(text))).toMatchObject({ error: { code: 'replica_denied' } })
+    expect(response.headers.get('retry-after')).toBeNull()
+    expect(response.headers.get('x-should-retry')).toBe('false')
+    expect(settled).toMatchObject({ outcome: 'failed', attempts: 1 })
+    expect(upstream.seen).toHaveLength(seenBefore + 1)
+    const ready = await fetch(`${platform.address}/health/ready`)
+    expect(await ready.json()).toMatchObject({
+      because: expect.stringMatching(/1 denied: The engine answered 4\d\d: /),
+    })
+  })
+
+  it('denies: the operator is told once for each reason, until the engine answers again', async () => {
+    await outcomeOf([answers()])
+    const toldBefore = platform.entries.length
+    await outcomeOf([fails(401, '')])
+    await outcomeOf([fails(401, '')])
+    await outcomeOf([answers()])
+    const told = platform.entries.slice(toldBefore).filter((entry) => entry.kind === 'replica-denied')
+    expect(told.map(({ isDenied }) => isDenied)).toEqual([true, false])
   })
 
   it('rejects the request itself: no second try, its reason and parameter are passed on', async () => {

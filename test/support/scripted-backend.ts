@@ -1,5 +1,6 @@
 import type { Clock } from '../../src/base/clock.ts'
 import type { Replica } from '../../src/domain/fleet.ts'
+import type { Plan } from '../../src/domain/plan.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../../src/lifecycle/ports.ts'
 
 /**
@@ -32,6 +33,28 @@ export const refusedBy = (blame: 'platform' | 'request'): Turnout => ({
   },
 })
 
+/** An engine without room: a 429 or a 503, and the time after which it says it has room. */
+export const full = (retryAfterUs: number | undefined): Turnout => ({
+  deltas: 0,
+  ending: {
+    kind: 'refused',
+    refusal: { code: 'replica-refused', because: 'The engine answered 503.', blame: 'platform', retryAfterUs },
+  },
+})
+/** An engine that a person has to mend: a 401, a used-up quota. */
+export const denied: Turnout = {
+  deltas: 0,
+  ending: {
+    kind: 'refused',
+    refusal: {
+      code: 'replica-denied',
+      because: 'The engine answered 401: it does not accept our key.',
+      blame: 'platform',
+      retryAfterUs: undefined,
+    },
+  },
+}
+
 /** A backend that keeps the port's obligations to the letter, and counts what it holds. */
 export class ScriptedBackend implements Backend {
   readonly #clock: Clock
@@ -40,6 +63,9 @@ export class ScriptedBackend implements Backend {
   openCount = 0
   readonly replicaIds: string[] = []
   readonly firstTokenBys: Array<number | undefined> = []
+  /** What each call was asked to run, and when. */
+  readonly plans: Plan[] = []
+  readonly calledAt: number[] = []
 
   constructor(clock: Clock, turnouts: readonly Turnout[]) {
     this.#clock = clock
@@ -53,6 +79,8 @@ export class ScriptedBackend implements Backend {
   generate(call: Call): Promise<Ending> {
     this.replicaIds.push(call.lease.replica.id)
     this.firstTokenBys.push(call.firstTokenBy)
+    this.plans.push(call.plan)
+    this.calledAt.push(this.#clock.now())
     const turnout = this.#turnouts.length > 1 ? this.#turnouts.shift()! : this.#turnouts[0]!
     this.openCount++
     return new Promise((resolve, reject) => {

@@ -123,7 +123,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     ours: 'base domain engine config assembly sim control engine-server load main',
     uses: 'waiting process package.json yaml node:util',
     'fs-': 'node:buffer#isUtf8 node:fs node:path',
-    'http-': 'timers network undici',
+    'http-': 'timers network',
     'live-': 'clock',
   },
 }

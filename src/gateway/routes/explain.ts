@@ -1,34 +1,105 @@
-import type { Entry } from '../../domain/entry.ts'
+import { usToMs } from '../../base/clock.ts'
+import type { Entry, Settled } from '../../domain/entry.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
+import type { AdminDirectory } from '../admin-directory.ts'
 import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
+import { adminRoute } from './admin.ts'
 
 /**
- * GET /spillway/requests/ID: all journal entries of a ticket with their reasons, for the ticket's tenant only. Another
- * tenant's ticket gets the same answer as an unknown one.
+ * What happened to a request, and which requests were not answered:
+ *
+ *   GET /spillway/requests/ID, /admin/v1/requests/ID     all journal entries of a ticket, with their reasons
+ *   GET /spillway/refusals, /admin/v1/refusals           the last refusals, the newest first (`limit`, `tenant`)
+ *
+ * A tenant's key sees its own requests only; another tenant's ticket gets the same answer as an unknown one. An
+ * administrator's key sees all of them, under both paths.
  */
-export function explainRoute(keys: KeyDirectory, storyOf: (ticketId: string) => readonly Entry[] | undefined): Route {
-  return {
+export interface ExplainDeps {
+  readonly keys: KeyDirectory
+  readonly admins: AdminDirectory
+  readonly storyOf: (ticketId: string) => readonly Entry[] | undefined
+  readonly refusals: (ask: { readonly tenantId: string | undefined; readonly limit: number }) => readonly Settled[]
+}
+
+export function explainRoutes({ keys, admins, storyOf, refusals }: ExplainDeps): Route[] {
+  const explained = (exchange: Exchange, ticketId: string, seer: Seer): void => {
+    const story = storyOf(ticketId)
+    const isSeen = story !== undefined && (seer.tenantId === undefined || story.some((entry) => isOf(entry, seer)))
+    if (isSeen) exchange.sendJson(200, storyBody(ticketId, story))
+    else exchange.sendFault(invalidRequest(NOT_REMEMBERED, null, 'request-not-found'))
+  }
+  const listed = (exchange: Exchange, seer: Seer): void => {
+    const query = new URL(exchange.req.url ?? '/', 'http://localhost').searchParams
+    const tenantId = seer.tenantId ?? query.get('tenant') ?? undefined
+    const data = refusals({ tenantId, limit: limitOf(query.get('limit')) }).map(wireRefusal)
+    exchange.sendJson(200, JSON.stringify({ object: 'list', data }))
+  }
+  const forBoth = (path: string, handle: (exchange: Exchange, rest: string, seer: Seer) => void): Route => ({
     method: 'GET',
-    path: '/spillway/requests/*',
-    handle(exchange, ticketId) {
-      const caller = authenticate(keys, exchange)
-      if (caller === undefined) {
-        exchange.sendRefusal(NO_VALID_KEY)
-        return
-      }
-      const story = storyOf(ticketId)
-      const isOwn = story?.some((entry) => 'tenantId' in entry && entry.tenantId === caller.tenant.id)
-      if (story === undefined || isOwn !== true) {
-        const message =
-          'No such request is remembered. The last 1,000 requests are, at most 100 of each second, each for its own tenant only.'
-        exchange.sendFault(invalidRequest(message, null, 'request-not-found'))
-        return
-      }
-      exchange.sendJson(200, JSON.stringify({ object: 'spillway.request', id: ticketId, entries: story.map(shown) }))
+    path,
+    handle(exchange, rest) {
+      const seer = seerOf(keys, admins, exchange)
+      if (seer === undefined) exchange.sendRefusal(NO_VALID_KEY)
+      else handle(exchange, rest, seer)
     },
+  })
+  return [
+    forBoth('/spillway/requests/*', explained),
+    forBoth('/spillway/refusals', (exchange, _rest, seer) => listed(exchange, seer)),
+    adminRoute(admins, 'GET', '/admin/v1/requests/*', ({ exchange, rest }) => explained(exchange, rest, EVERYTHING)),
+    adminRoute(admins, 'GET', '/admin/v1/refusals', ({ exchange }) => listed(exchange, EVERYTHING)),
+  ]
+}
+
+/** Whose requests the caller may see; undefined: everybody's. */
+interface Seer {
+  readonly tenantId: string | undefined
+}
+
+const EVERYTHING: Seer = { tenantId: undefined }
+
+function seerOf(keys: KeyDirectory, admins: AdminDirectory, exchange: Exchange): Seer | undefined {
+  const admin = admins.whoIs(exchange)
+  if (typeof admin === 'string') return EVERYTHING
+  // A key that nobody knows was counted as a failed one already.
+  const caller = admin.code === 'not-admin' ? authenticate(keys, exchange) : undefined
+  return caller && { tenantId: caller.tenant.id }
+}
+
+const isOf = (entry: Entry, { tenantId }: Seer): boolean => 'tenantId' in entry && entry.tenantId === tenantId
+
+const NOT_REMEMBERED =
+  'No such request is remembered. The last 1,000 requests are, at most 100 of each second; a tenant’s key sees its own only.'
+
+/** Refusals in one answer, for a caller that does not say, and the most for any: about 300 KB. */
+const LIMIT_DEFAULT = 20
+const LIMIT_MAX = 500
+
+const limitOf = (text: string | null): number =>
+  Math.min(LIMIT_MAX, Math.max(1, Math.trunc(Number(text ?? LIMIT_DEFAULT)) || LIMIT_DEFAULT))
+
+function wireRefusal({ at, ticketId, tenantId, model, band, rung, outcome, refusal, arrivedAt }: Settled): object {
+  return {
+    request: ticketId,
+    at: new Date(usToMs(at)).toISOString(),
+    tenant: tenantId,
+    model,
+    band,
+    rung,
+    outcome,
+    code: refusal?.code,
+    because: refusal?.because,
+    blame: refusal?.blame,
+    after_ms: Math.round(usToMs(at - arrivedAt)),
+    retry_after_ms: refusal?.retryAfterUs === undefined ? null : Math.ceil(usToMs(refusal.retryAfterUs)),
+    detail: refusal?.detail ?? {},
   }
 }
+
+const storyBody = (id: string, story: readonly Entry[]): string =>
+  JSON.stringify({ object: 'spillway.request', id, entries: story.map(shown) })
 
 /** The entry with typed arrays as plain arrays, which JSON shows better. */
 function shown(entry: Entry): object {

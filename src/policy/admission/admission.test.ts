@@ -226,6 +226,33 @@ describe('admission', () => {
     expect(refusalOf(decide(requestOf(), both(5_000 * MS, 5_000 * MS))).blame).toBe('platform')
   })
 
+  it.each([
+    ['its own queue', waits(5_000 * MS, 0), {}, 'own-queue', /tenant's own requests.* stand before it for 5000 ms/],
+    ['the queue of others', waits(5_000 * MS, 4_000 * MS), {}, 'others-queue', /requests of others .* for 4000 ms/],
+    [
+      'the engine’s first token',
+      { ...waits(0), speed: makeConstantSpeed({ prefillUsPerToken: 3_000, tokenUs: 10 * MS }) },
+      {},
+      'first-token',
+      /by 1050 ms.*slow to its first token, and needs 1500 ms for this prompt of 500 tokens \(0 of them cached\)/,
+    ],
+    [
+      'the answer',
+      { ...waits(100 * MS, 100 * MS), speed: makeConstantSpeed({ prefillUsPerToken: 50, tokenUs: 30 * MS }) },
+      { deadlineAt: NOW + 7_000 * MS },
+      'answer',
+      /miss its deadline of 7000 ms by .*its 384 tokens take the engine 11490 ms/,
+    ],
+  ])('names what is slow: %s', (_what, pool, over, slowest, words) => {
+    const refusal = refusalOf(decide(requestOf(over), { big: pool, small: pool, outputTokens: 600 }))
+    expect(refusal.because).toMatch(words)
+    const { detail = {} } = refusal
+    expect(detail['slowest']).toBe(slowest)
+    const parts = ['own_queue_ms', 'others_queue_ms', 'first_token_ms', 'answer_ms'].map((name) => Number(detail[name]))
+    const total = detail['missed'] === 'ttft' ? detail['predicted_ttft_ms'] : detail['predicted_finish_ms']
+    expect(parts.reduce((sum, part) => sum + part, 0)).toBeCloseTo(Number(total), -1)
+  })
+
   it('says what would have fitted, and when to come back', () => {
     const busy = waits(2_000 * MS)
     const refusal = refusalOf(decide(requestOf(), { big: busy, small: busy }))

@@ -2,31 +2,36 @@ import { unreachable } from '../../base/assert.ts'
 import { type Instant, usToMs } from '../../base/clock.ts'
 import type { NoPlace } from '../../domain/no-place.ts'
 import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
+import type { Plan } from '../../domain/plan.ts'
 import type { Request, RequestKind } from '../../domain/request.ts'
 import type { AdmissionQuestion, AdmissionWorld, Try } from './admission-world.ts'
-import { type Lateness, latenessOf, predict } from './feasibility.ts'
+import { latenessOf, predict } from './feasibility.ts'
 import { retryAfterUs } from './retry-after.ts'
 
 /**
  * How do we say no? In words for a person, a code for a metric, numbers for a client that adapts, and a time that is
  * true. Blame decides between 429 and 503: when the request would have fitted had its own tenant nothing waiting, the
- * tenant is over its share; otherwise the platform is full. Codes are stable: they are metric labels and appear in
+ * tenant is over its share; otherwise the platform is full. What is predicted late names the part of its time that is
+ * slow: the engine's first token, the answer, the queue of others or its own share. Codes are stable: they are metric labels and appear in
  * error bodies and in the documentation.
  */
 
 const wholeMs = (us: number): number => Math.round(usToMs(us))
 
 export function predictedLate(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, late: Try): Refusal {
-  const { predicted, patience, lateness, pool, plan } = late
-  const isTtft = lateness.promise === 'ttft'
-  const promisedUs = isTtft ? patience.ttftUs : patience.finishUs
-  const blame = latenessWithoutOwn(now, asked, world, late).lateUs <= 0 ? 'tenant' : 'platform'
-  const whose = blame === 'tenant' ? 'its own queue' : 'the platform'
+  const { patience, lateness, pool, plan, terms } = late
+  const promisedUs = lateness.promise === 'ttft' ? patience.ttftUs : patience.finishUs
+  const withoutOwnUs = world.waitWithoutOwnUs(now, asked, pool, plan)
+  const alone = latenessOf(predict(plan, asked.request.choiceCount, pool.speed, withoutOwnUs), patience, terms)
+  const blame = alone.lateUs <= 0 ? 'tenant' : 'platform'
+  const parts = partsOf(late, withoutOwnUs)
+  // Without its own queue the request would be in time: whatever else takes long, this is what the tenant can change.
+  const slowest = blame === 'tenant' ? 'own-queue' : largestOf(parts)
   return {
     code: 'predicted-late',
     because:
-      `predicted to wait ${wholeMs(predicted.waitUs)} ms behind ${whose} and miss its ${lateness.promise} ` +
-      `of ${wholeMs(promisedUs)} ms by ${wholeMs(lateness.lateUs)} ms, margin included`,
+      `predicted to miss its ${lateness.promise} of ${wholeMs(promisedUs)} ms by ${inMs(lateness.lateUs)}, margin ` +
+      `included: ${WHAT_IS_SLOW[slowest](inMs(parts[slowest]), plan)}, of ${inMs(lateness.predictedUs)} in all`,
     blame,
     retryAfterUs: retryAfterUs({ predictedUs: lateness.lateUs, affordableUs: 0, jitter: asked.jitter }),
     detail: {
@@ -34,9 +39,48 @@ export function predictedLate(now: Instant, asked: AdmissionQuestion, world: Adm
       pool: pool.poolId,
       rung: plan.rung.name,
       missed: lateness.promise,
+      slowest,
+      own_queue_ms: finiteMs(parts['own-queue']),
+      others_queue_ms: finiteMs(parts['others-queue']),
+      first_token_ms: finiteMs(parts['first-token']),
+      answer_ms: finiteMs(parts.answer),
       ...whatWouldFit(asked.request, late),
     },
   }
+}
+
+/** What the predicted time consists of, in microseconds, each corrected as the whole is: together they are the whole. */
+type LateParts = Readonly<Record<'own-queue' | 'others-queue' | 'first-token' | 'answer', number>>
+
+function partsOf({ predicted, lateness, terms }: Try, withoutOwnUs: number): LateParts {
+  const isTtft = lateness.promise === 'ttft'
+  const { biasRatio } = isTtft ? terms.ttft : terms.finish
+  const { waitUs, ttftUs, finishUs } = predicted
+  // An endless wait is everybody's: no share of it can be told apart.
+  const othersUs = Number.isFinite(waitUs) ? Math.min(waitUs, withoutOwnUs) : waitUs
+  return {
+    'own-queue': Number.isFinite(waitUs) ? (waitUs - othersUs) * biasRatio : 0,
+    'others-queue': othersUs * biasRatio,
+    'first-token': Number.isFinite(waitUs) ? (ttftUs - waitUs) * biasRatio : 0,
+    answer: isTtft || !Number.isFinite(waitUs) ? 0 : (finishUs - ttftUs) * biasRatio,
+  }
+}
+
+function largestOf(parts: LateParts): keyof LateParts {
+  let largest: keyof LateParts = 'others-queue'
+  for (const name of Object.keys(parts) as Array<keyof LateParts>) if (parts[name] > parts[largest]) largest = name
+  return largest
+}
+
+/** Each part in words that say where to look. */
+const WHAT_IS_SLOW: Readonly<Record<keyof LateParts, (time: string, plan: Plan) => string>> = {
+  'own-queue': (time) => `the tenant's own requests, which have used up its share, stand before it for ${time}`,
+  'others-queue': (time) => `the queue is long, and requests of others stand before it for ${time}`,
+  'first-token': (time, { estimate: { promptTokens, cachedTokens } }) =>
+    `the engine is slow to its first token, and needs ${time} for this prompt of ${promptTokens} tokens ` +
+    `(${cachedTokens} of them cached)`,
+  answer: (time, { estimate: { outputTokens } }) =>
+    `the answer is long, and its ${Math.round(outputTokens)} tokens take the engine ${time}`,
 }
 
 export function bandShed({ request, isOfflineShed, jitter }: AdmissionQuestion, attempt: Try): Refusal {
@@ -133,12 +177,6 @@ export function withoutPlace({ code, because }: NoPlace, waitUs: number, jitter:
 const afterWait = (waitUs: number, jitter: number): number | undefined =>
   retryAfterUs({ predictedUs: waitUs, affordableUs: 0, jitter })
 
-function latenessWithoutOwn(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, late: Try): Lateness {
-  const { plan, pool, patience, terms } = late
-  const waitUs = world.waitWithoutOwnUs(now, asked, pool, plan)
-  return latenessOf(predict(plan, asked.request.choiceCount, pool.speed, waitUs), patience, terms)
-}
-
 function numbersOf(attempt: Try): Record<string, number | string> {
   const { predicted, patience } = attempt
   const numbers: Record<string, number | string> = {
@@ -172,6 +210,8 @@ function whatWouldFit(request: Request, late: Try): Record<string, number> {
 }
 
 const allowed = (us: number): string => (Number.isFinite(us) ? `${wholeMs(us)} ms` : 'no limit')
+
+const inMs = (us: number): string => (Number.isFinite(us) ? `${wholeMs(us)} ms` : 'an unknown time')
 
 function finiteMs(us: number): number | string {
   return Number.isFinite(us) ? wholeMs(us) : 'never'

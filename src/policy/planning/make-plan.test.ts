@@ -87,6 +87,15 @@ describe('make plan', () => {
     expect(planOf(makePlan(request({ outputTokensMax: 10 }), rung, facts)).outputTokensMax).toBe(10)
   })
 
+  it('never shortens an answer that must end whole, and judges it at its full length', () => {
+    const capped = { ...FULL, depth: 1, contextRatioMax: 0.5, outputTokensMax: 64 }
+    const whole = request({ outputTokensMax: 1_000, mustEndWhole: true })
+    const plan = planOf(makePlan(whole, capped, facts))
+    expect(plan).toMatchObject({ outputTokensMax: 1_000, keptSegments: [0, 7] })
+    expect(plan.estimate).toMatchObject({ outputTokens: 120, outputTokensHigh: 400 })
+    expect(isSameWork(plan, planOf(makePlan(whole, { ...capped, outputTokensMax: undefined }, facts)))).toBe(true)
+  })
+
   it('counts every choice in cost and room, and one in time', () => {
     const one = planOf(makePlan(request(), FULL, facts)).estimate
     const three = planOf(makePlan(request({ choiceCount: 3 }), FULL, facts)).estimate

@@ -23,6 +23,9 @@ import { trimContext } from './trim-context.ts'
  * prompt whose tokens were counted is refused for that. One that was estimated may be shorter than it looks: it is
  * planned as filling the window, asks for a short answer at least, and the engine decides.
  *
+ * A request whose answer must end whole (tools, JSON) is never capped by a rung, and is judged at its full length: half a
+ * tool call costs as much as half an answer and is worth nothing.
+ *
  * It does not choose the rung (ladder, admission) nor the replica (routing). Passages are expected until they are found;
  * then the plan is made again with them.
  *
@@ -93,9 +96,10 @@ function planGeneration(
     const because = `the prompt has ${ownTokens} tokens; ${model.name} takes ${release.contextTokensMax} with the answer`
     return { kind: 'unplannable', code: 'context-length-exceeded', because }
   }
+  const capTokens = request.mustEndWhole === true ? undefined : rung.outputTokensMax
   const outputTokensMax = Math.min(
     request.outputTokensMax ?? model.outputTokensDefault,
-    rung.outputTokensMax ?? Number.POSITIVE_INFINITY,
+    capTokens ?? Number.POSITIVE_INFINITY,
     isEstimated ? Math.max(outputRoom, DOUBTFUL_ROOM_TOKENS) : outputRoom,
   )
 

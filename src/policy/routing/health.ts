@@ -80,6 +80,8 @@ interface State {
   halvedAt: number
   ejections: number
   doublings: number
+  /** Why the engine denies us, until it answers again. */
+  deniedBecause: string | undefined
 }
 
 export class Health {
@@ -111,6 +113,7 @@ export class Health {
       halvedAt: now,
       ejections: 0,
       doublings: 0,
+      deniedBecause: undefined,
     }
     this.#states.set(replicaId, state)
     return [changeOf(state, 'it has not been probed yet', this.#options)]
@@ -154,6 +157,24 @@ export class Health {
     const because = this.#whyEject(state)
     if (because === undefined || !this.#mayEject(state.poolId)) return NO_CHANGES
     return this.#eject(now, state, because)
+  }
+
+  /** The engine denies us (a reason) or answers (undefined). True when that is news: the operator is told once. */
+  noteDenial(replicaId: string, because: string | undefined): boolean {
+    const state = this.#states.get(replicaId)
+    if (state === undefined || state.deniedBecause === because) return false
+    state.deniedBecause = because
+    return true
+  }
+
+  /** Why the replica's engine denies us: a wrong key or address, a used-up quota. Undefined when it does not. */
+  deniedBecause(replicaId: string): string | undefined {
+    return this.#states.get(replicaId)?.deniedBecause
+  }
+
+  /** The reasons of all replicas that are denied. */
+  *denials(): Iterable<string> {
+    for (const { deniedBecause } of this.#states.values()) if (deniedBecause !== undefined) yield deniedBecause
   }
 
   /** Nothing more goes there until `undrain`. */

@@ -1,5 +1,5 @@
 import type { Script, Scripts } from '../../backends/simulated.ts'
-import type { Refusal } from '../../domain/outcome.ts'
+import type { Ending } from '../../lifecycle/ports.ts'
 
 /** How a release can be worse than another, besides being slower; faults of a scenario switch these on. */
 
@@ -18,12 +18,8 @@ export const GOOD: Traits = { errorRatio: 0, refusalRatio: 0, wrongRatio: 0 }
 /** A fault affects the same attempts for every seed of the workload: the release is broken, not the workload. */
 export const FATE_SEED = 7
 
-export const BROKEN: Refusal = {
-  code: 'replica-refused',
-  because: 'The engine answered 500.',
-  blame: 'platform',
-  retryAfterUs: 1_000_000,
-}
+/** As the HTTP backend reads a 500: the replica is at fault, and has not said that it is full. */
+export const BROKEN: Ending = { kind: 'lost', because: 'the engine answered 500' }
 
 /** "I cannot help with that." */
 const REFUSAL_TOKENS = 8

@@ -245,7 +245,9 @@ export const modelsRemove: Command = {
 export const modelsHistory: Command = {
   name: 'models history',
   summary: 'show who changed what and why, newest first',
-  about: 'NAME is a model (with its releases) or a pool; without NAME, all changes are shown.',
+  about:
+    'NAME is a model (with its releases, pools and replicas) or a pool (with its replicas); without NAME, all changes\n' +
+    'are shown. Draining is not kept.',
   argument: 'NAME',
   flags: {
     limit: { type: 'string', short: 'n', value: 'N', meaning: 'number of changes (default 20)' },

@@ -112,7 +112,8 @@ export class PlatformAdmin implements FleetAdmin {
   }
 
   history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal> {
-    return this.#registry.history(ask)
+    const poolIds = this.pools().flatMap(({ id, model }) => (model === ask.name ? [id] : []))
+    return this.#registry.history({ ...ask, poolIds })
   }
 
   get #wanted(): Wanted {

@@ -51,8 +51,10 @@ export interface RegistryChange {
 }
 
 export interface HistoryAsk {
-  /** Limits the history to this model (with its releases), release or pool. */
+  /** Limits the history to this model (with its releases, pools and their replicas), release, pool (with its replicas) or replica. */
   readonly name?: string | undefined
+  /** Pools of that model which the registry does not have: replicas of the file's pools name their pool only. */
+  readonly poolIds?: readonly string[]
   readonly limit: number
 }
 

@@ -35,9 +35,14 @@ export class MemoryRegistryStore implements RegistryStore {
     return Promise.resolve(this.#revision)
   }
 
-  history({ name, limit }: HistoryAsk): Promise<readonly RegistryChange[]> {
-    const isAsked = (change: RegistryChange): boolean =>
-      name === undefined || change.name === name || change.name.startsWith(`${name}@`)
+  history({ name, poolIds = [], limit }: HistoryAsk): Promise<readonly RegistryChange[]> {
+    const pools = [name, ...poolIds]
+    const isAsked = ({ kind, name: changed, before, after }: RegistryChange): boolean => {
+      if (name === undefined || changed === name || changed.startsWith(`${name}@`)) return true
+      const bodies = [before, after].filter((body) => body !== undefined)
+      if (kind === 'pool') return bodies.some((body) => body['model'] === name)
+      return kind === 'replica' && bodies.some((body) => pools.some((pool) => body['pool'] === pool))
+    }
     return Promise.resolve(this.#changes.filter(isAsked).toReversed().slice(0, limit))
   }
 }

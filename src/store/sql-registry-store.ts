@@ -55,14 +55,17 @@ export class SqlRegistryStore implements RegistryStore {
     }
   }
 
-  async history({ name, limit }: HistoryAsk): Promise<readonly RegistryChange[]> {
+  async history({ name, poolIds = [], limit }: HistoryAsk): Promise<readonly RegistryChange[]> {
     const rows = await this.#database.query(
       `select revision::int as revision, at_ms::float8 as at_ms, by, because, kind, name,
               before::text as before, after::text as after
          from registry_change
         where $1::text is null or name = $1 or starts_with(name, $1 || '@')
+           or (kind = 'pool' and $1 in (before->>'model', after->>'model'))
+           or (kind = 'replica' and $1 in (before->>'pool', after->>'pool'))
+           or (kind = 'replica' and ($3::jsonb ? (before->>'pool') or $3::jsonb ? (after->>'pool')))
         order by revision desc, ordinal desc limit $2`,
-      [name ?? null, limit],
+      [name ?? null, limit, JSON.stringify(poolIds)],
     )
     return rows.map((row) => ({
       revision: Number(row['revision']),

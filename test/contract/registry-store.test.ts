@@ -93,8 +93,10 @@ describe.each(KINDS)('a registry in $name', ({ open, needs }) => {
     expect(replacement?.atMs).toBe(1_700_000_000_001)
   })
 
-  it('tells the history of one model with its releases', async () => {
-    expect((await store.history({ name: 'llama', limit: 10 })).map(({ name }) => name)).toEqual(['llama@2', 'llama'])
+  it('tells the history of one model with its releases and pools, also those that it had', async () => {
+    const history = await store.history({ name: 'llama', limit: 10 })
+    expect(history.map(({ revision, name }) => `${revision} ${name}`)).toEqual(['3 llama@2', '2 p', '1 llama', '1 p'])
+    expect((await store.history({ name: 'other', limit: 10 })).map(({ revision }) => revision)).toEqual([3, 2])
     expect(await store.history({ name: 'nobody', limit: 10 })).toEqual([])
     expect(await store.history({ limit: 1 })).toHaveLength(1)
   })
@@ -113,6 +115,21 @@ describe.each(KINDS)('a registry in $name', ({ open, needs }) => {
     expect(ends.filter((end) => end === 'stale')).toHaveLength(4)
     const names = (await store.load()).entries.map(({ name }) => name).filter((name) => /^p\d$|shared/.test(name))
     expect(names).toHaveLength(2)
+  })
+
+  it('tells the replicas of a pool, and those of the pools that are a model’s by the file', async () => {
+    const { revision } = await store.load()
+    const ids = ['f-gpu-1', 'f-gpu-2', 'g-gpu-3'] as const
+    const edits = ids.map((id) => put('replica', id, { pool: id.slice(0, 1), url: 'http://x' }))
+    expect(await store.write(write(revision, ...edits))).toBe(revision + 1)
+    expect(await store.write(write(revision + 1, remove('replica', 'f-gpu-1')))).toBe(revision + 2)
+    const namesOf = async (name: string, ...poolIds: string[]) =>
+      (await store.history({ name, poolIds, limit: 10 })).map((change) => change.name)
+    expect(await namesOf('f')).toEqual(['f-gpu-1', 'f-gpu-2', 'f-gpu-1'])
+    expect(await namesOf('f-gpu-2')).toEqual(['f-gpu-2'])
+    expect(await namesOf('filed', 'f')).toEqual(['f-gpu-1', 'f-gpu-2', 'f-gpu-1'])
+    expect(await namesOf('filed', 'f', 'g')).toEqual(['f-gpu-1', 'g-gpu-3', 'f-gpu-2', 'f-gpu-1'])
+    expect(await namesOf('filed')).toEqual([])
   })
 
   it('takes rubbish for what it is: text', async () => {

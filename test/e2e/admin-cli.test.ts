@@ -78,6 +78,8 @@ describe('models', () => {
     expect(lines[0]).toMatch(/^WHEN +REVISION +WHO +WHAT +NAME +WHY$/)
     expect(lines[1]).toMatch(/^\d{4}-\d\d-\d\dT\S+Z +5 +ada +\w+ removed +qwen +asked for by search$/)
     expect(JSON.parse((await spillway('models', 'history', 'gemma', '--json')).out)).toHaveLength(4)
+    // The pool of the file's model was added under a name of its own.
+    expect((await spillway('models', 'history', MODEL)).out).toMatch(/ pool added +sim-2 +asked for by search$/m)
   })
 
   it('a release is rolled out by hand, and shown', { timeout: 60_000 }, async () => {

@@ -198,8 +198,11 @@ describe('a replica of a pool of the file', () => {
     await eventually('it is there again', () => ids().includes(id), 30_000)
     second.behaviour = answers()
     await eventually('it answers', async () => (await chat(platform)) === 200 && second.seen.length > 0, 15_000)
-    const listed = await spillway(platform.address, 'models', 'history', '--json')
-    expect(JSON.parse(listed.out)).toMatchObject([{ kind: 'replica', name: id, by: 'ada', because: 'more room' }])
+    // Of everything, of the pool, and of the model, whose pool is in the file only.
+    for (const of of [[], [pool], [MODEL]]) {
+      const listed = await spillway(platform.address, 'models', 'history', ...of, '--json')
+      expect(JSON.parse(listed.out)).toMatchObject([{ kind: 'replica', name: id, by: 'ada', because: 'more room' }])
+    }
     const remove = (replica: string) => spillway(platform.address, 'replicas', 'remove', replica, ...why)
     expect(await remove(`${pool}-${new URL(first.url).host}`)).toMatchObject({
       code: 1,

@@ -8,7 +8,7 @@ import type { Cancellation } from '../base/cancellation.ts'
  */
 export type LongWork<T> = Generator<number, T, boolean>
 
-export interface Run {
+export interface LongWorkOptions {
   /** Lets everything run that waits for the event loop. Absent in virtual time, where nothing waits. */
   readonly breathe: (() => Promise<void>) | undefined
   /** The work is short enough to be done without a pause. */
@@ -19,7 +19,7 @@ export interface Run {
 /** Work between two pauses: a millisecond or two of ordinary text, ten of the worst. */
 export const WORK_PER_BREATH = 1_024
 
-export function runLongWork<T>(work: LongWork<T>, { breathe, isShort, cancellation }: Run): T | Promise<T> {
+export function runLongWork<T>(work: LongWork<T>, { breathe, isShort, cancellation }: LongWorkOptions): T | Promise<T> {
   if (breathe !== undefined && !isShort) return runBreathing(work, breathe, cancellation)
   for (;;) {
     const step = work.next(false)

@@ -14,7 +14,7 @@ import { SERVER_FLAGS, serverUrlOf } from './http-server-client.ts'
 import { ProgressLine } from './live-progress-line.ts'
 import { untilSignal } from './until-signal.ts'
 
-export const bench: Command = {
+export const benchCommand: Command = {
   name: 'bench',
   summary: 'send a scenario to a live server: Spillway, vLLM, llama.cpp, LiteLLM …',
   about:
@@ -52,7 +52,7 @@ export const bench: Command = {
     // Loaded when the command runs: help and version need none of the platform.
     const { bench: runBench } = await import('../load/bench.ts')
     const name = textFlag(flags, 'argument')
-    if (name === undefined) throw new UsageError(`which scenario? Try: ${bench.examples[0]}`)
+    if (name === undefined) throw new UsageError(`which scenario? Try: ${benchCommand.examples[0]}`)
     const { scenario, trace } = await withTrace(name, flags)
     const url = serverUrlOf(flags)
     const durationS = numberFlag(flags, 'duration', { above: 0, max: 86_400 }) ?? scenario.durationS

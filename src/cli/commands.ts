@@ -1,54 +1,60 @@
-import { bench } from './bench.ts'
+import { benchCommand } from './bench.ts'
 import type { Command } from './command.ts'
-import { configCheck } from './config-check.ts'
-import { configPrint } from './config-print.ts'
-import { corpusAdd } from './corpus-add.ts'
-import { corpusDelete, corpusList, corpusSearch } from './corpus-manage.ts'
-import { demo } from './demo.ts'
-import { engine } from './engine.ts'
-import { engineFit } from './engine-fit.ts'
-import { engineValidate } from './engine-validate.ts'
-import { explain } from './explain.ts'
-import { keysCreate } from './keys-create.ts'
-import { modelsAdd, modelsHistory, modelsList, modelsRemove, modelsShow } from './models.ts'
-import { modelsImportMlflow } from './models-import-mlflow.ts'
+import { configCheckCommand } from './config-check.ts'
+import { configPrintCommand } from './config-print.ts'
+import { corpusAddCommand } from './corpus-add.ts'
+import { corpusDeleteCommand, corpusListCommand, corpusSearchCommand } from './corpus-manage.ts'
+import { demoCommand } from './demo.ts'
+import { engineCommand } from './engine.ts'
+import { engineFitCommand } from './engine-fit.ts'
+import { engineValidateCommand } from './engine-validate.ts'
+import { explainCommand } from './explain.ts'
+import { keysCreateCommand } from './keys-create.ts'
+import {
+  modelsAddCommand,
+  modelsHistoryCommand,
+  modelsListCommand,
+  modelsRemoveCommand,
+  modelsShowCommand,
+} from './models.ts'
+import { modelsImportMlflowCommand } from './models-import-mlflow.ts'
 import { refusals } from './refusals.ts'
 import { reload } from './reload.ts'
-import { replicasAdd, replicasDrain, replicasRemove, replicasUndrain } from './replicas.ts'
-import { retrieval } from './retrieval.ts'
+import { replicasAdd, replicasDrainCommand, replicasRemove, replicasUndrainCommand } from './replicas.ts'
+import { retrievalCommand } from './retrieval.ts'
 import { rolloutCommands } from './rollout.ts'
-import { serve } from './serve.ts'
-import { simulate } from './simulate.ts'
+import { serveCommand } from './serve.ts'
+import { simulateCommand } from './simulate.ts'
 
 /** Every command, in the order in which the help lists them. */
 export const commands: readonly Command[] = [
-  serve,
-  simulate,
-  bench,
-  demo,
-  explain,
+  serveCommand,
+  simulateCommand,
+  benchCommand,
+  demoCommand,
+  explainCommand,
   refusals,
-  engine,
-  engineFit,
-  engineValidate,
-  retrieval,
-  corpusAdd,
-  corpusList,
-  corpusSearch,
-  corpusDelete,
-  modelsList,
-  modelsShow,
-  modelsAdd,
-  modelsRemove,
-  modelsHistory,
-  modelsImportMlflow,
+  engineCommand,
+  engineFitCommand,
+  engineValidateCommand,
+  retrievalCommand,
+  corpusAddCommand,
+  corpusListCommand,
+  corpusSearchCommand,
+  corpusDeleteCommand,
+  modelsListCommand,
+  modelsShowCommand,
+  modelsAddCommand,
+  modelsRemoveCommand,
+  modelsHistoryCommand,
+  modelsImportMlflowCommand,
   replicasAdd,
   replicasRemove,
-  replicasDrain,
-  replicasUndrain,
+  replicasDrainCommand,
+  replicasUndrainCommand,
   ...rolloutCommands,
   reload,
-  configCheck,
-  configPrint,
-  keysCreate,
+  configCheckCommand,
+  configPrintCommand,
+  keysCreateCommand,
 ]

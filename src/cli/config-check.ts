@@ -3,7 +3,7 @@ import { demoBindProblem, loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { CONFIG_FLAG, type Command, JSON_FLAG, textFlag } from './command.ts'
 
-export const configCheck: Command = {
+export const configCheckCommand: Command = {
   name: 'config check',
   summary: 'check the settings; name each problem, its place and what to do',
   about: 'Reads the file and the environment as "serve" would, and starts nothing. Exit code 1 if something is wrong.',

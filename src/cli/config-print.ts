@@ -3,7 +3,7 @@ import { loadConfig } from '../config/load.ts'
 import { redacted } from '../config/redact.ts'
 import { CONFIG_FLAG, type Command, JSON_FLAG, textFlag } from './command.ts'
 
-export const configPrint: Command = {
+export const configPrintCommand: Command = {
   name: 'config print',
   summary: 'print the settings in force, defaults included, secrets hidden',
   about: 'Prints what "serve" would run with: flags, environment, file and defaults merged.',

@@ -8,7 +8,7 @@ import { ProgressLine } from './live-progress-line.ts'
 const CALL_CHARACTERS_MAX = 1_000_000
 const CALL_DOCUMENTS_MAX = 100
 
-export const corpusAdd: Command = {
+export const corpusAddCommand: Command = {
   name: 'corpus add',
   summary: 'add files or folders to a corpus, which is made if new, and show the indexing',
   about:

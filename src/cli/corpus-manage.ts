@@ -8,7 +8,7 @@ import {
   type WireHit,
 } from './http-corpus-client.ts'
 
-export const corpusList: Command = {
+export const corpusListCommand: Command = {
   name: 'corpus list',
   summary: 'show the corpora of a tenant',
   about: 'Prints one line per corpus: name, id, documents and passages.',
@@ -28,7 +28,7 @@ function describe({ name, id, file_counts: counts, spillway }: WireCorpus): stri
   return `${name}  ${id}  ${counts.completed} documents, ${spillway.passages} passages${left}`
 }
 
-export const corpusSearch: Command = {
+export const corpusSearchCommand: Command = {
   name: 'corpus search',
   summary: 'search a corpus and print the passages found',
   about: 'Runs the same search as a chat request: by words and by meaning.',
@@ -60,7 +60,7 @@ export const corpusSearch: Command = {
   },
 }
 
-export const corpusDelete: Command = {
+export const corpusDeleteCommand: Command = {
   name: 'corpus delete',
   summary: 'delete a corpus, or one document of it',
   about: 'Searches and caches no longer return it from then on.',

@@ -7,7 +7,7 @@ import { untilSignal } from './until-signal.ts'
 /** Lines printed where the view cannot be repainted: enough to follow the demo. */
 const LINES = 30
 
-export const demo: Command = {
+export const demoCommand: Command = {
   name: 'demo',
   summary: 'see the platform work in five minutes: calm, a 20\u00d7 spike by one tenant, recovery',
   about:

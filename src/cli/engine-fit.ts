@@ -1,6 +1,6 @@
 import { type Command, JSON_FLAG, textFlag, UsageError } from './command.ts'
 
-export const engineFit: Command = {
+export const engineFitCommand: Command = {
   name: 'engine fit',
   summary: 'fit a GPU profile to step times that you measured',
   about:

@@ -1,6 +1,6 @@
 import { type Command, type FlagValues, JSON_FLAG, numberFlag, textFlag, UsageError } from './command.ts'
 
-export const engineValidate: Command = {
+export const engineValidateCommand: Command = {
   name: 'engine validate',
   summary: 'compare a GPU profile with measured steps and requests',
   about:

@@ -3,7 +3,7 @@ import type { EngineServerOptions } from '../engine-server/engine-server.ts'
 import { CONFIG_FLAG, type Command, choiceFlag, type FlagValues, numberFlag, textFlag } from './command.ts'
 import { runUntilSignal } from './run-until-signal.ts'
 
-export const engine: Command = {
+export const engineCommand: Command = {
   name: 'engine',
   summary: 'run one simulated engine with vLLM\u2019s API and metrics',
   about:

@@ -1,7 +1,7 @@
 import { type Command, textFlag, UsageError } from './command.ts'
 import { ADMIN_FLAGS, serverAccessOf } from './http-admin-client.ts'
 
-export const explain: Command = {
+export const explainCommand: Command = {
   name: 'explain',
   summary: 'print what happened to one request, with the reason for every decision',
   about:

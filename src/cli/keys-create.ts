@@ -6,7 +6,7 @@ import { type Command, JSON_FLAG, textFlag, UsageError } from './command.ts'
 /** As long as a SHA-256 hash: a secret of this length cannot be guessed, so its hash needs no salt. */
 const SECRET_BYTES = 32
 
-export const keysCreate: Command = {
+export const keysCreateCommand: Command = {
   name: 'keys create',
   summary: 'make a key for a tenant; the secret is shown once and stored nowhere',
   about: 'Prints the secret for the client, and its hash for the configuration file, which contains only hashes.',

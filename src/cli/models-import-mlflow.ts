@@ -13,7 +13,7 @@ interface KnownRelease {
   readonly labels?: readonly string[]
 }
 
-export const modelsImportMlflow: Command = {
+export const modelsImportMlflowCommand: Command = {
   name: 'models import-mlflow',
   summary: 'import the versions of a model from an MLflow registry as releases',
   about:

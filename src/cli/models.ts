@@ -54,7 +54,7 @@ interface WireChange {
 
 const isReady = ({ health }: WireReplica): boolean => ['warming', 'steady', 'trial'].includes(health)
 
-export const modelsList: Command = {
+export const modelsListCommand: Command = {
   name: 'models list',
   summary: 'show the models of the running server, their releases and their replicas',
   about: 'One line per model. FROM is "file" for the configuration file, or "registry" for models added at run time.',
@@ -82,7 +82,7 @@ export const modelsList: Command = {
   },
 }
 
-export const modelsShow: Command = {
+export const modelsShowCommand: Command = {
   name: 'models show',
   summary: 'show one model: releases, pools and every replica',
   about: 'Health is away, warming, steady, ejected, trial or draining.',
@@ -132,7 +132,7 @@ function describe({ name, source, aliases, contextTokensMax, fallback, releases,
 const deniedLines = ({ id, deniedBecause }: WireReplica): string[] =>
   deniedBecause === undefined ? [] : ['', `${id} is denied: ${deniedBecause} Mend its key, address or quota.`]
 
-export const modelsAdd: Command = {
+export const modelsAddCommand: Command = {
   name: 'models add',
   summary: 'add a model, a release or replicas to the running server; kept over restarts',
   about:
@@ -213,7 +213,7 @@ async function fromFlags(flags: FlagValues, client: AdminClient): Promise<object
   }
 }
 
-export const modelsRemove: Command = {
+export const modelsRemoveCommand: Command = {
   name: 'models remove',
   summary: 'remove a model, a release or a pool that was added; running answers finish',
   about:
@@ -242,7 +242,7 @@ export const modelsRemove: Command = {
   },
 }
 
-export const modelsHistory: Command = {
+export const modelsHistoryCommand: Command = {
   name: 'models history',
   summary: 'show who changed what and why, newest first',
   about:

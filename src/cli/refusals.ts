@@ -1,6 +1,6 @@
 import { columnsOf } from './columns.ts'
 import { type Command, numberFlag, textFlag } from './command.ts'
-import { explain } from './explain.ts'
+import { explainCommand } from './explain.ts'
 import { serverAccessOf } from './http-admin-client.ts'
 
 /** A refusal as the server lists it. */
@@ -24,7 +24,7 @@ export const refusals: Command = {
   flags: {
     tenant: { type: 'string', short: 't', value: 'ID', meaning: 'of this tenant only (with an admin key)' },
     limit: { type: 'string', short: 'n', value: 'NUMBER', meaning: 'at most this many (default 20, at most 500)' },
-    ...explain.flags,
+    ...explainCommand.flags,
   },
   examples: ['spillway refusals', 'spillway refusals --tenant acme --limit 5'],
   async run(flags, io) {

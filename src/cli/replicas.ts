@@ -18,14 +18,14 @@ const stateCommand = (name: string, state: 'draining' | 'ready', summary: string
   },
 })
 
-export const replicasDrain = stateCommand(
+export const replicasDrainCommand = stateCommand(
   'replicas drain',
   'draining',
   'send no more requests to a replica; running requests finish',
   'The replica gets no more requests. "spillway models show" says when none is running there.',
 )
 
-export const replicasUndrain = stateCommand(
+export const replicasUndrainCommand = stateCommand(
   'replicas undrain',
   'ready',
   'use a drained replica again, slowly at first',

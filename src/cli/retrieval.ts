@@ -2,7 +2,7 @@ import { loadConfig } from '../config/load.ts'
 import { CONFIG_FLAG, type Command, textFlag } from './command.ts'
 import { runUntilSignal } from './run-until-signal.ts'
 
-export const retrieval: Command = {
+export const retrievalCommand: Command = {
   name: 'retrieval',
   summary: 'run corpora and searches in a process of their own, for several gateways',
   about:

@@ -10,7 +10,7 @@ import { explainFailure } from './explain-failure.ts'
 import { FileWatch, readIfThere } from './fs-watch-file.ts'
 import { runUntilSignal, STOP_SIGNALS } from './run-until-signal.ts'
 
-export const serve: Command = {
+export const serveCommand: Command = {
   name: 'serve',
   summary: 'run the platform: one OpenAI-compatible endpoint in front of your engines',
   about:

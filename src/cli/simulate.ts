@@ -13,7 +13,7 @@ import {
 } from './command.ts'
 import { ProgressLine, timesRealTime, wallMs } from './live-progress-line.ts'
 
-export const simulate: Command = {
+export const simulateCommand: Command = {
   name: 'simulate',
   summary: 'run a scenario in virtual time: the same code as live, an hour in seconds',
   about:

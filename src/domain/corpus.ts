@@ -76,13 +76,13 @@ export interface Passage {
 }
 
 /** A condition on a document's attributes, in OpenAI's shape. */
-export type Filter =
+export type DocumentFilter =
   | {
       readonly type: 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte' | 'in' | 'nin'
       readonly key: string
       readonly value: string | number | boolean | readonly (string | number)[]
     }
-  | { readonly type: 'and' | 'or'; readonly filters: readonly Filter[] }
+  | { readonly type: 'and' | 'or'; readonly filters: readonly DocumentFilter[] }
 
 /**
  * How a retrieval ended. `fresh`: searched in time. `cached`: found in a cache and still valid. `stale`: from a cache,

@@ -92,7 +92,7 @@ export async function meetsFate(
       engine.crash()
       return true
     case 'fail':
-      sink.fail(BROKEN)
+      sink.fail(ENGINE_BROKEN)
       return true
     case 'hang':
       start()
@@ -113,14 +113,14 @@ export function tellEnding(sink: Sink, ending: Ending, cancellation: Cancellatio
       sink.fail(ending.refusal)
       return
     case 'lost':
-      sink.fail(BROKEN)
+      sink.fail(ENGINE_BROKEN)
       return
     case 'cancelled':
       if (cancellation.because === 'shutting-down') sink.fail(SHUTTING_DOWN)
   }
 }
 
-export const BROKEN: Refusal = {
+export const ENGINE_BROKEN: Refusal = {
   code: 'internal-error',
   because: 'EngineCore encountered an issue. See stack trace (above) for the root cause.',
   blame: 'platform',

@@ -7,8 +7,8 @@ import type { Exchange } from '../gateway/exchange.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { WholeSink } from '../gateway/http-whole-sink.ts'
 import { type EmbeddingBody, embeddingAnswer } from '../wire/embeddings.ts'
-import { noSuchModel, readVllmEmbedding, unsupportedApi } from '../wire/vllm.ts'
-import { BROKEN, callOf, meetsFate, planOf, tellEnding } from './engine-call.ts'
+import { readVllmEmbedding, unsupportedApi, vllmNoSuchModel } from '../wire/vllm.ts'
+import { callOf, ENGINE_BROKEN, meetsFate, planOf, tellEnding } from './engine-call.ts'
 import type { EngineFacts, ServedEncoder } from './engine-served.ts'
 
 /**
@@ -40,7 +40,7 @@ async function embed(engine: ServedEncoder, exchange: Exchange): Promise<void> {
   }
   const body = checked.value
   if (body.model !== engine.model) {
-    exchange.sendFault(noSuchModel(body.model))
+    exchange.sendFault(vllmNoSuchModel(body.model))
     return
   }
   const cancellation = new Cancellation()
@@ -71,7 +71,7 @@ async function serve(
     if (ending.kind === 'finished') engine.metrics.finished('stop')
     tellEnding(sink, ending, cancellation)
   } catch (error) {
-    sink.fail(BROKEN)
+    sink.fail(ENGINE_BROKEN)
     throw error
   }
 }

@@ -10,8 +10,15 @@ import { JsonSink, SseSink } from '../gateway/http-sinks.ts'
 import type { DeltaSink, Sink } from '../lifecycle/ports.ts'
 import type { WireFault } from '../wire/openai-error.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
-import { badRequest, cacheSaltOf, contextTooLong, noSuchModel, readVllmChat, readVllmCompletion } from '../wire/vllm.ts'
-import { BROKEN, callOf, meetsFate, planOf, tellEnding } from './engine-call.ts'
+import {
+  badRequest,
+  cacheSaltOf,
+  readVllmChat,
+  readVllmCompletion,
+  vllmContextTooLong,
+  vllmNoSuchModel,
+} from '../wire/vllm.ts'
+import { callOf, ENGINE_BROKEN, meetsFate, planOf, tellEnding } from './engine-call.ts'
 import type { ServedEngine } from './engine-served.ts'
 
 /**
@@ -92,7 +99,7 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
   try {
     tellEnding(sink, await engine.backend.generate(call, start), cancellation)
   } catch (error) {
-    sink.fail(BROKEN)
+    sink.fail(ENGINE_BROKEN)
     throw error
   }
 }
@@ -113,7 +120,7 @@ async function plan(
     ('max_completion_tokens' in body ? body.max_completion_tokens : undefined) ?? body.max_tokens ?? undefined
   if (read.isCut || promptTokens + (asked ?? 1) > contextTokensMax) {
     return {
-      fault: contextTooLong({ contextTokensMax, outputTokens: asked ?? 0, promptTokens, isAtLeast: read.isCut }),
+      fault: vllmContextTooLong({ contextTokensMax, outputTokens: asked ?? 0, promptTokens, isAtLeast: read.isCut }),
     }
   }
   const keptSegments = read.segments.map((_, index) => index)
@@ -122,7 +129,7 @@ async function plan(
 }
 
 function unsupported(engine: ServedEngine, body: Body): WireFault | undefined {
-  if (body.model !== engine.model) return noSuchModel(body.model)
+  if (body.model !== engine.model) return vllmNoSuchModel(body.model)
   const wantsLogprobs = body.logprobs === true || typeof body.logprobs === 'number'
   if (wantsLogprobs) return badRequest('A simulated engine has no log probabilities.', 'logprobs')
   const choiceCount = choiceCountOf(body)

@@ -10,11 +10,11 @@ import type { Checked } from '../wire/check.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import {
   badRequest,
-  noSuchModel,
   readDetokenize,
   readTokenize,
   type TokenizeBody,
   vllmModelList,
+  vllmNoSuchModel,
   vllmVersion,
 } from '../wire/vllm.ts'
 import type { EngineFacts } from './engine-served.ts'
@@ -97,7 +97,7 @@ async function answer<T extends { readonly model?: string | null }>(
   const { model } = checked.value
   const response =
     typeof model === 'string' && model !== '' && model !== engine.model
-      ? noSuchModel(model)
+      ? vllmNoSuchModel(model)
       : await respond(checked.value)
   if (typeof response === 'string') exchange.sendJson(200, response)
   else exchange.sendFault(response)

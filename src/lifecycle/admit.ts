@@ -13,7 +13,7 @@ import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { observePressure } from './learning/observe-pressure.ts'
 import type { Platform } from './platform.ts'
 import type { Policies } from './policies.ts'
-import { chooseRelease, isHealthy, type PickedRelease } from './rollout/pick-release.ts'
+import { isHealthy, type PickedRelease, pickRelease } from './rollout/pick-release.ts'
 import { Admitted, type Ticket } from './ticket.ts'
 
 /**
@@ -32,7 +32,7 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   const { policies } = platform
   const now = platform.world.clock.now()
   const { request } = ticket
-  const picked = chooseRelease(policies, request, request.model)
+  const picked = pickRelease(policies, request, request.model)
   ticket.release = picked
   const pool = picked && pickPool(policies, now, request, picked.release.id)
   const asked = questionOf(policies, now, request, picked, pool)

@@ -4,7 +4,7 @@ import { makeConstantSpeed } from '../policy/planning/cost.ts'
 import type { PlanningFacts } from '../policy/planning/make-plan.ts'
 import { habitOf } from '../policy/planning/output-length.ts'
 import type { Policies } from './policies.ts'
-import { chooseRelease } from './rollout/pick-release.ts'
+import { pickRelease } from './rollout/pick-release.ts'
 
 /**
  * What planning must know, asked of the meters. Made once for a platform: everything about one request comes as an
@@ -13,7 +13,7 @@ import { chooseRelease } from './rollout/pick-release.ts'
 export function makePlanningFacts(policies: Policies): PlanningFacts {
   return {
     model: (name) => policies.models.get(name),
-    releaseOf: (model, request) => chooseRelease(policies, request, model)?.release,
+    releaseOf: (model, request) => pickRelease(policies, request, model)?.release,
     speedOf: (releaseId) => policies.poolsByRelease.get(releaseId)?.[0]?.speed ?? NO_POOL_SPEED,
     correctTokens: (request, model, tokens) => correctTokens(policies, request, model, tokens),
     predictOutput: (request, capTokens) => policies.outputs.predict(habitOf(request), capTokens),

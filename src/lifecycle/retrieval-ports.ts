@@ -4,7 +4,7 @@ import type {
   Corpus,
   CorpusFacts,
   Document,
-  Filter,
+  DocumentFilter,
   Passage,
   RetrievalOutcome,
   StoredFile,
@@ -80,7 +80,7 @@ export interface PageAsk {
 export interface SearchAsk {
   readonly query: string
   readonly passagesMax: number
-  readonly filter?: Filter | undefined
+  readonly filter?: DocumentFilter | undefined
   readonly scoreMin?: number | undefined
 }
 
@@ -331,11 +331,11 @@ export interface TermSearch {
   /** A passage must have one of these to be scored: the rarer ones, so that the work is bounded. */
   readonly oneOf: readonly number[]
   readonly limit: number
-  readonly filter?: Filter | undefined
+  readonly filter?: DocumentFilter | undefined
 }
 
 export interface VectorSearch {
   readonly vector: Float32Array
   readonly limit: number
-  readonly filter?: Filter | undefined
+  readonly filter?: DocumentFilter | undefined
 }

@@ -4,7 +4,7 @@ import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { Collector } from '../sim/report/collector.ts'
 import { makeReport, type Report } from '../sim/report/report.ts'
 import { Tally } from '../sim/report/tally.ts'
-import { type Checked, checkExpectations } from '../sim/scenario/expectations.ts'
+import { type CheckedExpectation, checkExpectations } from '../sim/scenario/expectations.ts'
 import type { Expectation, Scenario } from '../sim/scenario/scenario.ts'
 import { callersOf, configOf, partsOf, streamsOf } from '../sim/scenario/scenario-config.ts'
 import type { TraceRequest } from '../sim/traces/trace.ts'
@@ -42,7 +42,7 @@ export interface BenchOptions {
 
 export interface Benched {
   readonly report: Report
-  readonly expectations: readonly Checked[]
+  readonly expectations: readonly CheckedExpectation[]
   readonly lagMs: LoadEnd['lagMs']
 }
 

@@ -15,7 +15,7 @@ import { LoadScripts, LoadServe } from './load-serve.ts'
  * when its time is over and every request has ended or the grace period has passed; the remaining requests are then
  * cancelled.
  */
-export interface LoadOptions {
+export interface LiveLoadOptions {
   readonly url: string
   readonly streams: readonly TenantStream[]
   /** A recorded workload instead of the streams; what the trace lacks is taken from the first stream. */
@@ -61,7 +61,7 @@ const SETUP_US = 50_000
 /** Longest silence of a server that is merely slow. */
 const SILENCE_MS_MAX = 300_000
 
-export async function runLoad(options: LoadOptions): Promise<LoadEnd> {
+export async function runLoad(options: LiveLoadOptions): Promise<LoadEnd> {
   const { url, streams, durationS, seed, scale, inFlightMax } = options
   const words = new PromptWords(seed)
   const live = options.clock ?? new LiveClock()

@@ -45,7 +45,7 @@ export interface LiveRetrieval {
   close(): Promise<void>
 }
 
-export interface RetrievalWorld {
+export interface LiveRetrievalWorld {
   readonly clock: Clock
   readonly journal: Journal
   readonly store: LiveStore
@@ -55,7 +55,7 @@ export interface RetrievalWorld {
   readonly platform?: () => Platform
 }
 
-export async function makeLiveRetrieval(config: Config, world: RetrievalWorld): Promise<LiveRetrieval> {
+export async function makeLiveRetrieval(config: Config, world: LiveRetrievalWorld): Promise<LiveRetrieval> {
   const { clock, journal } = world
   const { url, apiKey = '' } = config.retrieval
   const embedder = makeEmbedder(config, world)
@@ -129,7 +129,7 @@ async function makeRemote(
   }
 }
 
-function makeEmbedder({ retrieval, engine }: Config, { clock, platform }: RetrievalWorld): Embedder {
+function makeEmbedder({ retrieval, engine }: Config, { clock, platform }: LiveRetrievalWorld): Embedder {
   const { kind, url, model, dimensions, apiKey, timeoutMs, batchWaitMs } = retrieval.embedder
   const textsMax = engine.batchSizeMax
   const inner = (): Embedder => {
@@ -157,7 +157,7 @@ async function closeAll(parts: ReadonlyArray<{ close(): Promise<void> }>): Promi
 }
 
 /** Gateways that share passages through Redis share answers too. */
-async function makeAnswerStore({ retrieval }: Config, world: RetrievalWorld): Promise<AnswerStore> {
+async function makeAnswerStore({ retrieval }: Config, world: LiveRetrievalWorld): Promise<AnswerStore> {
   const { clock } = world
   const { redisUrl: url } = retrieval
   if (url === undefined) return new MemoryAnswerStore()
@@ -167,7 +167,7 @@ async function makeAnswerStore({ retrieval }: Config, world: RetrievalWorld): Pr
   return new RedisAnswerStore({ clock, connection })
 }
 
-async function makeCache({ retrieval }: Config, world: RetrievalWorld): Promise<PassageCache> {
+async function makeCache({ retrieval }: Config, world: LiveRetrievalWorld): Promise<PassageCache> {
   const memory = new MemoryPassageCache()
   if (retrieval.redisUrl === undefined || retrieval.cacheTtlS === 0) return memory
   const { RedisPassageCache } = await import('../retrieval/caches/redis-passage-cache.ts')
@@ -180,7 +180,7 @@ async function makeCache({ retrieval }: Config, world: RetrievalWorld): Promise<
   return new TieredPassageCache(memory, shared)
 }
 
-function breakerOf({ journal }: RetrievalWorld, what: string): Breaker {
+function breakerOf({ journal }: LiveRetrievalWorld, what: string): Breaker {
   return new Breaker((state, at, because) =>
     journal.record({ kind: 'breaker-changed', at, what, state, ...(because !== undefined && { because }) }),
   )

@@ -3,7 +3,7 @@ import type { ConfigFile } from '../config/fs-config-file.ts'
 import { nearest } from '../config/nearest.ts'
 import type { Report } from './report/report.ts'
 import { COMPARISONS } from './scenario/comparisons.ts'
-import { type Checked, checkExpectations } from './scenario/expectations.ts'
+import { type CheckedExpectation, checkExpectations } from './scenario/expectations.ts'
 import { checkScenario } from './scenario/fs-scenario.ts'
 import type { Scenario } from './scenario/scenario.ts'
 import { withTraceTenants } from './scenario/scenario-trace.ts'
@@ -17,7 +17,7 @@ export interface Simulation {
   readonly scenario: Scenario
   readonly report: Report
   readonly variants: Readonly<Record<string, Report>>
-  readonly expectations: readonly Checked[]
+  readonly expectations: readonly CheckedExpectation[]
 }
 
 export interface SimulationOptions {

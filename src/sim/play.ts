@@ -22,7 +22,7 @@ import type { SimulatedFleet } from './world.ts'
  * The story of a simulated run: clients begin, faults happen, the clock runs until the scenario is over and every
  * request has ended; then nothing may be left behind.
  */
-export interface Run {
+export interface SimulatedRun {
   readonly scenario: Scenario
   readonly seed: number
   readonly clock: VirtualClock
@@ -53,7 +53,7 @@ export interface RunEnd {
   readonly engineParts: ReadonlyMap<string, EnginesUse>
 }
 
-export async function play(run: Run): Promise<RunEnd> {
+export async function play(run: SimulatedRun): Promise<RunEnd> {
   const { scenario, clock, gateways, collector, laws } = run
   const endAt = secondsToUs(scenario.durationS)
   // The first probes resolve in virtual time.
@@ -81,14 +81,14 @@ export async function play(run: Run): Promise<RunEnd> {
 }
 
 /** The gateway that a stream's clients use. */
-function serveOf({ gateways, roundTrips, journal }: Run, { region }: StreamSpec): Serve {
+function serveOf({ gateways, roundTrips, journal }: SimulatedRun, { region }: StreamSpec): Serve {
   const home = region ?? (gateways[0] as SimulatedGateway).region
   if (gateways.length > 1 && !gateways.some((gateway) => gateway.region === home))
     throw new Error(`the workload names the region ${home}, but no pool is there`)
   return serveFrom(home, gateways, roundTrips, journal)
 }
 
-function startClients(run: Run, endAt: number): void {
+function startClients(run: SimulatedRun, endAt: number): void {
   const { scenario, clock, scripts, callers, seed } = run
   const sessions = new Map<string, number>()
   for (const spec of scenario.workload) {
@@ -104,7 +104,7 @@ function startClients(run: Run, endAt: number): void {
   }
 }
 
-function startTrace(run: Run, requests: Iterable<TraceRequest>, endAt: number): void {
+function startTrace(run: SimulatedRun, requests: Iterable<TraceRequest>, endAt: number): void {
   const { scenario, clock, scripts, callers } = run
   const spec = scenario.workload[0]
   if (spec === undefined) throw new Error('a scenario has at least one stream')
@@ -115,7 +115,7 @@ function startTrace(run: Run, requests: Iterable<TraceRequest>, endAt: number): 
 /**
  * Reads the engines at the start of a stretch; the returned function reads them at its end and returns the difference.
  */
-function watchEngines({ clock, fleet }: Run, fromAt: number, toAt: number): () => EnginesUse {
+function watchEngines({ clock, fleet }: SimulatedRun, fromAt: number, toAt: number): () => EnginesUse {
   let before = lookAt(fleet)
   let after: EngineLook | undefined
   clock.at(fromAt, () => {
@@ -128,7 +128,7 @@ function watchEngines({ clock, fleet }: Run, fromAt: number, toAt: number): () =
 }
 
 /** Counts from `fromAt` until the returned function is called. */
-function watchBestHits({ clock, fleet }: Run, fromAt: number): () => number | undefined {
+function watchBestHits({ clock, fleet }: SimulatedRun, fromAt: number): () => number | undefined {
   let before = fleet.bestHits.count
   clock.at(fromAt, () => {
     before = fleet.bestHits.count
@@ -141,7 +141,7 @@ function watchBestHits({ clock, fleet }: Run, fromAt: number): () => number | un
 }
 
 /** Reads the engines and checks the dispatcher's invariants at the end of every window. */
-function watchWindows(run: Run, windowUs: number, endAt: number): void {
+function watchWindows(run: SimulatedRun, windowUs: number, endAt: number): void {
   const { clock, fleet, collector } = run
   let last = lookAt(fleet)
   const look = (at: number): void => {

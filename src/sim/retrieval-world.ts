@@ -14,7 +14,7 @@ import { PassageRetriever } from '../retrieval/retriever.ts'
 import { MemoryCorpusStore } from '../store/memory-corpus-store.ts'
 import { drawNormal } from './clients/draw.ts'
 import { QUESTION_EMBEDDER, topicWord, vectorOf } from './clients/questions.ts'
-import type { Latency, RetrievalWorldSpec } from './scenario/scenario-retrieval.ts'
+import type { LatencySpec, RetrievalWorldSpec } from './scenario/scenario-retrieval.ts'
 
 /**
  * Retrieval and the answer cache in a simulation: the retriever, breakers and caches that run live, over a store in
@@ -34,8 +34,8 @@ export interface RetrievalWorldOptions {
 export const CORPUS = 'simulated'
 
 /** Latencies of the embedded store, as measured by `bench/retrieval/search.ts`. */
-const STORE: Latency = { p50Ms: 2, p95Ms: 4 }
-const EMBEDDER: Latency = { p50Ms: 20, p95Ms: 30 }
+const STORE: LatencySpec = { p50Ms: 2, p95Ms: 4 }
+const EMBEDDER: LatencySpec = { p50Ms: 20, p95Ms: 30 }
 const PASSAGE_TOKENS = 170
 const TOPICS = 40
 
@@ -105,10 +105,10 @@ class FaultyPart {
   factor = 1
   isLost = false
   readonly #clock: Clock
-  readonly #latency: Latency
+  readonly #latency: LatencySpec
   readonly #rng: Rng
 
-  constructor(clock: Clock, latency: Latency, rng: Rng) {
+  constructor(clock: Clock, latency: LatencySpec, rng: Rng) {
     this.#clock = clock
     this.#latency = latency
     this.#rng = rng

@@ -9,7 +9,7 @@ import { type FullWorkPrices, fullWorkPrices } from '../engine/full-work.ts'
 import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { BestHits } from './best-hits.ts'
 import type { ClientScripts } from './clients/scripts.ts'
-import { BROKEN, FATE_SEED, GOOD, TraitScripts, type Traits } from './clients/traits.ts'
+import { FATE_SEED, GOOD, RELEASE_BROKEN, TraitScripts, type Traits } from './clients/traits.ts'
 
 /**
  * The simulated fleet: the backend and the engine that run live, on virtual time, with faults that can be switched on
@@ -94,7 +94,7 @@ export class SimulatedReplica implements Backend {
 
   generate(call: Call): Promise<Ending> {
     if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
-    if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve(BROKEN)
+    if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve(RELEASE_BROKEN)
     return this.#backend.generate(call)
   }
 

@@ -1,11 +1,11 @@
-import type { Filter } from '../domain/corpus.ts'
+import type { DocumentFilter } from '../domain/corpus.ts'
 import type { Parameter } from './database.ts'
 
 /**
  * A filter over a document's attributes as SQL. Keys and values are parameters, never text of the statement. A
  * comparison with an attribute that is absent, or of another type, is false; its negation (`ne`, `nin`) is true.
  */
-export function filterSql(filter: Filter | undefined, parameters: Parameter[]): string {
+export function filterSql(filter: DocumentFilter | undefined, parameters: Parameter[]): string {
   return filter === undefined ? '' : ` and ${condition(filter, parameters, 0)}`
 }
 
@@ -14,7 +14,7 @@ const DEPTH_MAX = 8
 
 const ORDER = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
-function condition(filter: Filter, parameters: Parameter[], depth: number): string {
+function condition(filter: DocumentFilter, parameters: Parameter[], depth: number): string {
   if (depth > DEPTH_MAX) return 'false'
   if ('filters' in filter) {
     const parts = filter.filters.map((part) => condition(part, parameters, depth + 1))

@@ -1,7 +1,7 @@
-import type { Attributes, Filter } from '../domain/corpus.ts'
+import type { Attributes, DocumentFilter } from '../domain/corpus.ts'
 
 /** The same conditions as `filter-sql.ts`. */
-export function matchesFilter(attributes: Attributes, filter: Filter | undefined): boolean {
+export function matchesFilter(attributes: Attributes, filter: DocumentFilter | undefined): boolean {
   if (filter === undefined) return true
   if ('filters' in filter) {
     if (filter.filters.length === 0) return true

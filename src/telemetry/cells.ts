@@ -1,5 +1,5 @@
 /** The cells of metrics, one per series. Hot paths write to cells; a scrape reads their lines. */
-import { formatNumber } from './exposition.ts'
+import { formatMetricValue } from './exposition.ts'
 
 /** A value that only grows. */
 export class CounterCell {
@@ -20,7 +20,7 @@ export class CounterCell {
   }
 
   write(): string {
-    return `${this.#prefix}${formatNumber(this.value)}\n`
+    return `${this.#prefix}${formatMetricValue(this.value)}\n`
   }
 }
 
@@ -38,7 +38,7 @@ export class GaugeCell {
   }
 
   write(): string {
-    return `${this.#prefix}${formatNumber(this.value)}\n`
+    return `${this.#prefix}${formatMetricValue(this.value)}\n`
   }
 }
 
@@ -96,7 +96,7 @@ export class HistogramCell {
       upTo += counts[i] as number
       text += `${prefixes[i] as string}${upTo}\n`
     }
-    return `${text}${this.#sumPrefix}${formatNumber(this.#sum / this.#scale.perUnit)}\n${this.#countPrefix}${upTo}\n`
+    return `${text}${this.#sumPrefix}${formatMetricValue(this.#sum / this.#scale.perUnit)}\n${this.#countPrefix}${upTo}\n`
   }
 }
 

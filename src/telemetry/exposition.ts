@@ -14,7 +14,7 @@ export function formatLabels(names: readonly string[], values: readonly string[]
   return names.map((name, i) => `${name}="${escapeLabelValue(values[i] ?? '')}"`).join(',')
 }
 
-export function formatNumber(value: number): string {
+export function formatMetricValue(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return '+Inf'
   if (value === Number.NEGATIVE_INFINITY) return '-Inf'
   return String(value)

@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.ts'
 import { CounterCell, GaugeCell, HistogramCell } from './cells.ts'
-import { escapeHelp, formatLabels, formatNumber } from './exposition.ts'
+import { escapeHelp, formatLabels, formatMetricValue } from './exposition.ts'
 
 /**
  * What are the numbers right now, in the words that Prometheus reads?
@@ -66,7 +66,7 @@ export class Registry {
     const perUnit = options.perUnit ?? 1
     for (let i = 1; i < bounds.length; i++)
       assert((bounds[i - 1] as number) < (bounds[i] as number), `bounds of ${options.name} ascend`)
-    const boundTexts = [...bounds].map((bound) => formatNumber(bound / perUnit))
+    const boundTexts = [...bounds].map((bound) => formatMetricValue(bound / perUnit))
     return this.#add(
       'histogram',
       options,

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { cacheSaltOf, contextTooLong, readDetokenize, readTokenize, readVllmChat, readVllmCompletion } from './vllm.ts'
+import {
+  cacheSaltOf,
+  readDetokenize,
+  readTokenize,
+  readVllmChat,
+  readVllmCompletion,
+  vllmContextTooLong,
+} from './vllm.ts'
 
 const bytes = (json: unknown): Buffer => Buffer.from(typeof json === 'string' ? json : JSON.stringify(json))
 const MESSAGES = [{ role: 'user', content: 'hello' }]
@@ -55,9 +62,14 @@ describe('bodies for vLLM', () => {
 
 describe('a context that is too long', () => {
   it('is told in the sentence that clients look for', () => {
-    const { message } = contextTooLong({ contextTokensMax: 100, outputTokens: 20, promptTokens: 90, isAtLeast: false })
+    const { message } = vllmContextTooLong({
+      contextTokensMax: 100,
+      outputTokens: 20,
+      promptTokens: 90,
+      isAtLeast: false,
+    })
     expect(message).toMatch(/^This model's maximum context length is 100 tokens\..* 90 input tokens.* 110 tokens\./)
-    const cut = contextTooLong({ contextTokensMax: 100, outputTokens: 0, promptTokens: 101, isAtLeast: true })
+    const cut = vllmContextTooLong({ contextTokensMax: 100, outputTokens: 0, promptTokens: 101, isAtLeast: true })
     expect(cut.message).toContain('at least 101 input tokens')
   })
 })

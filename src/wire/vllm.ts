@@ -31,7 +31,7 @@ export function badRequest(message: string, param: string | null = null): VllmFa
   return { code: null, message, param, type: 'BadRequestError' }
 }
 
-export function noSuchModel(model: string): VllmFault {
+export function vllmNoSuchModel(model: string): VllmFault {
   return { code: null, message: `The model \`${model}\` does not exist.`, param: 'model', type: 'NotFoundError' }
 }
 
@@ -44,7 +44,7 @@ export interface ContextExcess {
 }
 
 /** Routers and clients look for the first sentence. */
-export function contextTooLong(excess: ContextExcess): VllmFault {
+export function vllmContextTooLong(excess: ContextExcess): VllmFault {
   const { contextTokensMax, outputTokens, promptTokens } = excess
   const atLeast = excess.isAtLeast ? 'at least ' : ''
   const message =

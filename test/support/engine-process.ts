@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { parseArgsOptions } from '../../src/cli/command.ts'
-import { engine, engineServerOptions } from '../../src/cli/engine.ts'
+import { engineCommand, engineServerOptions } from '../../src/cli/engine.ts'
 import { buildConfig } from '../../src/config/load.ts'
 import { serveEngine } from '../../src/engine-server/engine-server.ts'
 import { sampleValue } from './parse-exposition.ts'
@@ -72,7 +72,7 @@ export class InsideEngine {
   }
 
   static async start(...words: string[]): Promise<InsideEngine> {
-    const { values } = parseArgs({ args: words, options: parseArgsOptions(engine) })
+    const { values } = parseArgs({ args: words, options: parseArgsOptions(engineCommand) })
     const config = buildConfig(undefined, {}, { 'engine.listenPort': '0' })
     const options = engineServerOptions(values as Record<string, string>)
     let said = ''

@@ -109,7 +109,7 @@ class OverBudget extends Error {
 }
 
 /** OpenAI's paging: `limit`, `order`, `after`. */
-export function pageOf(url: string | undefined): PageAsk & { readonly words: URLSearchParams } {
+export function pageAskOf(url: string | undefined): PageAsk & { readonly words: URLSearchParams } {
   const words = new URL(url ?? '/', 'http://localhost').searchParams
   const limit = Math.trunc(Number(words.get('limit') ?? 20))
   return {

@@ -1,4 +1,4 @@
-import type { Document, Filter, StoredFile } from '../../domain/corpus.ts'
+import type { Document, DocumentFilter, StoredFile } from '../../domain/corpus.ts'
 import type { DocumentDraft } from '../../lifecycle/retrieval-ports.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
@@ -19,7 +19,7 @@ import {
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
-import { answerCall, BodyFault, type CorporaDeps, type CorpusCall, pageOf, tokensOfBytes } from './corpora-answer.ts'
+import { answerCall, BodyFault, type CorporaDeps, type CorpusCall, pageAskOf, tokensOfBytes } from './corpora-answer.ts'
 import { fileRoutes } from './files.ts'
 
 /**
@@ -94,7 +94,7 @@ const STATUSES: readonly Document['status'][] = ['in-progress', 'completed', 'fa
 
 const HANDLERS: Readonly<Record<string, Handle>> = {
   async 'GET '({ deps, tenantId, exchange }) {
-    const { items, hasMore } = await deps.corpora.listCorpora(tenantId, pageOf(exchange.req.url))
+    const { items, hasMore } = await deps.corpora.listCorpora(tenantId, pageAskOf(exchange.req.url))
     return wireList(items.map(wireCorpus), hasMore)
   },
   async 'POST '(ask) {
@@ -111,7 +111,7 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
   },
   /** Deletes everything of the caller's tenant. The tenant must be named, so that a forgotten id cannot do this. */
   async 'DELETE '({ deps, tenantId, exchange }) {
-    const { words } = pageOf(exchange.req.url)
+    const { words } = pageAskOf(exchange.req.url)
     if (words.get('everything_of') !== tenantId) {
       const message =
         "This deletes everything that is kept of your tenant. Confirm it with '?everything_of=' and the tenant's id."
@@ -141,7 +141,7 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
     const passages = await ask.deps.corpora.search(ask.tenantId, ask.path[0] ?? '', {
       query: text,
       passagesMax: count ?? 10,
-      filter: (filters ?? undefined) as Filter | undefined,
+      filter: (filters ?? undefined) as DocumentFilter | undefined,
       scoreMin: ranking?.score_threshold ?? undefined,
     })
     return {
@@ -160,7 +160,7 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
     return wireList(added.map(wireDocument), false)
   },
   async 'GET */files'({ deps, tenantId, path, exchange }) {
-    const { words, ...page } = pageOf(exchange.req.url)
+    const { words, ...page } = pageAskOf(exchange.req.url)
     const status = STATUSES.find((one) => one === words.get('filter')?.replace('_', '-'))
     const { items, hasMore } = await deps.corpora.listDocuments(tenantId, path[0] ?? '', { ...page, status })
     return wireList(items.map(wireDocument), hasMore)

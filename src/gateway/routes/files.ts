@@ -4,7 +4,7 @@ import { readForm } from '../../wire/read-form.ts'
 import { wireFile, wireList } from '../../wire/vector-stores.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Route } from '../http-server.ts'
-import { answerCall, BodyFault, type CorporaDeps, type CorpusCall, pageOf, tokensOfBytes } from './corpora-answer.ts'
+import { answerCall, BodyFault, type CorporaDeps, type CorpusCall, pageAskOf, tokensOfBytes } from './corpora-answer.ts'
 
 /** /v1/files: texts uploaded before they join a corpus. Text, Markdown and JSON Lines, in UTF-8. */
 const FILE_BYTES_MAX = 32 * 1024 * 1024
@@ -22,7 +22,7 @@ export function fileRoutes(deps: CorporaDeps): Route[] {
   return [
     route('POST', '/v1/files', (call) => upload(deps, call)),
     route('GET', '/v1/files', async ({ exchange, tenantId }) => {
-      const { words, ...page } = pageOf(exchange.req.url)
+      const { words, ...page } = pageAskOf(exchange.req.url)
       const purpose = words.get('purpose') ?? undefined
       const { items, hasMore } = await deps.corpora.listFiles(tenantId, { ...page, purpose })
       return wireList(items.map(wireFile), hasMore)

@@ -5,7 +5,7 @@ import type { AnswerCacheTerms } from '../../domain/tenant.ts'
 import type { Platform } from '../platform.ts'
 import type { AnswerAsk, FoundAnswer, KeptAnswer } from '../ports.ts'
 import type { Relay } from '../relay.ts'
-import { chooseRelease } from '../rollout/pick-release.ts'
+import { pickRelease } from '../rollout/pick-release.ts'
 import type { Ended } from '../settle.ts'
 import type { Ticket } from '../ticket.ts'
 import { AnswerRecording } from './answer-recording.ts'
@@ -79,7 +79,7 @@ function askOf(
   { promptVersion, question }: Cacheable,
   terms: AnswerCacheTerms,
 ): AnswerAsk | undefined {
-  const releaseId = chooseRelease(platform.policies, request, request.model)?.release.id
+  const releaseId = pickRelease(platform.policies, request, request.model)?.release.id
   if (releaseId === undefined) return undefined
   const { retrieval } = request
   if (retrieval !== undefined && corpus === undefined) return undefined

@@ -17,7 +17,7 @@ import { isHealthy } from './pick-release.ts'
  * The start of a canary that the configuration names is not kept: the next process starts it again anyway, and a gateway
  * that only has a file opens no database for it.
  */
-export type RolloutChanged =
+export type HandChangeResult =
   | { readonly kind: 'changed'; readonly view: RolloutView }
   | {
       readonly kind: 'refused'
@@ -34,7 +34,7 @@ export interface HandChange {
 }
 
 /** By hand: start, pause, resume, promote, roll back, undo. */
-export function changeRollout(platform: Platform, { model, command, by, because }: HandChange): RolloutChanged {
+export function changeRollout(platform: Platform, { model, command, by, because }: HandChange): HandChangeResult {
   const { policies, world } = platform
   const known = policies.models.get(model)
   if (known === undefined) return refused('no-such-model', `no model is called ${model}`)
@@ -107,7 +107,7 @@ function whyNothing({ phase, canary, isHeld }: RolloutView, { kind }: RolloutCom
   return kind === 'undo' ? 'there is nothing to undo' : `it is ${phase} already`
 }
 
-const refused = (code: Extract<RolloutChanged, { kind: 'refused' }>['code'], because: string): RolloutChanged => ({
+const refused = (code: Extract<HandChangeResult, { kind: 'refused' }>['code'], because: string): HandChangeResult => ({
   kind: 'refused',
   code,
   because,

@@ -6,14 +6,14 @@ import type { Platform } from '../platform.ts'
 import type { Relay } from '../relay.ts'
 import type { Admitted, Ticket } from '../ticket.ts'
 import { type ErrandRequest, errandTerms, hasLeftoverRoom } from './errands.ts'
-import { runErrand, type Serve } from './run-errand.ts'
+import { runErrand, type ServeRequest } from './run-errand.ts'
 
 /**
  * Shows a request that was admitted to a second release too, unseen by its client: a ticket of the platform's own, whose
  * answer is compared with the client's and thrown away. Nothing here is awaited by the request, and whatever goes wrong
  * is counted and forgotten: the primary can neither be delayed nor fail by it.
  */
-export function mirror(platform: Platform, { plan, ticket }: Admitted, relay: Relay, serve: Serve): void {
+export function mirror(platform: Platform, { plan, ticket }: Admitted, relay: Relay, serve: ServeRequest): void {
   const { policies, world } = platform
   const { request } = ticket
   const rollout = policies.rollouts.get(request.model)
@@ -37,7 +37,7 @@ export function mirror(platform: Platform, { plan, ticket }: Admitted, relay: Re
   }
 }
 
-function copy(platform: Platform, ticket: Ticket, relay: Relay, serve: Serve, releaseId: string): void {
+function copy(platform: Platform, ticket: Ticket, relay: Relay, serve: ServeRequest, releaseId: string): void {
   const { journal, clock } = platform.world
   const primary = new AnswerText()
   const shadow = new AnswerText()

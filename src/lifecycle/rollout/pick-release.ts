@@ -13,7 +13,7 @@ export interface PickedRelease {
   readonly because: string | undefined
 }
 
-export function chooseRelease(policies: Policies, request: Request, model: string): PickedRelease | undefined {
+export function pickRelease(policies: Policies, request: Request, model: string): PickedRelease | undefined {
   const { errand } = request
   const wanted =
     errand === undefined ? choiceOf(policies, request, model) : ownChoice(policies, errand.releaseId, model)

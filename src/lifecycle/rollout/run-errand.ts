@@ -6,9 +6,19 @@ import type { Sink } from '../ports.ts'
 import type { ErrandRequest } from './errands.ts'
 
 /** `serveRequest`, handed in: it shows requests to second releases itself, and so cannot be imported here. */
-export type Serve = (platform: Platform, request: Request, cancellation: Cancellation, sink: Sink) => Promise<Settled>
+export type ServeRequest = (
+  platform: Platform,
+  request: Request,
+  cancellation: Cancellation,
+  sink: Sink,
+) => Promise<Settled>
 
 /** The same story as for everybody, except that it can be called off when somebody wants its room. */
-export function runErrand(platform: Platform, serve: Serve, request: ErrandRequest, sink: Sink): Promise<Settled> {
+export function runErrand(
+  platform: Platform,
+  serve: ServeRequest,
+  request: ErrandRequest,
+  sink: Sink,
+): Promise<Settled> {
   return platform.errands.run(request, (cancellation) => serve(platform, request, cancellation, sink))
 }

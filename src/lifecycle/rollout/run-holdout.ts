@@ -6,14 +6,14 @@ import { AnswerText } from '../answers/answer-text.ts'
 import type { Platform } from '../platform.ts'
 import { recordRolloutChange } from './change-rollout.ts'
 import { type ErrandRequest, errandTerms, hasLeftoverRoom } from './errands.ts'
-import { runErrand, type Serve } from './run-errand.ts'
+import { runErrand, type ServeRequest } from './run-errand.ts'
 
 /**
  * Asks what is due of every model's holdout set, of the release that serves and of the one that is tried, and tells the
  * rollout how they scored. Only onto room that is left over: an item that finds none is skipped, and the next one is
  * asked when it is due. An item counts when every release that was asked has answered.
  */
-export function runHoldouts(platform: Platform, serve: Serve): void {
+export function runHoldouts(platform: Platform, serve: ServeRequest): void {
   const { policies, world } = platform
   if (platform.isDraining) return
   for (const [model, holdout] of policies.holdouts) {
@@ -30,7 +30,7 @@ interface Question {
   readonly item: HoldoutItem
 }
 
-async function ask(platform: Platform, serve: Serve, { holdout, rollout, item }: Question): Promise<void> {
+async function ask(platform: Platform, serve: ServeRequest, { holdout, rollout, item }: Question): Promise<void> {
   const { world, policies } = platform
   const { serving, judged } = rollout
   const releases = judged === undefined ? [serving] : [serving, judged]
@@ -54,7 +54,7 @@ async function ask(platform: Platform, serve: Serve, { holdout, rollout, item }:
 
 async function scoreOf(
   platform: Platform,
-  serve: Serve,
+  serve: ServeRequest,
   { holdout, rollout, item, nth }: Question & { readonly nth: number },
   releaseId: string,
 ): Promise<number | undefined> {

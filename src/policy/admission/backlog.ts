@@ -33,17 +33,17 @@ export interface Newcomer {
   readonly band: Band
   readonly cost: number
   /** What it has had beyond its share and must see others have first. */
-  readonly debt?: Debt
+  readonly debt?: ShareDebt
 }
 
 /** Weighted tokens that a key, its tenant and its org have been served ahead of those beside them. */
-export interface Debt {
+export interface ShareDebt {
   readonly key: number
   readonly tenant: number
   readonly org: number
 }
 
-const NO_DEBT: Debt = { key: 0, tenant: 0, org: 0 }
+const NO_DEBT: ShareDebt = { key: 0, tenant: 0, org: 0 }
 
 interface TenantMember extends Member {
   /** Made when the tenant first uses the band: most use one. */

@@ -82,12 +82,12 @@ interface Promised extends CalibrationCell {
   readonly patience: Patience
 }
 
-export interface Begun extends Promised {
+export interface BegunTicket extends Promised {
   /** From the decision on. */
   readonly ttftUs: number
 }
 
-export interface Ended extends Promised {
+export interface EndedTicket extends Promised {
   /** Durations from the decision on; Infinity for expired and evicted. */
   readonly actual: { readonly ttftUs: number; readonly finishUs: number }
 }
@@ -129,7 +129,7 @@ export class Calibration {
   }
 
   /** Its first token has come. Heard at once: in the first seconds of a burst nothing else tells how it goes. */
-  begun(now: Instant, seen: Begun): void {
+  begun(now: Instant, seen: BegunTicket): void {
     const terms = this.termsFor(seen)
     const { predicted, patience, ttftUs } = seen
     const promise = { predictedUs: predicted.ttftUs, patienceUs: patience.ttftUs, actualUs: ttftUs }
@@ -139,7 +139,7 @@ export class Calibration {
   }
 
   /** It is over, or will never begin. */
-  ended(now: Instant, seen: Ended): void {
+  ended(now: Instant, seen: EndedTicket): void {
     const { predicted, patience, actual } = seen
     const hasBegun = actual.ttftUs < Number.POSITIVE_INFINITY
     if (!hasBegun) this.begun(now, { ...seen, ttftUs: actual.ttftUs })

@@ -17,7 +17,7 @@ export interface BacklogView {
   readonly heldCost: number
 }
 
-export class Backlog implements BacklogView {
+export class TenantBacklog implements BacklogView {
   readonly tenantId: string
   weight: number
   queuedCount = 0
@@ -59,7 +59,7 @@ export interface BufferShare extends HeapItem {
 
 /** A lane as the dispatcher sees it: with its tenant's backlog and its place in the rule for big heads. */
 export class PoolLane extends Lane {
-  readonly backlog: Backlog
+  readonly backlog: TenantBacklog
   heldCount = 0
   /** Sweeps of idle lanes that the pool had made when this lane was last used. */
   usedIn = 0
@@ -81,7 +81,7 @@ export class PoolLane extends Lane {
   #key: Key | undefined
   #share: SharePath | undefined
 
-  constructor(name: LaneName, backlog: Backlog) {
+  constructor(name: LaneName, backlog: TenantBacklog) {
     super(name)
     this.backlog = backlog
   }

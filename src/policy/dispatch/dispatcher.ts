@@ -16,7 +16,7 @@ import { FleetState, type ReplicaChange } from './fleet-state.ts'
 import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
 import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered, type PlaceSeeker } from './offer.ts'
 import { LeastLoaded, type Placer } from './placer.ts'
-import type { PoolFacts, PoolState } from './pool-state.ts'
+import type { PoolCounts, PoolState } from './pool-state.ts'
 import type { ReplicaFacts } from './replica-room.ts'
 
 /**
@@ -235,7 +235,7 @@ export class Dispatcher {
   // ── what others may know ──
 
   /** Live facts, not a copy. */
-  poolFacts(poolId: string): PoolFacts | undefined {
+  poolFacts(poolId: string): PoolCounts | undefined {
     return this.#fleet.pools.get(poolId)
   }
 

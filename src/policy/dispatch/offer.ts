@@ -38,9 +38,9 @@ export type Offered =
   | { readonly kind: 'queued'; readonly effects: readonly Effect[] }
   | ({ readonly kind: 'refused'; readonly effects: readonly Effect[] } & NoPlace)
 
-export type Effect = Granted | Expired | Evicted
+export type Effect = TurnGranted | Expired | Evicted
 
-export interface Granted {
+export interface TurnGranted {
   readonly kind: 'granted'
   readonly ticketId: string
   readonly lease: Lease

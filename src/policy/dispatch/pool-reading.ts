@@ -1,4 +1,4 @@
-import type { Backlog, Candidate } from './candidate.ts'
+import type { Candidate, TenantBacklog } from './candidate.ts'
 import { isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
@@ -12,7 +12,7 @@ import type { ReplicaRoom } from './replica-room.ts'
  */
 interface ReadPool {
   readonly rooms: ReadonlyMap<string, ReplicaRoom>
-  readonly backlogs: ReadonlyMap<string, Backlog>
+  readonly backlogs: ReadonlyMap<string, TenantBacklog>
   readonly readyReplicaCount: number
 }
 
@@ -75,7 +75,7 @@ interface ActiveTenants {
 }
 
 /** O(tenants of the pool): asked only for prompts that might hinder. */
-function activeBeside(now: number, own: Backlog, backlogs: Iterable<Backlog>): ActiveTenants {
+function activeBeside(now: number, own: TenantBacklog, backlogs: Iterable<TenantBacklog>): ActiveTenants {
   let activeWeight = own.weight
   let promiseUsMin = Number.POSITIVE_INFINITY
   for (const backlog of backlogs) {

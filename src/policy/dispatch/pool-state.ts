@@ -5,7 +5,7 @@ import type { Fairness, FairnessName, WeightChange } from '../fairness/fairness.
 import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import { BarredLanes } from './barred-lanes.ts'
-import { Backlog, type Candidate, PoolLane } from './candidate.ts'
+import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
 import { PoolReading } from './pool-reading.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -29,7 +29,7 @@ export interface Side {
 }
 
 /** What others may know about a pool, live and without a copy. */
-export interface PoolFacts {
+export interface PoolCounts {
   readonly id: string
   readonly queuedCount: number
   readonly queuedCost: number
@@ -39,13 +39,13 @@ export interface PoolFacts {
   readonly openReplicaCount: number
 }
 
-export class PoolState implements PoolFacts {
+export class PoolState implements PoolCounts {
   readonly id: string
   readonly foreground: Side
   readonly leftover: Side
   readonly rooms = new Map<string, ReplicaRoom>()
   readonly open: ReplicaRoom[] = []
-  readonly backlogs = new Map<string, Backlog>()
+  readonly backlogs = new Map<string, TenantBacklog>()
   readonly kept = new KeptRooms((room) => {
     this.refreshOpen(room)
     if (!room.isKept) this.roomGrowth++
@@ -127,7 +127,7 @@ export class PoolState implements PoolFacts {
   #makeLane(tenant: Tenant, key: Key, band: Band): PoolLane {
     let backlog = this.backlogs.get(tenant.id)
     if (backlog === undefined) {
-      backlog = new Backlog(tenant.id, tenant.weight)
+      backlog = new TenantBacklog(tenant.id, tenant.weight)
       this.backlogs.set(tenant.id, backlog)
     }
     const name = { poolId: this.id, orgId: tenant.orgId, tenantId: tenant.id, keyId: key.id, keyWeight: key.weight }

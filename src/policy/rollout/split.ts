@@ -15,7 +15,7 @@ import { fnv1a32 } from '../../base/rng.ts'
  * Example: canary 5 %, stable 95 %. A session at 0.031 gets the canary at every step from 5 % on; one at 0.4 when the
  * canary has more than 40 %.
  */
-export interface Share {
+export interface ReleaseShare {
   readonly release: string
   /** Shares of one split add up to 1. */
   readonly weight: number
@@ -34,7 +34,7 @@ export interface Split {
   readonly name: string
   readonly stickyBy: 'session' | 'tenant'
   /** The canary first: what comes first keeps its requests while it grows. */
-  readonly shares: readonly Share[]
+  readonly shares: readonly ReleaseShare[]
   readonly pins: readonly Pin[]
 }
 
@@ -54,14 +54,14 @@ export function chooseRelease(split: Split, ask: SplitAsk): ReleaseChoice {
   const pin = split.pins.find((rule) => isPinned(rule, ask))
   if (pin !== undefined) return { release: pin.release, because: 'pinned' }
   const { shares } = split
-  if (shares.length === 1) return { release: (shares[0] as Share).release, because: 'only release' }
+  if (shares.length === 1) return { release: (shares[0] as ReleaseShare).release, because: 'only release' }
   const point = pointOf(split, ask)
   let end = 0
   for (const { release, weight } of shares) {
     end += weight
     if (point < end) return { release, because: 'split' }
   }
-  return { release: (shares.at(-1) as Share).release, because: 'split' }
+  return { release: (shares.at(-1) as ReleaseShare).release, because: 'split' }
 }
 
 /** A pin that names nothing fits nobody: an empty rule must not move everybody. */

@@ -3,7 +3,7 @@
  *
  * Constant strings: saying why allocates nothing.
  */
-export function becauseOf(roomCount: number, cachedTokens: number, isHome: boolean, isSampled: boolean): string {
+export function placementReason(roomCount: number, cachedTokens: number, isHome: boolean, isSampled: boolean): string {
   if (roomCount === 1) return 'the only replica with room'
   if (cachedTokens > 0) return 'soonest first token: it holds the beginning of the prompt'
   if (isHome) return 'soonest first token: the session was here before'

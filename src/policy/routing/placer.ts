@@ -1,7 +1,7 @@
 import type { Rng } from '../../base/rng.ts'
 import type { Placement } from '../../domain/placement.ts'
 import { FILTERS } from './filters/filters.ts'
-import { becauseOf } from './placement-reason.ts'
+import { placementReason } from './placement-reason.ts'
 import { makePlainRule, type PlainRule, type RoutingRule } from './plain-rules.ts'
 import { PrefixIndex } from './prefix-index.ts'
 import { type AttemptPace, NO_SLOT, ReplicaBook } from './replica-book.ts'
@@ -135,7 +135,7 @@ export class RoutingPlacer {
     const learned = this.#book.of(best)
     const partsUs = this.#partsOf(best, learned)
     const { cachedTokens, isSessionHome } = this.#scene
-    this.#because = becauseOf(rooms.length, cachedTokens, isSessionHome, isSampled)
+    this.#because = placementReason(rooms.length, cachedTokens, isSessionHome, isSampled)
     this.#placement = {
       roomCount: rooms.length,
       scoredCount: scored.length,

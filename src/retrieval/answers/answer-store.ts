@@ -9,7 +9,7 @@ import type { KeptAnswer } from '../../lifecycle/ports.ts'
  * candidates mean that the store did not reply.
  */
 export interface AnswerStore {
-  candidates(shelf: Shelf): Candidates | undefined | Promise<Candidates | undefined>
+  candidates(shelf: Shelf): AnswerCandidates | undefined | Promise<AnswerCandidates | undefined>
   read(shelf: Shelf, id: string): KeptAnswer | undefined | Promise<KeptAnswer | undefined>
   /** Adds an answer; a full shelf drops its oldest. */
   add(shelf: Shelf, entry: NewAnswer): void
@@ -24,7 +24,7 @@ export interface Shelf {
   readonly name: string
 }
 
-export interface Candidate {
+export interface AnswerCandidate {
   readonly id: string
   readonly vector: Float32Array
   /** The words of the question that carry meaning (`same-words.ts`). */
@@ -32,7 +32,7 @@ export interface Candidate {
   readonly expiresAt: Instant
 }
 
-export type Candidates = readonly Candidate[]
+export type AnswerCandidates = readonly AnswerCandidate[]
 
 export interface NewAnswer {
   readonly vector: Float32Array

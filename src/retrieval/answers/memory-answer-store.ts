@@ -1,8 +1,8 @@
 import type { KeptAnswer } from '../../lifecycle/ports.ts'
 import {
+  type AnswerCandidate,
+  type AnswerCandidates,
   type AnswerStore,
-  type Candidate,
-  type Candidates,
   type NewAnswer,
   SHELF_MAX,
   type Shelf,
@@ -20,7 +20,7 @@ export interface MemoryAnswerOptions {
 /** Some megabytes of vectors and as much text. */
 const DEFAULTS: MemoryAnswerOptions = { entriesMax: 4_096, bytesMax: 32 * 1024 * 1024 }
 
-interface Entry extends Candidate {
+interface Entry extends AnswerCandidate {
   readonly answer: KeptAnswer
   readonly bytes: number
   readonly shelf: string
@@ -52,7 +52,7 @@ export class MemoryAnswerStore implements AnswerStore {
     return this.#bytes
   }
 
-  candidates({ tenantId, name }: Shelf): Candidates {
+  candidates({ tenantId, name }: Shelf): AnswerCandidates {
     return this.#tenants.get(tenantId)?.shelves.get(name) ?? []
   }
 

@@ -7,9 +7,9 @@ import type { RedisConnection } from '../caches/redis-connection.ts'
 import { forgetKeys, tenantName } from '../caches/redis-names.ts'
 import { toUnit } from '../embedders/to-unit.ts'
 import {
+  type AnswerCandidate,
+  type AnswerCandidates,
   type AnswerStore,
-  type Candidate,
-  type Candidates,
   type NewAnswer,
   SHELF_MAX,
   type Shelf,
@@ -38,7 +38,7 @@ export class RedisAnswerStore implements AnswerStore {
     this.#options = options
   }
 
-  async candidates(shelf: Shelf): Promise<Candidates | undefined> {
+  async candidates(shelf: Shelf): Promise<AnswerCandidates | undefined> {
     const found = await this.#options.connection.ask((client) =>
       client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }).lRange(this.#listOf(shelf), 0, SHELF_MAX - 1),
     )
@@ -100,7 +100,7 @@ function encode(id: string, { vector, words, expiresAt }: NewAnswer): Buffer {
   return Buffer.concat([head, Buffer.from(words)])
 }
 
-function decode(buffer: Buffer): Candidate {
+function decode(buffer: Buffer): AnswerCandidate {
   const vector = new Float32Array(buffer.readUInt16LE(ID_BYTES + 8))
   for (let i = 0; i < vector.length; i++) vector[i] = buffer.readInt8(HEAD_BYTES + i)
   return {

@@ -1,4 +1,4 @@
-import { termsOf } from '../indexes/analyse-text.ts'
+import { searchTermsOf } from '../indexes/analyse-text.ts'
 
 /**
  * Do two questions have the same words? The embedding of a sentence hardly moves when one rare word is replaced: with
@@ -8,7 +8,7 @@ import { termsOf } from '../indexes/analyse-text.ts'
  * wrong answer.
  */
 export const wordsOf = (question: string): string =>
-  [...new Set(termsOf(question))]
+  [...new Set(searchTermsOf(question))]
     .filter((word) => !ASKING.has(word))
     .sort()
     .join(' ')
@@ -35,7 +35,7 @@ function isMistyped(a: string, b: string): boolean {
 
 /** Words of asking, which do not say what is asked. */
 const ASKING: ReadonlySet<string> = new Set(
-  termsOf(
+  searchTermsOf(
     'please tell explain answer question quick know want wonder wondering curious help say give show ask asking like let ' +
       'thanks thank hello hi hey kindly briefly short quickly understand',
   ),

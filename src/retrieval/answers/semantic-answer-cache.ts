@@ -4,7 +4,7 @@ import type { AnswerAsk, AnswerCache, FoundAnswer, KeptAnswer } from '../../life
 import type { Embedder } from '../../lifecycle/retrieval-ports.ts'
 import type { Breaker } from '../breaker.ts'
 import { guarded } from '../indexes/hybrid-search.ts'
-import type { AnswerStore, Candidate } from './answer-store.ts'
+import type { AnswerCandidate, AnswerStore } from './answer-store.ts'
 import { hasSameWords, wordsOf } from './same-words.ts'
 import { shelfOf } from './shelf.ts'
 
@@ -116,10 +116,10 @@ function isAskable(question: string): boolean {
 
 function nearestOf(
   vector: Float32Array,
-  candidates: readonly Candidate[],
+  candidates: readonly AnswerCandidate[],
   now: number,
-): { readonly candidate: Candidate; readonly similarity: number } | undefined {
-  let best: { candidate: Candidate; similarity: number } | undefined
+): { readonly candidate: AnswerCandidate; readonly similarity: number } | undefined {
+  let best: { candidate: AnswerCandidate; similarity: number } | undefined
   for (const candidate of candidates) {
     if (candidate.expiresAt <= now || candidate.vector.length !== vector.length) continue
     const similarity = cosine(vector, candidate.vector)

@@ -40,7 +40,7 @@ const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script
 /** A longer word is a key or encoded data, which nobody searches for. */
 const WORD_LENGTH_MAX = 64
 
-export function termsOf(text: string): string[] {
+export function searchTermsOf(text: string): string[] {
   const terms: string[] = []
   for (const [word] of text.normalize('NFKC').toLowerCase().matchAll(WORDS)) {
     if (word.length > WORD_LENGTH_MAX || STOP_WORDS.has(word)) continue
@@ -59,7 +59,7 @@ function addPairs(word: string, terms: string[]): void {
 export function countTerms(corpusId: string, text: string): TermCounts {
   const byId = new Map<number, number>()
   let length = 0
-  for (const term of termsOf(text)) {
+  for (const term of searchTermsOf(text)) {
     const id = termId(corpusId, term)
     byId.set(id, (byId.get(id) ?? 0) + 1)
     length++
@@ -71,7 +71,7 @@ export function countTerms(corpusId: string, text: string): TermCounts {
 /** The distinct terms of a question. */
 export function queryTermIds(corpusId: string, text: string): number[] {
   const ids = new Set<number>()
-  for (const term of termsOf(text)) {
+  for (const term of searchTermsOf(text)) {
     if (ids.size >= QUERY_TERMS_MAX) break
     ids.add(termId(corpusId, term))
   }

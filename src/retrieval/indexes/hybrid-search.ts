@@ -1,7 +1,7 @@
 import type { Cancellation } from '../../base/cancellation.ts'
 import type { Clock, Instant } from '../../base/clock.ts'
 import { detailOf } from '../../base/detail-of.ts'
-import { type CorpusFacts, type Filter, LaneFull, type Passage } from '../../domain/corpus.ts'
+import { type CorpusFacts, type DocumentFilter, LaneFull, type Passage } from '../../domain/corpus.ts'
 import type { CorpusStore, Embedder, Hit, LaneWait, StoreOptions } from '../../lifecycle/retrieval-ports.ts'
 import type { Breaker } from '../breaker.ts'
 import { toldReason } from '../told-reason.ts'
@@ -27,7 +27,7 @@ export interface SearchParts {
 export interface Search {
   readonly query: string
   readonly limit: number
-  readonly filter?: Filter | undefined
+  readonly filter?: DocumentFilter | undefined
   /** When to go on with one half alone. */
   readonly joinAt: Instant
   /** When the search is worth nothing any more; it is then cancelled. */

@@ -19,7 +19,7 @@ export const GOOD: Traits = { errorRatio: 0, refusalRatio: 0, wrongRatio: 0 }
 export const FATE_SEED = 7
 
 /** As the HTTP backend reads a 500: the replica is at fault, and has not said that it is full. */
-export const BROKEN: Ending = { kind: 'lost', because: 'the engine answered 500' }
+export const RELEASE_BROKEN: Ending = { kind: 'lost', because: 'the engine answered 500' }
 
 /** "I cannot help with that." */
 const REFUSAL_TOKENS = 8

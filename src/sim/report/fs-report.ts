@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toTenants } from '../../config/to-domain.ts'
-import type { Checked } from '../scenario/expectations.ts'
+import type { CheckedExpectation } from '../scenario/expectations.ts'
 import type { Scenario } from '../scenario/scenario.ts'
 import { configOf } from '../scenario/scenario-config.ts'
 import { renderPage } from './page/render-page.ts'
@@ -13,7 +13,7 @@ export interface ReportParts {
   readonly scenario: Scenario
   readonly report: Report
   readonly variants: Readonly<Record<string, Report>>
-  readonly expectations: readonly Checked[]
+  readonly expectations: readonly CheckedExpectation[]
   readonly isLive: boolean
 }
 

@@ -1,5 +1,5 @@
 import type { Tenant } from '../../domain/tenant.ts'
-import type { Checked } from '../scenario/expectations.ts'
+import type { CheckedExpectation } from '../scenario/expectations.ts'
 import type { Report } from './report.ts'
 
 /**
@@ -14,7 +14,7 @@ export interface ReportSeries {
   readonly windowS: number
   readonly windows: readonly SeriesWindow[]
   readonly tenants: readonly SeriesTenant[]
-  readonly expectations: readonly Checked[]
+  readonly expectations: readonly CheckedExpectation[]
   readonly totals: SeriesTotals
   /** The variants of the scenario, for comparison. */
   readonly variants: ReadonlyArray<{ readonly name: string; readonly totals: SeriesTotals }>
@@ -76,7 +76,7 @@ export interface SeriesFacts {
   readonly about: string
   readonly windowS: number
   readonly tenants: ReadonlyMap<string, Tenant>
-  readonly expectations: readonly Checked[]
+  readonly expectations: readonly CheckedExpectation[]
   readonly variants: Readonly<Record<string, Report>>
   readonly isLive: boolean
 }

@@ -6,7 +6,7 @@ import type { Expectation } from './scenario.ts'
  * value must satisfy the expectation. A missing value fails, because an expectation without a value checks nothing. An
  * expectation about a part that was not run to its end fails too.
  */
-export interface Checked {
+export interface CheckedExpectation {
   readonly what: string
   readonly holds: boolean
   /** The worst value found, where it was, and what it should have been. */
@@ -17,7 +17,7 @@ export function checkExpectations(
   expectations: readonly Expectation[],
   report: Report,
   variants: Readonly<Record<string, Report>>,
-): Checked[] {
+): CheckedExpectation[] {
   return expectations.map((expectation) => {
     if (expectation.of !== '*') return check(expectation, report, variants)
     const all = [undefined, ...Object.keys(variants)].map((of) => ({
@@ -40,7 +40,7 @@ interface Found {
 /** `of` may be absent or undefined. */
 type Asked = Omit<Expectation, 'of'> & { readonly of?: string | undefined }
 
-function check(expectation: Asked, report: Report, variants: Readonly<Record<string, Report>>): Checked {
+function check(expectation: Asked, report: Report, variants: Readonly<Record<string, Report>>): CheckedExpectation {
   const { what } = expectation
   const looked = expectation.of === undefined ? report : variants[expectation.of]
   if (looked === undefined) return { what, holds: false, because: `there is no variant called ${expectation.of}` }

@@ -6,7 +6,7 @@ import { asNode, explain, type Problem } from '../../config/explain.ts'
 import { type ConfigFile, readConfigFile } from '../../config/fs-config-file.ts'
 import { nearest } from '../../config/nearest.ts'
 import { type Scenario, ScenarioSchema } from './scenario.ts'
-import { crossCheck } from './scenario-checks.ts'
+import { crossCheckScenario } from './scenario-checks.ts'
 import { configOf } from './scenario-config.ts'
 
 /** Loads and checks a scenario by the name of a shipped one or by path; every error names its line. */
@@ -37,7 +37,7 @@ export function checkScenario(file: ConfigFile, tree: unknown): Scenario {
     return `${file.path}${line === undefined ? '' : `:${line}`}: ${name || 'the scenario'} ${problem.text}${stop}`
   }
   if (!Value.Check(ScenarioSchema, tree)) throw new ConfigError(explain(asNode(ScenarioSchema), tree).map(lineFor))
-  const problems = crossCheck(tree, configOf(tree, 1, file))
+  const problems = crossCheckScenario(tree, configOf(tree, 1, file))
   if (problems.length > 0) throw new ConfigError(problems.map(lineFor))
   return tree
 }

@@ -11,7 +11,7 @@ import type { ScenarioConfig } from './scenario-config.ts'
  */
 type Place = Problem['path']
 
-export function crossCheck(scenario: Scenario, { config, groupOf }: ScenarioConfig): Problem[] {
+export function crossCheckScenario(scenario: Scenario, { config, groupOf }: ScenarioConfig): Problem[] {
   const tenants = [...new Set([...config.tenants.map(({ id }) => id), ...groupOf.values()])]
   // Simulated clients have conversations; models that answer without streaming have none.
   const models = config.models.filter(({ kind }) => kind === 'chat').flatMap(({ name, aliases }) => [name, ...aliases])

@@ -90,13 +90,13 @@ export function partsOf({ parts = {} }: Scenario): ReadonlyMap<string, { fromAt:
   )
 }
 
-export interface Caller {
+export interface ScenarioCaller {
   readonly tenant: Tenant
   readonly key: Key
   readonly group: string | undefined
 }
 
-export function callersOf(config: Config, groupOf: ReadonlyMap<string, string>): Caller[] {
+export function callersOf(config: Config, groupOf: ReadonlyMap<string, string>): ScenarioCaller[] {
   const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
   return toKeys(config).map(({ key }) => ({
     tenant: tenants.get(key.tenantId)!,
@@ -108,7 +108,7 @@ export function callersOf(config: Config, groupOf: ReadonlyMap<string, string>):
 /** One tenant's stream; a group's stream becomes one for each of its tenants. */
 export interface TenantStream {
   readonly name: string
-  readonly caller: Caller
+  readonly caller: ScenarioCaller
   readonly spec: StreamSpec
 }
 

@@ -49,5 +49,5 @@ export const QuestionsSchema = Type.Object(
 )
 
 export type RetrievalWorldSpec = Static<typeof RetrievalWorldSchema>
-export type Latency = Static<typeof LatencySchema>
+export type LatencySpec = Static<typeof LatencySchema>
 export type Questions = Static<typeof QuestionsSchema>

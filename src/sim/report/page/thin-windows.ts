@@ -1,14 +1,14 @@
 import type { SeriesWindow } from '../report-series.ts'
 
 /** Most windows in a plot; a longer run is shown in wider windows. */
-export const WINDOWS_MAX = 480
+export const PAGE_WINDOWS_MAX = 480
 
 /** Merges neighbouring windows: counts are summed; of latencies the worst is kept, never averaged. */
 export function thinWindows(all: readonly SeriesWindow[]): readonly SeriesWindow[] {
   // After the last arrival answers only run out, which is not part of the workload.
   const windows = all.slice(0, all.findLastIndex(({ arrivals }) => arrivals > 0) + 1)
-  if (windows.length <= WINDOWS_MAX) return windows
-  const each = Math.ceil(windows.length / WINDOWS_MAX)
+  if (windows.length <= PAGE_WINDOWS_MAX) return windows
+  const each = Math.ceil(windows.length / PAGE_WINDOWS_MAX)
   const thin: SeriesWindow[] = []
   for (let i = 0; i < windows.length; i += each) thin.push(merged(windows.slice(i, i + each)))
   return thin

@@ -44,7 +44,7 @@ describe('spillway engine validate', () => {
   })
 
   it.each([
-    [['--profile', 'h200-lama-8b', '--steps', 'x.csv'], 'Did you mean h200-llama-8b?'],
+    [['--profile', 'h200-lama-8b', '--steps', 'x.csv'], 'Did you mean "h200-llama-8b"?'],
     [['--profile', 'h200-llama-8b', '--steps', 'not-there.csv'], 'not-there.csv is not there'],
     [['--steps', 'x.csv'], '--profile is missing'],
   ])('is one clear line for %j', async (flags, line) => {

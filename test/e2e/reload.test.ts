@@ -197,7 +197,10 @@ describe('a replica of a pool of the file', () => {
     closers.push(() => platform.close())
     await eventually('it is there again', () => ids().includes(id), 30_000)
     second.behaviour = answers()
-    await eventually('it answers', async () => (await chat(platform)) === 200 && second.seen.length > 0, 15_000)
+    // Several at once: a single request may always go to the same one of two idle replicas.
+    const several = async () => Promise.all(Array.from({ length: 8 }, () => chat(platform)))
+    const isUsed = async () => (await several()).every((status) => status === 200) && second.seen.length > 0
+    await eventually('it answers', isUsed, 15_000)
     // Of everything, of the pool, and of the model, whose pool is in the file only.
     for (const of of [[], [pool], [MODEL]]) {
       const listed = await spillway(platform.address, 'models', 'history', ...of, '--json')

@@ -138,10 +138,13 @@ describe('the registry', () => {
     expect(await chat(platform, 'fresh')).toBe(404)
     await eventually('the pool is gone', () => platform.platform.pools.length === 1)
     const { data } = (await ask(platform, 'GET changes?name=fresh')).body
-    expect(data?.map(({ name, by, because: why }) => [name, by, why])).toEqual([
+    const ofModel = data?.filter(({ name }) => name === 'fresh')
+    expect(ofModel?.map(({ name, by, because: why }) => [name, by, why])).toEqual([
       ['fresh', 'ada', 'no longer wanted'],
       ['fresh', 'ada', because],
     ])
+    // The history of a model has its pools and their replicas too.
+    expect(new Set(data?.map(({ name }) => name))).toEqual(new Set(['fresh', 'remote']))
     platform.journal.drain()
     expect(platform.entries).toContainEqual(
       expect.objectContaining({ what: 'pool-closing', name: 'remote', by: 'ada' }),

@@ -12,7 +12,9 @@ import { authorization, METRICS_KEY, MODEL, upstreamTree } from '../support/star
 /** How the process ends, well and badly: a child of its own, real signals, real exit codes. */
 
 const CHAT = '/v1/chat/completions'
-const chat = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'Hello?' }] }
+/** Some answers here are longer than any socket's buffers, and an engine is cut at the bound that was sent to it. */
+const chat = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'Hello?' }], max_tokens: 1_000_000 }
+const models = [{ name: MODEL, contextTokensMax: 4_000_000 }]
 
 const folder = new TestFolder()
 const children: Child[] = []
@@ -62,7 +64,7 @@ interface Running {
 function useServer(server: Record<string, unknown> = {}): () => Running {
   let running: Running
   beforeEach(async () => {
-    const config = folder.write('spillway.yaml', upstreamTree([upstream.url], { server }))
+    const config = folder.write('spillway.yaml', upstreamTree([upstream.url], { server, models }))
     const child = start({ env: { SPILLWAY_CONFIG: config } })
     const address = await child.address(HOOK_MS)
     // It listens for signals a moment after it has said where it listens.

@@ -18,7 +18,13 @@ import {
 /** Live sockets: what a slow reader can hold, and how soon a client that is gone holds nothing. */
 
 const CHAT = '/v1/chat/completions'
-const chat = { model: MODEL, messages: [{ role: 'user', content: 'Tell me everything. And more.' }] }
+/** Answers here are longer than any socket's buffers, and an engine is cut at the bound that was sent to it. */
+const chat = {
+  model: MODEL,
+  messages: [{ role: 'user', content: 'Tell me everything. And more.' }],
+  max_tokens: 1_000_000,
+}
+const models = [{ name: MODEL, contextTokensMax: 4_000_000 }]
 
 const open: Array<{ close(): Promise<void> }> = []
 const sockets: RawSocket[] = []
@@ -30,7 +36,7 @@ afterEach(async () => {
 async function start(behaviour: Behaviour, overrides: Tree = {}, concurrencyMax = 64) {
   const upstream = await FakeUpstream.start(behaviour)
   open.push(upstream)
-  const platform = await startPlatform(upstreamTree([upstream.url], overrides, concurrencyMax))
+  const platform = await startPlatform(upstreamTree([upstream.url], { models, ...overrides }, concurrencyMax))
   open.push(platform)
   return { upstream, platform }
 }

@@ -231,9 +231,9 @@ describe('a Triton server', () => {
 describe('a deadline', () => {
   it('that the client set ends a running answer with an error frame', async () => {
     const words = Array.from({ length: 2_000 }, (_, i) => `w${i} `)
-    const upstream = await engine(answers({ words, everyMs: 5 }))
+    const upstream = await engine(answers({ words, everyMs: 50 }))
     const platform = await withBackend({ kind: 'http-openai' }, [upstream.url])
-    const body = { ...chat, stream: true, max_tokens: 4, spillway: { deadline_ms: 1_500 } }
+    const body = { ...chat, stream: true, max_tokens: 60, spillway: { deadline_ms: 1_500 } }
     const response = await postJson(`${platform.baseURL}/chat/completions`, body)
     const frames = (await response.text()).trim().split('\n\n')
     expect(frames.at(-1)).toBe('data: [DONE]')

@@ -152,7 +152,7 @@ export interface Capacity {
 }
 
 /**
- * Where the answer goes: an SSE stream, a buffer, a job's line, a simulated client. `start` is called once, before
+ * Where the answer goes: an SSE stream, a buffer, a simulated client. `start` is called once, before
  * the first delta; exactly one of `finish` and `fail` ends it. A sink that has lost its client cancels the ticket.
  */
 export interface Sink extends DeltaSink {

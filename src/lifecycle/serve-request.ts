@@ -20,10 +20,10 @@ import { tryAgain } from './try-again.ts'
  *              (if its tenant           (in its lane)     ▲              │ refused or lost before the client saw anything:
  *               wants that)                               └── again ─────┘ elsewhere, at the head of its lane
  *
- * The live server, offline jobs and the simulator all call this function; the world is whatever is plugged into
- * `ports.ts`. Decisions are `policy/`'s; this file only asks for them in order, and each step passes on what it made:
- * a ticket, then what was admitted, then the attempt (`ticket.ts`). Expected endings are values. Whatever happens, the
- * ticket ends exactly once, in `settle` (law L1).
+ * The live server and the simulator call this function; the world is whatever is plugged into `ports.ts`. Decisions are
+ * `policy/`'s; this file only asks for them in order, and each step passes on what it made: a ticket, then what was
+ * admitted, then the attempt (`ticket.ts`). Expected endings are values. Whatever happens, the ticket ends exactly once,
+ * in `settle` (law L1).
  */
 export async function serveRequest(
   platform: Platform,

@@ -216,13 +216,18 @@ const filterJoin = (filter: string): string =>
     ? ''
     : 'join document d on d.tenant_id = i.tenant_id and d.corpus_id = i.corpus_id and d.id = i.document_id'
 
+/** Names the advisory lock of those who make an index of vectors: any number that no other lock of ours has. */
+const INDEX_LOCK = 7_310_552
+
 /**
  * One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). Asking first avoids
- * the table's lock, which "if not exists" takes even if the index is there.
+ * the table's lock, which "if not exists" takes even if the index is there. The advisory lock is for corpora that are
+ * created at once: "if not exists" lets two of them make the same index, and one then fails.
  */
 export const vectorIndexSql = (dimensions: number): string => `
   do $index$ begin
     if to_regclass('passage_vector_${dimensions}') is null then
+      perform pg_advisory_xact_lock(${INDEX_LOCK});
       create index if not exists passage_vector_${dimensions} on passage_vector
       using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions};
     end if;

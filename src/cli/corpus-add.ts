@@ -1,8 +1,16 @@
 import type { Io } from '../base/running.ts'
 import { type Command, type FlagValues, UsageError } from './command.ts'
 import { documentsIn, type FoundDocument } from './fs-documents.ts'
-import { CORPUS_FLAGS, CorpusClient, corpusArgument, pathOf, type WireCorpus } from './http-corpus-client.ts'
-import { ProgressLine } from './live-progress-line.ts'
+import {
+  CallRefused,
+  CORPUS_FLAGS,
+  CorpusClient,
+  corpusArgument,
+  pathOf,
+  type WireCorpus,
+} from './http-corpus-client.ts'
+import { IndexingPace } from './indexing-pace.ts'
+import { ProgressLine, wallMs } from './live-progress-line.ts'
 
 /** Bounds of one call, far below the server's limit on bodies. */
 const CALL_CHARACTERS_MAX = 1_000_000
@@ -14,7 +22,8 @@ export const corpusAddCommand: Command = {
   about:
     'A text or Markdown file is one document; a JSON Lines file has one document per line\n' +
     '({"text": …, "name": …, "attributes": …}). A document that is there already is not stored twice, so an interrupted\n' +
-    'run can be repeated. If this command is stopped, the server goes on indexing.',
+    'run can be repeated. If this command is stopped, the server goes on indexing. Where the tenant has used up its\n' +
+    'allowance of requests or tokens, the command waits for it.',
   argument: 'CORPUS',
   flags: {
     from: {
@@ -44,11 +53,25 @@ async function send(client: CorpusClient, corpus: string, paths: readonly string
   let waiting: FoundDocument[] = []
   let characters = 0
   let count = 0
-  const flush = async (): Promise<void> => {
-    if (waiting.length === 0) return
-    await client.call('POST', `${pathOf(corpus)}/documents`, { documents: waiting })
-    count += waiting.length
+  const onWait = (ms: number): void =>
+    progress.show('sending', 0, `${count} documents; waiting ${Math.ceil(ms / 1_000)} s for the tenant's allowance`)
+  const post = async (documents: readonly FoundDocument[]): Promise<void> => {
+    try {
+      await client.call('POST', `${pathOf(corpus)}/documents`, { documents }, onWait)
+    } catch (error) {
+      // More tokens than the allowance ever has: half of them may fit.
+      const isTooMuch = error instanceof CallRefused && error.status === 429 && documents.length > 1
+      if (!isTooMuch) throw error
+      const half = Math.ceil(documents.length / 2)
+      await post(documents.slice(0, half))
+      await post(documents.slice(half))
+      return
+    }
+    count += documents.length
     progress.show('sending', 0, `${count} documents`)
+  }
+  const flush = async (): Promise<void> => {
+    if (waiting.length > 0) await post(waiting)
     waiting = []
     characters = 0
   }
@@ -67,10 +90,14 @@ async function send(client: CorpusClient, corpus: string, paths: readonly string
 
 async function watch(client: CorpusClient, corpus: string, flags: FlagValues, io: Io): Promise<number> {
   const progress = new ProgressLine(process.stderr)
+  const pace = new IndexingPace()
   for (;;) {
     const now = await client.call<WireCorpus>('GET', pathOf(corpus))
     const { completed, failed, total, in_progress: left } = now.file_counts
-    progress.show('indexing', (completed + failed) / Math.max(1, total), `${completed} of ${total} documents`)
+    const { passages, embedded } = now.spillway
+    pace.observe(wallMs(), embedded)
+    const text = `${completed} of ${total} documents, ${pace.textFor(embedded, passages)}`
+    progress.show('indexing', embedded / Math.max(1, passages), text)
     if (left === 0) {
       progress.clear()
       const text = `${completed} documents, ${now.spillway.passages} passages in ${now.name}${failed > 0 ? `; ${failed} failed` : ''}`

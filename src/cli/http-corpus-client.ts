@@ -21,7 +21,17 @@ export interface WireCorpus {
   readonly status: string
   readonly usage_bytes: number
   readonly file_counts: Readonly<Record<'in_progress' | 'completed' | 'failed' | 'total', number>>
-  readonly spillway: { readonly passages: number }
+  readonly spillway: { readonly passages: number; readonly embedded: number }
+}
+
+/** The server refused a call. */
+export class CallRefused extends UsageError {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
 }
 
 export interface WireHit {
@@ -30,11 +40,19 @@ export interface WireHit {
   readonly content: ReadonlyArray<{ readonly text: string }>
 }
 
-const LOOK_EVERY_MS = 300
+/** Looks at the progress come less and less often: each counts against the tenant's requests a minute. */
+const LOOK_MS_MIN = 300
+const LOOK_MS_MAX = 3_000
+const LOOK_GROWTH = 1.3
+
+/** Waits for the tenant's allowance that one call may take, and the longest of them. */
+const WAITS_MAX = 100
+const WAIT_MS_MAX = 60_000
 
 export class CorpusClient {
   readonly #url: string
   readonly #key: string
+  #lookMs = LOOK_MS_MIN / LOOK_GROWTH
 
   constructor(flags: FlagValues) {
     const config = loadConfig({ path: textFlag(flags, 'config') })
@@ -44,23 +62,30 @@ export class CorpusClient {
     this.#key = key
   }
 
-  async call<T>(method: ServerAsk['method'], path: string, body?: unknown): Promise<T> {
-    const answer = await askServer<T>({
-      url: this.#url,
-      key: this.#key,
-      method,
-      path: `/v1/vector_stores${path}`,
-      body,
-    })
-    if (!answer.isOk) throw new UsageError(answer.body.error?.message ?? `the server answered ${answer.status}`)
-    return answer.body
+  /** Waits where the tenant's allowance is used up, and says so through `onWait`. */
+  async call<T>(
+    method: ServerAsk['method'],
+    path: string,
+    body?: unknown,
+    onWait: (ms: number) => void = () => {},
+  ): Promise<T> {
+    const ask = { url: this.#url, key: this.#key, method, path: `/v1/vector_stores${path}`, body }
+    for (let waits = 0; ; waits++) {
+      const { isOk, status, retryAfterMs, body: answer } = await askServer<T>(ask)
+      if (isOk) return answer
+      if (status !== 429 || retryAfterMs === undefined || waits >= WAITS_MAX) {
+        throw new CallRefused(status, answer.error?.message ?? `the server answered ${status}`)
+      }
+      const waitMs = Math.min(WAIT_MS_MAX, retryAfterMs)
+      onWait(waitMs)
+      await sleep(waitMs)
+    }
   }
 
   /** The wait between two looks at the progress of indexing. */
   pause(): Promise<void> {
-    return new Promise((resolve) => {
-      setTimeout(resolve, LOOK_EVERY_MS)
-    })
+    this.#lookMs = Math.min(LOOK_MS_MAX, this.#lookMs * LOOK_GROWTH)
+    return sleep(this.#lookMs)
   }
 
   async has(corpus: string): Promise<boolean> {
@@ -78,6 +103,11 @@ export class CorpusClient {
     }
   }
 }
+
+const sleep = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms)
+  })
 
 export function corpusArgument(flags: FlagValues, command: string): string {
   const corpus = textFlag(flags, 'argument')

@@ -14,6 +14,8 @@ export interface ServerAsk {
 export interface ServerAnswer<T> {
   readonly status: number
   readonly isOk: boolean
+  /** When the server asks to come back; undefined when it does not. */
+  readonly retryAfterMs: number | undefined
   readonly body: T & { readonly error?: { readonly message: string } }
 }
 
@@ -53,7 +55,10 @@ export async function askServer<T>({ url, key, method, path, body }: ServerAsk):
     throw new UsageError(`no server answers at ${url}. Start one with "spillway serve", or give --url.`)
   }
   try {
-    return { status: response.status, isOk: response.ok, body: JSON.parse(text) as ServerAnswer<T>['body'] }
+    const { status, ok: isOk } = response
+    const retryAfterS = Number(response.headers.get('retry-after') ?? Number.NaN)
+    const retryAfterMs = Number.isFinite(retryAfterS) ? retryAfterS * 1_000 : undefined
+    return { status, isOk, retryAfterMs, body: JSON.parse(text) as ServerAnswer<T>['body'] }
   } catch {
     throw new UsageError(`the server at ${url} is not Spillway (it answered ${response.status}). Give --url.`)
   }

@@ -24,6 +24,8 @@ export interface Corpus extends CorpusFacts {
   readonly createdAtS: number
   readonly metadata: Readonly<Record<string, string>>
   readonly counts: DocumentCounts
+  /** Passages whose vector is stored: the progress of indexing. */
+  readonly embeddedCount: number
   readonly bytes: number
 }
 

@@ -66,7 +66,8 @@ export async function makeLiveRetrieval(config: Config, world: LiveRetrievalWorl
     const remote = await makeRemote({ clock, url, apiKey, breaker: breakerOf(world, 'retrieval') }, answerStore)
     return { ...remote, answers, close: () => closeAll([remote, answerStore, embedder]) }
   }
-  const store = new SqlCorpusStore(world.store.database)
+  const isEmbedded = !world.store.isShared
+  const store = new SqlCorpusStore(world.store.database, { isEmbedded })
   const cache = await makeCache(config, world)
   const parts: SearchParts = {
     clock,
@@ -79,7 +80,7 @@ export async function makeLiveRetrieval(config: Config, world: LiveRetrievalWorl
   const sampling = Rng.stream(makeSecretSeed(), 'passage-sampling')
   const indexer = new Indexer({
     clock,
-    store: new SqlCorpusStore(world.store.database, INDEXER_LANE),
+    store: new SqlCorpusStore(world.store.database, { isEmbedded, lane: INDEXER_LANE }),
     embedder,
     estimateTokens: (text) => estimateTokens(text, sampling),
     onIndexed({ tenantId, corpusId }, facts) {

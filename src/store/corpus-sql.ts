@@ -8,9 +8,10 @@ const CORPUS_FACTS = `c.tenant_id as "tenantId", c.id, c.name, c.version::float8
   c.embedder, c.dimensions, c.passages as "passageCount"`
 
 const CORPUS = `${CORPUS_FACTS}, c.bytes::float8 as bytes, c.metadata, c.created_at_s::float8 as "createdAtS",
-  (select jsonb_object_agg(s.status, s.n) from (
-    select d.status, count(*) as n from document d where d.tenant_id = c.tenant_id and d.corpus_id = c.id group by 1
-  ) s) as counts`
+  (select jsonb_build_object('counts', jsonb_object_agg(s.status, s.n), 'embedded', sum(s.embedded)) from (
+    select d.status, count(*) as n, sum(d.embedded) as embedded from document d
+    where d.tenant_id = c.tenant_id and d.corpus_id = c.id group by 1
+  ) s) as documents`
 
 const DOCUMENT = `d.id, d.corpus_id as "corpusId", d.name, d.status, d.because, d.bytes, d.passages as "passageCount",
   d.embedded as "embeddedCount", d.created_at_s::float8 as "createdAtS", d.attributes`
@@ -220,16 +221,25 @@ const filterJoin = (filter: string): string =>
 const INDEX_LOCK = 7_310_552
 
 /**
- * One HNSW index for each length of vectors in use (m and ef_construction are pgvector's defaults). Asking first avoids
- * the table's lock, which "if not exists" takes even if the index is there. The advisory lock is for corpora that are
- * created at once: "if not exists" lets two of them make the same index, and one then fails.
+ * The embedded database compares vectors of halves one number after the other, and an insertion with pgvector's
+ * defaults (m 16, ef_construction 64) takes 16 to 18 ms of CPU there. With these it takes 10, and of the 32 nearest of
+ * 8,000 vectors 99.8 % are still found (with m 8 and ef_construction 32: 6 ms and 96.5 %). A server keeps the
+ * defaults: it is faster, and has more vectors.
  */
-export const vectorIndexSql = (dimensions: number): string => `
+const EMBEDDED_GRAPH = 'with (m = 12, ef_construction = 40)'
+
+/**
+ * One HNSW index for each length of vectors in use. Asking first avoids the table's lock, which "if not exists" takes
+ * even if the index is there. The advisory lock is for corpora that are created at once: "if not exists" lets two of
+ * them make the same index, and one then fails.
+ */
+export const vectorIndexSql = (dimensions: number, isEmbedded: boolean): string => `
   do $index$ begin
     if to_regclass('passage_vector_${dimensions}') is null then
       perform pg_advisory_xact_lock(${INDEX_LOCK});
       create index if not exists passage_vector_${dimensions} on passage_vector
-      using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) where dimensions = ${dimensions};
+      using hnsw ((embedding::halfvec(${dimensions})) halfvec_cosine_ops) ${isEmbedded ? EMBEDDED_GRAPH : ''}
+      where dimensions = ${dimensions};
     end if;
   end $index$`
 

@@ -57,7 +57,7 @@ export class MemoryCorpusStore implements CorpusStore {
   async resolveCorpus(tenantId: string, name: string): Promise<CorpusFacts | undefined> {
     const corpus = await this.findCorpus(tenantId, name)
     if (corpus === undefined) return undefined
-    const { createdAtS: _, metadata: _m, counts: _c, bytes: _b, ...facts } = corpus
+    const { createdAtS: _, metadata: _m, counts: _c, embeddedCount: _e, bytes: _b, ...facts } = corpus
     return facts
   }
 

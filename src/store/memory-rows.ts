@@ -59,6 +59,7 @@ export function toCorpus({ row, documents }: StoredCorpus): Corpus {
   return {
     ...row,
     passageCount: all.reduce((sum, { passages }) => sum + passages.length, 0),
+    embeddedCount: all.reduce((sum, document) => sum + document.row.embeddedCount, 0),
     bytes: all.reduce((sum, document) => sum + document.row.bytes, 0),
     counts: {
       'in-progress': count('in-progress'),

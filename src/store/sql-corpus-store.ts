@@ -47,18 +47,24 @@ const DIMENSIONS_MAX = 4_000
 /** PostgreSQL's error code. */
 const UNIQUE_VIOLATION = '23505'
 
+export interface SqlCorpusStoreOptions {
+  /** The lane of all statements; if absent, each waits in its tenant's. */
+  readonly lane?: string
+  /** The database is the embedded one: its index is built with less work. */
+  readonly isEmbedded?: boolean
+}
+
 export class SqlCorpusStore implements CorpusStore {
   readonly #database: Database
-  readonly #lane: string | undefined
+  readonly #options: SqlCorpusStoreOptions
 
-  /** All statements wait in this lane; if absent, each in its tenant's. */
-  constructor(database: Database, lane?: string) {
+  constructor(database: Database, options: SqlCorpusStoreOptions = {}) {
     this.#database = withoutNuls(database)
-    this.#lane = lane
+    this.#options = options
   }
 
   async createCorpus(corpus: NewCorpus): Promise<Corpus> {
-    await this.#database.run(vectorIndexSql(checkedDimensions(corpus.dimensions)))
+    await this.#database.run(vectorIndexSql(checkedDimensions(corpus.dimensions), this.#options.isEmbedded ?? false))
     const { tenantId, id, name, embedder, dimensions, metadata, createdAtS } = corpus
     const row = await this.#one(SQL.createCorpus, [
       tenantId,
@@ -294,7 +300,7 @@ export class SqlCorpusStore implements CorpusStore {
   /** The tenant is the first parameter of every statement but `unfinished`, whose first parameter is a number. */
   #query(sql: string, parameters: readonly Parameter[], options?: QueryOptions): Promise<readonly Row[]> {
     const [tenantId] = parameters
-    const lane = this.#lane ?? (typeof tenantId === 'string' ? tenantLane(tenantId) : undefined)
+    const lane = this.#options.lane ?? (typeof tenantId === 'string' ? tenantLane(tenantId) : undefined)
     return this.#database.query(sql, parameters, { ...options, lane })
   }
 }
@@ -312,8 +318,13 @@ function pageOf<T>(items: readonly T[], limit: number): Page<T> {
 }
 
 function toCorpus(row: Row): Corpus {
-  const counts = { 'in-progress': 0, completed: 0, failed: 0, cancelled: 0, ...(row['counts'] as object | null) }
-  return { ...(row as unknown as Corpus), counts }
+  const { documents, ...corpus } = row
+  const { counts, embedded } = (documents ?? {}) as { counts?: object | null; embedded?: number | null }
+  return {
+    ...(corpus as unknown as Corpus),
+    counts: { 'in-progress': 0, completed: 0, failed: 0, cancelled: 0, ...counts },
+    embeddedCount: embedded ?? 0,
+  }
 }
 
 function toDocument(row: Row): Document {

@@ -101,7 +101,12 @@ export function wireCorpus(corpus: Corpus): Record<string, unknown> {
     last_active_at: null,
     expires_at: null,
     metadata: corpus.metadata,
-    spillway: { passages: corpus.passageCount, version: corpus.version, embedder: corpus.embedder },
+    spillway: {
+      passages: corpus.passageCount,
+      embedded: corpus.embeddedCount,
+      version: corpus.version,
+      embedder: corpus.embedder,
+    },
   }
 }
 

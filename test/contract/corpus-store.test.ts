@@ -205,6 +205,7 @@ describe.each(KINDS)('a corpus store in $name', ({ open, needs }) => {
     expect(corpus).toMatchObject({ passageCount: 3 })
     expect(corpus!.version).toBeGreaterThan(before!.version)
     expect(await documentOf('acme', corpusId, documentId)).toMatchObject({ passageCount: 3, embeddedCount: 2 })
+    expect(await store.findCorpus('acme', corpusId)).toMatchObject({ passageCount: 3, embeddedCount: 2 })
     expect((await store.termFacts('acme', corpusId, queryTermIds(corpusId, 'apples'))).passagesWith.size).toBe(1)
     expect(await store.unembedded('acme', corpusId, documentId, 10)).toMatchObject([{ text: 'blue plums' }])
   })

@@ -5,19 +5,22 @@ import type { EmbedAnswer, EmbedAsk, EmbedThreadData } from './live-use-lite-thr
 import { toUnit } from './to-unit.ts'
 
 /**
- * One thread with the embedded model, from its first text (half a second, 200 MB) until it has been idle for a while.
- * The thread takes one text at a time. A thread that is silent for too long hangs: it is ended, and the next text
- * starts another.
+ * One thread with the embedded model, from its first text (half a second, 150 to 200 MB) until it has been idle for a
+ * while. The thread takes one set of texts at a time. A thread that is silent for too long hangs: it is ended, and the
+ * next text starts another.
  */
 
-/** The longest passage takes half a second. */
-const HANG_US = secondsToUs(15)
+/** The longest set of texts takes two seconds; a thread of low priority on a busy machine takes much longer. */
+const HANG_US = secondsToUs(60)
 
 /** Half a second on a quiet machine; a thread of low priority on a busy machine takes much longer. */
 const START_US = secondsToUs(90)
 
 /** Documents come in bursts; starting a thread again costs half a second. */
 const IDLE_US = secondsToUs(60)
+
+/** The heap of a thread holds 30 MB; the weights and the tensors are outside of it, in WebAssembly's memory. */
+const HEAP_MB_MAX = 128
 
 export interface WaitingText {
   readonly text: string
@@ -26,22 +29,32 @@ export interface WaitingText {
   isCancelled: boolean
 }
 
+/** The embedder lost a thread. Clients may read the message; `detail` is for operators. */
+export class EmbedThreadLost extends Error {
+  readonly detail: string | undefined
+
+  constructor(because: string, detail?: string) {
+    super(`the embedder was lost: ${because}`)
+    this.detail = detail
+  }
+}
+
 export interface EmbedThreadOptions {
   readonly clock: Clock
   readonly niceness: number
   /** The thread for questions is kept, so that a question does not wait for its start. */
   readonly isKept: boolean
-  /** The next text, if there is one. */
-  readonly next: () => WaitingText | undefined
+  /** The next texts, to be computed together; empty if there are none. */
+  readonly next: () => readonly WaitingText[]
   /** The thread was lost: its waiting texts must be failed. */
-  readonly onLost: (because: string) => void
+  readonly onLost: (error: EmbedThreadLost) => void
 }
 
 export class EmbedThread {
   readonly #options: EmbedThreadOptions
   #thread: Worker | undefined
   #isReady = false
-  #running: { readonly id: number; readonly waiting: WaitingText } | undefined
+  #running: { readonly id: number; readonly texts: readonly WaitingText[] } | undefined
   #forget: () => void = () => {}
   #lastId = 0
 
@@ -49,39 +62,43 @@ export class EmbedThread {
     this.#options = options
   }
 
-  /** Takes the next text, if the thread is idle. */
+  /** Takes the next texts, if the thread is idle. */
   pump(): void {
     if (this.#running !== undefined) return
     this.#thread ??= this.#start()
     if (!this.#isReady) return
-    const waiting = this.#options.next()
-    if (waiting === undefined) {
+    const texts = this.#options.next()
+    if (texts.length === 0) {
       if (!this.#options.isKept) this.#timer(IDLE_US, () => this.end())
       return
     }
     const id = ++this.#lastId
-    this.#running = { id, waiting }
-    this.#timer(HANG_US, () => this.#lose('it hangs'))
-    this.#thread.postMessage({ id, text: waiting.text } satisfies EmbedAsk)
+    this.#running = { id, texts }
+    this.#timer(HANG_US, () => this.#lose(new EmbedThreadLost('it hangs')))
+    this.#thread.postMessage({ id, texts: texts.map(({ text }) => text) } satisfies EmbedAsk)
   }
 
-  /** Ends the thread; its present text fails. */
-  end(because = 'it is closed'): void {
+  /** Ends the thread; its present texts fail. */
+  end(error = new EmbedThreadLost('it is closed')): void {
     this.#forget()
     const thread = this.#thread
     this.#thread = undefined
     this.#isReady = false
     const running = this.#running
     this.#running = undefined
-    running?.waiting.reject(new Error(`the embedder was lost: ${because}`))
+    for (const { reject } of running?.texts ?? []) reject(error)
     void thread?.terminate()
   }
 
   #start(): Worker {
     const data: EmbedThreadData = { niceness: this.#options.niceness }
-    const thread = new Worker(new URL('./live-use-lite-thread.ts', import.meta.url), { workerData: data })
+    const resourceLimits = { maxOldGenerationSizeMb: HEAP_MB_MAX }
+    const thread = new Worker(new URL('./live-use-lite-thread.ts', import.meta.url), {
+      workerData: data,
+      resourceLimits,
+    })
     thread.unref()
-    this.#timer(START_US, () => this.#lose('it does not start'))
+    this.#timer(START_US, () => this.#lose(new EmbedThreadLost('it does not start')))
     thread.on('message', (message: EmbedAnswer | 'ready') => {
       if (this.#thread !== thread) return
       this.#forget()
@@ -90,9 +107,7 @@ export class EmbedThread {
       this.pump()
     })
     thread.on('error', (error) => {
-      // The error may quote paths, and this text reaches clients; Node prints it to the log by itself.
-      if (this.#thread === thread)
-        this.#lose(`its thread failed with ${error instanceof Error ? error.name : 'an error'}`)
+      if (this.#thread === thread) this.#lose(new EmbedThreadLost('its thread failed', String(error)))
     })
     return thread
   }
@@ -101,8 +116,15 @@ export class EmbedThread {
     const running = this.#running
     if (running === undefined || running.id !== answer.id) return
     this.#running = undefined
-    if ('vector' in answer) running.waiting.resolve(toUnit(answer.vector))
-    else running.waiting.reject(new Error(answer.error))
+    const { texts } = running
+    if ('error' in answer) {
+      for (const { reject } of texts) reject(new Error(answer.error))
+      return
+    }
+    const length = answer.vectors.length / texts.length
+    for (const [i, { resolve }] of texts.entries()) {
+      resolve(toUnit(answer.vectors.subarray(i * length, (i + 1) * length)))
+    }
   }
 
   #timer(durationUs: number, fn: () => void): void {
@@ -111,8 +133,8 @@ export class EmbedThread {
     this.#forget = clock.at(clock.now() + durationUs, fn)
   }
 
-  #lose(because: string): void {
-    this.end(because)
-    this.#options.onLost(because)
+  #lose(error: EmbedThreadLost): void {
+    this.end(error)
+    this.#options.onLost(error)
   }
 }

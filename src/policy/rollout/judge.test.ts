@@ -44,7 +44,7 @@ describe('the judge', () => {
     expect(rolledBack.length).toBeLessThanOrEqual(1)
   })
 
-  describe('with stable in three pools of different load', () => {
+  describe('with stable in three pools of different load', { timeout: 60_000 }, () => {
     /** An almost idle canary beside them, which is how every rollout begins; and one that is busier than they are. */
     const IDLE = { stable: [3, 12, 40], canary: 1 }
     const BUSY = { stable: [1, 3, 12], canary: 40 }

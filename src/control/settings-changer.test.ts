@@ -77,7 +77,7 @@ describe('a reload', () => {
     for (let i = 0; i < 160; i++) for (const id of ['a', 'b']) ask(world, id, i)
     await world.run(world.clock.now() + 330_000)
     const before = turnsOf(world)
-    // Alike, though their tenants weigh nine to one; one run of seven turns, while lengths are learned, also comes without orgs.
+    // Alike, though their tenants weigh nine to one. A run of seven turns of one org also comes without orgs; its cause is open.
     expect(before.length).toBeGreaterThanOrEqual(25)
     expect(Math.abs(before.replaceAll('b', '').length / before.length - 0.5), before).toBeLessThan(0.15)
     await world.reload(weighed(1, 4))

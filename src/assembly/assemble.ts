@@ -39,9 +39,8 @@ import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
 import { TightestPromise } from '../policy/ladder/tightest-promise.ts'
 import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
-import type { PromisedPace } from '../policy/limits/reported.ts'
+import type { LearnedCeiling, PromisedPace } from '../policy/limits/reported.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
-import { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
 import { speedUnknown } from '../policy/planning/unknown-speed.ts'
 import { Holdout } from '../policy/rollout/holdout.ts'
@@ -52,9 +51,12 @@ import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
 import { Presence } from '../policy/routing/presence.ts'
+import { ObservedSpeed } from '../policy/twin/observed-speed.ts'
+import type { Twins } from '../policy/twin/twins.ts'
 import { MemoryRolloutKeeper } from '../store/memory-rollout-keeper.ts'
 import { batchOptionsOf } from './batch-options.ts'
 import { type EngineSettings, engineOptionsOf } from './engine-options.ts'
+import { twinsOf } from './twins.ts'
 
 /**
  * Configuration → platform. The live server and the simulator both call this. They differ in the clock, the journal and
@@ -174,17 +176,21 @@ export function makePoolPolicies(
   now: Instant,
 ): PoolPolicies {
   const { pool } = setup
-  const speed = speedOf(config, setup, COST_DEFAULTS.outputWeight)
-  const ownSpeed = speedOfReplica(config, setup, speed)
+  const twins = twinsOf(config, setup)
+  const { outputWeight } = COST_DEFAULTS
+  const known = twins === undefined ? speedOf(config, setup, outputWeight) : speedUnknown(outputWeight)
+  const speed = twins === undefined ? known : { ...known, alone: twins, steps: twins }
+  const ownSpeed = twins === undefined ? speedOfReplica(config, setup, speed) : learnedSpeed(twins, speed)
   return {
     pool,
     wait: waitOf(speed),
-    speed: new ObservedSpeed(speed.alone),
-    speedAlone: speed.alone,
+    speed: new ObservedSpeed(speed.alone, speed.steps),
+    speedAlone: twins?.hopeful ?? speed.alone,
     engineOf: ownSpeed,
     kvTokensMax: speed.kvTokensMax,
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
-    makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), promise)),
+    twins,
+    makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), promise, twins?.of(replica.id).ceiling)),
     readingOf: (replica) => readingOf(ownSpeed(replica)),
     isLocal: setup.isLocal,
     roundTripUs: setup.roundTripUs,
@@ -245,12 +251,25 @@ function speedOfReplica(config: EngineSettings, setup: PoolSetup, speed: PoolSpe
   }
 }
 
-function limitSpecOf({ limit }: PoolSetup, { steps, itemsMax }: PoolSpeed, promise: PromisedPace): LimitSpec {
+/** Each replica by its own twin. */
+function learnedSpeed(twins: Twins, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
+  return ({ id }) => {
+    const { twin } = twins.of(id)
+    return { ...speed, alone: twin, steps: twin }
+  }
+}
+
+function limitSpecOf(
+  { limit }: PoolSetup,
+  { steps, itemsMax }: PoolSpeed,
+  promise: PromisedPace,
+  ceiling: LearnedCeiling | undefined,
+): LimitSpec {
   const { concurrencyMax: sequencesMax } = limit
   if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
   // One batch runs while the next gathers; further tickets wait in the lanes, where the order is fair.
   if (itemsMax !== undefined) return { kind: 'fixed', sequencesMax: Math.min(sequencesMax, 2 * itemsMax) }
   if (steps === undefined) return { kind: 'gradient', sequencesMax }
   const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }
-  return { kind: 'reported', model: steps, promise, options }
+  return { kind: 'reported', model: steps, promise, options, ...(ceiling !== undefined && { ceiling }) }
 }

@@ -185,7 +185,7 @@ describe('a problem is one line: where, what, what to do', () => {
     [
       'setting of another kind',
       pool('    backend: { kind: simulated, url: "http://a" }'),
-      's.yaml:5: pools[0].backend.url is not a setting. Remove it; known here: kind, profile, profiles.',
+      's.yaml:5: pools[0].backend.url is not a setting. Remove it; known here: kind, profile, profiles, hidden.',
     ],
     [
       'no address',

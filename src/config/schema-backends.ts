@@ -22,6 +22,12 @@ const SimulatedBackendSchema = item(
           'Profiles of a pool with different GPUs: one for each replica in turn, starting over after the last.',
       }),
     ),
+    hidden: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether the gateway is not told the profile and must learn it, as of an engine behind a URL. For trials.',
+      }),
+    ),
   },
   'Simulated engines inside this process.',
 )
@@ -58,6 +64,13 @@ const TlsSchema = item(
 
 /** What every engine behind a URL has. */
 const reached = {
+  profile: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'Profile that the engines are thought to follow until they have been measured; if absent, the built-in one that comes nearest to the first answers.',
+    }),
+  ),
   discover: Type.Optional(DiscoverSchema),
   auth: Type.Enum(['bearer', 'api-key', 'none'], {
     default: 'bearer',

@@ -13,8 +13,8 @@ import type {
 } from '../policy/admission/admission-world.ts'
 import type { WaitQuestion } from '../policy/admission/predicted-wait.ts'
 import type { PlanningFacts } from '../policy/planning/make-plan.ts'
-import type { ObservedSpeed } from '../policy/planning/observed-speed.ts'
 import type { PeerOutlook } from '../policy/routing/peer-outlook.ts'
+import type { ObservedSpeed } from '../policy/twin/observed-speed.ts'
 import { pickPool } from './fleet/pick-pool.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { makePlanningFacts, smallest } from './planning-facts.ts'
@@ -88,6 +88,8 @@ export class AdmissionMeters implements AdmissionWorld {
   #poolOf(now: Instant, request: Request, known: PoolPolicies): AdmissionPool {
     const { dispatcher } = this.#policies
     const { pool, speed, speedAlone, kvTokensMax, outlook } = known
+    const load = dispatcher.likelyLoadAt(pool.id)
+    const speedNow = load === undefined ? speed : speed.under(load)
     return {
       poolId: pool.id,
       // A region that has just refused is not asked again at once: that would only cost the request its time.
@@ -96,7 +98,7 @@ export class AdmissionMeters implements AdmissionWorld {
       // Another region's report does not say whether one of its replicas is idle.
       hasIdleReplica: outlook === undefined && dispatcher.hasIdleReplica(pool.id, smallest(this.#policies, request)),
       kvTokensMax,
-      speed: outlook === undefined ? speed : new PeerSpeed(speed, outlook),
+      speed: outlook === undefined ? speedNow : new PeerSpeed(speed, outlook),
       speedAlone,
     }
   }

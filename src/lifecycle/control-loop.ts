@@ -4,6 +4,7 @@ import { pressureOf } from '../policy/ladder/pressure.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { Probes } from './fleet/probes.ts'
 import { journalRungChange } from './learning/observe-pressure.ts'
+import { teachGauges } from './learning/teach-twin.ts'
 import type { Platform } from './platform.ts'
 import type { ReplicaReport } from './ports.ts'
 import { beginRollouts, tickRollouts } from './rollout/change-rollout.ts'
@@ -83,6 +84,8 @@ export class ControlLoop {
     const { runningCount, waitingCount, kvUsageRatio, outlook, roundTripUs } = report
     if (outlook !== undefined)
       policies.poolsById.get(replica.poolId)?.outlook?.report(world.clock.now(), outlook, roundTripUs)
+    const now = world.clock.now()
+    teachGauges(this.#platform, replica.id, report)
     if (report.isReady && runningCount !== undefined) {
       const kvTokensMax = policies.poolsById.get(replica.poolId)?.kvTokensMax ?? 0
       const kvTokens = Number.isFinite(kvTokensMax) ? Math.round((kvUsageRatio ?? 0) * kvTokensMax) : 0
@@ -91,7 +94,6 @@ export class ControlLoop {
     if (this.#ready.get(replica) === report.isReady) return
     this.#ready.set(replica, report.isReady)
     const { isReady, because } = report
-    const now = world.clock.now()
     world.journal.record({ kind: 'replica-reported', at: now, replicaId: replica.id, isReady, because })
     if (!isReady) policies.placer.restarted(replica.id)
     this.#platform.applyHealth(policies.health.report(now, replica.id, isReady))

@@ -2,6 +2,7 @@ import type { Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { isGenerative } from '../domain/request.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
+import { beginLesson } from './learning/teach-twin.ts'
 import { trimOf } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
@@ -51,6 +52,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   const { request, cancellation } = ticket
   const { replica } = lease
   const atGrant = expect(platform, attempt)
+  beginLesson(platform, attempt)
   const forgetDeadline = request.isCutOff
     ? clock.at(request.deadlineAt, () => cancellation.cancel('deadline-passed'))
     : undefined
@@ -66,6 +68,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     attempt.isOver = true
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
+    attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice)
     learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })
     tellDenial(platform, replica, ending)
     journal.record({

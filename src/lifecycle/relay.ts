@@ -63,6 +63,7 @@ export class Relay implements DeltaSink {
     const { attempt, firstTokenAt } = ticket
     if (attempt !== undefined && !hadBegun && firstTokenAt !== undefined) this.#watcher.begun(attempt, firstTokenAt)
     ticket.recording?.note(delta)
+    if (hadBegun) attempt?.lesson?.grown(ticket.lastTokenAt ?? 0, attempt.tokensPerChoice)
     if (attempt?.isLongerThanPredicted === true) this.#watcher.grown(attempt)
     this.#reader?.write(delta)
     return this.#sink.write(delta)

@@ -6,11 +6,12 @@ import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Placement } from '../domain/placement.ts'
 import type { Plan } from '../domain/plan.ts'
-import type { Request } from '../domain/request.ts'
+import { isGenerative, type Request } from '../domain/request.ts'
 import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
 import type { AnswerRecording } from './answers/answer-recording.ts'
+import type { Lesson } from './learning/lesson.ts'
 import type { FoundAnswer } from './ports.ts'
 import type { Retrieved } from './retrieval-ports.ts'
 import type { PickedRelease } from './rollout/pick-release.ts'
@@ -160,6 +161,10 @@ export class Attempt {
   /** 1 for the first attempt. */
   readonly nth: number
   isOver = false
+  /** From the turn to the first token, as the replica's load at the turn makes likely; undefined where steps are unknown. */
+  firstTokenExpectedUs: number | undefined
+  /** What it teaches of an engine whose steps are learned. */
+  lesson: Lesson | undefined
   /** Tokens that the engine worked on for this attempt, as far as is known; undefined until the attempt is over. */
   used: Usage | undefined
   /** Weighted tokens of the attempt that no tenant pays for. */
@@ -176,6 +181,16 @@ export class Attempt {
 
   get ticket(): Ticket {
     return this.admitted.ticket
+  }
+
+  get tokensPerChoice(): number {
+    return this.ticket.outputTokens / this.ticket.request.choiceCount
+  }
+
+  /** A whole answer in one piece does not say when its first token came. */
+  get isTelling(): boolean {
+    const { request, gaps } = this.ticket
+    return request.isStreamed || gaps !== undefined || !isGenerative(request.kind)
   }
 
   /** Fairness charged the predicted length at the grant; tokens beyond it are charged as they come. */

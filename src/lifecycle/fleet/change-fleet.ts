@@ -256,6 +256,7 @@ export class FleetChanges {
     policies.health.remove(replicaId)
     policies.placer.removed(replicaId)
     turnstile.removeReplica(replicaId)
+    policies.poolsById.get(replica.poolId)?.twins?.forget(replicaId)
     world.backends.forget?.(replica)
     this.#tell('replica-removed', replicaId, reason, replica.poolId)
   }

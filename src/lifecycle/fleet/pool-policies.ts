@@ -6,9 +6,10 @@ import type { Reading } from '../../policy/dispatch/long-prompts.ts'
 import type { Demand } from '../../policy/ladder/demand.ts'
 import type { OfflineShedding } from '../../policy/ladder/offline-shedding.ts'
 import type { Limit } from '../../policy/limits/limit.ts'
-import type { ObservedSpeed } from '../../policy/planning/observed-speed.ts'
 import type { PeerOutlook } from '../../policy/routing/peer-outlook.ts'
 import type { Presence } from '../../policy/routing/presence.ts'
+import type { ObservedSpeed } from '../../policy/twin/observed-speed.ts'
+import type { Twins } from '../../policy/twin/twins.ts'
 
 /**
  * The meters of one pool. They come and go with it.
@@ -22,6 +23,8 @@ export interface PoolPolicies {
   readonly speedAlone: EngineSpeed
   /** What is known of one replica's engine: GPUs of a pool may differ. `steps` is absent where it tells nothing of them. */
   readonly engineOf: (replica: Replica) => Pick<PoolSpeed, 'alone' | 'steps'>
+  /** What was learned of its engines' steps; undefined where they are known. */
+  readonly twins: Twins | undefined
   /** The most that one replica's memory holds. */
   readonly kvTokensMax: number
   /** The same of one replica, and a limit for it: GPUs of a pool may differ. */

@@ -16,3 +16,9 @@ export function learnFirstToken(calibration: Calibration, attempt: Attempt, firs
     ttftUs: firstTokenAt - admitted.at,
   })
 }
+
+/** So does the twin of the replica. A whole answer in one piece does not say when its first token came. */
+export function teachFirstToken(attempt: Attempt, firstTokenAt: Instant): void {
+  const { lesson, firstTokenExpectedUs, tokensPerChoice } = attempt
+  if (attempt.isTelling) lesson?.begun(firstTokenAt, tokensPerChoice, firstTokenExpectedUs)
+}

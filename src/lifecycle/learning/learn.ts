@@ -94,23 +94,23 @@ function learnSpeed(platform: Platform, attempt: Attempt, ending: Ending): void 
   const pool = platform.policies.poolsById.get(lease.replica.poolId)
   const firstTokenUs = firstTokenUsOf(attempt)
   if (pool === undefined || firstTokenUs === undefined) return
+  const now = platform.world.clock.now()
   const usage = ending.kind === 'finished' ? ending.usage : undefined
   const promptTokens = usage?.promptTokens ?? plan.estimate.promptTokens
   const cachedTokens = usage?.cachedTokens ?? 0
-  // A whole answer in one piece does not say when its first token came; another region's times include its own queue.
-  const isWholeAnswer = !isGenerative(ticket.request.kind)
-  const isTelling = ticket.request.isStreamed || ticket.gaps !== undefined || isWholeAnswer
-  if (pool.outlook === undefined && isTelling) {
-    pool.speed.observePrefill({
+  // Another region's times include its own queue.
+  if (pool.outlook === undefined && attempt.isTelling) {
+    pool.speed.observePrefill(now, {
       uncachedTokens: promptTokens - cachedTokens,
       cachedTokens,
       tookUs: firstTokenUs,
+      expectedUs: attempt.firstTokenExpectedUs,
     })
   }
   const gapUs = meanTokenUsOf(ticket)
   if (gapUs === undefined) return
   const outputPerChoice = Math.round(ticket.outputTokens / ticket.request.choiceCount)
-  pool.speed.observeTokens({ contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
+  pool.speed.observeTokens(now, { contextTokens: promptTokens + Math.round(outputPerChoice / 2), gapUs })
 }
 
 /** Routing learns how slow the replica is, and whether it fails; faults of the request or its client do not count. */

@@ -1,8 +1,8 @@
-import type { EngineSpeed, PoolSpeed } from '../../domain/engine-speed.ts'
 import type { Plan } from '../../domain/plan.ts'
-import { type Load, prefillTokensOf } from '../../policy/limits/ledger.ts'
+import { prefillTokensOf } from '../../policy/limits/ledger.ts'
 import { weightedTokens } from '../../policy/planning/cost.ts'
 import type { AttemptFact } from '../../policy/rollout/judge.ts'
+import { timesUnderLoad } from '../../policy/twin/times-under-load.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
 import type { Attempt, Ticket } from '../ticket.ts'
@@ -14,12 +14,9 @@ import { recordRolloutChange } from './change-rollout.ts'
  *
  * Times are told as measured ÷ expected, where *expected* is what an engine as busy as this one was should take: the
  * two releases never carry the same load, and a full engine is no slower release. For engines whose steps are known the
- * step-time model says it, for the load that *was* there and not for one that was predicted:
- *
- *   first token   everything that waits to be read, in steps beside the others' tokens, and the rest of the step that
- *                 runs when the turn comes
- *   next tokens   a step of the sequences in flight (mean of the turn's beginning and end), and the prompts that the
- *                 replica really read meanwhile, shared among the tokens
+ * step-time model says it (`times-under-load.ts`), for the load that *was* there and not for one that was predicted:
+ * the mean of the turn's beginning and end, and the prompts that the replica really read meanwhile, shared among the
+ * tokens.
  *
  * The prompts must be measured. Predicted as Σ prompt ÷ predicted answer over what is in flight they come out half as
  * many again, because a predicted length is nearer to the median than to the mean; the error grows with the load, and
@@ -66,7 +63,7 @@ export function expect({ policies }: Platform, { ticket, plan, lease, placement 
   const loadClass = 32 - Math.clz32(load.sequences)
   const { alone, steps } = pool.engineOf(replica)
   if (steps !== undefined) {
-    const times = timesUnder(alone, steps, load, own)
+    const times = timesUnderLoad(alone, steps, load, own)
     return { ...times, readTokens, unreadTokens, loadClass, isLoadPredicted: true }
   }
   const reference = policies.poolsByRelease.get(rollout.stable)?.[0]?.speed ?? pool.speed
@@ -78,37 +75,6 @@ export function expect({ policies }: Platform, { ticket, plan, lease, placement 
     unreadTokens,
     loadClass,
     isLoadPredicted: false,
-  }
-}
-
-type Steps = NonNullable<PoolSpeed['steps']>
-type Times = Pick<Expected, 'ttftUs' | 'tokenUs' | 'promptTokenUs'>
-
-interface OwnPrompt {
-  readonly promptTokens: number
-  readonly cachedTokens: number
-  /** What the load counts for it among the prompts that wait to be read. */
-  readonly plannedTokens: number
-}
-
-function timesUnder(alone: EngineSpeed, steps: Steps, load: Load, own: OwnPrompt): Times {
-  const { sequences, contextTokens, prefillTokens } = load
-  const tokenUs = steps.meanTokenUs(sequences, contextTokens, 0)
-  const promptTokenUs = steps.meanTokenUs(sequences, contextTokens, 1) - tokenUs
-  // The others' tokens are computed in the same steps as the prompts, and lengthen each of them.
-  const others = sequences - 1
-  const othersUs = others > 0 ? steps.meanTokenUs(others, Math.max(0, contextTokens - own.promptTokens), 0) : 0
-  const besideUs = Math.max(0, othersUs - steps.meanTokenUs(1, 0, 0))
-  const aheadTokens = Math.max(0, prefillTokens - own.plannedTokens)
-  const toReadTokens = Math.max(1, aheadTokens + own.promptTokens - own.cachedTokens)
-  const stepCount = Math.ceil(toReadTokens / steps.tokenBudget)
-  // A step runs when the turn comes: half of it is left on the average. Where that step reads a prompt that waits, as
-  // much of the prompt is read already, and the two cancel out.
-  const restUs = aheadTokens === 0 ? othersUs / 2 : 0
-  return {
-    ttftUs: alone.prefillUs(toReadTokens, own.cachedTokens) + stepCount * besideUs + restUs,
-    tokenUs,
-    promptTokenUs,
   }
 }
 

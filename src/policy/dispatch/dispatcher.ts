@@ -249,6 +249,11 @@ export class Dispatcher {
     return this.#fleet.loadOf(replicaId)
   }
 
+  /** What is in flight at the replica that the pool's next ticket probably gets; undefined when none is ready. */
+  likelyLoadAt(poolId: string): Load | undefined {
+    return this.#fleet.pools.get(poolId)?.likelyLoad()
+  }
+
   hasIdleReplica(poolId: string, estimate: Estimate): boolean {
     return this.#fleet.pools.get(poolId)?.hasIdleReplica(estimate) ?? false
   }

@@ -66,7 +66,16 @@ export interface ReportedLimitParts {
   readonly model: StepModel
   /** What the platform has promised: asked each time, because tenants and their SLOs change while it runs. */
   readonly promise: PromisedPace
+  /** Further bound on the sequences, which learns; absent where the engine's own bound is known. */
+  readonly ceiling?: LearnedCeiling
   readonly options?: Partial<ReportedLimitOptions>
+}
+
+/** How many sequences an engine may get, as far as it has shown. */
+export interface LearnedCeiling {
+  readonly sequencesMax: number
+  readonly because: string
+  served(now: number, sequences: number): void
 }
 
 export class ReportedLimit implements Limit {
@@ -75,12 +84,14 @@ export class ReportedLimit implements Limit {
   readonly #promise: PromisedPace
   readonly #tokensPerStepMax: number
   readonly #options: ReportedLimitOptions
+  readonly #ceiling: LearnedCeiling | undefined
   readonly #correction: Ewma
 
   constructor(parts: ReportedLimitParts) {
     this.#model = parts.model
     this.#promise = parts.promise
     this.#options = { ...REPORTED_LIMIT_DEFAULTS, ...parts.options }
+    this.#ceiling = parts.ceiling
     this.#tokensPerStepMax = parts.model.tokensPerStepMax ?? Number.POSITIVE_INFINITY
     this.#correction = new Ewma(this.#options.correctionMemoryUs)
   }
@@ -94,6 +105,7 @@ export class ReportedLimit implements Limit {
   }
 
   observe(now: number, sample: LimitSample, load: Load): void {
+    if (!sample.isDropped) this.#ceiling?.served(now, load.sequences)
     if (sample.meanTokenUs === undefined) return
     const predictedUs = this.#meanTokenUs(load.sequences, load.contextTokens, load.prefillMilliPerToken)
     const { correctionMin, correctionMax } = this.#options
@@ -103,12 +115,16 @@ export class ReportedLimit implements Limit {
 
   view(): LimitView {
     const because = `${this.#promise.interTokenUs / 1_000} ms a token, the model corrected by ${this.#factor().toFixed(2)}`
-    return { sequencesMax: this.#options.sequencesMax, because }
+    return { sequencesMax: this.#sequencesMax, because }
+  }
+
+  get #sequencesMax(): number {
+    return Math.min(this.#options.sequencesMax, this.#ceiling?.sequencesMax ?? Number.POSITIVE_INFINITY)
   }
 
   #isWithin(load: Load, contextTokens: number, prefillMilli: number): boolean {
     const sequences = load.sequences + 1
-    if (sequences > this.#options.sequencesMax || load.prefillTokens >= this.#options.prefillTokensMax) return false
+    if (sequences > this.#sequencesMax || load.prefillTokens >= this.#options.prefillTokensMax) return false
     if (sequences <= this.#options.sequencesMin) return true
     const context = load.contextTokens + contextTokens
     const prefill = load.prefillMilliPerToken + prefillMilli

@@ -1,0 +1,79 @@
+import type { Instant } from '../../base/clock.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import { type Load, prefillTokensOf } from '../../policy/limits/ledger.ts'
+import type { Stretch } from '../../policy/twin/engine-twin.ts'
+import type { LearnedReplica, Twins } from '../../policy/twin/twins.ts'
+
+/**
+ * What do one attempt's times say about its engine's steps? The twin of its replica (`policy/twin`) hears of the turn, of
+ * the first token, of every stretch of the answer and of the end, with what was in flight at that instant.
+ */
+
+/** Microseconds and tokens of a stretch at least: several frames of an engine that gathers its tokens. */
+const STRETCH_US_MIN = 300_000
+const STRETCH_TOKENS_MIN = 24
+
+export class Lesson {
+  readonly #twins: Twins
+  readonly #known: LearnedReplica
+  readonly #load: Load
+  readonly #estimate: Estimate
+  readonly #grantedAt: Instant
+  /** As the attempt met it: others in flight, their context, prompts before its own. */
+  readonly #sequences: number
+  readonly #contextTokens: number
+  readonly #aheadTokens: number
+  #stretch: Stretch | undefined
+
+  /** At the attempt's turn: `load` has it already, and stays true. */
+  constructor(
+    now: Instant,
+    { twins, replicaId, estimate, load }: { twins: Twins; replicaId: string; estimate: Estimate; load: Load },
+  ) {
+    this.#twins = twins
+    this.#known = twins.of(replicaId)
+    this.#load = load
+    this.#estimate = estimate
+    this.#grantedAt = now
+    this.#known.twin.note(now, load)
+    this.#sequences = Math.max(0, load.sequences - 1)
+    this.#contextTokens = Math.max(0, load.contextTokens - estimate.promptTokens - estimate.outputTokens / 2)
+    this.#aheadTokens = Math.max(0, load.prefillTokens - prefillTokensOf(estimate))
+  }
+
+  /** The first token has come, and `tokens` with it; it was expected after `expectedUs`. */
+  begun(now: Instant, tokens: number, expectedUs: number | undefined): void {
+    const { twin, ceiling } = this.#known
+    const { promptTokens, cachedTokens } = this.#estimate
+    const tookUs = now - this.#grantedAt
+    twin.note(now, this.#load)
+    twin.begun(now, {
+      uncachedTokens: Math.max(0, promptTokens - cachedTokens),
+      cachedTokens,
+      aheadTokens: this.#aheadTokens,
+      sequences: this.#sequences,
+      contextTokens: this.#contextTokens,
+      tookUs,
+    })
+    if (expectedUs !== undefined && twin.isTrusted)
+      ceiling.begun(now, tookUs / Math.max(1, expectedUs), this.#sequences + 1)
+    this.#stretch = twin.openStretch(now, tokens)
+  }
+
+  /** The answer has come to so many tokens. */
+  grown(now: Instant, tokens: number): void {
+    const stretch = this.#stretch
+    if (stretch === undefined || now - stretch.at < STRETCH_US_MIN) return
+    if (tokens - stretch.tokens < STRETCH_TOKENS_MIN) return
+    this.#known.twin.closeStretch(now, stretch, tokens)
+    this.#twins.learned(this.#known.twin)
+  }
+
+  /** The attempt is over, and its lease is back; its last token came at `lastTokenAt`. */
+  over(now: Instant, lastTokenAt: Instant | undefined, tokens: number): void {
+    const { twin } = this.#known
+    if (this.#stretch !== undefined && lastTokenAt !== undefined) twin.closeStretch(lastTokenAt, this.#stretch, tokens)
+    twin.note(now, this.#load)
+    this.#twins.learned(twin)
+  }
+}

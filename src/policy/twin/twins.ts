@@ -1,0 +1,87 @@
+import type { EngineSpeed } from '../../domain/engine-speed.ts'
+import { EngineTwin } from './engine-twin.ts'
+import type { Steps } from './times-under-load.ts'
+import { TwinCeiling } from './twin-ceiling.ts'
+import type { TwinPrior } from './twin-prior.ts'
+
+/**
+ * The twins of one pool's replicas: as many as there are replicas. Each learns by itself, because GPUs of a pool may
+ * differ and one of them may be throttled; a replica that joins begins with what the most experienced one knows.
+ *
+ * As a speed it is the most experienced twin's: for questions about the pool, asked before a replica is chosen.
+ */
+export interface LearnedReplica {
+  readonly twin: EngineTwin
+  readonly ceiling: TwinCeiling
+}
+
+/** What an engine may turn out to need of the time that an untrusted twin says. */
+const UNTRUSTED_RATIO = 0.1
+
+export class Twins implements EngineSpeed, Steps {
+  readonly #priors: readonly TwinPrior[]
+  readonly #prior: TwinPrior
+  readonly #sequencesMax: number
+  readonly #replicas = new Map<string, LearnedReplica>()
+  #leading: EngineTwin
+
+  constructor(options: { priors: readonly TwinPrior[]; prior: TwinPrior; sequencesMax: number }) {
+    this.#priors = options.priors
+    this.#prior = options.prior
+    this.#sequencesMax = options.sequencesMax
+    this.#leading = new EngineTwin(this.#priors, this.#prior)
+  }
+
+  of(replicaId: string): LearnedReplica {
+    let known = this.#replicas.get(replicaId)
+    if (known === undefined) {
+      const twin = this.#leading.isTrusted ? this.#leading.offspring() : new EngineTwin(this.#priors, this.#prior)
+      known = { twin, ceiling: new TwinCeiling(this.#sequencesMax) }
+      this.#replicas.set(replicaId, known)
+      if (this.#replicas.size === 1) this.#leading = twin
+    }
+    return known
+  }
+
+  forget(replicaId: string): void {
+    this.#replicas.delete(replicaId)
+  }
+
+  /** A twin has learned: the one with the most rows speaks for the pool. */
+  learned(twin: EngineTwin): void {
+    if (twin.rows > this.#leading.rows) this.#leading = twin
+  }
+
+  all(): ReadonlyMap<string, LearnedReplica> {
+    return this.#replicas
+  }
+
+  /** The engine alone, as fast as it may be: what is not known yet is no reason to call a request infeasible. */
+  readonly hopeful: EngineSpeed = {
+    prefillUs: (uncachedTokens, cachedTokens) => this.prefillUs(uncachedTokens, cachedTokens) * this.#doubt,
+    tokenUs: (contextTokens) => this.tokenUs(contextTokens) * this.#doubt,
+  }
+
+  get #doubt(): number {
+    return this.#leading.isTrusted ? 1 : UNTRUSTED_RATIO
+  }
+
+  get tokenBudget(): number {
+    return this.#leading.tokenBudget
+  }
+
+  meanTokenUs(sequences: number, contextTokens: number, prefillTokens: number): number {
+    return this.#leading.meanTokenUs(sequences, contextTokens, prefillTokens)
+  }
+
+  prefillUs(uncachedTokens: number, cachedTokens: number): number {
+    return this.#leading.prefillUs(uncachedTokens, cachedTokens)
+  }
+
+  tokenUs(contextTokens: number): number {
+    return this.#leading.tokenUs(contextTokens)
+  }
+
+  readonly shareUs = (uncachedTokens: number, outputTokens: number): number =>
+    this.#leading.shareUs(uncachedTokens, outputTokens)
+}

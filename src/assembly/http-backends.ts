@@ -30,13 +30,14 @@ export function makeHttpBackend(
       ...(metricsUrl !== undefined && { metricsUrl }),
     })
   }
-  const { upstreamModel, engine, healthPath, metricsPath, outputBound, asksUsage, apiVersion } = backend
+  const { upstreamModel, engine, healthPath, metricsPath, outputBound, asksUsage, runningUsage, apiVersion } = backend
   return new HttpOpenAiBackend({
     ...upstream,
     url: apiVersion === undefined ? upstream.url : withQuery(upstream.url, 'api-version', apiVersion),
     upstreamModel,
     clock,
     probe: probeStyleOf(engine, { healthPath, metricsPath }),
+    runningUsage,
     style: { asksUsage, ...(outputBound !== undefined && { outputBound }) },
   })
 }

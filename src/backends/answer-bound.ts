@@ -1,18 +1,21 @@
 import type { ChoiceDelta } from '../domain/delta.ts'
 import type { Plan } from '../domain/plan.ts'
 import { isGenerative, type Request } from '../domain/request.ts'
+import type { TokenLength } from '../wire/token-length.ts'
 
 /**
  * How much of an answer do we take from an engine?
  *
  * At most what was asked for: the plan's `outputTokensMax`, which every call sends, for each choice. An engine that
  * ignores its bound would otherwise be relayed for ever, at the cost of the requests that wait behind it. The engine's
- * tokenizer is not known here, so tokens are counted in three ways, and none of them counts too many:
+ * tokenizer is not known here, so tokens are counted in four ways, and none of them counts too many:
  *
  *   frames       a frame of a stream with text is one token, or several. Where frames have under two characters on
  *                average, a proxy may have cut tokens up, and only characters count. Frames of tool calls and reasoning
  *                count too, after the first few, which may have no token.
- *   characters   a token has at most 64, on average over a whole answer.
+ *   characters   a token has at most 64, on average over a whole answer; at most four times what this engine's tokens
+ *                are known to have, where the answer is long.
+ *   reports      an engine that reports more than twice the bound while it streams has passed the bound.
  *   bytes        of everything: text, log probabilities, empty frames.
  *
  * An answer that reaches its bound ends there with `finish_reason: length`, as it would have at a well-behaved engine. A
@@ -34,6 +37,10 @@ const BYTES_WITHOUT_TOKENS = 64 << 10
 const BYTES_PER_TOKEN_MAX = 16 << 10
 /** The longest tokens are runs of blanks or dashes; no whole answer consists of these. English has about 4. */
 const CHARACTERS_PER_TOKEN_MAX = 64
+/** Answers with a smaller bound may consist of long tokens. */
+const LEARNED_TOKENS_MIN = 64
+/** How many times longer than usual the tokens of a long answer may be, on average: tables, indented code. */
+const LEARNED_FACTOR = 4
 /** Characters of a frame, on average, below which frames may be pieces of tokens. */
 const CHARACTERS_PER_FRAME_MIN = 2
 /** Characters of a token, on average, where frames may be pieces of tokens: twice what English has. */
@@ -55,20 +62,28 @@ interface SeenOfChoice {
 export class AnswerBound {
   readonly #tokensMax: number
   readonly #choiceCount: number
+  readonly #charactersPerTokenMax: number
   readonly #seen: Array<SeenOfChoice | undefined> = []
   #bytes = 0
   #hasCut = false
+  #isReportedOver = false
 
-  constructor(choiceCount: number, tokensMax: number) {
+  constructor(choiceCount: number, tokensMax: number, charactersPerTokenMax = CHARACTERS_PER_TOKEN_MAX) {
     this.#choiceCount = choiceCount
     this.#tokensMax = tokensMax
+    this.#charactersPerTokenMax = charactersPerTokenMax
   }
 
-  static of({ kind, choiceCount, text }: Request, { outputTokensMax, estimate }: Plan): AnswerBound {
+  static of(
+    { kind, choiceCount, text }: Request,
+    { outputTokensMax, estimate }: Plan,
+    tokenLength: TokenLength | undefined,
+  ): AnswerBound {
     if (!isGenerative(kind)) return new AnswerBound(choiceCount, Number.POSITIVE_INFINITY)
     // A completion with `echo` begins with its prompt, whose length is an estimate.
     const echoedTokens = text?.body['echo'] === true ? ECHOED_RATIO_MAX * estimate.promptTokens : 0
-    return new AnswerBound(choiceCount, outputTokensMax + echoedTokens)
+    const charactersPerTokenMax = charactersPerTokenMaxOf(tokenLength, outputTokensMax)
+    return new AnswerBound(choiceCount, outputTokensMax + echoedTokens, charactersPerTokenMax)
   }
 
   /** Tokens of all choices together; Infinity for vectors and tensors. */
@@ -87,6 +102,11 @@ export class AnswerBound {
 
   get #streamBytesMax(): number {
     return BYTES_WITHOUT_TOKENS + BYTES_PER_TOKEN_MAX * this.tokensMax
+  }
+
+  /** The engine's own count over all choices, or over one of them. */
+  noteReported(tokens: number): void {
+    if (tokens > this.tokensMax * REPORTED_RATIO_MIN) this.#isReportedOver = true
   }
 
   /** Counts bytes of a stream. False when no answer within the bound has as many. */
@@ -138,7 +158,8 @@ export class AnswerBound {
       seen.textFrames++
       seen.characters += content.length
     } else if (extra !== undefined) seen.otherFrames++
-    if (tokensAtLeast(seen) <= this.#tokensMax) return choice
+    const isOver = this.#isReportedOver || tokensAtLeast(seen, this.#charactersPerTokenMax) > this.#tokensMax
+    if (!isOver) return choice
     seen.isOver = true
     this.#hasCut = true
     return endOf(index)
@@ -153,11 +174,17 @@ export class AnswerBound {
 const endOf = (index: number): ChoiceDelta => ({ index, content: '', finishReason: 'length' })
 
 /** The fewest tokens that these frames and characters can be. */
-function tokensAtLeast({ textFrames, otherFrames, characters }: SeenOfChoice): number {
+function tokensAtLeast({ textFrames, otherFrames, characters }: SeenOfChoice, charactersPerTokenMax: number): number {
   const isCutUp = characters < textFrames * CHARACTERS_PER_FRAME_MIN
   const text = isCutUp ? characters / CHARACTERS_PER_TOKEN_LIKELY : textFrames
   const other = Math.max(0, otherFrames - FRAMES_WITHOUT_TOKENS)
-  return Math.max(text + other, characters / CHARACTERS_PER_TOKEN_MAX)
+  return Math.max(text + other, characters / charactersPerTokenMax)
+}
+
+/** A character has a byte or more, so what is known in bytes is a bound in characters too. */
+function charactersPerTokenMaxOf(tokenLength: TokenLength | undefined, tokensMax: number): number {
+  if (tokenLength?.isKnown !== true || tokensMax < LEARNED_TOKENS_MIN) return CHARACTERS_PER_TOKEN_MAX
+  return Math.min(CHARACTERS_PER_TOKEN_MAX, LEARNED_FACTOR * tokenLength.bytesPerToken)
 }
 
 /** Without the first half of a surrogate pair at the end, which is no character. */

@@ -26,7 +26,7 @@ export async function answerEachChoice(call: Call, answer: (one: Call) => Promis
         return ending
       }),
     )
-    return worst ?? { kind: 'finished', usage: totalOf(endings) }
+    return worst ?? { kind: 'finished', usage: totalOf(endings), ...streamedOf(endings) }
   } catch (error) {
     cancellation.cancel('another choice broke')
     throw error
@@ -58,6 +58,16 @@ class OneAtATime {
     this.#busy = busy
     return busy
   }
+}
+
+/** Known only where every call knows it. */
+function streamedOf(endings: readonly Ending[]): { readonly streamedTokens?: number } {
+  let streamedTokens = 0
+  for (const ending of endings) {
+    if (ending.kind !== 'finished' || ending.streamedTokens === undefined) return {}
+    streamedTokens += ending.streamedTokens
+  }
+  return { streamedTokens }
 }
 
 function totalOf(endings: readonly Ending[]): Usage | undefined {

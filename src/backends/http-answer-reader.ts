@@ -1,7 +1,9 @@
 import type { Dispatcher } from 'undici'
 import type { Usage } from '../domain/delta.ts'
 import type { Call, Ending } from '../lifecycle/ports.ts'
+import { FrameTokens } from '../wire/frame-tokens.ts'
 import { SseOverflow, SseReader } from '../wire/sse.ts'
+import { TokenLength } from '../wire/token-length.ts'
 import type { UpstreamAnswer } from '../wire/upstream.ts'
 import { AnswerBound } from './answer-bound.ts'
 import { endingOf, retryAfterSeconds } from './http-ending.ts'
@@ -13,8 +15,9 @@ import { endingOf, retryAfterSeconds } from './http-ending.ts'
  *   event-stream ─▶ frame by frame    ─▶ deltas … finished, or lost if it breaks off
  *   JSON         ─▶ collect (bounded) ─▶ one delta, finished
  *
- * An answer ends exactly once, at the latest where `AnswerBound` says that the engine has written what it was asked for. When the sink reports a slow reader, the connection is paused and the engine's socket
- * fills, which is the backpressure; frames of the same read are held until the reader has caught up.
+ * An answer ends exactly once, at the latest where `AnswerBound` says that the engine has written what it was asked for.
+ * When the sink reports a slow reader, the connection is paused and the engine's socket fills, which is the backpressure;
+ * frames of the same read are held until the reader has caught up. The tokens of a frame are counted by `FrameTokens`.
  *
  * An engine's own words never go into journalled reasons: they may quote the prompt or the answer.
  */
@@ -25,6 +28,8 @@ export interface AnswerFormat {
   /** For streams that end by closing without a finish reason: the reason to report. */
   readonly closingReason?: () => string
   readonly redact: (text: string) => string
+  /** How long the tokens of this engine are; learned from its answers. None for models without tokens. */
+  readonly tokenLength?: TokenLength
 }
 
 /** Most bytes of an error that are read. */
@@ -34,6 +39,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call
   readonly #format: AnswerFormat
   readonly #bound: AnswerBound
+  /** Made with the first text. */
+  #tokens: FrameTokens | undefined
   readonly #resolve: (ending: Ending) => void
   readonly #reject: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
@@ -46,6 +53,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #held: string[] = []
   #isBlocked = false
   #usage: Usage | undefined
+  #reasoningTokens = 0
+  #isOutputUncounted = false
   #hasChoices = false
   /** Choices that have finished. Made with the first: an answer in one piece does not need the set. */
   #finishedChoices: Set<number> | undefined
@@ -57,7 +66,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   constructor(call: Call, format: AnswerFormat, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
     this.#call = call
     this.#format = format
-    this.#bound = AnswerBound.of(call.request, call.plan)
+    this.#bound = AnswerBound.of(call.request, call.plan, format.tokenLength)
     this.#resolve = resolve
     this.#reject = reject
   }
@@ -148,7 +157,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   /** Some engines close without [DONE], or reset; the finish reasons then show that the answer is complete. */
   #closed(because: string): void {
-    this.#end(this.#isWhole ? { kind: 'finished', usage: this.#usage } : { kind: 'lost', because })
+    if (this.#isWhole) this.#finish()
+    else this.#end({ kind: 'lost', because })
   }
 
   #addClosingReason(): void {
@@ -190,7 +200,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     // An empty frame only keeps the connection alive.
     if (text === '') return
     if (text === '[DONE]') {
-      if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
+      if (this.#hasChoices) this.#finish()
       else this.#lose('the engine ended its answer before it began')
       return
     }
@@ -221,10 +231,10 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       return
     }
     const answer = this.#format.read(json)
-    // An answer in one piece has all its tokens at once; in a stream each frame is about one token.
-    void this.#relay(answer, answer.usage?.outputTokens)
+    // An answer in one piece has all its tokens at once.
+    void this.#relay(answer, answer.isOutputUncounted === true ? undefined : answer.usage?.outputTokens)
     if (this.#hasEnded) return
-    if (this.#hasChoices) this.#end({ kind: 'finished', usage: this.#usage })
+    if (this.#hasChoices) this.#finish()
     else this.#lose('the engine sent an answer without choices')
   }
 
@@ -236,26 +246,23 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       this.#lose('the engine reported an error in the middle of its answer')
       return undefined
     }
-    if (answer.usage !== undefined) this.#usage = answer.usage
+    if (answer.usage !== undefined) this.#noteUsage(answer, answer.usage)
     const { result } = answer
     const choices =
       this.#sse === undefined
         ? this.#bound.ofWhole(answer.choices, answer.usage?.outputTokens)
         : this.#bound.ofFrame(answer.choices)
-    let tokens = 0
     let isEmpty = result === undefined
     if (result !== undefined) this.#hasChoices = true
     for (const choice of choices) {
       this.#hasChoices = true
       if (choice.finishReason !== null) this.#noteFinished(choice.index)
-      if (choice.content || choice.extra !== undefined) tokens++
       if (choice.content || choice.extra !== undefined || choice.finishReason !== null) isEmpty = false
     }
     if (isEmpty) return undefined
     try {
       if (result !== undefined) return this.#call.sink.write({ tokens: 0, result })
-      const count = Math.min(allTokens ?? answer.tokens ?? tokens, this.#bound.tokensMax)
-      const wait = this.#call.sink.write({ tokens: count, choices })
+      const wait = this.#call.sink.write({ tokens: this.#count(choices, answer, allTokens), choices })
       if (this.#bound.hasCut && this.#isWhole) this.#endCut()
       return wait
     } catch (error) {
@@ -264,9 +271,43 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     }
   }
 
+  #noteUsage({ reasoningTokens = 0, isOutputUncounted = false }: UpstreamAnswer, usage: Usage): void {
+    this.#usage = usage
+    this.#reasoningTokens = reasoningTokens
+    this.#isOutputUncounted = isOutputUncounted
+    this.#bound.noteReported(usage.outputTokens)
+  }
+
+  #count(choices: UpstreamAnswer['choices'], answer: UpstreamAnswer, allTokens: number | undefined): number {
+    const { choiceCount, text } = this.#call.request
+    this.#tokens ??= new FrameTokens(this.#format.tokenLength ?? new TokenLength(), {
+      tokensMax: this.#bound.tokensMax,
+      choiceCount,
+      isEchoed: text?.body['echo'] === true,
+    })
+    return this.#tokens.count(choices, { tokens: allTokens ?? answer.tokens, running: answer.usage?.outputTokens })
+  }
+
+  /** The answer is whole: how many tokens did the engine count? */
+  #finish(): void {
+    const tokens = this.#tokens
+    const usage = this.#usage
+    if (tokens === undefined || usage === undefined || this.#bound.hasCut) this.#end({ kind: 'finished', usage })
+    else if (this.#isOutputUncounted) {
+      this.#end({ kind: 'finished', usage: { ...usage, outputTokens: tokens.counted } })
+    } else {
+      const streamedTokens = tokens.end({
+        tokens: usage.outputTokens,
+        reasoningTokens: this.#reasoningTokens,
+        isOnePiece: this.#sse === undefined,
+      })
+      this.#end({ kind: 'finished', usage, ...(streamedTokens !== undefined && { streamedTokens }) })
+    }
+  }
+
   /** The engine goes on beyond its bound: the client has its answer, and the engine's sequence is aborted. */
   #endCut(): void {
-    this.#end({ kind: 'finished', usage: this.#usage })
+    this.#finish()
     this.#controller?.abort(new Error('the engine went on beyond its bound'))
   }
 

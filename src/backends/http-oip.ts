@@ -11,6 +11,7 @@ import {
   readInfer,
   readMetadata,
 } from '../wire/oip.ts'
+import { TokenLength } from '../wire/token-length.ts'
 import { answerEachChoice } from './each-choice.ts'
 import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
@@ -45,6 +46,7 @@ export class HttpOipBackend implements Backend {
   readonly #modelPath: string
   readonly #style: GenerateStyle
   readonly #clock: Clock | undefined
+  readonly #tokenLength = new TokenLength()
 
   constructor(options: HttpOipOptions) {
     this.#upstream = new HttpUpstream(options)
@@ -99,7 +101,8 @@ export class HttpOipBackend implements Backend {
   #generateOne(call: Call): Promise<Ending> {
     const { request, plan } = call
     const path = `${this.#modelPath}/${request.isStreamed ? 'generate_stream' : 'generate'}`
-    return this.#ask(call, path, generateBody(request, plan, this.#style), makeGenerateReader(plan.outputTokensMax))
+    const format = { ...makeGenerateReader(plan.outputTokensMax), tokenLength: this.#tokenLength }
+    return this.#ask(call, path, generateBody(request, plan, this.#style), format)
   }
 
   #ask(call: Call, path: string, body: string, format: Omit<AnswerFormat, 'redact'>): Promise<Ending> {

@@ -4,11 +4,13 @@ import type { Replica } from '../domain/fleet.ts'
 import type { RequestKind } from '../domain/request.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
+import { TokenLengths } from '../wire/token-length.ts'
 import { embeddingBody, readEmbeddings, readUpstream, type UpstreamStyle, upstreamBody } from '../wire/upstream.ts'
 import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
 import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
+import { RunningUsage, type RunningUsageWish } from './running-usage.ts'
 
 /**
  * Any engine behind an OpenAI-compatible URL: vLLM, SGLang, llama.cpp, TGI, Ollama, OpenAI and Azure, another Spillway.
@@ -24,7 +26,9 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   readonly url: string
   /** The engine's own name for the model; the public name when undefined. */
   readonly upstreamModel: string | undefined
-  readonly style?: UpstreamStyle
+  readonly style?: Omit<UpstreamStyle, 'asksRunningUsage'>
+  /** Whether streams are asked for their usage in every frame. */
+  readonly runningUsage?: RunningUsageWish
   readonly probe?: ProbeStyle
   /** Further headers of a call. */
   readonly moreHeaders?: (call: Call) => readonly string[]
@@ -37,11 +41,13 @@ export class HttpOpenAiBackend implements Backend {
   readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock' | 'moreHeaders'>
   readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors'>, string>>
   readonly #redact = (text: string): string => this.#upstream.redact(text)
-  readonly #format: AnswerFormat = { read: readUpstream, redact: this.#redact }
+  readonly #tokenLengths = new TokenLengths()
+  readonly #running: RunningUsage
 
   constructor(options: HttpOpenAiOptions) {
     this.#upstream = new HttpUpstream(options)
     const { upstreamModel, style, probe, clock, moreHeaders } = options
+    this.#running = new RunningUsage(style?.asksUsage === false ? 'never' : options.runningUsage)
     this.#options = {
       upstreamModel,
       ...(style === undefined ? {} : { style }),
@@ -63,12 +69,23 @@ export class HttpOpenAiBackend implements Backend {
     const { kind } = request
     assert(kind !== 'tensors', 'OpenAI has no tensors; the gateway knows')
     const model = upstreamModel ?? plan.model
-    const isEmbedding = kind === 'embedding'
-    const body = isEmbedding ? embeddingBody(request, model) : upstreamBody(request, plan, model, style)
     const headers = upstream.headers('x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? []))
-    const ask = { path: this.#paths[kind], headers, body }
-    const format = isEmbedding ? this.#embeddingFormat(request.text?.body as EmbeddingBody) : this.#format
-    return runAttempt({ call, format, clock, dispatch: (reader) => upstream.post(ask, reader) })
+    const send = (format: AnswerFormat, body: string): Promise<Ending> =>
+      runAttempt({
+        call,
+        format,
+        clock,
+        dispatch: (reader) => upstream.post({ path: this.#paths[kind], headers, body }, reader),
+      })
+    if (kind === 'embedding') {
+      return send(this.#embeddingFormat(request.text?.body as EmbeddingBody), embeddingBody(request, model))
+    }
+    const tokenLength = this.#tokenLengths.of(model)
+    const format = { read: readUpstream, redact: this.#redact, tokenLength }
+    if (!this.#running.isAskedOf(request, tokenLength)) return send(format, upstreamBody(request, plan, model, style))
+    return this.#running.ask((asksRunningUsage) =>
+      send(format, upstreamBody(request, plan, model, { ...style, asksRunningUsage })),
+    )
   }
 
   #embeddingFormat(body: EmbeddingBody): AnswerFormat {
@@ -77,7 +94,7 @@ export class HttpOpenAiBackend implements Backend {
   }
 
   probe(_replica: Replica): Promise<ReplicaReport> {
-    return probeOpenAi(this.#upstream, this.#options.probe ?? { kind: 'auto' })
+    return probeOpenAi(this.#upstream, this.#options.probe ?? { kind: 'auto' }, this.#running.readPage)
   }
 
   close(): Promise<void> {

@@ -55,13 +55,20 @@ export function probeStyleOf(
   return { kind: 'path', path, ...(metricsPath === undefined ? {} : { metricsPath }) }
 }
 
-export async function probeOpenAi(upstream: HttpUpstream, style: ProbeStyle): Promise<ReplicaReport> {
+/** Hears the page of metrics, wherever one is read. */
+type PageReader = (page: string) => void
+
+export async function probeOpenAi(
+  upstream: HttpUpstream,
+  style: ProbeStyle,
+  onPage?: PageReader,
+): Promise<ReplicaReport> {
   if (style.kind === 'none') return { isReady: true, because: 'it is not probed; its attempts tell' }
   if (style.kind === 'models') return askModels(upstream, style.path)
   const healthPath = style.kind === 'path' ? style.path : '/health'
   const health = await get(upstream, healthPath)
   const metricsPath = style.kind === 'path' ? style.metricsPath : METRICS
-  if (isOk(health)) return withGauges(upstream, metricsPath)
+  if (isOk(health)) return withGauges(upstream, metricsPath, onPage)
   if (style.kind === 'path' || (health.status !== 404 && health.status !== 405)) return notReady(healthPath, health)
   return askModels(upstream, undefined)
 }
@@ -77,9 +84,15 @@ export const notReady = (what: string, got: Got): ReplicaReport => ({
   because: `${what} answered ${got.status || got.text}`,
 })
 
-export async function withGauges(upstream: HttpUpstream, metricsPath: string | undefined): Promise<ReplicaReport> {
+export async function withGauges(
+  upstream: HttpUpstream,
+  metricsPath: string | undefined,
+  onPage?: PageReader,
+): Promise<ReplicaReport> {
   const report = { isReady: true, because: 'it says that it is healthy' }
   if (metricsPath === undefined) return report
   const metrics = await get(upstream, metricsPath)
-  return isOk(metrics) ? { ...report, ...readEngineGauges(metrics.text) } : report
+  if (!isOk(metrics)) return report
+  onPage?.(metrics.text)
+  return { ...report, ...readEngineGauges(metrics.text) }
 }

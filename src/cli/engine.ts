@@ -43,6 +43,11 @@ export const engineCommand: Command = {
       value: 'NUMBER',
       meaning: 'sequences that may wait; more get 503 (default: 16384)',
     },
+    'stream-interval': {
+      type: 'string',
+      value: 'TOKENS',
+      meaning: 'tokens in a frame of a stream after the first (default: 1)',
+    },
     slowdown: { type: 'string', value: 'FACTOR', meaning: 'every step takes this many times as long' },
     'load-seconds': { type: 'string', value: 'SECONDS', meaning: 'cold start: 503 until the weights are loaded' },
     'fail-rate': { type: 'string', value: 'RATIO', meaning: 'share of requests that get 500, from 0 to 1' },
@@ -82,6 +87,7 @@ export function engineServerOptions(flags: FlagValues): EngineServerOptions {
     apiKey: textFlag(flags, 'api-key'),
     seed: numberFlag(flags, 'seed', { min: 0, max: Number.MAX_SAFE_INTEGER, isWhole: true }),
     contextTokensMax: count('max-model-len'),
+    streamInterval: numberFlag(flags, 'stream-interval', { min: 1, max: 4_096, isWhole: true }),
     changes: {
       sequencesMax: count('max-seqs'),
       tokenBudget: count('token-budget'),

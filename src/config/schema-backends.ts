@@ -142,6 +142,11 @@ const HttpOpenaiBackendSchema = item(
           'Name of the parameter in which the engine takes the longest answer; the client\u2019s own if absent.',
       }),
     ),
+    runningUsage: Type.Enum(['auto', 'always', 'never'], {
+      default: 'auto',
+      description:
+        'Whether streams are asked for their token counts in every frame (`stream_options.continuous_usage_stats`). `auto` asks engines whose metrics are those of vLLM or SGLang, while their frames may have several tokens; an engine that refuses is asked without.',
+    }),
     asksUsage: Type.Boolean({
       default: true,
       description:

@@ -1,10 +1,10 @@
 /**
- * A delta is one piece of an answer on its way to the client. Live engines send one delta per token. The simulated
- * backend sends a few per answer, each with a count and the statistics of the gaps inside it, so that metrics, ledger
- * and partial counts come out the same.
+ * A delta is one piece of an answer on its way to the client. Live engines send one for each token, or one for several;
+ * how many is counted where the frame is read (`wire/frame-tokens.ts`). The simulated backend sends a few per answer, each
+ * with a count and the statistics of the gaps inside it, so that metrics, ledger and partial counts come out the same.
  */
 export interface Delta {
-  /** Output tokens in this delta, over all choices. */
+  /** Output tokens in this delta, over all choices; 0 for text that ends no token. */
   readonly tokens: number
   /** Gap between the tokens inside this delta, if it has more than one. */
   readonly innerGapUs?: number

@@ -1,6 +1,6 @@
 import { Cancellation } from '../base/cancellation.ts'
 import { usToSeconds } from '../base/clock.ts'
-import type { Delta } from '../domain/delta.ts'
+import type { Delta, Usage } from '../domain/delta.ts'
 import { FULL_RUNG, type Plan } from '../domain/plan.ts'
 import type { RequestKind } from '../domain/request.ts'
 import { collectBody } from '../gateway/collect-body.ts'
@@ -17,9 +17,11 @@ import {
   readVllmCompletion,
   vllmContextTooLong,
   vllmNoSuchModel,
+  wantsRunningUsage,
 } from '../wire/vllm.ts'
 import { callOf, ENGINE_BROKEN, meetsFate, planOf, tellEnding } from './engine-call.ts'
 import type { ServedEngine } from './engine-served.ts'
+import { GatheredSink } from './gathered-sink.ts'
 
 /**
  * Bytes → sequences → answer, as in vLLM's server: no tenants, and no queue of its own. A well-formed request that fits
@@ -72,7 +74,10 @@ interface Asked {
 
 async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Promise<void> {
   const { body, cancellation } = asked
-  const sink = makeSink(engine, exchange, asked)
+  let promptTokens = 0
+  const running = (): Usage => gathered.running(promptTokens)
+  const sink = makeSink(engine, exchange, asked, wantsRunningUsage(body) ? running : undefined)
+  const gathered = new GatheredSink(sink, engine.streamInterval)
   const start = (): void => {
     sink.start({ model: engine.model, rung: FULL_RUNG.name })
     if (body.stream === true) exchange.res.flushHeaders()
@@ -87,6 +92,7 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
     exchange.sendFault(planned.fault)
     return
   }
+  promptTokens = planned.promptTokens
   engine.metrics.asked(body.n ?? 1, planned.plan.outputTokensMax)
   const { kind } = asked
   const what = { kind, body, cancellation, salt: cacheSaltOf(body), choiceCount: choiceCountOf(body) }
@@ -94,7 +100,7 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
     engine,
     exchange,
     { ...what, isStreamed: body.stream === true },
-    { plan: planned.plan, sink: counting(engine, sink) },
+    { plan: planned.plan, sink: counting(engine, body.stream === true ? gathered : sink) },
   )
   try {
     tellEnding(sink, await engine.backend.generate(call, start), cancellation)
@@ -108,7 +114,7 @@ async function serve(engine: ServedEngine, exchange: Exchange, asked: Asked): Pr
 async function plan(
   engine: ServedEngine,
   { body, cancellation }: Asked,
-): Promise<{ plan: Plan } | { fault: WireFault }> {
+): Promise<{ plan: Plan; promptTokens: number } | { fault: WireFault }> {
   const { contextTokensMax } = engine
   const read = await engine.reader.read(body, cancellation)
   const lengths = read.segments.map(({ tokens, otherTokens }) => tokens.length + otherTokens)
@@ -125,7 +131,7 @@ async function plan(
   }
   const keptSegments = read.segments.map((_, index) => index)
   const outputTokensMax = asked ?? contextTokensMax - promptTokens
-  return { plan: planOf(engine, { keptSegments, outputTokensMax }) }
+  return { plan: planOf(engine, { keptSegments, outputTokensMax }), promptTokens }
 }
 
 function unsupported(engine: ServedEngine, body: Body): WireFault | undefined {
@@ -150,14 +156,19 @@ function choiceCountOf(body: Body): number {
   return n * body.prompt.length
 }
 
-const counting = (engine: ServedEngine, sink: Sink): DeltaSink => ({
+const counting = (engine: ServedEngine, sink: DeltaSink): DeltaSink => ({
   write(delta: Delta) {
     for (const { finishReason } of delta.choices ?? []) if (finishReason !== null) engine.metrics.finished(finishReason)
     return sink.write(delta)
   },
 })
 
-function makeSink(engine: ServedEngine, exchange: Exchange, { kind, body, cancellation }: Asked): Sink {
+function makeSink(
+  engine: ServedEngine,
+  exchange: Exchange,
+  { kind, body, cancellation }: Asked,
+  runningUsage: (() => Usage) | undefined,
+): Sink {
   const given = exchange.req.headers['x-request-id']
   const id = typeof given === 'string' ? given.slice(0, 128) : exchange.id.slice(4)
   const options = {
@@ -175,6 +186,7 @@ function makeSink(engine: ServedEngine, exchange: Exchange, { kind, body, cancel
     headersOf: () => [],
     rateLimits: () => [],
     listsPassages: false,
+    ...(runningUsage !== undefined && { runningUsage }),
     // vLLM sends its headers at once, so there is no keep-alive while a request waits in the engine.
     keepAliveUs: engine.stalledReaderUs,
   }

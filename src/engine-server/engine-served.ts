@@ -14,6 +14,8 @@ export interface EngineFacts {
   readonly clock: Clock
   readonly reader: PromptReader
   readonly metrics: EngineMetrics
+  /** Tokens of a frame after the first. */
+  readonly streamInterval: number
   readonly faults: Faults
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number

@@ -45,6 +45,8 @@ export interface EngineServerOptions {
   readonly contextTokensMax?: number | undefined
   readonly changes?: EngineChanges
   readonly seed?: number | undefined
+  /** Tokens of a frame after the first; 1 if absent. */
+  readonly streamInterval?: number | undefined
   /** Key required for `/v1`; none if absent. */
   readonly apiKey?: string | undefined
   readonly faults?: FaultOptions
@@ -77,6 +79,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
     clock,
     reader,
     metrics,
+    streamInterval: options.streamInterval ?? 1,
     faults: new Faults(faults, seed),
     bodyBytesMax: config.server.bodyBytesMax,
     stalledReaderUs: msToUs(config.server.stalledReaderMs),
@@ -202,7 +205,7 @@ interface Hello extends Resolved {
 
 function hello({ address, model, kind, profile, contextTokensMax, engineOptions, options }: Hello): string {
   const { sequencesMax, tokenBudget, blockCount, blockTokens } = engineOptions.limits
-  const { faults = NO_FAULTS, loadSeconds = 0, changes } = options
+  const { faults = NO_FAULTS, loadSeconds = 0, changes, streamInterval = 1 } = options
   const trouble = [
     ...(loadSeconds > 0 ? [`loads its weights for ${loadSeconds} s`] : []),
     ...(changes?.slowdown === undefined ? [] : [`steps take ${changes.slowdown} times as long`]),
@@ -214,6 +217,7 @@ function hello({ address, model, kind, profile, contextTokensMax, engineOptions,
     '',
     `  model     ${model}, ${kind === 'chat' ? '' : 'for embeddings, '}${contextTokensMax} tokens of context`,
     `  profile   ${profile}: ${sequencesMax} sequences, ${tokenBudget} tokens a step, ${blockCount} blocks of ${blockTokens}`,
+    ...(streamInterval > 1 ? [`  frames    the first token, then ${streamInterval} tokens each`] : []),
     ...(trouble.length > 0 ? [`  trouble   ${trouble.join('; ')}`] : []),
     `  metrics   ${address}/metrics`,
     '',

@@ -24,6 +24,8 @@ export interface SinkOptions {
   readonly keepAliveUs: number
   /** Headers about how the request was served; `spillwayHeaders` if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
+  /** The usage up to the delta that is being written, for a client that asked for it in every frame. */
+  readonly runningUsage?: () => Usage
   /** The client wants the passages listed in the answer. */
   readonly listsPassages: boolean
 }
@@ -114,7 +116,7 @@ export class SseSink implements Sink {
   write(delta: Delta): Promise<void> | undefined {
     const { res } = this.#options.exchange
     if (delta.choices === undefined || res.destroyed) return undefined
-    return res.write(this.#encoder.chunk(delta.choices)) ? undefined : this.#untilDrained()
+    return res.write(this.#encoder.chunk(delta.choices, this.#options.runningUsage?.())) ? undefined : this.#untilDrained()
   }
 
   finish(usage: Usage): void {

@@ -63,6 +63,8 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   try {
     const told = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
     ending = believable(platform, attempt, told)
+    // Before anything is learned from the attempt: the deltas' own counts may have been guesses.
+    if (ending.kind === 'finished' && ending.streamedTokens !== undefined) ticket.trueUp(ending.streamedTokens)
   } finally {
     forgetDeadline?.()
     attempt.isOver = true
@@ -106,7 +108,7 @@ function believable({ policies }: Platform, { plan, ticket }: Attempt, ending: E
     cachedTokens: Math.min(cachedTokens, believed),
     outputTokens: Math.min(outputTokens, outputTokensMax),
   }
-  return { kind: 'finished', usage }
+  return { ...ending, usage }
 }
 
 /** The operator is told once that an engine denies us, and once that the engine answers again. */

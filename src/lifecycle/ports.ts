@@ -123,10 +123,11 @@ export interface DeltaSink {
 
 /**
  * How one call ended. `refused`: the replica took nothing. `lost`: it broke off, perhaps in the middle. A backend that
- * reports seldom says with `cancelled` how many tokens the client had got since its last delta.
+ * reports seldom says with `cancelled` how many tokens the client had got since its last delta. A backend that had to
+ * guess the tokens of its deltas says with `finished` how many they were in all: some of the usage is not streamed.
  */
 export type Ending =
-  | { readonly kind: 'finished'; readonly usage: Usage | undefined }
+  | { readonly kind: 'finished'; readonly usage: Usage | undefined; readonly streamedTokens?: number }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'lost'; readonly because: string }
   | { readonly kind: 'cancelled'; readonly unreportedTokens?: number }

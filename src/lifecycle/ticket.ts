@@ -63,6 +63,8 @@ export class Ticket {
   lastTokenAt: Instant | undefined
   /** Tokens that went to the client: the usage, when the engine reports none. */
   outputTokens = 0
+  /** Tokens of one choice that came with the first delta: no gap lies before them. */
+  #firstTokens = 0
   #gaps: Gaps | undefined
 
   constructor(request: Request, cancellation: Cancellation = new Cancellation()) {
@@ -79,16 +81,31 @@ export class Ticket {
   }
 
   /** Takes note of a delta that is about to reach the client. */
-  noteDelta(now: Instant, { tokens, innerGapUs, result }: Delta): void {
+  noteDelta(now: Instant, { tokens, innerGapUs, choices, result }: Delta): void {
     // An answer in one piece has no tokens, and counts as its own first token.
     if (tokens === 0 && result === undefined) return
     const isFirst = this.firstTokenAt === undefined
-    if (isFirst) this.firstTokenAt = now
-    // A delta of many tokens says how far apart they came; else the time since the last delta is the only known gap.
+    if (isFirst) {
+      this.firstTokenAt = now
+      this.#firstTokens = tokens / Math.max(1, choices?.length ?? 1)
+    }
+    // A delta of many tokens may say how far apart they came; else they share the time since the last delta.
     if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, isFirst ? tokens - 1 : tokens)
-    else if (!isFirst) this.#observeGap(now - (this.lastTokenAt ?? now), 1)
+    else if (!isFirst) this.#observeGap((now - (this.lastTokenAt ?? now)) / Math.max(1, tokens), Math.max(1, tokens))
     this.lastTokenAt = now
     this.outputTokens += tokens
+  }
+
+  /** The deltas had this many tokens in all, by the engine's own count: each had its share. */
+  trueUp(streamedTokens: number): void {
+    if (this.outputTokens === 0) return
+    this.#firstTokens *= streamedTokens / this.outputTokens
+    this.outputTokens = streamedTokens
+  }
+
+  /** Gaps between the tokens of one choice, from its first delta to its last. */
+  get gapCount(): number {
+    return Math.max(0, this.outputTokens / this.request.choiceCount - this.#firstTokens)
   }
 
   #observeGap(gapUs: number, count: number): void {

@@ -43,11 +43,12 @@ export class StreamEncoder {
     this.#tail = this.#tail.replace(/^\]/, `],"spillway":{"rung":${JSON.stringify(rung)}}`)
   }
 
-  /** One frame per choice, as engines send them. */
-  chunk(choices: readonly ChoiceDelta[]): string {
+  /** One frame per choice, as engines send them; with the usage so far, where a client has asked an engine for it. */
+  chunk(choices: readonly ChoiceDelta[], running?: Usage): string {
+    const tail = running === undefined ? this.#tail : `],"usage":${JSON.stringify(wireUsage(running))}}\n\n`
     let frames = ''
     for (const choice of choices) {
-      frames += this.#head + (this.#kind === 'chat' ? this.#chatChoice(choice) : completionChoice(choice)) + this.#tail
+      frames += this.#head + (this.#kind === 'chat' ? this.#chatChoice(choice) : completionChoice(choice)) + tail
     }
     return frames
   }

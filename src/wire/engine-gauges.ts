@@ -84,6 +84,14 @@ function readLine(
   return { ...firstName, [fact]: name }
 }
 
+/**
+ * Whether the page is that of an engine that can send its usage with every frame: vLLM, and SGLang since late 2025. Older
+ * ones ignore the wish; a front end that refuses it is asked without.
+ */
+export const sendsRunningUsage = (page: string): boolean => RUNNING_USAGE_NAMES.test(page)
+
+const RUNNING_USAGE_NAMES = /^(?:vllm|sglang):/m
+
 function isLineOf(line: string, name: string): boolean {
   if (!line.startsWith(name)) return false
   const next = line[name.length]

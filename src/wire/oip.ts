@@ -119,7 +119,7 @@ function promptOf(request: Request, plan: Plan, template: ChatTemplate): string 
 
 /**
  * Reads the frames of one answer. Each frame is a piece of the text. Counts are per frame in Triton's vLLM backend and
- * are added up; without counts, each frame counts as one token.
+ * are added up; without counts, the tokens are left to the reader of the stream.
  */
 export function makeGenerateReader(outputTokensMax: number): {
   readonly read: (json: unknown) => UpstreamAnswer
@@ -128,18 +128,22 @@ export function makeGenerateReader(outputTokensMax: number): {
 } {
   let promptTokens = 0
   let outputTokens = 0
+  let frames = 0
   return {
     read: (json) => {
       if (!isObject(json) || json['error'] !== undefined) return readUpstream(json)
       const content = textOf(json['text_output'])
       promptTokens = Math.max(promptTokens, countOf(json['num_input_tokens']) ?? 0)
-      const count = countOf(json['num_output_tokens']) ?? (content === '' ? 0 : 1)
-      outputTokens += count
+      const tokens = countOf(json['num_output_tokens'])
+      outputTokens += tokens ?? 0
+      if (content !== '') frames++
       const usage: Usage | undefined = promptTokens > 0 ? { promptTokens, cachedTokens: 0, outputTokens } : undefined
       const finishReason = readFinishReason(first(json['finish_reason']))
-      return { choices: [{ index: 0, content, finishReason }], tokens: count, usage, error: undefined }
+      const choices = [{ index: 0, content, finishReason }]
+      if (tokens === undefined) return { choices, usage, isOutputUncounted: outputTokens === 0, error: undefined }
+      return { choices, tokens, usage, error: undefined }
     },
-    closingReason: () => (outputTokens >= outputTokensMax ? 'length' : 'stop'),
+    closingReason: () => (Math.max(outputTokens, frames) >= outputTokensMax ? 'length' : 'stop'),
   }
 }
 

@@ -16,7 +16,11 @@ export interface UpstreamStyle {
   readonly outputBound?: 'max_tokens' | 'max_completion_tokens'
   /** Whether a stream may ask for usage: older versions of Azure refuse that. */
   readonly asksUsage?: boolean
+  /** Whether a stream is asked for its usage in every frame: vLLM and SGLang take that, strict servers refuse it. */
+  readonly asksRunningUsage?: boolean
 }
+
+const RUNNING_USAGE = { continuous_usage_stats: true }
 
 /** Fields of the client's body that Spillway sets itself. */
 const SAID_ANEW = new Set([
@@ -46,7 +50,9 @@ export function upstreamBody(request: Request, plan: Plan, upstreamModel: string
   const asked = body[theirs]
   const isShort = typeof asked === 'number' && asked <= plan.outputTokensMax
   out[style.outputBound ?? theirs] = isShort ? asked : plan.outputTokensMax
-  if (request.isStreamed && style.asksUsage !== false) out['stream_options'] = { include_usage: true }
+  if (request.isStreamed && style.asksUsage !== false) {
+    out['stream_options'] = { include_usage: true, ...(style.asksRunningUsage === true && RUNNING_USAGE) }
+  }
   return JSON.stringify(out)
 }
 
@@ -63,6 +69,7 @@ interface UpstreamUsage {
   prompt_tokens?: number
   completion_tokens?: number
   prompt_tokens_details?: { cached_tokens?: number } | null
+  completion_tokens_details?: { reasoning_tokens?: number } | null
 }
 
 /** llama.cpp's own count, which it sends even where it leaves out `usage`. */
@@ -80,6 +87,10 @@ export interface UpstreamAnswer {
   readonly result?: Result
   /** Tokens of this piece, if the engine reports them. */
   readonly tokens?: number
+  /** Tokens of the usage that were spent on reasoning, streamed or not. */
+  readonly reasoningTokens?: number
+  /** The usage has no output tokens, because the engine does not count them. */
+  readonly isOutputUncounted?: boolean
 }
 
 export interface UpstreamError {
@@ -103,7 +114,11 @@ export function readUpstream(json: unknown): UpstreamAnswer {
   if (answer.error !== undefined && answer.error !== null) return failed(answer.error)
   const choices = Array.isArray(answer.choices) ? answer.choices.filter(isObject).map(readChoice) : []
   if (choices.some(({ finishReason }) => isBrokenOff(finishReason))) return failed(undefined)
-  return { choices, usage: readUsage(answer.usage) ?? readTimings(answer.timings), error: undefined }
+  const usage = readUsage(answer.usage) ?? readTimings(answer.timings)
+  const reasoningTokens = usage === undefined ? 0 : countOf(answer.usage?.completion_tokens_details?.reasoning_tokens)
+  return reasoningTokens === 0
+    ? { choices, usage, error: undefined }
+    : { choices, usage, error: undefined, reasoningTokens }
 }
 
 /** The client's texts, with the engine's own name for the model. */

@@ -93,6 +93,12 @@ function withModel(json: unknown, served: string): unknown {
   return json
 }
 
+/** vLLM's own stream option: the usage in every frame, where there is one at the end. */
+export function wantsRunningUsage({ stream_options }: ChatBody | CompletionBody): boolean {
+  const options = (stream_options ?? {}) as Readonly<Record<string, unknown>>
+  return options['include_usage'] === true && options['continuous_usage_stats'] === true
+}
+
 /** vLLM's `cache_salt`: prompts share cached blocks only with those of the same salt. */
 export function cacheSaltOf(body: ChatBody | CompletionBody): string {
   const salt = (body as Readonly<Record<string, unknown>>)['cache_salt']

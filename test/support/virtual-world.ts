@@ -98,6 +98,13 @@ export class VirtualWorld {
     return { world, backend: backend! }
   }
 
+  /** Backends of the test's own. */
+  static async of(backendOf: (clock: Clock) => Backend, options: WorldOptions = {}): Promise<VirtualWorld> {
+    const world = new VirtualWorld(options, ({ clock }) => backendOf(clock))
+    await world.probe()
+    return world
+  }
+
   /** Real simulated engines, one per replica. */
   static async simulated(
     script: Script,

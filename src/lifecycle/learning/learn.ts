@@ -64,12 +64,10 @@ function firstTokenUsOf({ ticket, grantedAt }: Attempt): number | undefined {
   return ticket.firstTokenAt === undefined ? undefined : ticket.firstTokenAt - grantedAt
 }
 
-/** Mean time between the tokens of one choice; undefined when there were fewer than two. */
-function meanTokenUsOf(ticket: Ticket): number | undefined {
-  const { firstTokenAt, lastTokenAt } = ticket
-  const tokensPerChoice = ticket.outputTokens / ticket.request.choiceCount
-  if (firstTokenAt === undefined || lastTokenAt === undefined || tokensPerChoice <= 1) return undefined
-  return lastTokenAt > firstTokenAt ? (lastTokenAt - firstTokenAt) / (tokensPerChoice - 1) : undefined
+/** Mean time between the tokens of one choice; undefined when all came at once. */
+function meanTokenUsOf({ firstTokenAt, lastTokenAt, gapCount }: Ticket): number | undefined {
+  if (firstTokenAt === undefined || lastTokenAt === undefined || gapCount <= 0) return undefined
+  return lastTokenAt > firstTokenAt ? (lastTokenAt - firstTokenAt) / gapCount : undefined
 }
 
 /** An attempt is over: how fast was the engine, and how good is the release? */

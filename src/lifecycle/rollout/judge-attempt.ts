@@ -128,7 +128,7 @@ function expectedTokenUs(
   atEnd: Expected | undefined,
 ): number | undefined {
   if (atGrant === undefined || atEnd === undefined) return undefined
-  const gapCount = Math.max(1, ticket.outputTokens / ticket.request.choiceCount - 1)
+  const gapCount = Math.max(1, ticket.gapCount)
   // Prompts are read in the order in which they came: those before it are done when its first token comes.
   const besideTokens = Math.max(0, atEnd.readTokens - atGrant.readTokens - atGrant.unreadTokens)
   const promptTokenUs = (atGrant.promptTokenUs + atEnd.promptTokenUs) / 2

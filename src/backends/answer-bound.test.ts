@@ -2,6 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../test/support/eventually.ts'
 import { type Behaviour, drained, FakeUpstream, fails, sends } from '../../test/support/fake-upstream.ts'
 import { type CallSaid, callOpenAi, frame, word } from '../../test/support/openai-call.ts'
+import { makeRequest } from '../../test/support/requests.ts'
+import type { ChoiceDelta } from '../domain/delta.ts'
+import type { Plan } from '../domain/plan.ts'
+import { TokenLength } from '../wire/token-length.ts'
+import { AnswerBound } from './answer-bound.ts'
 
 let upstream: FakeUpstream
 beforeEach(async () => {
@@ -98,5 +103,34 @@ describe('an engine that ignores its bound (50 tokens)', () => {
     const said = await check(whole('word', { completion_tokens }), {}, { isStreamed: false })
     expect(tokensOf(said)).toBeLessThanOrEqual(50)
     expect(tokensOf(said)).toBeGreaterThanOrEqual(0)
+  })
+})
+
+describe('frames of several tokens', () => {
+  const many = (text: string): ChoiceDelta => ({ index: 0, content: text, finishReason: null })
+  const known = new TokenLength()
+  known.observe({ bytes: 800, frames: 25, tokens: 200 })
+  const boundOf = (outputTokensMax: number, tokenLength?: TokenLength) =>
+    AnswerBound.of(makeRequest({}), { outputTokensMax } as Plan, tokenLength)
+  const passedOf = (bound: AnswerBound, piece: string): number => {
+    let passed = 0
+    while (passed < 1_000 && bound.ofFrame([many(piece)])[0]?.finishReason === null) passed++
+    return passed
+  }
+
+  it('are cut at four times the usual length of tokens, where the answer is long', () => {
+    const frame = 'x'.repeat(128)
+    expect(passedOf(boundOf(100), frame)).toBe(50)
+    expect(passedOf(boundOf(100, known), frame)).toBe(12)
+    expect(passedOf(boundOf(20, known), frame)).toBe(10)
+  })
+
+  it('are cut where the engine itself reports more than twice the bound', () => {
+    const bound = boundOf(100)
+    bound.noteReported(200)
+    expect(bound.ofFrame([many('words')])).toEqual([many('words')])
+    bound.noteReported(201)
+    expect(bound.ofFrame([many('words')])).toEqual([{ index: 0, content: '', finishReason: 'length' }])
+    expect(bound.hasCut).toBe(true)
   })
 })

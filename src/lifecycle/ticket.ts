@@ -91,7 +91,10 @@ export class Ticket {
     }
     // A delta of many tokens may say how far apart they came; else they share the time since the last delta.
     if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, isFirst ? tokens - 1 : tokens)
-    else if (!isFirst) this.#observeGap((now - (this.lastTokenAt ?? now)) / Math.max(1, tokens), Math.max(1, tokens))
+    else if (!isFirst) {
+      const count = Math.max(1, tokens)
+      this.#observeGap(Math.round((now - (this.lastTokenAt ?? now)) / count), count)
+    }
     this.lastTokenAt = now
     this.outputTokens += tokens
   }

@@ -1,16 +1,20 @@
 import type { Dispatcher } from 'undici'
+import type { ChoiceDelta } from '../domain/delta.ts'
+import { FrameTokens } from '../wire/frame-tokens.ts'
 import { SseReader } from '../wire/sse.ts'
+import type { TokenLengths } from '../wire/token-length.ts'
 import { errorMessage, readUpstream } from '../wire/upstream.ts'
 
 /**
  * Reads one answer as a measuring client: the time of each token, and how the answer ended. Thousands of readers share
- * one core, so a frame with text only is recognised without parsing it.
+ * one core, so a frame with text only is recognised without parsing it. A frame may have several tokens, and is counted
+ * as the gateway counts those of its engines.
  */
 export interface LoadWatcher {
   /** The answer's headers have come. */
   begin(head: LoadHead): void
-  /** One token has come. */
-  token(): void
+  /** A frame with so many tokens has come. */
+  tokens(count: number): void
   end(ending: LoadEnding): void
 }
 
@@ -39,12 +43,14 @@ export type LoadEnding =
 
 const ERROR_BYTES_MAX = 64 << 10
 /** Text that is not empty, in any field where servers put it. */
-const BRINGS_TEXT = /"(?:content|text|reasoning|reasoning_content)":\s?"[^"]/
+const BRINGS_TEXT = /"(?:content|text|reasoning|reasoning_content)":\s?"((?:[^"\\]|\\.)+)"/
 /** Frames with more than text, which are parsed. */
 const SAYS_MORE = /"usage":\s?\{|"error":|"tool_calls":|"finish_reason":\s?"/
 
 export class LoadReader implements Dispatcher.DispatchHandler {
   readonly #watcher: LoadWatcher
+  readonly #tokenLengths: TokenLengths
+  #frames: FrameTokens | undefined
   #controller: Dispatcher.DispatchController | undefined
   #status = 0
   #retry = { afterMs: undefined as number | undefined, may: true }
@@ -55,8 +61,9 @@ export class LoadReader implements Dispatcher.DispatchHandler {
   #isWhole = false
   #hasEnded = false
 
-  constructor(watcher: LoadWatcher) {
+  constructor(watcher: LoadWatcher, tokenLengths: TokenLengths) {
     this.#watcher = watcher
+    this.#tokenLengths = tokenLengths
   }
 
   /** Cancels the request: the connection is dropped. */
@@ -80,11 +87,10 @@ export class LoadReader implements Dispatcher.DispatchHandler {
     this.#retry = { afterMs: retryAfterMs(headers), may: headers['x-should-retry'] !== 'false' }
     if (status >= 400) return
     if (String(headers['content-type']).startsWith('text/event-stream')) this.#sse = new SseReader()
-    this.#watcher.begin({
-      status,
-      rung: textOf(headers['x-spillway-rung']),
-      model: textOf(headers['x-spillway-model']),
-    })
+    const model = textOf(headers['x-spillway-model'])
+    const tokensMax = Number.POSITIVE_INFINITY
+    this.#frames = new FrameTokens(this.#tokenLengths.of(model ?? ''), { tokensMax, choiceCount: 1 })
+    this.#watcher.begin({ status, rung: textOf(headers['x-spillway-rung']), model })
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -105,7 +111,7 @@ export class LoadReader implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     if (this.#hasEnded) return
     if (this.#sse !== undefined) {
-      if (this.#isWhole) this.#end({ kind: 'finished', usage: this.#usage })
+      if (this.#isWhole) this.#finish()
       else this.#end({ kind: 'failed', code: 'cut-short', because: 'the stream ended before the answer was whole' })
       return
     }
@@ -122,11 +128,12 @@ export class LoadReader implements Dispatcher.DispatchHandler {
   #frame(data: string): void {
     if (this.#hasEnded) return
     if (data === '[DONE]') {
-      this.#end({ kind: 'finished', usage: this.#usage })
+      this.#finish()
       return
     }
     if (!SAYS_MORE.test(data)) {
-      if (BRINGS_TEXT.test(data)) this.#watcher.token()
+      const content = BRINGS_TEXT.exec(data)?.[1]
+      if (content !== undefined) this.#count([{ index: 0, content, finishReason: null }])
       return
     }
     const json: unknown = JSON.parse(data)
@@ -139,14 +146,24 @@ export class LoadReader implements Dispatcher.DispatchHandler {
     if (answer.usage !== undefined) this.#usage = answer.usage
     for (const choice of answer.choices) {
       if (choice.finishReason !== null) this.#isWhole = true
-      if (choice.content || choice.extra !== undefined) this.#watcher.token()
     }
+    this.#count(answer.choices, answer.usage?.outputTokens)
+  }
+
+  #count(choices: readonly ChoiceDelta[], running?: number): void {
+    const tokens = this.#frames?.count(choices, { running }) ?? 0
+    if (tokens > 0) this.#watcher.tokens(tokens)
+  }
+
+  #finish(): void {
+    if (this.#usage !== undefined) this.#frames?.end({ tokens: this.#usage.outputTokens })
+    this.#end({ kind: 'finished', usage: this.#usage })
   }
 
   #whole(text: string): void {
     try {
       const answer = readUpstream(JSON.parse(text))
-      this.#watcher.token()
+      this.#watcher.tokens(1)
       this.#end({ kind: 'finished', usage: answer.usage })
     } catch {
       this.#end({ kind: 'failed', code: 'not-json', because: 'the answer is not JSON' })

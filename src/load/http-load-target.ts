@@ -1,4 +1,5 @@
 import { type Dispatcher, Pool } from 'undici'
+import { TokenLengths } from '../wire/token-length.ts'
 import { LoadReader, type LoadWatcher } from './http-load-reader.ts'
 
 /** A server under load: one OpenAI-compatible URL, many connections. */
@@ -13,6 +14,7 @@ export interface LoadTargetOptions {
 export class LoadTarget {
   readonly #pool: Pool
   readonly #basePath: string
+  readonly #tokenLengths = new TokenLengths()
 
   constructor(options: LoadTargetOptions) {
     const url = new URL(options.url)
@@ -29,7 +31,7 @@ export class LoadTarget {
 
   /** Sends one chat request, with these headers beside the usual ones. The returned function cancels it. */
   send(body: string, more: readonly string[], watcher: LoadWatcher): () => void {
-    const reader = new LoadReader(watcher)
+    const reader = new LoadReader(watcher, this.#tokenLengths)
     const headers = ['content-type', 'application/json', 'accept', 'text/event-stream', ...more]
     const options = { path: `${this.#basePath}/v1/chat/completions`, method: 'POST', headers, body }
     this.#pool.dispatch(options as Dispatcher.DispatchOptions, reader)

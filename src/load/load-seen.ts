@@ -29,11 +29,12 @@ export class LoadSeen implements LoadWatcher {
     this.#headAt = this.#clock.now()
   }
 
-  token(): void {
+  /** The tokens of a frame share the time since the one before. */
+  tokens(count: number): void {
     const now = this.#clock.now()
-    this.#tokens++
+    this.#tokens += count
     if (this.#lastTokenAt === undefined) this.#firstTokenAt = now
-    else this.#gaps.observe(now - this.#lastTokenAt)
+    else this.#gaps.observe(Math.round((now - this.#lastTokenAt) / count), count)
     this.#lastTokenAt = now
   }
 
@@ -74,7 +75,7 @@ export class LoadSeen implements LoadWatcher {
     }
   }
 
-  /** The server's own count if there is one; else the tokens that were sent and the frames that came. */
+  /** The server's own count if there is one; else the tokens that were sent and those that came. */
   #usage(ending: LoadEnding): Usage {
     if (ending.kind === 'finished' && ending.usage !== undefined) return ending.usage
     if (this.#tokens === 0) return NO_USAGE

@@ -34,10 +34,7 @@ async function learn(answer: Omit<FramedAnswer, 'tokens'> & Partial<FramedAnswer
   return last!
 }
 
-const within5Percent = (value: number, of: number): void => {
-  expect(value).toBeGreaterThan(of * 0.95)
-  expect(value).toBeLessThan(of * 1.05)
-}
+const offBy = (value: number, of: number): number => Math.abs(value / of - 1)
 
 describe('the learned pace is the same', () => {
   it.each(
@@ -49,30 +46,30 @@ describe('the learned pace is the same', () => {
   )('frames of $frameTokens in $field, usage: $usage', async (answer) => {
     const alone = await learn({ frameTokens: 1, usage: 'final' })
     const seen = await learn(answer)
-    within5Percent(seen.tokenUs, alone.tokenUs)
-    within5Percent(seen.gapUs, TOKEN_US)
+    expect(offBy(seen.tokenUs, alone.tokenUs)).toBeLessThan(0.05)
+    expect(offBy(seen.gapUs, TOKEN_US)).toBeLessThan(0.05)
   })
 
   it.each(SIZES)('frames of %i from a proxy that gathers the first tokens too', async (frameTokens) => {
     const alone = await learn({ frameTokens: 1 })
-    within5Percent((await learn({ frameTokens, isFirstFull: true })).tokenUs, alone.tokenUs)
+    expect(offBy((await learn({ frameTokens, isFirstFull: true })).tokenUs, alone.tokenUs)).toBeLessThan(0.05)
   })
 
   it.each(SIZES)('frames of %i in a burst after a stall', async (frameTokens) => {
     const alone = await learn({ frameTokens: 1 })
     const stall = { fromUs: 300_000, toUs: 800_000 }
-    within5Percent((await learn({ frameTokens, stall })).tokenUs, alone.tokenUs)
+    expect(offBy((await learn({ frameTokens, stall })).tokenUs, alone.tokenUs)).toBeLessThan(0.05)
   })
 
   it.each([
     ['short tokens', ENGLISH.map((_, i) => (i % 2 === 0 ? 'a' : ' b'))],
-    ['one word a token, as words go', ENGLISH.map((_, i) => 'abcdefghijkl'.slice(0, 3 + (i % 9)) + ' ')],
+    ['one word a token, as words go', ENGLISH.map((_, i) => `${'abcdefghijkl'.slice(0, 3 + (i % 9))} `)],
     ['Chinese', ENGLISH.map((_, i) => (i % 2 === 0 ? '水坝' : '的'))],
   ])('a tokenizer unlike ours: %s', async (_, tokens) => {
     const alone = await learn({ frameTokens: 1, tokens })
     const seen = await learn({ frameTokens: 8, tokens })
-    within5Percent(seen.tokenUs, alone.tokenUs)
-    within5Percent(seen.gapUs, TOKEN_US)
+    expect(offBy(seen.tokenUs, alone.tokenUs)).toBeLessThan(0.05)
+    expect(offBy(seen.gapUs, TOKEN_US)).toBeLessThan(0.05)
   })
 })
 
@@ -84,6 +81,49 @@ describe('a count that is wrong', () => {
     ['tokens of reasoning that nobody saw, told apart', { tokens: 121 + 200, reasoningTokens: 200 }],
   ])('%s does not change the pace', async (_, usage) => {
     const alone = await learn({ frameTokens: 1, usage: 'final' })
-    within5Percent((await learn({ frameTokens: 8, usage })).tokenUs, alone.tokenUs)
+    expect(offBy((await learn({ frameTokens: 8, usage })).tokenUs, alone.tokenUs)).toBeLessThan(0.05)
+  })
+})
+
+describe('while an answer is decoded', () => {
+  /** Charges that fairness hears of, and the bill of a client that leaves after 61 tokens. */
+  async function cutShort(frameTokens: number, usage: 'final' | 'running') {
+    const answer = { tokens: ENGLISH, tokenUs: TOKEN_US, frameTokens, usage }
+    const short = Array.from({ length: 30 }, () => ({ ...answer, tokens: ENGLISH.slice(0, 20) }))
+    const world = await VirtualWorld.of((clock) => new FramedEngine(clock, ...short, answer))
+    const { turnstile } = world.platform
+    const charged: number[] = []
+    const progress = turnstile.progress.bind(turnstile)
+    turnstile.progress = (lease, outputTokens) => {
+      charged.push(outputTokens)
+      progress(lease, outputTokens)
+    }
+    const asked = { isStreamed: true, outputTokensMax: 400 }
+    for (const _ of short) {
+      world.serve(asked)
+      await world.run()
+    }
+    charged.length = 0
+    const served = world.serve(asked)
+    world.after(50_000 + 60 * TOKEN_US + 1, () => served.cancellation.cancel('client-gone'))
+    await world.run()
+    expect(world.unrest()).toEqual([])
+    return { settled: served.settled!, charged }
+  }
+
+  it.each(SIZES.flatMap((size) => [[size, 'final'] as const, [size, 'running'] as const]))(
+    'frames of %i, usage %s: a client that leaves pays for the tokens that it got',
+    async (frameTokens, usage) => {
+      const { settled } = await cutShort(frameTokens, usage)
+      const sent = 1 + Math.floor(60 / frameTokens) * frameTokens
+      expect(settled.outcome).toBe('cancelled')
+      // By the length of its text a part of an answer is known less well than many answers: words differ.
+      expect(Math.abs(settled.usage.outputTokens - sent)).toBeLessThanOrEqual(usage === 'running' ? 0 : sent * 0.1)
+    },
+  )
+
+  it('fairness is charged with tokens beyond the predicted length, not with frames', async () => {
+    const { charged } = await cutShort(8, 'final')
+    expect(charged.at(-1)).toBeGreaterThan(50)
   })
 })

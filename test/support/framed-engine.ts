@@ -31,14 +31,16 @@ const FRAME_HEAD = { id: 'up-1', object: 'chat.completion.chunk' }
 export class FramedEngine implements Backend {
   readonly tokenLength = new TokenLength()
   readonly #clock: Clock
-  readonly #answer: FramedAnswer
+  readonly #answers: FramedAnswer[]
 
-  constructor(clock: Clock, answer: FramedAnswer) {
+  /** One answer after the other; the last repeats. */
+  constructor(clock: Clock, ...answers: FramedAnswer[]) {
     this.#clock = clock
-    this.#answer = answer
+    this.#answers = answers
   }
 
   generate(call: Call): Promise<Ending> {
+    const answer = (this.#answers.length > 1 ? this.#answers.shift() : this.#answers[0]) as FramedAnswer
     const format = { read: readUpstream, redact: (text: string) => text, tokenLength: this.tokenLength }
     const controller = { aborted: false, abort() {}, pause() {}, resume() {} }
     return runAttempt({
@@ -48,7 +50,7 @@ export class FramedEngine implements Backend {
       dispatch: (reader) => {
         reader.onRequestStart?.(controller as never, {})
         reader.onResponseStart?.(controller as never, 200, { 'content-type': 'text/event-stream' }, 'OK')
-        for (const { at, data } of framesOf(this.#answer)) {
+        for (const { at, data } of framesOf(answer)) {
           const bytes = Buffer.from(`data: ${data}\n\n`)
           this.#clock.at(this.#clock.now() + at, () => reader.onResponseData?.(controller as never, bytes))
         }

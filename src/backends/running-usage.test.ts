@@ -61,10 +61,8 @@ describe('an engine over HTTP', () => {
     const request = makeRequest({ isStreamed: true, text: { body: { model: 'm', messages, stream: true } } })
     const estimate = { promptTokens: 20, cachedTokens: 0, outputTokens: 9, outputTokensHigh: 9, cost: 60, engineUs: 0 }
     const { segments } = request
-    const plan: Plan = {
-      ...{ rung: FULL_RUNG, model: 'm', releaseId: 'm@1', segments, keptSegments: [0] },
-      ...{ outputTokensMax: 50, estimate },
-    }
+    const kept = { segments, keptSegments: [0], outputTokensMax: 50 }
+    const plan: Plan = { rung: FULL_RUNG, model: 'm', releaseId: 'm@1', ...kept, estimate }
     const sink = { write: () => undefined }
     const lease = { id: 1, ticketId: 'req_1', replica }
     return backend.generate({ lease, request, plan, sink, cancellation: new Cancellation() })

@@ -1,7 +1,7 @@
 import { Cancellation } from '../base/cancellation.ts'
 import type { Instant } from '../base/clock.ts'
 import type { CorpusFacts } from '../domain/corpus.ts'
-import type { Delta, Usage } from '../domain/delta.ts'
+import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Placement } from '../domain/placement.ts'
@@ -65,6 +65,8 @@ export class Ticket {
   outputTokens = 0
   /** Tokens of one choice that came with the first delta: no gap lies before them. */
   #firstTokens = 0
+  /** When the last delta came that had a whole token. */
+  #countedAt: Instant = 0
   #gaps: Gaps | undefined
 
   constructor(request: Request, cancellation: Cancellation = new Cancellation()) {
@@ -83,7 +85,11 @@ export class Ticket {
   /** Takes note of a delta that is about to reach the client. */
   noteDelta(now: Instant, { tokens, innerGapUs, choices, result }: Delta): void {
     // An answer in one piece has no tokens, and counts as its own first token.
-    if (tokens === 0 && result === undefined) return
+    if (tokens === 0 && result === undefined) {
+      // A part of a token, or a token beyond the bound by a count that was too high: the answer still goes on.
+      if (this.firstTokenAt !== undefined && choices?.some(hasText) === true) this.lastTokenAt = now
+      return
+    }
     const isFirst = this.firstTokenAt === undefined
     if (isFirst) {
       this.firstTokenAt = now
@@ -93,9 +99,10 @@ export class Ticket {
     if (tokens > 1 && innerGapUs !== undefined) this.#observeGap(innerGapUs, isFirst ? tokens - 1 : tokens)
     else if (!isFirst) {
       const count = Math.max(1, tokens)
-      this.#observeGap(Math.round((now - (this.lastTokenAt ?? now)) / count), count)
+      this.#observeGap(Math.round((now - this.#countedAt) / count), count)
     }
     this.lastTokenAt = now
+    this.#countedAt = now
     this.outputTokens += tokens
   }
 
@@ -116,6 +123,8 @@ export class Ticket {
     this.#gaps.observe(gapUs, count)
   }
 }
+
+const hasText = ({ content, extra }: ChoiceDelta): boolean => Boolean(content) || extra !== undefined
 
 /** The one reason for which the platform itself calls off tenants' tickets; all others are the client's. */
 const SHUTTING_DOWN = 'shutting-down'

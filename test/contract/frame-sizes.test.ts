@@ -16,13 +16,16 @@ interface Learned {
   readonly outputTokens: number
 }
 
-async function learn(answer: Omit<FramedAnswer, 'tokens'> & Partial<FramedAnswer>, count = 40): Promise<Learned> {
+async function learn(
+  answer: Omit<FramedAnswer, 'tokens'> & Partial<FramedAnswer>,
+  { count = 40, outputTokensMax = 400 } = {},
+): Promise<Learned> {
   const whole = { tokens: ENGLISH, tokenUs: TOKEN_US, ...answer }
   const world = await VirtualWorld.of((clock) => new FramedEngine(clock, whole))
   const pool = [...world.platform.policies.poolsById.values()][0]!
   let last: Learned | undefined
   for (let i = 0; i < count; i++) {
-    const { done } = world.serve({ isStreamed: true, outputTokensMax: 400 })
+    const { done } = world.serve({ isStreamed: true, outputTokensMax })
     await world.run()
     const settled = await done
     expect(settled).toMatchObject({ outcome: 'completed' })
@@ -74,6 +77,14 @@ describe('the learned pace is the same', () => {
 })
 
 describe('a count that is wrong', () => {
+  it('goes no further than the bound, and the pace is that of the whole answer', async () => {
+    const tokens = ENGLISH.map(() => ' overflow')
+    const alone = await learn({ frameTokens: 1 })
+    const seen = await learn({ frameTokens: 8, usage: 'none', tokens }, { outputTokensMax: tokens.length })
+    expect(seen.outputTokens).toBe(tokens.length)
+    expect(offBy(seen.tokenUs, alone.tokenUs)).toBeLessThan(0.05)
+  })
+
   it.each([
     ['nothing', { tokens: 0 }],
     ['one', { tokens: 1 }],

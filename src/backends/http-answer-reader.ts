@@ -279,13 +279,15 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   #count(choices: UpstreamAnswer['choices'], answer: UpstreamAnswer, allTokens: number | undefined): number {
-    const { choiceCount, text } = this.#call.request
-    this.#tokens ??= new FrameTokens(this.#format.tokenLength ?? new TokenLength(), {
-      tokensMax: this.#bound.tokensMax,
-      choiceCount,
-      isEchoed: text?.body['echo'] === true,
-    })
+    this.#tokens ??= this.#makeTokens()
     return this.#tokens.count(choices, { tokens: allTokens ?? answer.tokens, running: answer.usage?.outputTokens })
+  }
+
+  #makeTokens(): FrameTokens {
+    const { choiceCount, text } = this.#call.request
+    const isEchoed = text?.body['echo'] === true
+    const { tokensMax } = this.#bound
+    return new FrameTokens(this.#format.tokenLength ?? new TokenLength(), { tokensMax, choiceCount, isEchoed })
   }
 
   /** The answer is whole: how many tokens did the engine count? */

@@ -29,7 +29,8 @@ export class RunningUsage {
   }
 
   isAskedOf({ isStreamed, choiceCount }: Request, tokenLength: TokenLength): boolean {
-    if (!isStreamed || choiceCount > 1 || this.#wish === 'never' || this.#isRefused || tokenLength.isTokenPerFrame) return false
+    if (!isStreamed || choiceCount > 1 || this.#wish === 'never' || this.#isRefused || tokenLength.isTokenPerFrame)
+      return false
     return this.#wish === 'always' || this.#isKnown
   }
 

@@ -116,7 +116,9 @@ export class SseSink implements Sink {
   write(delta: Delta): Promise<void> | undefined {
     const { res } = this.#options.exchange
     if (delta.choices === undefined || res.destroyed) return undefined
-    return res.write(this.#encoder.chunk(delta.choices, this.#options.runningUsage?.())) ? undefined : this.#untilDrained()
+    return res.write(this.#encoder.chunk(delta.choices, this.#options.runningUsage?.()))
+      ? undefined
+      : this.#untilDrained()
   }
 
   finish(usage: Usage): void {

@@ -66,6 +66,9 @@ describe('tokens of a frame, by what is known', () => {
 
   it('counts bytes, not characters', () => {
     expect(counter(knows(3)).count([text('水坝泄洪')])).toBe(4)
+    for (const said of ['é', 'aé水🌊', '水🌊é'.repeat(30)]) {
+      expect(counter(knows(1)).count([text(said)])).toBe(Buffer.byteLength(said))
+    }
   })
 
   it.each([

@@ -145,7 +145,7 @@ export class FrameTokens {
   }
 
   #bytesOf({ content, extra }: ChoiceDelta): number {
-    const bytes = content ? Buffer.byteLength(content) : 0
+    const bytes = content ? utf8Bytes(content) : 0
     if (extra === undefined) return bytes
     const reasoning = reasoningOf(extra)
     if (reasoning !== undefined) this.#hasReasoning = true
@@ -157,7 +157,20 @@ export class FrameTokens {
 const ROUNDING = 1e-9
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
-const bytesOfText = (value: unknown): number => (typeof value === 'string' ? Buffer.byteLength(value) : 0)
+const bytesOfText = (value: unknown): number => (typeof value === 'string' ? utf8Bytes(value) : 0)
+
+/** Longer texts are counted faster outside JavaScript; most frames have one word. */
+const COUNTED_HERE_MAX = 64
+
+function utf8Bytes(text: string): number {
+  if (text.length > COUNTED_HERE_MAX) return Buffer.byteLength(text)
+  let bytes = text.length
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit > 0x7f) bytes += unit > 0x7_ff && (unit < 0xd8_00 || unit > 0xdf_ff) ? 2 : 1
+  }
+  return bytes
+}
 
 /** Some servers send the same text under both names. */
 function reasoningOf(extra: Readonly<Record<string, unknown>>): unknown {

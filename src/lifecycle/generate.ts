@@ -64,7 +64,9 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     const told = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
     ending = believable(platform, attempt, told)
     // Before anything is learned from the attempt: the deltas' own counts may have been guesses.
-    if (ending.kind === 'finished' && ending.streamedTokens !== undefined) ticket.trueUp(ending.streamedTokens)
+    if (ending.kind === 'finished' && ending.streamedTokens !== undefined) {
+      attempt.lesson?.trueUp(ticket.trueUp(ending.streamedTokens))
+    }
   } finally {
     forgetDeadline?.()
     attempt.isOver = true

@@ -106,11 +106,13 @@ export class Ticket {
     this.outputTokens += tokens
   }
 
-  /** The deltas had this many tokens in all, by the engine's own count: each had its share. */
-  trueUp(streamedTokens: number): void {
-    if (this.outputTokens === 0) return
-    this.#firstTokens *= streamedTokens / this.outputTokens
+  /** The deltas had this many tokens in all, by the engine's own count: each had its share. Returns the correction. */
+  trueUp(streamedTokens: number): number {
+    if (this.outputTokens === 0) return 1
+    const ratio = streamedTokens / this.outputTokens
+    this.#firstTokens *= ratio
     this.outputTokens = streamedTokens
+    return ratio
   }
 
   /** Gaps between the tokens of one choice, from its first delta to its last. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { englishTokens, type FramedAnswer, FramedEngine } from '../support/framed-engine.ts'
+import { MODEL } from '../support/start-platform.ts'
 import { VirtualWorld } from '../support/virtual-world.ts'
 
 /** However an engine cuts its answers into frames, the platform learns the same pace: that of the tokens. */
@@ -73,6 +74,38 @@ describe('the learned pace is the same', () => {
     const seen = await learn({ frameTokens: 8, tokens })
     expect(offBy(seen.tokenUs, alone.tokenUs)).toBeLessThan(0.05)
     expect(offBy(seen.gapUs, TOKEN_US)).toBeLessThan(0.05)
+  })
+})
+
+describe('the twin of an engine behind a URL', () => {
+  /** What it believes after some answers. */
+  async function twinOf(answer: Partial<FramedAnswer>): Promise<number> {
+    const whole = { tokens: ENGLISH, tokenUs: TOKEN_US, frameTokens: 1, ...answer }
+    const backend = { kind: 'http-openai', profile: 'h100-llama-8b' }
+    const pools = [{ model: MODEL, backend, replicas: ['http://127.0.0.1:9/v1'] }]
+    const world = await VirtualWorld.of((clock) => new FramedEngine(clock, whole), { tree: { pools } })
+    const { policies, pools: made } = world.platform
+    const replica = made[0]!.replicas[0]!
+    for (let i = 0; i < 60; i++) {
+      const { done } = world.serve({ isStreamed: true, outputTokensMax: 400 })
+      await world.run()
+      expect(await done).toMatchObject({ outcome: 'completed' })
+    }
+    return policies.poolsById.get(replica.poolId)!.engineOf(replica).alone.tokenUs(80)
+  }
+
+  it.each(
+    [4, 8, 32].flatMap((frameTokens) =>
+      (['final', 'running', 'none'] as const).map((usage) => ({ frameTokens, usage })),
+    ),
+  )('learns the same from frames of $frameTokens, usage: $usage', async (answer) => {
+    expect(offBy(await twinOf(answer), await twinOf({}))).toBeLessThan(0.05)
+  })
+
+  it('learns the same from tokens unlike ours', async () => {
+    const tokens = ENGLISH.map((_, i) => (i % 2 === 0 ? 'a' : ' b'))
+    expect(offBy(await twinOf({ frameTokens: 8, tokens }), await twinOf({ tokens }))).toBeLessThan(0.05)
+    expect(offBy(await twinOf({ tokens }), TOKEN_US)).toBeLessThan(0.1)
   })
 })
 

@@ -69,6 +69,11 @@ export class Lesson {
     this.#twins.learned(this.#known.twin)
   }
 
+  /** Its tokens turned out to be so many times what was counted: the stretch that is open began in the old count. */
+  trueUp(ratio: number): void {
+    if (this.#stretch !== undefined) this.#stretch.tokens *= ratio
+  }
+
   /** The attempt is over, and its lease is back; its last token came at `lastTokenAt`. */
   over(now: Instant, lastTokenAt: Instant | undefined, tokens: number): void {
     const { twin } = this.#known

@@ -18,6 +18,7 @@ import type { Replica } from '../domain/fleet.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
 import { Fleet } from '../lifecycle/fleet/fleet.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
+import { WorkMeter } from '../lifecycle/fleet/work-meter.ts'
 import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
@@ -56,6 +57,7 @@ import type { Twins } from '../policy/twin/twins.ts'
 import { MemoryRolloutKeeper } from '../store/memory-rollout-keeper.ts'
 import { batchOptionsOf } from './batch-options.ts'
 import { type EngineSettings, engineOptionsOf } from './engine-options.ts'
+import { replicaPrices } from './replica-price.ts'
 import { twinsOf } from './twins.ts'
 
 /**
@@ -196,6 +198,8 @@ export function makePoolPolicies(
     roundTripUs: setup.roundTripUs,
     outlook: outlookOf(setup),
     presence: new Presence(),
+    work: new WorkMeter(),
+    usdPerHourOf: replicaPrices(setup),
     demand: new Demand(),
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),

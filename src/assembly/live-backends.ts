@@ -14,6 +14,7 @@ import { type PoolSetup, profileOf, toPools } from '../config/to-domain.ts'
 import type { ModelKind, Replica } from '../domain/fleet.ts'
 import { BatchEngine } from '../engine/batch-engine.ts'
 import { Engine } from '../engine/engine.ts'
+import { fullWorkPrices } from '../engine/full-work.ts'
 import type { Backend, Backends } from '../lifecycle/ports.ts'
 import type { OipMetadata } from '../wire/oip.ts'
 import { batchOptionsOf } from './batch-options.ts'
@@ -151,7 +152,7 @@ class BackendsByReplica implements LiveBackends {
     const options = engineOptionsOf(this.#engine, profile)
     const { blockTokens } = options.limits
     const text = new SimulatedText(Object.assign(terms, { seed: this.#engine.seed, blockTokens }))
-    return new SimulatedBackend(new EngineDriver(new Engine(options), this.#clock), text)
+    return new SimulatedBackend(new EngineDriver(new Engine(options), this.#clock), text, fullWorkPrices(options))
   }
 }
 

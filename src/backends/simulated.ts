@@ -6,6 +6,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
+import { type FullWorkPrices, fullWorkUs } from '../engine/full-work.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import type { EngineDriver } from './engine-driver.ts'
 
@@ -38,12 +39,15 @@ export interface Scripts {
 export class SimulatedBackend implements Backend {
   readonly #driver: EngineDriver
   readonly #scripts: Scripts
+  readonly #prices: FullWorkPrices | undefined
   /** Running answers: as many as there are leases on this replica. */
   readonly #open = new Set<SimulatedAnswer>()
 
-  constructor(driver: EngineDriver, scripts: Scripts) {
+  /** With the prices of its GPU's work the engine also reports how much of what it could do it has done. */
+  constructor(driver: EngineDriver, scripts: Scripts, prices?: FullWorkPrices) {
     this.#driver = driver
     this.#scripts = scripts
+    this.#prices = prices
   }
 
   /** `onTaken` is called when the engine has queued the call: from then on the engine does not refuse it. */
@@ -64,9 +68,16 @@ export class SimulatedBackend implements Backend {
   }
 
   probe(_replica: Replica): Promise<ReplicaReport> {
-    const { running, waiting, kvUsageRatio } = this.#driver.view()
-    const because = 'it runs in this process'
-    return Promise.resolve({ isReady: true, because, runningCount: running, waitingCount: waiting, kvUsageRatio })
+    const view = this.#driver.view()
+    const { running, waiting, kvUsageRatio } = view
+    return Promise.resolve({
+      isReady: true,
+      because: 'it runs in this process',
+      runningCount: running,
+      waitingCount: waiting,
+      kvUsageRatio,
+      ...(this.#prices !== undefined && { fullWorkUs: fullWorkUs(this.#prices, view) }),
+    })
   }
 }
 

@@ -114,6 +114,14 @@ export const PoolSchema = item(
       maximum: 60_000,
       description: 'Round trip to the pool and back, in milliseconds, where its region is not `regions.local`.',
     }),
+    usdPerHour: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 100_000,
+        description:
+          'Price of one replica, in dollars an hour, for the gauges of cost; that of the GPU profile if absent and `simulated`, else no cost is told.',
+      }),
+    ),
     dedicatedTo: Type.Optional(
       Type.Array(name('Tenant id.'), {
         minItems: 1,

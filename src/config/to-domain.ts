@@ -102,6 +102,8 @@ export interface PoolSetup {
   readonly limit: PoolConfig['limit']
   readonly isLocal: boolean
   readonly roundTripUs: number
+  /** Dollars for an hour of one replica, where the pool says so. */
+  readonly usdPerHour?: number | undefined
   /** Address of each replica, by id; empty for simulated replicas. */
   readonly urls: ReadonlyMap<string, string>
 }
@@ -161,6 +163,7 @@ function enginePools(config: Config): PoolSetup[] {
       limit: setup.limit,
       isLocal: local === undefined || region === local,
       roundTripUs: local === undefined || region === local ? 0 : msToUs(setup.roundTripMs),
+      usdPerHour: setup.usdPerHour,
       urls,
     }
   })

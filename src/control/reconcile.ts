@@ -93,9 +93,10 @@ function refusalsOf(present: Present, setup: PoolSetup): PoolRefusal[] {
 type Fixed = keyof ReturnType<typeof fixedOf>
 
 /** The parts of a pool that cannot change. Addresses belong to its replicas, however they are written. */
-function fixedOf({ pool, kind, backend, limit, isLocal, roundTripUs }: PoolSetup) {
+function fixedOf({ pool, kind, backend, limit, isLocal, roundTripUs, usdPerHour }: PoolSetup) {
   const { model, releaseId: release, region } = pool
-  return { model, kind, release, region, backend: withoutAddress(backend), limit, isLocal, roundTripMs: roundTripUs }
+  const engine = { backend: withoutAddress(backend), limit, isLocal, roundTripMs: roundTripUs, usdPerHour }
+  return { model, kind, release, region, ...engine }
 }
 
 function withoutAddress(backend: PoolSetup['backend']): object {

@@ -217,6 +217,14 @@ export interface PoolReported extends Stamp {
   /** Of the whole platform: admitted tickets observed to their end, and how many of these were late. */
   readonly observedCount: number
   readonly falseAdmits: number
+  /**
+   * Work of the pool's engines, in the time that full engines take for it, and the time in which they could have worked
+   * so. Absent where no engine of the pool says how much it does.
+   */
+  readonly workUs?: number
+  readonly workableUs?: number
+  /** Price of the pool's replicas together; absent where no price is known. */
+  readonly usdPerHour?: number
 }
 
 export interface ReplicaReported extends Stamp {

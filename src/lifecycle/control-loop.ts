@@ -86,6 +86,7 @@ export class ControlLoop {
       policies.poolsById.get(replica.poolId)?.outlook?.report(world.clock.now(), outlook, roundTripUs)
     const now = world.clock.now()
     teachGauges(this.#platform, replica.id, report)
+    policies.poolsById.get(replica.poolId)?.work.report(now, replica, report.fullWorkUs)
     if (report.isReady && runningCount !== undefined) {
       const kvTokensMax = policies.poolsById.get(replica.poolId)?.kvTokensMax ?? 0
       const kvTokens = Number.isFinite(kvTokensMax) ? Math.round((kvUsageRatio ?? 0) * kvTokensMax) : 0
@@ -135,6 +136,8 @@ export class ControlLoop {
       rightRejects,
       observedCount: observed,
       falseAdmits,
+      ...known.work.view(),
+      ...priceOf(known),
     })
   }
 
@@ -155,4 +158,14 @@ export class ControlLoop {
       }),
     ]
   }
+}
+
+/** Replicas that are away cost as much as those that work; replicas without a price are not guessed at. */
+function priceOf({ pool, usdPerHourOf }: PoolPolicies): { readonly usdPerHour?: number } {
+  let usdPerHour: number | undefined
+  for (const replica of pool.replicas) {
+    const usd = usdPerHourOf(replica)
+    if (usd !== undefined) usdPerHour = (usdPerHour ?? 0) + usd
+  }
+  return usdPerHour === undefined ? {} : { usdPerHour }
 }

@@ -139,6 +139,11 @@ export interface ReplicaReport {
   readonly runningCount?: number
   readonly waitingCount?: number
   readonly kvUsageRatio?: number
+  /**
+   * Work that the engine has done since its start, as the time that a full engine takes for it: work ÷ elapsed time is
+   * the share of what it could do. Not its busy time.
+   */
+  readonly fullWorkUs?: number
   /** Of another region’s gateway: what it says of the model, and how long it took to say so. */
   readonly outlook?: Outlook
   readonly roundTripUs?: number

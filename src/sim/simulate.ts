@@ -1,5 +1,6 @@
 import { assemble } from '../assembly/assemble.ts'
 import { engineOptionsOf } from '../assembly/engine-options.ts'
+import { replicaPrices } from '../assembly/replica-price.ts'
 import { secondsToUs } from '../base/clock.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import type { Config } from '../config/schema.ts'
@@ -7,7 +8,6 @@ import { profileOf, toPools, toTenants } from '../config/to-domain.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { EngineOptions } from '../engine/engine.ts'
-import { findGpuProfile } from '../engine/gpu-profiles.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import type { Backends } from '../lifecycle/ports.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
@@ -155,7 +155,7 @@ export function replicasOf(config: Config) {
 
 function usdPerHour(config: Config): number {
   return toPools(config).reduce((sum, setup) => {
-    const profiles = setup.pool.replicas.map((replica) => profileOf(setup, replica))
-    return sum + profiles.reduce((usd, name) => usd + ((name && findGpuProfile(name)?.usdPerHour) || 0), 0)
+    const priceOf = replicaPrices(setup)
+    return setup.pool.replicas.reduce((usd, replica) => usd + (priceOf(replica) ?? 0), sum)
   }, 0)
 }

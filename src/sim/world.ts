@@ -89,7 +89,7 @@ export class SimulatedReplica implements Backend {
     this.#fate = Rng.stream(FATE_SEED, replica.id)
     this.#engine = new Engine(options)
     this.#driver = new EngineDriver(this.#engine, this.#clock)
-    this.#backend = new SimulatedBackend(this.#driver, this.#scripts)
+    this.#backend = new SimulatedBackend(this.#driver, this.#scripts, this.fullWorkPrices)
   }
 
   generate(call: Call): Promise<Ending> {
@@ -111,7 +111,7 @@ export class SimulatedReplica implements Backend {
     this.#backend.lose('connection reset')
     this.#engine = new Engine(this.#options)
     this.#driver = new EngineDriver(this.#engine, this.#clock)
-    this.#backend = new SimulatedBackend(this.#driver, this.#scripts)
+    this.#backend = new SimulatedBackend(this.#driver, this.#scripts, this.fullWorkPrices)
   }
 
   recover(): void {

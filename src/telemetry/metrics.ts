@@ -1,6 +1,7 @@
 import { ChurningMap } from '../base/churning-map.ts'
 import { US_PER_S } from '../base/clock.ts'
 import type { Arrived, Entry } from '../domain/entry.ts'
+import { declareEfficiencyMetrics } from './efficiency-metrics.ts'
 import { declareFleetMetrics } from './fleet-metrics.ts'
 import type { Subscriber, SubscriberView } from './journal.ts'
 import { declareLatencyMetrics } from './latency-metrics.ts'
@@ -59,6 +60,7 @@ export class Metrics implements Subscriber {
     declareFleetMetrics(feed)
     declarePolicyMetrics(feed)
     declareThroughputMetrics(feed)
+    declareEfficiencyMetrics(feed)
     declareRolloutMetrics(feed)
     declareRetrievalMetrics(feed)
     declareProcessMetrics(feed, options)

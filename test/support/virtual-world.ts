@@ -1,7 +1,7 @@
 import { assemble } from '../../src/assembly/assemble.ts'
 import { engineOptionsOf } from '../../src/assembly/engine-options.ts'
 import { EngineDriver } from '../../src/backends/engine-driver.ts'
-import { type Script, SimulatedBackend } from '../../src/backends/simulated.ts'
+import { type Script, type Scripts, SimulatedBackend } from '../../src/backends/simulated.ts'
 import { Cancellation } from '../../src/base/cancellation.ts'
 import type { Clock, Instant } from '../../src/base/clock.ts'
 import { VirtualClock } from '../../src/base/virtual-clock.ts'
@@ -13,6 +13,7 @@ import type { Replica } from '../../src/domain/fleet.ts'
 import type { Refusal } from '../../src/domain/outcome.ts'
 import type { Request } from '../../src/domain/request.ts'
 import { Engine } from '../../src/engine/engine.ts'
+import { fullWorkPrices } from '../../src/engine/full-work.ts'
 import { ControlLoop } from '../../src/lifecycle/control-loop.ts'
 import type { Platform } from '../../src/lifecycle/platform.ts'
 import type { AnswerCache, AnswerHead, Backend, Sink } from '../../src/lifecycle/ports.ts'
@@ -112,14 +113,14 @@ export class VirtualWorld {
   ): Promise<{ world: VirtualWorld; drivers: EngineDriver[] }> {
     const drivers: EngineDriver[] = []
     const world = new VirtualWorld(options, ({ clock, config }) => {
-      const driver = new EngineDriver(new Engine(engineOptionsOf(config, 'h100-llama-8b')), clock)
+      const engine = engineOptionsOf(config, 'h100-llama-8b')
+      const driver = new EngineDriver(new Engine(engine), clock)
       drivers.push(driver)
-      return new SimulatedBackend(driver, {
-        scriptsFor: ({ choiceCount }) => ({
-          kind: 'made',
-          scripts: Array.from({ length: choiceCount }, (_, i) => ({ ...script, sharesPrompt: i > 0 })),
-        }),
+      const scriptsFor: Scripts['scriptsFor'] = ({ choiceCount }) => ({
+        kind: 'made',
+        scripts: Array.from({ length: choiceCount }, (_, i) => ({ ...script, sharesPrompt: i > 0 })),
       })
+      return new SimulatedBackend(driver, { scriptsFor }, fullWorkPrices(engine))
     })
     await world.probe()
     return { world, drivers }

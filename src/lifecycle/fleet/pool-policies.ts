@@ -10,6 +10,7 @@ import type { PeerOutlook } from '../../policy/routing/peer-outlook.ts'
 import type { Presence } from '../../policy/routing/presence.ts'
 import type { ObservedSpeed } from '../../policy/twin/observed-speed.ts'
 import type { Twins } from '../../policy/twin/twins.ts'
+import type { WorkMeter } from './work-meter.ts'
 
 /**
  * The meters of one pool. They come and go with it.
@@ -41,6 +42,10 @@ export interface PoolPolicies {
   /** What another region’s gateway says of itself; undefined for a pool of engines. */
   readonly outlook: PeerOutlook | undefined
   readonly presence: Presence
+  /** What its engines do of what they could do. */
+  readonly work: WorkMeter
+  /** Dollars for an hour of one replica; undefined where no price is known. */
+  readonly usdPerHourOf: (replica: Replica) => number | undefined
   /** Were refusals for lateness right? */
   readonly audit: RefusalAudit
 }

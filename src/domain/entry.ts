@@ -4,6 +4,7 @@ import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
 import type { Trim } from './plan.ts'
+import type { BackloggedTenant } from './share-path.ts'
 import type { Band } from './tenant.ts'
 
 /**
@@ -164,6 +165,8 @@ export interface Settled extends Stamp {
   readonly because: string
   readonly refusal: Refusal | undefined
   readonly usage: Usage
+  /** Weighted tokens of the work that engines did for it, as fairness counts: 0 when none did any. */
+  readonly cost: number
   readonly attempts: number
   readonly arrivedAt: Instant
   readonly admittedAt: Instant | undefined
@@ -223,6 +226,11 @@ export interface PoolReported extends Stamp {
    */
   readonly workUs?: number
   readonly workableUs?: number
+  /**
+   * Tenants with interactive or standard tickets waiting, a hundred at most, and the share of the pool that is each one's
+   * among all such tenants; absent when nobody waits.
+   */
+  readonly backlogged?: readonly BackloggedTenant[]
   /** Price of the pool's replicas together; absent where no price is known. */
   readonly usdPerHour?: number
 }

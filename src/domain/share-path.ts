@@ -16,6 +16,12 @@ export interface ShareNode {
   readonly weight: number
 }
 
+/** A tenant that waits at a pool, and its share of the pool among all that wait there: 0 … 1. */
+export interface BackloggedTenant {
+  readonly tenantId: string
+  readonly share: number
+}
+
 export function sharePathOf(tenant: Tenant, key: Key): SharePath {
   return {
     org: { id: tenant.orgId, weight: tenant.orgWeight },

@@ -1,5 +1,6 @@
 import type { CancelTimer, Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
+import type { BackloggedTenant } from '../domain/share-path.ts'
 import { pressureOf } from '../policy/ladder/pressure.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { Probes } from './fleet/probes.ts'
@@ -137,6 +138,7 @@ export class ControlLoop {
       observedCount: observed,
       falseAdmits,
       ...known.work.view(),
+      ...backloggedAt(this.#platform, pool.id),
       ...priceOf(known),
     })
   }
@@ -168,4 +170,12 @@ function priceOf({ pool, usdPerHourOf }: PoolPolicies): { readonly usdPerHour?: 
     if (usd !== undefined) usdPerHour = (usdPerHour ?? 0) + usd
   }
   return usdPerHour === undefined ? {} : { usdPerHour }
+}
+
+/** Tenants told in one report: enough to judge fairness by, and a few kilobytes. */
+const BACKLOGGED_MAX = 100
+
+function backloggedAt({ policies }: Platform, poolId: string): { readonly backlogged?: readonly BackloggedTenant[] } {
+  const backlogged = policies.dispatcher.backlogged(poolId, BACKLOGGED_MAX)
+  return backlogged.length === 0 ? {} : { backlogged }
 }

@@ -3,6 +3,7 @@ import { NO_USAGE, type Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Outcome, Refusal } from '../domain/outcome.ts'
 import { FULL_RUNG } from '../domain/plan.ts'
+import { servedCost } from '../policy/planning/cost.ts'
 import { comeBackAfterUs } from './admit.ts'
 import { learnFromTicket, usageSeen } from './learning/learn.ts'
 import type { Platform } from './platform.ts'
@@ -152,6 +153,7 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     because: ended.because,
     refusal: journalled(ended.refusal),
     usage: ended.usage,
+    cost: costOf(platform, ticket, ended),
     attempts: ticket.attempts,
     arrivedAt: request.arrivedAt,
     admittedAt: admitted?.at,
@@ -161,4 +163,9 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     deadlineAt: request.deadlineAt,
     gaps: ticket.gaps,
   }
+}
+
+/** An answer that was known already has a usage, but cost no engine anything. */
+function costOf({ policies }: Platform, ticket: Ticket, { usage }: Ended): number {
+  return ticket.attempts === 0 ? 0 : servedCost(usage, policies.outputWeight)
 }

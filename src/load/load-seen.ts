@@ -4,6 +4,7 @@ import type { Settled } from '../domain/entry.ts'
 import { Gaps } from '../domain/gaps.ts'
 import type { Outcome, Refusal, RefusalCode } from '../domain/outcome.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
+import { servedCost } from '../policy/planning/cost.ts'
 import type { LoadEnding, LoadHead, LoadWatcher } from './http-load-reader.ts'
 
 /** What one client saw of one answer, token by token, as journal entries. */
@@ -46,6 +47,7 @@ export class LoadSeen implements LoadWatcher {
   settled(ending: LoadEnding): Settled {
     const request = this.#request
     const { outcome, because } = judge(ending)
+    const usage = this.#usage(ending)
     return {
       kind: 'settled',
       at: this.#clock.now(),
@@ -63,7 +65,8 @@ export class LoadSeen implements LoadWatcher {
       outcome,
       because,
       refusal: refusalOf(ending),
-      usage: this.#usage(ending),
+      usage,
+      cost: servedCost(usage),
       attempts: 1,
       arrivedAt: request.arrivedAt,
       admittedAt: this.#headAt,

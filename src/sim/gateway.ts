@@ -110,6 +110,7 @@ function connectionRefused(request: Request, journal: Journal): Settled {
     because,
     refusal: { code: 'shutting-down', because, blame: 'platform', retryAfterUs: secondsToUs(1) },
     usage: { promptTokens: 0, cachedTokens: 0, outputTokens: 0 },
+    cost: 0,
     attempts: 0,
     arrivedAt,
     admittedAt: undefined,

@@ -2,6 +2,7 @@ import { ChurningMap } from '../base/churning-map.ts'
 import { US_PER_S } from '../base/clock.ts'
 import type { Arrived, Entry } from '../domain/entry.ts'
 import { declareEfficiencyMetrics } from './efficiency-metrics.ts'
+import { declareFairnessMetrics } from './fairness-metrics.ts'
 import { declareFleetMetrics } from './fleet-metrics.ts'
 import type { Subscriber, SubscriberView } from './journal.ts'
 import { declareLatencyMetrics } from './latency-metrics.ts'
@@ -61,6 +62,7 @@ export class Metrics implements Subscriber {
     declarePolicyMetrics(feed)
     declareThroughputMetrics(feed)
     declareEfficiencyMetrics(feed)
+    declareFairnessMetrics(feed)
     declareRolloutMetrics(feed)
     declareRetrievalMetrics(feed)
     declareProcessMetrics(feed, options)

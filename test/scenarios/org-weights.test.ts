@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest'
+import { secondsToUs } from '../../src/base/clock.ts'
 import type { Scenario } from '../../src/sim/scenario/scenario.ts'
+import { Metrics } from '../../src/telemetry/metrics.ts'
+import { sampleValue } from '../support/parse-exposition.ts'
 import { journalOf } from '../support/simulated.ts'
 
 /**
@@ -30,6 +33,23 @@ function scenarioOf(orgs: ReadonlyArray<{ id: string; weight: number }>): Scenar
   }
 }
 
+/** The index as /metrics has it at the end of a run in which nobody is refused: the order decides who gets how much. */
+async function fairnessIndex(order: string): Promise<{ readonly index: number; readonly tenants: number }> {
+  const scenario = scenarioOf([
+    { id: 'small', weight: 3 },
+    { id: 'big', weight: 1 },
+  ])
+  const { entries } = await journalOf(
+    { ...scenario, platform: { ...scenario.platform, fairness: { order }, admission: { mode: 'observe' } } },
+    { seed: 5 },
+  )
+  const metrics = new Metrics({ version: '0', nodeVersion: '0' })
+  for (const entry of entries) if (entry.at < secondsToUs(scenario.durationS)) metrics.take(entry)
+  const text = metrics.text()
+  const value = (name: string): number => sampleValue(text, name, { pool: 'm-local' }) ?? Number.NaN
+  return { index: value('spillway_pool_fairness_index'), tenants: value('spillway_pool_backlogged_tenants') }
+}
+
 async function smallShare(orgs: ReadonlyArray<{ id: string; weight: number }>): Promise<number> {
   const { report } = await journalOf(scenarioOf(orgs), { seed: 5 })
   expect(report.laws).toEqual([])
@@ -43,4 +63,12 @@ it('share by the weights of orgs, not by the number of tenants', { timeout: 60_0
   ])
   expect(Math.abs(weighed / 0.75 - 1)).toBeLessThan(0.05)
   expect(Math.abs((await smallShare([])) / 0.2 - 1)).toBeLessThan(0.08)
+})
+
+it('show in the index of fairness, which an order without shares lowers', { timeout: 60_000 }, async () => {
+  const fair = await fairnessIndex('deficit-round-robin')
+  expect(fair.tenants).toBe(5)
+  expect(fair.index).toBeGreaterThan(0.99)
+  const unfair = await fairnessIndex('round-robin')
+  expect(unfair.index).toBeLessThan(0.95)
 })

@@ -3,6 +3,7 @@ import { ChurningMap } from '../../base/churning-map.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
 import type { Lease } from '../../domain/fleet.ts'
 import { type Estimate, meanCostOf } from '../../domain/plan.ts'
+import type { TreePlace } from '../fairness/tree-share.ts'
 import type { BacklogListener } from './backlog-listener.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
@@ -165,11 +166,14 @@ export class Book {
     return room
   }
 
-  reweighTenant(pools: Iterable<PoolState>, tenantId: string, weight: number): void {
+  reweighTenant(pools: Iterable<PoolState>, change: TreePlace & { readonly tenantId: string }): void {
+    const { tenantId, orgId, weight } = change
     this.buffer.reweigh(tenantId, weight)
     for (const pool of pools) {
       const backlog = pool.backlogs.get(tenantId)
-      if (backlog !== undefined) backlog.weight = weight
+      if (backlog === undefined) continue
+      backlog.orgId = orgId
+      backlog.weight = weight
     }
   }
 
@@ -185,6 +189,7 @@ export class Book {
     const cost = sign * estimate.cost
     backlog.queuedCount += sign
     pool.queuedCount += sign
+    if (lane.band !== 'offline') backlog.foregroundQueuedCount += sign
     // The sums are exactly zero when nothing waits, whatever rounding left behind.
     backlog.queuedCost = backlog.queuedCount === 0 ? 0 : backlog.queuedCost + cost
     pool.queuedCost = pool.queuedCount === 0 ? 0 : pool.queuedCost + cost

@@ -19,6 +19,7 @@ export interface BacklogView {
 
 export class TenantBacklog implements BacklogView {
   readonly tenantId: string
+  orgId: string
   weight: number
   queuedCount = 0
   queuedCost = 0
@@ -26,14 +27,17 @@ export class TenantBacklog implements BacklogView {
   heldCost = 0
   /** Tickets of the interactive and the standard band that wait or run. */
   foregroundCount = 0
+  /** Of those, the ones that wait. */
+  foregroundQueuedCount = 0
   /** When such a ticket last came or ended. */
   seenAt = Number.NEGATIVE_INFINITY
   /** Microseconds within which the tenant is promised a first token. */
   promiseUs = Number.POSITIVE_INFINITY
   readonly readingTime = new ReadingTime()
 
-  constructor(tenantId: string, weight: number) {
+  constructor(tenantId: string, orgId: string, weight: number) {
     this.tenantId = tenantId
+    this.orgId = orgId
     this.weight = weight
   }
 

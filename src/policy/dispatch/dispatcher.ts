@@ -1,11 +1,13 @@
 import { assert } from '../../base/assert.ts'
 import type { NoPlace } from '../../domain/no-place.ts'
 import type { Estimate } from '../../domain/plan.ts'
+import type { BackloggedTenant } from '../../domain/share-path.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
 import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
 import type { BacklogListener } from './backlog-listener.ts'
+import { backloggedOf } from './backlogged.ts'
 import { Book } from './book.ts'
 import { EXPIRED_ON_ARRIVAL, evictTail, neverFits, overBounds, whoYields } from './bounds.ts'
 import { type BacklogView, Candidate, PoolLane } from './candidate.ts'
@@ -208,7 +210,7 @@ export class Dispatcher {
    */
   reweigh(change: WeightChange): void {
     this.#fleet.reweigh(change)
-    if (change.kind === 'tenant') this.#book.reweighTenant(this.#fleet.pools.values(), change.tenantId, change.weight)
+    if (change.kind === 'tenant') this.#book.reweighTenant(this.#fleet.pools.values(), change)
   }
 
   // ── time ──
@@ -242,6 +244,12 @@ export class Dispatcher {
   /** Live facts, not a copy; undefined when the tenant has had nothing here lately. */
   backlogOf(poolId: string, tenantId: string): BacklogView | undefined {
     return this.#fleet.pools.get(poolId)?.backlogs.get(tenantId)
+  }
+
+  /** Who waits at a pool, and each one's share of it. A copy. */
+  backlogged(poolId: string, tenantsMax: number): readonly BackloggedTenant[] {
+    const pool = this.#fleet.pools.get(poolId)
+    return pool === undefined ? [] : backloggedOf(pool.backlogs.values(), this.#fleet.orgWeights, tenantsMax)
   }
 
   /** What is in flight at a replica. Live facts, not a copy. */

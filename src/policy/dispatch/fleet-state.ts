@@ -1,5 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { FairnessName, WeightChange } from '../fairness/fairness.ts'
+import type { OrgWeights } from '../fairness/tree-share.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
 import { PoolState } from './pool-state.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
@@ -26,6 +27,7 @@ export class FleetState {
   #ordinal = 0
   /** Orgs with a weight of their own, for pools that come later. Bound: the orgs of the configuration. */
   readonly #orgWeights = new Map<string, number>()
+  readonly orgWeights: OrgWeights = this.#orgWeights
 
   constructor(buffer: SharedBuffer) {
     this.#buffer = buffer

@@ -131,7 +131,7 @@ export class PoolState implements PoolCounts {
   #makeLane(tenant: Tenant, key: Key, band: Band): PoolLane {
     let backlog = this.backlogs.get(tenant.id)
     if (backlog === undefined) {
-      backlog = new TenantBacklog(tenant.id, tenant.weight)
+      backlog = new TenantBacklog(tenant.id, tenant.orgId, tenant.weight)
       this.backlogs.set(tenant.id, backlog)
     }
     const name = { poolId: this.id, orgId: tenant.orgId, tenantId: tenant.id, keyId: key.id, keyWeight: key.weight }

@@ -33,6 +33,11 @@ export function weightedTokens(work: Work, outputWeight = COST_DEFAULTS.outputWe
   return Math.max(1, Math.round(uncachedTokens + outputWeight * work.outputTokens))
 }
 
+/** Weighted tokens of work that may not have been done: without a token it costs nothing. */
+export function servedCost(work: Work, outputWeight = COST_DEFAULTS.outputWeight): number {
+  return work.promptTokens > 0 || work.outputTokens > 0 ? weightedTokens(work, outputWeight) : 0
+}
+
 /** From its turn to the last token; choices of one request decode side by side, so only one of them counts. */
 export function engineUs(speed: EngineSpeed, work: Work & { readonly choiceCount: number }): number {
   const uncachedTokens = Math.max(0, work.promptTokens - work.cachedTokens)

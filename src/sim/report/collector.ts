@@ -1,7 +1,7 @@
 import type { Instant } from '../../base/clock.ts'
 import type { Entry, Settled } from '../../domain/entry.ts'
 import type { Tenant } from '../../domain/tenant.ts'
-import { weightedTokens } from '../../policy/planning/cost.ts'
+import { servedCost } from '../../policy/planning/cost.ts'
 import { RetrievalTally } from './retrieval-tally.ts'
 import { RolloutTally } from './rollout-tally.ts'
 import { StatsSheet } from './stats-sheet.ts'
@@ -146,8 +146,7 @@ export class Collector {
     const tenant = this.options.tenants.get(entry.tenantId)
     if (tenant === undefined) return
     this.windows.settled(shifted(entry, this.options.startAt), tenant.slo)
-    const hasServed = entry.usage.outputTokens > 0 || entry.usage.promptTokens > 0
-    const cost = hasServed ? weightedTokens(entry.usage, this.options.outputWeight) : 0
+    const cost = servedCost(entry.usage, this.options.outputWeight)
     for (const { fromAt, toAt, sheet } of this.parts.values()) {
       if (entry.arrivedAt >= fromAt && entry.arrivedAt < toAt) sheet.observe(entry, tenant.slo, cost)
     }

@@ -25,6 +25,13 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
   })
   on('replica-reported', (entry) => ready.with(entry.replicaId).set(entry.isReady ? 1 : 0))
 
+  const denied = registry.gauge({
+    name: 'spillway_replica_denied',
+    help: 'Whether the replica\u2019s engine denies us: a wrong key or address, or a used-up quota.',
+    labels: ['replica', 'pool'],
+  })
+  on('replica-denied', ({ replicaId, poolId, isDenied }) => denied.with(replicaId, poolId).set(isDenied ? 1 : 0))
+
   const health = registry.counter({
     name: 'spillway_replica_health_changes_total',
     help: 'Changes of a replica\u2019s health, by the new health.',
@@ -54,8 +61,9 @@ export function declareFleetMetrics({ registry, on }: MetricFeed): void {
     changes.with(what).inc()
     if (what === 'replica-added') lingering.back(name)
     if (what !== 'replica-removed') return
-    // The gauge of a removed replica would alert for ever.
+    // The gauges of a removed replica would alert for ever.
     ready.forget(name)
+    denied.forget(name)
     lingering.gone(name, at)
   })
 

@@ -80,6 +80,37 @@ describe('Metrics', () => {
     expect(sampleValue(text, 'spillway_build_info', { version: '0.1.0', node: 'v26' })).toBe(1)
   })
 
+  it('counts the replicas that are denied, until they answer again or are gone', () => {
+    const denial = (replicaId: string, isDenied: boolean): Entry => ({
+      kind: 'replica-denied',
+      at: 1,
+      replicaId,
+      poolId: 'pool-1',
+      isDenied,
+      because: 'The engine answered 401: it does not accept our key.',
+    })
+    const metrics = makeMetrics([denial('r1', true), denial('r2', true), denial('r2', true)])
+    const deniedCount = (): number | undefined =>
+      parseExposition(metrics.text())
+        .get('spillway_replica_denied')
+        ?.samples.reduce((sum, { value }) => sum + value, 0)
+    expect(sampleValue(metrics.text(), 'spillway_replica_denied', { replica: 'r1', pool: 'pool-1' })).toBe(1)
+    expect(deniedCount()).toBe(2)
+    metrics.take(denial('r1', false))
+    expect(deniedCount()).toBe(1)
+    metrics.take({
+      kind: 'fleet-changed',
+      at: 2,
+      what: 'replica-removed',
+      name: 'r2',
+      poolId: 'pool-1',
+      by: 'a',
+      because: '',
+    })
+    expect(deniedCount()).toBe(0)
+    expect(metrics.text()).not.toContain('replica="r2"')
+  })
+
   it('ignores kinds that it does not know', () => {
     const stranger = { kind: 'not-yet-invented', at: 1 } as unknown as Entry
     expect(() => makeMetrics([stranger]).text()).not.toThrow()

@@ -48,7 +48,7 @@ function run(load: number, options: Partial<LadderOptions>, isDemandAsked: boole
     for (let i = 0; i < arrivals; i++) {
       const cost = COST_BY_DEPTH[ladder.depthOf(tenant, 'p')] as number
       const pressure = pressureOf({ predictedUs: (backlog / DRAIN_PER_S) * SECOND, affordableUs: PATIENCE_US })
-      demand.observe(now, { tenantId: 't', weight: 1, cost: 1 })
+      demand.observe(now, { tenant, cost: 1 })
       note(ladder.observe(now, { tenant, poolId: 'p', pressure, demand: isDemandAsked ? demand.of(now, 't') : 0 }))
       offered++
       if (pressure >= 1) refused++

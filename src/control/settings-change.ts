@@ -1,8 +1,8 @@
 import type { HoldoutSetup, PoolSetup } from '../config/to-domain.ts'
 import type { Model, Release, Replica } from '../domain/fleet.ts'
+import type { WeightChange } from '../domain/share-path.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { AdminReload } from '../gateway/fleet-admin.ts'
-import type { WeightChange } from '../policy/fairness/fairness.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 
 /** One change of the running platform: `reconcile.ts` lists the changes, `settings-changer.ts` carries them out. */

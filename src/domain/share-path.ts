@@ -29,3 +29,9 @@ export function sharePathOf(tenant: Tenant, key: Key): SharePath {
     key: { id: key.id, weight: key.weight },
   }
 }
+
+/** A new weight of a node of the tree; a tenant may have moved to another org. */
+export type WeightChange =
+  | { readonly kind: 'org'; readonly orgId: string; readonly weight: number | undefined }
+  | { readonly kind: 'tenant'; readonly tenantId: string; readonly orgId: string; readonly weight: number }
+  | { readonly kind: 'key'; readonly keyId: string; readonly weight: number }

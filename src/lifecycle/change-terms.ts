@@ -1,5 +1,5 @@
+import type { WeightChange } from '../domain/share-path.ts'
 import type { Tenant } from '../domain/tenant.ts'
-import type { WeightChange } from '../policy/fairness/fairness.ts'
 import type { Platform } from './platform.ts'
 
 /**

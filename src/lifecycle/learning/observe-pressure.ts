@@ -22,7 +22,7 @@ export function observePressure(platform: Platform, ticket: Ticket, verdict: Ver
   policies.lengths.count('offered', promptTokensOf(request))
   const { offeredCost, pressure } = verdict
   if (offeredCost === undefined) return
-  asked.demand.observe(now, { tenantId: tenant.id, weight: tenant.weight, cost: offeredCost })
+  asked.demand.observe(now, { tenant, cost: offeredCost })
   if (pressure === undefined) return
   const demand = asked.demand.of(now, tenant.id)
   const hasPassages = request.retrieval !== undefined

@@ -87,6 +87,8 @@ class Run {
     const tenant = makeTenant(`t${at}`, { orgId: `o${which % 4}`, weight: 1 + (which % 5) })
     this.#tenants = this.#tenants.map((known, i) => (i === at ? tenant : known))
     this.dispatcher.reweigh({ kind: 'tenant', tenantId: tenant.id, orgId: tenant.orgId, weight: tenant.weight })
+    const weight = which % 3 === 0 ? undefined : which
+    this.dispatcher.reweigh({ kind: 'org', orgId: `o${which % 4}`, weight })
   }
 
   #offerOf({ which, pool, band, waitUs, isReady, ...rest }: Command): Offer {
@@ -189,5 +191,31 @@ describe('wait meters', () => {
     )
     // The hardest case was among them: tickets of one tenant that joined before and after it moved to another org.
     expect(movedOrgs).toBeGreaterThan(0)
+  })
+
+  it('predict by the weight of an org that a reload changed, also for what waits and for a ticket that comes again', () => {
+    const waits = new Map([['near', { wait: new PredictedWait(1) }]])
+    const dispatcher = new Dispatcher({ listener: new WaitMeters({ poolsById: waits }) })
+    dispatcher.addPool('near')
+    const crowd = makeTenant('crowd', { orgId: 'crowd' })
+    const terms = { poolId: 'near', band: 'standard', bid: 0, arrivedAt: 0, expiresAt: 1e12, isReady: true } as const
+    const offerOf = (ticketId: string): Offer => {
+      const key = makeKey('crowd-1', 'crowd')
+      return { ...terms, ticketId, tenant: crowd, key, estimate: makeEstimate(600, 100) }
+    }
+    for (let i = 0; i < 10; i++) dispatcher.offer(0, offerOf(`c${i}`))
+    const share = sharePathOf(makeTenant('calm'), makeKey('calm-1', 'calm'))
+    const { wait } = waits.get('near')!
+    const question = { share, band: 'standard', cost: 1_000, hasRoom: true, replicaCount: 1 } as const
+    const waitUs = (): number => wait.waitUs(0, question)
+    expect(waitUs()).toBe(1_000)
+    dispatcher.reweigh({ kind: 'org', orgId: 'crowd', weight: 4 })
+    expect(waitUs()).toBe(4_000)
+    dispatcher.withdraw(0, 'c9')
+    // This ticket's tenant is the one from before the change.
+    dispatcher.offerAgain(0, offerOf('c9'))
+    expect(waitUs()).toBe(4_000)
+    dispatcher.reweigh({ kind: 'org', orgId: 'crowd', weight: undefined })
+    expect(waitUs()).toBe(1_000)
   })
 })

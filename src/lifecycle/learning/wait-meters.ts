@@ -1,4 +1,5 @@
 import type { Instant } from '../../base/clock.ts'
+import type { WeightChange } from '../../domain/share-path.ts'
 import type { PredictedWait } from '../../policy/admission/predicted-wait.ts'
 import type { BacklogListener, QueuedPart } from '../../policy/dispatch/backlog-listener.ts'
 import type { PoolPolicies } from '../fleet/pool-policies.ts'
@@ -34,6 +35,10 @@ export class WaitMeters implements BacklogListener {
    */
   begun(now: Instant, part: QueuedPart, turn: { readonly grantedAt: Instant; readonly replicaCount: number }): void {
     this.#waitOf(part)?.begun(now, { cost: part.cost, shareUs: part.shareUs, ...turn })
+  }
+
+  reweighed(change: WeightChange): void {
+    for (const { wait } of this.#pools.poolsById.values()) wait.reweigh(change)
   }
 
   #waitOf({ poolId }: QueuedPart): PredictedWait | undefined {

@@ -93,6 +93,33 @@ describe('backlog', () => {
     expect(backlog.aheadOf(0, { share: share('D'), band: 'standard', cost: 300 })).toBe(700)
   })
 
+  it('counts what waits by new weights, and goes on so when a ticket leaves that joined with an old one', () => {
+    const backlog = new Backlog()
+    const share = (org: string, tenant: string, orgWeight?: number, weight = 1): SharePath => ({
+      org: { id: org, weight: orgWeight },
+      tenant: { id: tenant, weight },
+      key: { id: `${tenant}-key`, weight: 1 },
+    })
+    const ahead = (): number => backlog.aheadOf(0, { share: share('y', 'y'), band: 'standard', cost: 100 })
+    const first = { share: share('x', 'x1'), band: 'standard', cost: 500 } as const
+    backlog.join(0, first)
+    backlog.join(0, { share: share('x', 'x1'), band: 'standard', cost: 5_000 })
+    backlog.join(0, { share: share('x', 'x2'), band: 'standard', cost: 5_000 })
+    // Two tenants of weight 1 are served twice what the newcomer is.
+    expect(ahead()).toBe(200)
+    backlog.reweigh({ kind: 'org', orgId: 'x', weight: 5 })
+    expect(ahead()).toBe(500)
+    backlog.leave(first, 0)
+    expect(ahead()).toBe(500)
+    backlog.reweigh({ kind: 'org', orgId: 'x', weight: undefined })
+    expect(ahead()).toBe(200)
+    backlog.reweigh({ kind: 'tenant', tenantId: 'x2', orgId: 'x', weight: 3 })
+    expect(ahead()).toBe(400)
+    backlog.reweigh({ kind: 'org', orgId: 'nobody', weight: 3 })
+    backlog.reweigh({ kind: 'key', keyId: 'x1-key', weight: 3 })
+    expect(ahead()).toBe(400)
+  })
+
   it('equals the naive sum over three levels, whatever came and went', () => {
     const move = fc.record({
       org: fc.nat(3),

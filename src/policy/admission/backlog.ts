@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
-import type { ShareNode, SharePath } from '../../domain/share-path.ts'
+import type { ShareNode, SharePath, WeightChange } from '../../domain/share-path.ts'
 import type { Band } from '../../domain/tenant.ts'
 import { type Member, NO_OTHERS, type Others, ShareLevel } from './share-level.ts'
 
@@ -52,6 +52,8 @@ interface TenantMember extends Member {
 }
 
 interface OrgMember extends Member {
+  /** As the last ticket or the last change of settings said; undefined: it weighs what its active tenants weigh. */
+  ownWeight: number | undefined
   readonly tenants: ShareLevel<TenantMember>
 }
 
@@ -63,7 +65,11 @@ const makeTenant = (slot: number): TenantMember => ({
   others: undefined,
 })
 
-const makeOrg = (slot: number): OrgMember => ({ ...makeKey(slot), tenants: new ShareLevel(makeTenant) })
+const makeOrg = (slot: number): OrgMember => ({
+  ...makeKey(slot),
+  ownWeight: undefined,
+  tenants: new ShareLevel(makeTenant),
+})
 
 export class Backlog {
   readonly #orgs = new ShareLevel(makeOrg)
@@ -83,7 +89,9 @@ export class Backlog {
   }
 
   join(now: Instant, { share, band, cost }: Newcomer): void {
-    const { tenants } = this.#orgs.getOrMake(now, share.org.id)
+    const org = this.#orgs.getOrMake(now, share.org.id)
+    const { tenants } = org
+    org.ownWeight = share.org.weight
     const tenant = tenants.getOrMake(now, share.tenant.id)
     keysOf(tenant, band).join(now, share.key.id, { cost, weight: share.key.weight })
     tenants.join(now, share.tenant.id, { cost, weight: share.tenant.weight })
@@ -98,9 +106,26 @@ export class Backlog {
     keysOf(tenant, band).leave(share.key.id, cost, grantedAt)
     org.tenants.leave(share.tenant.id, cost, grantedAt)
     this.#orgs.leave(share.org.id, cost, grantedAt)
-    if (share.org.weight === undefined && org.tenants.activeWeight > 0) {
-      this.#orgs.reweigh(share.org.id, org.tenants.activeWeight)
-    }
+    this.#weighOrg(share.org.id, org)
+  }
+
+  /**
+   * A weight changed, for what waits too. A key's comes with its next ticket; so does the new org of a tenant that moves:
+   * what waits is counted where it joined.
+   */
+  reweigh(change: WeightChange): void {
+    if (change.kind === 'key') return
+    const org = this.#orgs.get(change.orgId)
+    if (org === undefined) return
+    if (change.kind === 'org') org.ownWeight = change.weight
+    else org.tenants.reweigh(change.tenantId, change.weight)
+    this.#weighOrg(change.orgId, org)
+  }
+
+  /** By its own weight, whatever the ticket that left had joined with. */
+  #weighOrg(orgId: string, { ownWeight, tenants }: OrgMember): void {
+    const weight = ownWeight ?? tenants.activeWeight
+    if (weight > 0) this.#orgs.reweigh(orgId, weight)
   }
 
   /** The work that waits now and goes before a newcomer, itself not counted. */

@@ -1,5 +1,5 @@
 import type { Instant } from '../../base/clock.ts'
-import type { SharePath } from '../../domain/share-path.ts'
+import type { SharePath, WeightChange } from '../../domain/share-path.ts'
 import type { Band } from '../../domain/tenant.ts'
 import { Backlog, type Newcomer } from './backlog.ts'
 import { DrainRate, type DrainRateOptions } from './drain-rate.ts'
@@ -81,6 +81,12 @@ export class PredictedWait {
   withdrawn(ticket: Waiting): void {
     this.#shareUs -= shareOf(ticket)
     this.#backlogOf(ticket.band).leave(ticket, undefined)
+  }
+
+  /** A weight changed: what waits counts by the new one, as in the order of turns. */
+  reweigh(change: WeightChange): void {
+    this.#shared.reweigh(change)
+    this.#offline.reweigh(change)
   }
 
   /**

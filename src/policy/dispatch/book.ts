@@ -3,7 +3,8 @@ import { ChurningMap } from '../../base/churning-map.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
 import type { Lease } from '../../domain/fleet.ts'
 import { type Estimate, meanCostOf } from '../../domain/plan.ts'
-import type { TreePlace } from '../fairness/tree-share.ts'
+import type { WeightChange } from '../../domain/share-path.ts'
+import type { OrgWeights, TreePlace } from '../fairness/tree-share.ts'
 import type { BacklogListener } from './backlog-listener.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
@@ -21,6 +22,9 @@ import { SharedBuffer } from './shared-buffer.ts'
  */
 export class Book {
   readonly buffer: SharedBuffer
+  /** Orgs with a weight of their own. Bound: the orgs of the configuration. */
+  readonly #orgWeights = new Map<string, number>()
+  readonly orgWeights: OrgWeights = this.#orgWeights
   readonly #options: DispatcherOptions
   readonly #listener: BacklogListener | undefined
   readonly #waiting = new Map<string, Candidate>()
@@ -32,7 +36,7 @@ export class Book {
   constructor(options: DispatcherOptions, listener: BacklogListener | undefined) {
     this.#options = options
     this.#listener = listener
-    this.buffer = new SharedBuffer(options.queueRequestsMax)
+    this.buffer = new SharedBuffer(options.queueRequestsMax, this.#orgWeights)
   }
 
   waiting(ticketId: string): Candidate | undefined {
@@ -166,9 +170,21 @@ export class Book {
     return room
   }
 
-  reweighTenant(pools: Iterable<PoolState>, change: TreePlace & { readonly tenantId: string }): void {
+  reweigh(pools: Iterable<PoolState>, change: WeightChange): void {
+    if (change.kind === 'org') this.#reweighOrg(change.orgId, change.weight)
+    else if (change.kind === 'tenant') this.#reweighTenant(pools, change)
+    this.#listener?.reweighed(change)
+  }
+
+  #reweighOrg(orgId: string, weight: number | undefined): void {
+    if (weight === undefined) this.#orgWeights.delete(orgId)
+    else this.#orgWeights.set(orgId, weight)
+    this.buffer.reweighOrg(orgId)
+  }
+
+  #reweighTenant(pools: Iterable<PoolState>, change: TreePlace & { readonly tenantId: string }): void {
     const { tenantId, orgId, weight } = change
-    this.buffer.reweigh(tenantId, weight)
+    this.buffer.reweighTenant(tenantId, change)
     for (const pool of pools) {
       const backlog = pool.backlogs.get(tenantId)
       if (backlog === undefined) continue

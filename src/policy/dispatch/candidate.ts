@@ -1,4 +1,4 @@
-import type { HeapItem } from '../../base/indexed-heap.ts'
+import type { HeapItem, IndexedHeap } from '../../base/indexed-heap.ts'
 import { type SharePath, sharePathOf } from '../../domain/share-path.ts'
 import type { Key, Tenant } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
@@ -56,9 +56,22 @@ export class TenantBacklog implements BacklogView {
 export interface BufferShare extends HeapItem {
   /** Among tenants with equally much per weight, the one that has had something queued for longer yields first. */
   sequence: number
+  orgId: string
   weight: number
   count: number
   readonly lanes: PoolLane[]
+  /** The org with a weight of its own among whose tenants it stands; undefined where it stands among all. */
+  org: BufferOrg | undefined
+}
+
+/** The part of the shared buffer of an org with a weight of its own. */
+export interface BufferOrg extends HeapItem {
+  readonly id: string
+  readonly weight: number
+  /** What its tenants with something queued weigh together. */
+  activeWeight: number
+  /** These tenants, by tickets per weight, most first. */
+  readonly byLength: IndexedHeap<BufferShare>
 }
 
 /** A lane as the dispatcher sees it: with its tenant's backlog and its place in the rule for big heads. */
@@ -90,12 +103,16 @@ export class PoolLane extends Lane {
     this.backlog = backlog
   }
 
-  /** The lane's path in the tree of shares: the same object until tenant or key are replaced by a configuration. */
-  shareOf(tenant: Tenant, key: Key): SharePath {
-    if (this.#share === undefined || this.#tenant !== tenant || this.#key !== key) {
+  /**
+   * The lane's path in the tree of shares: the same object until tenant or key are replaced by a configuration. The org's
+   * weight is the one in force, as in the order of turns: a ticket that is offered again may bring an older one.
+   */
+  shareOf(tenant: Tenant, key: Key, orgWeight: number | undefined): SharePath {
+    const isKnown = this.#tenant === tenant && this.#key === key && this.#share?.org.weight === orgWeight
+    if (this.#share === undefined || !isKnown) {
       this.#tenant = tenant
       this.#key = key
-      this.#share = sharePathOf(tenant, key)
+      this.#share = { ...sharePathOf(tenant, key), org: { id: tenant.orgId, weight: orgWeight } }
     }
     return this.#share
   }
@@ -130,10 +147,11 @@ export class Candidate extends Waiter {
     this.prefixHashes = offer.prefixHashes
     this.sessionHash = offer.sessionHash
     this.avoidReplicaId = offer.avoidReplicaId
-    this.share = place.lane.shareOf(offer.tenant, offer.key)
+    this.share = place.lane.shareOf(offer.tenant, offer.key, place.orgWeight)
   }
 }
 
 export interface CandidatePlace extends WaiterPlace {
   readonly lane: PoolLane
+  readonly orgWeight: number | undefined
 }

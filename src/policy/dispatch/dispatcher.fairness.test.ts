@@ -31,6 +31,7 @@ function given({ slots, kvTokensMax, weights = {} }: Given) {
       granted: (_now, part) => countPart(part, -1),
       left: (part) => countPart(part, -1),
       begun: (_now, { cost }, turn) => void begun.push({ cost, ...turn }),
+      reweighed: () => {},
     },
   })
   const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
@@ -135,6 +136,23 @@ describe('fairness through the dispatcher', () => {
       ['a@1', 0],
       ['a@2', 0],
     ])
+  })
+
+  test('who waits is told with its share, by weights of tenants and orgs, within the bound; offline work has none', () => {
+    const { dispatcher, offer } = given({ slots: 1, weights: { b: 3 } })
+    expect(dispatcher.backlogged('pool', 10)).toEqual([])
+    for (const id of ['a', 'a', 'b']) offer(id)
+    offer('c', makeEstimate(100, 100), { tenant: makeTenant('c', { orgId: 'b' }) })
+    offer('d', makeEstimate(100, 100), { band: 'offline' })
+    const shares = (max = 10): readonly number[] => dispatcher.backlogged('pool', max).map(({ share }) => share)
+    expect(dispatcher.backlogged('pool', 10).map(({ tenantId }) => tenantId)).toEqual(['a', 'b', 'c'])
+    expect(shares()).toEqual([1 / 5, 3 / 5, 1 / 5])
+    dispatcher.reweigh({ kind: 'org', orgId: 'b', weight: 1 })
+    expect(shares()).toEqual([1 / 2, 3 / 8, 1 / 8])
+    expect(shares(2)).toEqual([1 / 2, 3 / 8])
+    dispatcher.reweigh({ kind: 'tenant', tenantId: 'c', orgId: 'c', weight: 2 })
+    expect(shares()).toEqual([1 / 4, 1 / 4, 1 / 2])
+    expect(dispatcher.backlogged('nowhere', 10)).toEqual([])
   })
 
   test('the listener hears of a first token once, with the cost that was queued and when the turn was granted', () => {

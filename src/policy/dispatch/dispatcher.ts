@@ -1,9 +1,9 @@
 import { assert } from '../../base/assert.ts'
 import type { NoPlace } from '../../domain/no-place.ts'
 import type { Estimate } from '../../domain/plan.ts'
-import type { BackloggedTenant } from '../../domain/share-path.ts'
+import type { BackloggedTenant, WeightChange } from '../../domain/share-path.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
-import { type Debt, type FairnessName, NO_DEBT, type WeightChange } from '../fairness/fairness.ts'
+import { type Debt, type FairnessName, NO_DEBT } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
 import type { BacklogListener } from './backlog-listener.ts'
@@ -66,7 +66,7 @@ export class Dispatcher {
     const { lanes, areLaneBoundsKept } = this.#options
     this.#lanes = areLaneBoundsKept ? lanes : { ...lanes, ...NO_LANE_BOUNDS }
     this.#book = new Book(this.#options, parts.listener)
-    this.#fleet = new FleetState(this.#book.buffer)
+    this.#fleet = new FleetState(this.#book)
     this.#turns = new TurnGiver(this.#book, this.#options, parts.placer ?? new LeastLoaded(), this.#effects)
   }
 
@@ -210,7 +210,7 @@ export class Dispatcher {
    */
   reweigh(change: WeightChange): void {
     this.#fleet.reweigh(change)
-    if (change.kind === 'tenant') this.#book.reweighTenant(this.#fleet.pools.values(), change)
+    this.#book.reweigh(this.#fleet.pools.values(), change)
   }
 
   // ── time ──
@@ -249,7 +249,7 @@ export class Dispatcher {
   /** Who waits at a pool, and each one's share of it. A copy. */
   backlogged(poolId: string, tenantsMax: number): readonly BackloggedTenant[] {
     const pool = this.#fleet.pools.get(poolId)
-    return pool === undefined ? [] : backloggedOf(pool.backlogs.values(), this.#fleet.orgWeights, tenantsMax)
+    return pool === undefined ? [] : backloggedOf(pool.backlogs.values(), this.#book.orgWeights, tenantsMax)
   }
 
   /** What is in flight at a replica. Live facts, not a copy. */
@@ -298,7 +298,8 @@ export class Dispatcher {
   #enqueue(now: number, pool: PoolState, offer: Offer, isAgain: boolean): Candidate {
     const lane = pool.laneFor(offer.tenant, offer.key, offer.band, BANDS.indexOf(offer.band))
     const { agingUsPerBid } = this.#options.lanes
-    const candidate = new Candidate(offer, { lane, isAgain, sequence: this.#sequence++, agingUsPerBid })
+    const orgWeight = this.#book.orgWeights.get(offer.tenant.orgId)
+    const candidate = new Candidate(offer, { lane, isAgain, sequence: this.#sequence++, agingUsPerBid, orgWeight })
     this.#book.enqueue(now, pool, candidate)
     pool.sync(lane)
     return candidate

@@ -105,6 +105,7 @@ class Run {
         granted: (_now, part) => count(part, -1),
         left: (part) => count(part, -1),
         begun: () => {},
+        reweighed: () => {},
       },
     })
     this.real.addPool('pool')

@@ -1,7 +1,9 @@
 import { assert } from '../../base/assert.ts'
-import type { FairnessName, WeightChange } from '../fairness/fairness.ts'
+import type { WeightChange } from '../../domain/share-path.ts'
+import type { FairnessName } from '../fairness/fairness.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
 import type { Gauges, Load } from '../limits/ledger.ts'
+import type { Book } from './book.ts'
 import { PoolState } from './pool-state.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
@@ -25,28 +27,24 @@ export class FleetState {
   readonly #freePlaces: number[] = []
   #placeCount = 0
   #ordinal = 0
-  /** Orgs with a weight of their own, for pools that come later. Bound: the orgs of the configuration. */
-  readonly #orgWeights = new Map<string, number>()
-  readonly orgWeights: OrgWeights = this.#orgWeights
+  /** For pools that come later. */
+  readonly #orgWeights: OrgWeights
 
-  constructor(buffer: SharedBuffer) {
+  constructor({ buffer, orgWeights }: Pick<Book, 'buffer' | 'orgWeights'>) {
     this.#buffer = buffer
+    this.#orgWeights = orgWeights
   }
 
   addPool(poolId: string, fairness: FairnessName): PoolState {
     const known = this.pools.get(poolId)
     if (known !== undefined) return known
-    const pool = new PoolState(poolId, fairness, this.#buffer)
+    const pool = new PoolState(poolId, fairness, { buffer: this.#buffer, orgWeights: this.#orgWeights })
     this.pools.set(poolId, pool)
     for (const [orgId, weight] of this.#orgWeights) pool.reweigh({ kind: 'org', orgId, weight })
     return pool
   }
 
   reweigh(change: WeightChange): void {
-    if (change.kind === 'org') {
-      if (change.weight === undefined) this.#orgWeights.delete(change.orgId)
-      else this.#orgWeights.set(change.orgId, change.weight)
-    }
     for (const pool of this.pools.values()) pool.reweigh(change)
   }
 

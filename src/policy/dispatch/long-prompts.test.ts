@@ -29,14 +29,18 @@ class ReadingPool {
     }
   }
 
-  send(tenantId: string, tokens: number, over: { weight?: number; band?: 'standard' | 'offline' } = {}): string {
+  send(
+    tenantId: string,
+    tokens: number,
+    over: { weight?: number; org?: string; band?: 'standard' | 'offline' } = {},
+  ): string {
     const ticketId = `${tenantId}/${this.#tokens.size}`
     this.#tokens.set(ticketId, tokens)
     this.waiting.add(ticketId)
     const offered = this.dispatcher.offer(this.now, {
       ticketId,
       poolId: 'pool',
-      tenant: makeTenant(tenantId, { weight: over.weight ?? 1 }),
+      tenant: makeTenant(tenantId, { weight: over.weight ?? 1, orgId: over.org ?? tenantId }),
       key: makeKey(tenantId, tenantId),
       band: over.band ?? 'standard',
       bid: 0,
@@ -160,6 +164,21 @@ describe('long prompts', () => {
     // Half of the time, give or take one prompt; short prompts that stand before it in the engine are part of it.
     expect(readUs / (15_000 * MS)).toBeGreaterThan(0.45)
     expect(readUs / (15_000 * MS)).toBeLessThan(0.56)
+  })
+
+  it('get the share that the org’s own weight leaves the tenant', () => {
+    const readAtOnce = (orgWeight: number | undefined): number => {
+      const pool = new ReadingPool(4)
+      pool.dispatcher.reweigh({ kind: 'org', orgId: 'crowd', weight: orgWeight })
+      pool.send('calm', SHORT)
+      for (const sibling of ['s1', 's2', 's3']) pool.send(sibling, SHORT, { org: 'crowd' })
+      for (let i = 0; i < 8; i++) pool.send('huge', HUGE, { org: 'crowd', weight: 5 })
+      return pool.longByReplica().size
+    }
+    // Five of nine shares of four replicas are 2.2, rounded up; with the org at a quarter, five eighths of one replica.
+    expect(readAtOnce(undefined)).toBe(3)
+    expect(readAtOnce(1 / 3)).toBe(1)
+    expect(readAtOnce(1)).toBe(2)
   })
 
   it('bar no prompt that hinders nobody: a quarter of the others’ promise is theirs', () => {

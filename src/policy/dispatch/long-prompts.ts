@@ -14,7 +14,7 @@ import { prefillTokensOf } from '../limits/ledger.ts'
  *     takes more than `promiseRatio` of the time that another active tenant is promised its first token in: shorter ones
  *     delay nobody noticeably, and keep the pool's whole room.
  *
- * The share is the tenant's weight among the active: those with a ticket of an interactive or standard band that waits or
+ * The share is the tenant's among the active (`fairness/tree-share.ts`): those with a ticket of an interactive or standard band that waits or
  * runs, or that came within the time of its own promise. The tenant earns share × ready replicas microseconds of reading
  * per microsecond, saves nothing, and spends one for each prompt that is being read. A tenant is *barred*, and its lane
  * leaves the order,
@@ -26,8 +26,8 @@ import { prefillTokensOf } from '../limits/ledger.ts'
  * A lane that is barred is owed nothing: it takes its place as one that comes back from idling. A tenant that is alone
  * has no prompt that hinders, and is never barred.
  *
- * Deliberately not: no interruption of a prompt that is being read; no look past a barred head into its own lane; no
- * weights of orgs; nothing where the engine's speed is unknown.
+ * Deliberately not: no interruption of a prompt that is being read; no look past a barred head into its own lane;
+ * nothing where the engine's speed is unknown.
  *
  * Laws: L6 as amended. No starvation: a bar ends by itself, when the debt is paid or when one of the tenant's own prompts
  * has been read.

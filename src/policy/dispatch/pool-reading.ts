@@ -1,3 +1,4 @@
+import { type OrgWeights, sharesAmong } from '../fairness/tree-share.ts'
 import type { Candidate, TenantBacklog } from './candidate.ts'
 import { isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -14,6 +15,7 @@ interface ReadPool {
   readonly rooms: ReadonlyMap<string, ReplicaRoom>
   readonly backlogs: ReadonlyMap<string, TenantBacklog>
   readonly readyReplicaCount: number
+  readonly orgWeights: OrgWeights
 }
 
 export class PoolReading {
@@ -63,25 +65,26 @@ export class PoolReading {
 
   /** Microseconds of reading that the tenant earns per microsecond: its share of the replicas that are ready. */
   #earned(now: number, { lane }: Candidate): number {
-    const { activeWeight } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
-    return (lane.backlog.weight / activeWeight) * Math.max(1, this.#pool.readyReplicaCount)
+    const { active } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
+    const share = sharesAmong(active, this.#pool.orgWeights)[0] as number
+    return share * Math.max(1, this.#pool.readyReplicaCount)
   }
 }
 
-/** What the active tenants of a pool are promised, and what they weigh, this one included. */
+/** The active tenants of a pool, this one first, and what the others are promised. */
 interface ActiveTenants {
-  readonly activeWeight: number
+  readonly active: readonly TenantBacklog[]
   readonly promiseUsMin: number
 }
 
 /** O(tenants of the pool): asked only for prompts that might hinder. */
 function activeBeside(now: number, own: TenantBacklog, backlogs: Iterable<TenantBacklog>): ActiveTenants {
-  let activeWeight = own.weight
+  const active = [own]
   let promiseUsMin = Number.POSITIVE_INFINITY
   for (const backlog of backlogs) {
     if (backlog === own || !backlog.isActive(now)) continue
-    activeWeight += backlog.weight
+    active.push(backlog)
     promiseUsMin = Math.min(promiseUsMin, backlog.promiseUs)
   }
-  return { activeWeight, promiseUsMin }
+  return { active, promiseUsMin }
 }

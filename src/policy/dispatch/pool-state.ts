@@ -1,9 +1,11 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
+import type { WeightChange } from '../../domain/share-path.ts'
 import type { Band, Key, Tenant } from '../../domain/tenant.ts'
-import type { Fairness, FairnessName, WeightChange } from '../fairness/fairness.ts'
+import type { Fairness, FairnessName } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
+import type { OrgWeights } from '../fairness/tree-share.ts'
 import type { Load } from '../limits/ledger.ts'
 import { BarredLanes } from './barred-lanes.ts'
 import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
@@ -74,10 +76,16 @@ export class PoolState implements PoolCounts {
   readonly #lanes = new Map<string, Array<PoolLane | undefined>>()
 
   readonly #buffer: SharedBuffer
+  readonly orgWeights: OrgWeights
 
-  constructor(id: string, fairness: FairnessName, buffer: SharedBuffer) {
+  constructor(
+    id: string,
+    fairness: FairnessName,
+    shared: { readonly buffer: SharedBuffer; readonly orgWeights: OrgWeights },
+  ) {
     this.id = id
-    this.#buffer = buffer
+    this.#buffer = shared.buffer
+    this.orgWeights = shared.orgWeights
     this.foreground = { fairness: makeFairness(fairness), owed: [], lookedAt: 0 }
     this.leftover = { fairness: makeFairness(fairness), owed: [], lookedAt: 0 }
   }

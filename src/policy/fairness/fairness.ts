@@ -1,3 +1,4 @@
+import type { WeightChange } from '../../domain/share-path.ts'
 import type { Lane } from './lane.ts'
 
 /**
@@ -55,8 +56,3 @@ export interface Debt {
 export const NO_DEBT: Debt = Object.freeze({ key: 0, tenant: 0, org: 0 })
 
 export type FairnessName = 'deficit-round-robin' | 'virtual-token-counter' | 'round-robin' | 'fifo' | 'strict-priority'
-
-export type WeightChange =
-  | { readonly kind: 'org'; readonly orgId: string; readonly weight: number | undefined }
-  | { readonly kind: 'tenant'; readonly tenantId: string; readonly orgId: string; readonly weight: number }
-  | { readonly kind: 'key'; readonly keyId: string; readonly weight: number }

@@ -1,5 +1,6 @@
 import { assert } from '../../base/assert.ts'
-import type { Debt, Fairness, FairnessName, WeightChange } from './fairness.ts'
+import type { WeightChange } from '../../domain/share-path.ts'
+import type { Debt, Fairness, FairnessName } from './fairness.ts'
 import type { Lane } from './lane.ts'
 import { MedianCost } from './median-cost.ts'
 import { Share, type Siblings } from './share.ts'

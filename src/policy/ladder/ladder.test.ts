@@ -145,16 +145,22 @@ describe('ladder', () => {
 })
 
 describe('demand', () => {
-  it('reads as in the header', () => {
+  /** A minute of steady asking, at a pool that can do 100 a second. */
+  function askedFor(asks: Readonly<Record<string, number>>, orgs: Readonly<Record<string, Partial<Tenant>>> = {}) {
     const demand = new Demand({ memoryUs: 2 * SECOND })
-    const asks = { A: 150, B: 20, C: 30 }
     let now = 0
     for (; now < 60 * SECOND; now += TICK) {
-      for (const [tenantId, perSecond] of Object.entries(asks)) {
-        demand.observe(now, { tenantId, weight: 1, cost: perSecond / 10 })
+      for (const [id, perSecond] of Object.entries(asks)) {
+        demand.observe(now, { tenant: { ...tenantOf(id), ...orgs[id] }, cost: perSecond / 10 })
       }
     }
     demand.settleLevel(now, 100 / SECOND)
+    return { demand, now }
+  }
+  const ASKS = { A: 150, B: 20, C: 30 }
+
+  it('reads as in the header', () => {
+    const { demand, now } = askedFor(ASKS)
     expect(demand.of(now, 'A')).toBeCloseTo(3.75, 0)
     expect(demand.of(now, 'B')).toBeLessThan(0.6)
     expect(demand.of(now, 'C')).toBeLessThan(0.85)
@@ -163,9 +169,28 @@ describe('demand', () => {
     expect(demand.of(now, 'nobody')).toBe(0)
   })
 
+  it('fills an org with a weight of its own, and then its tenants', () => {
+    const org = { orgId: 'small', orgWeight: 1 }
+    const { demand, now } = askedFor(ASKS, { B: org, C: org })
+    // Rates are learned to within a few percent.
+    expect(demand.of(now, 'A') / (150 / 45)).toBeCloseTo(1, 1)
+    expect(demand.of(now, 'B') / (20 / 25)).toBeCloseTo(1, 1)
+    expect(demand.of(now, 'C') / (30 / 25)).toBeCloseTo(1, 1)
+    // Without a weight of its own an org is no more than the tenants that it has.
+    const named = askedFor(ASKS, { B: { orgId: 'small' }, C: { orgId: 'small' } })
+    const alone = askedFor(ASKS)
+    for (const id of ['A', 'B', 'C']) expect(named.demand.of(now, id)).toBe(alone.demand.of(now, id))
+    // Ten tenants of one org get what the org weighs, not what ten tenants weigh.
+    const crowd = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`t${i}`, 30]))
+    const weighed = askedFor({ ...crowd, alone: 40 }, Object.fromEntries(Object.keys(crowd).map((id) => [id, org])))
+    expect(weighed.demand.of(now, 'alone')).toBeLessThan(1)
+    expect(weighed.demand.of(now, 't0')).toBeGreaterThan(4)
+    expect(askedFor({ ...crowd, alone: 40 }).demand.of(now, 'alone')).toBeGreaterThan(4)
+  })
+
   it('forgets who offers nothing any more', () => {
     const demand = new Demand()
-    for (let i = 0; i < 100; i++) demand.observe(i, { tenantId: `t${i}`, weight: 1, cost: 10 })
+    for (let i = 0; i < 100; i++) demand.observe(i, { tenant: tenantOf(`t${i}`), cost: 10 })
     demand.settleLevel(60 * SECOND, 1)
     expect(demand.tenantCount).toBe(0)
   })

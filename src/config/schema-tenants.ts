@@ -172,7 +172,7 @@ export const TenantSchema = item(
         minimum: 0,
         maximum: 86_400_000,
         description:
-          'Longest wait of the tenant\u2019s requests for a turn, in milliseconds; `queue.waitMsMax` if absent.',
+          'Longest wait of the tenant\u2019s requests for a turn, in milliseconds; `queue.waitMsMax` if absent. With 0 they start at once or are refused.',
       }),
     ),
     allowance: AllowanceSchema,

@@ -118,7 +118,8 @@ const QueueSchema = section(
         'Requests that may wait for a turn, over all tenants. When the queue is full, the tenant with the most waiting requests for its weight gives up its last one.',
     }),
     waitMsMax: durationMs(defaults.QUEUE_WAIT_MS_MAX, {
-      description: 'Longest wait for a turn, in milliseconds; then the request expires.',
+      description:
+        'Longest wait for a turn, in milliseconds; then the request expires. With 0 nothing waits: a request that cannot start at once is refused.',
     }),
     discipline: Type.Enum(['expiry', 'codel'], {
       default: 'expiry',

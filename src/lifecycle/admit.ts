@@ -62,7 +62,6 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   const { policies, turnstile } = platform
   const { request } = ticket
   const { plan, poolId, predicted, patience } = verdict
-  const waitUsMax = Math.min(platform.queueUsMax, request.tenant.queueUsMax)
   const offer: Offer = {
     ticketId: ticket.id,
     poolId,
@@ -72,8 +71,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     bid: request.bid,
     estimate: plan.estimate,
     arrivedAt: request.arrivedAt,
-    expiresAt: Math.min(request.deadlineAt, now + waitUsMax),
-    isReady: request.retrieval === undefined,
+    ...waitTermsOf(platform, request, now),
     prefixHashes: request.prefixHashes,
     ...(request.sessionHash !== undefined && { sessionHash: request.sessionHash }),
   }
@@ -107,6 +105,25 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   })
   return { kind: 'admitted', admitted }
 }
+
+/**
+ * How long it may wait for its turn. With a limit of 0 it has its turn at once or none; where it must wait for passages
+ * first, a turn that is free when these are there.
+ */
+function waitTermsOf(
+  platform: Platform,
+  { deadlineAt, retrieval, tenant }: Request,
+  now: Instant,
+): Pick<Offer, 'expiresAt' | 'isReady' | 'mayNotWait'> {
+  const waitUsMax = Math.min(platform.queueUsMax, tenant.queueUsMax)
+  const isReady = retrieval === undefined
+  if (waitUsMax > 0) return { expiresAt: Math.min(deadlineAt, now + waitUsMax), isReady }
+  if (isReady) return { expiresAt: deadlineAt, isReady, mayNotWait: true }
+  return { expiresAt: Math.min(deadlineAt, now + platform.retrievalUsMax + PASSAGES_SLACK_US), isReady }
+}
+
+/** Passages that come at the very end of their time still find the ticket there. */
+const PASSAGES_SLACK_US = 10_000
 
 function becauseOf({ release: picked }: Ticket, { because }: AdmittedVerdict): string {
   return picked?.because === undefined ? because : `${because}; release: ${picked.because}`

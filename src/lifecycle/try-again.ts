@@ -102,6 +102,7 @@ function findRoom(platform: Platform, attempt: Attempt, refusal: Refusal): boole
   }
   const now = platform.world.clock.now()
   const waitUs = roomWaitUs(platform, attempt, refusal)
+  if (admitted.offer.mayNotWait === true) return false
   if (ticket.roomWaits >= ROOM_WAITS_MAX || now + waitUs >= admitted.offer.expiresAt) return false
   ticket.roomWaits++
   admitted.plan = stepDown(platform, admitted)

@@ -95,6 +95,12 @@ export function neverFits(pool: PoolState | undefined, poolId: string, estimate:
   )
 }
 
+/** A queue without a wait is a queue without places. */
+export const NOTHING_MAY_WAIT: NoPlace = {
+  code: 'queue-full',
+  because: 'nothing may wait (waitMsMax is 0), and no replica has room for it now',
+}
+
 export const EXPIRED_ON_ARRIVAL: NoPlace = {
   code: 'expired-on-arrival',
   because: 'its time to wait was over when it was offered',

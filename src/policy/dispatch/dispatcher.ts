@@ -9,7 +9,7 @@ import type { Gauges, Load } from '../limits/ledger.ts'
 import type { BacklogListener } from './backlog-listener.ts'
 import { backloggedOf } from './backlogged.ts'
 import { Book } from './book.ts'
-import { EXPIRED_ON_ARRIVAL, evictTail, neverFits, overBounds, whoYields } from './bounds.ts'
+import { EXPIRED_ON_ARRIVAL, evictTail, NOTHING_MAY_WAIT, neverFits, overBounds, whoYields } from './bounds.ts'
 import { type BacklogView, Candidate, PoolLane } from './candidate.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
@@ -96,6 +96,7 @@ export class Dispatcher {
     const candidate = this.#enqueue(now, pool, offer, false)
     this.#turns.give(now, pool)
     if (candidate.state === 'held') return { kind: 'queued', effects: this.#effects.take() }
+    if (offer.mayNotWait === true) return this.#turnAway(now, candidate)
     const yields = whoYields(this.#book, this.#lanes, candidate)
     if (yields === undefined) return { kind: 'queued', effects: this.#effects.take() }
     if (yields instanceof PoolLane) {
@@ -115,8 +116,10 @@ export class Dispatcher {
     const pool = this.#fleet.pools.get(offer.poolId)
     const refusal = refusalOf(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
-    const { lane } = this.#enqueue(now, pool, offer, true)
+    const candidate = this.#enqueue(now, pool, offer, true)
+    const { lane } = candidate
     this.#turns.give(now, pool)
+    if (offer.mayNotWait === true && candidate.state !== 'held') return this.#turnAway(now, candidate)
     while (!lane.isWithin(this.#lanes)) this.#evict(now, lane, 'lane-full')
     const longest = this.#book.buffer.isOver ? this.#book.buffer.longest() : undefined
     if (longest !== undefined) this.#evict(now, longest, 'queue-full')
@@ -312,6 +315,12 @@ export class Dispatcher {
     pool.sync(candidate.lane)
     // A smaller ticket may stand behind a big head that left, and fit.
     if (wasHead) this.#turns.give(now, pool)
+  }
+
+  /** The ticket may not wait and got no turn: it leaves as it came. */
+  #turnAway(now: number, candidate: Candidate): Offered {
+    this.#leave(now, candidate)
+    return { kind: 'refused', ...NOTHING_MAY_WAIT, effects: this.#effects.take() }
   }
 
   #evict(now: number, lane: PoolLane, code: 'queue-full' | 'lane-full'): void {

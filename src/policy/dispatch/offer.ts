@@ -22,6 +22,8 @@ export interface Offer {
   readonly expiresAt: number
   /** False while retrieval or screening runs: the ticket holds its place, and `ready` makes it eligible. */
   readonly isReady: boolean
+  /** The ticket has its turn in this instant or is refused. Only for one that is ready. */
+  readonly mayNotWait?: boolean
   /** Names of the prompt's leading blocks, for placers that look at prefixes. */
   readonly prefixHashes?: readonly number[]
   /** Names the conversation, for placers that keep one together. */

@@ -3,6 +3,7 @@ import { EmbeddingBody } from '../wire/embeddings.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
+import { corpusPaths } from './openapi-corpora.ts'
 import { InferBody } from './routes/infer.ts'
 
 /** The description of the API, made from the schemas that validate it, so that description and server agree. */
@@ -44,6 +45,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
         get: { ...plain('explainRequest', 'Every decision about one of your requests, with its reason.'), ...AT_ID },
       },
       '/spillway/refusals': { get: plain('listRefusals', 'Your last requests that were not answered, newest first.') },
+      ...corpusPaths(refusals()),
       ...adminPaths(),
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },

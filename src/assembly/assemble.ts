@@ -187,7 +187,7 @@ export function makePoolPolicies(
     pool,
     wait: waitOf(speed),
     speed: new ObservedSpeed(speed.alone, speed.steps),
-    speedAlone: twins?.hopeful ?? speed.alone,
+    speedAlone: speed.alone,
     engineOf: ownSpeed,
     kvTokensMax: speed.kvTokensMax,
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,

@@ -87,7 +87,7 @@ export class AdmissionMeters implements AdmissionWorld {
 
   #poolOf(now: Instant, request: Request, known: PoolPolicies): AdmissionPool {
     const { dispatcher } = this.#policies
-    const { pool, speed, speedAlone, kvTokensMax, outlook } = known
+    const { pool, speed, speedAlone, kvTokensMax, outlook, twins } = known
     const load = dispatcher.likelyLoadAt(pool.id)
     const speedNow = load === undefined ? speed : speed.under(load)
     return {
@@ -99,7 +99,7 @@ export class AdmissionMeters implements AdmissionWorld {
       hasIdleReplica: outlook === undefined && dispatcher.hasIdleReplica(pool.id, smallest(this.#policies, request)),
       kvTokensMax,
       speed: outlook === undefined ? speedNow : new PeerSpeed(speed, outlook),
-      speedAlone,
+      speedAlone: twins?.hopefulAt(now) ?? speedAlone,
     }
   }
 

@@ -160,6 +160,11 @@ export class EngineTwin implements EngineSpeed, Steps {
     return this.#rows >= trustedRows && error !== undefined && error <= trustedError
   }
 
+  /** When the last row came. */
+  get heardAt(): Instant {
+    return Math.max(this.#decodeAt, this.#readAt)
+  }
+
   get rows(): number {
     return this.#rows
   }

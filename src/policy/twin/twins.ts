@@ -1,3 +1,4 @@
+import type { Instant } from '../../base/clock.ts'
 import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import { EngineTwin } from './engine-twin.ts'
 import type { Steps } from './times-under-load.ts'
@@ -15,8 +16,8 @@ export interface LearnedReplica {
   readonly ceiling: TwinCeiling
 }
 
-/** What an engine may turn out to need of the time that an untrusted twin says. */
-const UNTRUSTED_RATIO = 0.1
+/** Of the time that a twin says, what an engine may turn out to need; half of it after so long without a row. */
+const HOPE = { trustedRatio: 0.5, untrustedRatio: 0.1, silenceUs: 2_000_000 }
 
 export class Twins implements EngineSpeed, Steps {
   readonly #priors: readonly TwinPrior[]
@@ -56,14 +57,18 @@ export class Twins implements EngineSpeed, Steps {
     return this.#replicas
   }
 
-  /** The engine alone, as fast as it may be: what is not known yet is no reason to call a request infeasible. */
-  readonly hopeful: EngineSpeed = {
-    prefillUs: (uncachedTokens, cachedTokens) => this.prefillUs(uncachedTokens, cachedTokens) * this.#doubt,
-    tokenUs: (contextTokens) => this.tokenUs(contextTokens) * this.#doubt,
-  }
-
-  get #doubt(): number {
-    return this.#leading.isTrusted ? 1 : UNTRUSTED_RATIO
+  /**
+   * The engine alone, as fast as it may be. What was learned may be wrong, and a request that is called infeasible shows
+   * nothing: so a good part of the times is believed, less where little is known, and less the longer nothing was seen.
+   */
+  hopefulAt(now: Instant): EngineSpeed {
+    const silentUs = Math.max(0, now - this.#leading.heardAt)
+    const { trustedRatio, untrustedRatio, silenceUs } = HOPE
+    const ratio = ((this.#leading.isTrusted ? trustedRatio : untrustedRatio) * silenceUs) / (silenceUs + silentUs)
+    return {
+      prefillUs: (uncachedTokens, cachedTokens) => this.prefillUs(uncachedTokens, cachedTokens) * ratio,
+      tokenUs: (contextTokens) => this.tokenUs(contextTokens) * ratio,
+    }
   }
 
   get tokenBudget(): number {

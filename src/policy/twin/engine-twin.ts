@@ -3,6 +3,7 @@ import { Ewma } from '../../base/ewma.ts'
 import { FadingFit } from '../../base/fading-fit.ts'
 import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import type { Load } from '../limits/ledger.ts'
+import { ChangeWatch } from './change-watch.ts'
 import { PriorChoice } from './prior-choice.ts'
 import type { Steps } from './times-under-load.ts'
 import { readTerms, type TwinPrior } from './twin-prior.ts'
@@ -26,7 +27,8 @@ import { readTerms, type TwinPrior } from './twin-prior.ts'
  * seen, and `isSeen` says so. The prior is the named profile, or the built-in one that comes nearest (`prior-choice.ts`).
  *
  * When what comes is off by a third for dozens of rows on end, the engine has changed (throttled, restarted, another
- * model): all it showed before fades at once, and the coefficients as they were, scaled by the error, are the prior.
+ * model): all it showed before fades at once, and the coefficients as they were, scaled by the error, are the prior
+ * (`change-watch.ts`). Without that, a bad minute would be remembered for minutes, beside an engine that is well again.
  *
  * Deliberately not: no single steps, no queue inside the engine (`twin-ceiling.ts` bounds that), no tenants.
  *
@@ -46,11 +48,9 @@ export const TWIN_DEFAULTS = {
   /** Rows from which the twin is believed, and the mean relative error up to which it is. */
   trustedRows: 24,
   trustedError: 0.25,
-  /** A mean error of this factor over `changeRows` rows and `changeUs` means another engine. */
-  changeFactor: 1.3,
-  changeRows: 24,
-  /** Microseconds over which recent errors are averaged. */
-  recentUs: 3_000_000,
+  /** A mean error of this factor over so many rows means another engine. First tokens scatter more, and come less often. */
+  decodeChange: { factor: 1.3, rows: 24 },
+  readChange: { factor: 1.7, rows: 8 },
   /** What is left of all that was seen before a change. */
   changeKeep: 0.02,
   /** Beyond the largest load seen, times this, answers are extrapolations. */
@@ -96,8 +96,8 @@ export class EngineTwin implements EngineSpeed, Steps {
   readonly #read: FadingFit
   readonly #tokenError = new Ewma(TWIN_DEFAULTS.memoryUs / 6)
   readonly #firstTokenError = new Ewma(TWIN_DEFAULTS.memoryUs / 6)
-  #recent = new Ewma(TWIN_DEFAULTS.recentUs)
-  #recentRows = 0
+  readonly #decodeChange = new ChangeWatch(TWIN_DEFAULTS.decodeChange)
+  readonly #readChange = new ChangeWatch(TWIN_DEFAULTS.readChange)
   #changes = 0
   #rows = 0
   #decodeAt: Instant = 0
@@ -221,8 +221,10 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#readAt = now
     const expectedUs = this.#read.predict(x) + stepCount * besideUs + restUs
     this.#firstTokenError.observe(now, relativeError(seen.tookUs, expectedUs))
-    this.#read.observe(x, y)
+    const ratio = this.#read.observe(x, y)
     this.#rescale()
+    const factor = this.#readChange.observe(now, ratio, 1)
+    if (factor !== undefined) this.#startOver(this.#read, factor)
   }
 
   openStretch(now: Instant, tokens: number): Stretch {
@@ -264,7 +266,8 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#tokenError.observe(now, Math.abs(1 - 1 / ratio), weight)
     this.#sequencesSeen = Math.max(this.#sequencesSeen, x[1]!)
     this.#rescale()
-    this.#watchForChange(now, ratio, weight)
+    const factor = this.#decodeChange.observe(now, ratio, weight)
+    if (factor !== undefined) this.#startOver(this.#decode, factor)
   }
 
   /** The prior's proportions, at the size that was seen. */
@@ -275,20 +278,11 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#read.setPrior(prior.read.map((coefficient) => coefficient * scale.read))
   }
 
-  #watchForChange(now: Instant, ratio: number, weight: number): void {
-    const { changeFactor, changeRows, changeKeep, recentUs } = TWIN_DEFAULTS
-    this.#recent.observe(now, Math.log2(Math.min(16, Math.max(1 / 16, ratio))), weight)
-    this.#recentRows++
-    const mean = this.#recent.view() ?? 0
-    if (this.#recentRows < changeRows || Math.abs(mean) < Math.log2(changeFactor)) return
-    const factor = 2 ** mean
-    this.#decode.setPrior(this.#decode.coefficients().map((coefficient) => coefficient * factor))
-    this.#read.setPrior(this.#read.coefficients().map((coefficient) => coefficient * factor))
-    this.#decode.fade(changeKeep)
-    this.#read.fade(changeKeep)
+  /** The engine has become another: what it showed before fades, and what was known, scaled, is the prior. */
+  #startOver(fit: FadingFit, factor: number): void {
+    fit.setPrior(fit.coefficients().map((coefficient) => coefficient * factor))
+    fit.fade(TWIN_DEFAULTS.changeKeep)
     this.#choice.settle()
-    this.#recent = new Ewma(recentUs)
-    this.#recentRows = 0
     this.#changes++
   }
 }

@@ -45,7 +45,9 @@ export class AdmissionMeters implements AdmissionWorld {
 
   waitUs(now: Instant, { request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): number {
     const known = this.#known(poolId)
-    return awayUs(now, known) + known.wait.waitUs(now, this.#waitQuestion(request, poolId, plan))
+    const inTurnUs = known.wait.waitUs(now, this.#waitQuestion(request, poolId, plan))
+    const behindOwnUs = this.#policies.dispatcher.lastingWaitUs(poolId, request, plan.estimate)
+    return awayUs(now, known) + Math.max(inTurnUs, behindOwnUs)
   }
 
   waitWithoutOwnUs(now: Instant, { request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): number {

@@ -1,3 +1,4 @@
+import { activeBeside } from './active-tenants.ts'
 import type { Candidate, TenantBacklog } from './candidate.ts'
 import { isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -66,22 +67,4 @@ export class PoolReading {
     const { activeWeight } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
     return (lane.backlog.weight / activeWeight) * Math.max(1, this.#pool.readyReplicaCount)
   }
-}
-
-/** What the active tenants of a pool are promised, and what they weigh, this one included. */
-interface ActiveTenants {
-  readonly activeWeight: number
-  readonly promiseUsMin: number
-}
-
-/** O(tenants of the pool): asked only for prompts that might hinder. */
-function activeBeside(now: number, own: TenantBacklog, backlogs: Iterable<TenantBacklog>): ActiveTenants {
-  let activeWeight = own.weight
-  let promiseUsMin = Number.POSITIVE_INFINITY
-  for (const backlog of backlogs) {
-    if (backlog === own || !backlog.isActive(now)) continue
-    activeWeight += backlog.weight
-    promiseUsMin = Math.min(promiseUsMin, backlog.promiseUs)
-  }
-  return { activeWeight, promiseUsMin }
 }

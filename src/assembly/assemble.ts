@@ -50,6 +50,7 @@ import { Health } from '../policy/routing/health.ts'
 import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
+import { PoolDenial } from '../policy/routing/pool-denial.ts'
 import { Presence } from '../policy/routing/presence.ts'
 import { ObservedSpeed } from '../policy/twin/observed-speed.ts'
 import type { Twins } from '../policy/twin/twins.ts'
@@ -196,6 +197,7 @@ export function makePoolPolicies(
     roundTripUs: setup.roundTripUs,
     outlook: outlookOf(setup),
     presence: new Presence(),
+    denial: new PoolDenial(),
     demand: new Demand(),
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),

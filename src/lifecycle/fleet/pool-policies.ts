@@ -7,6 +7,7 @@ import type { Demand } from '../../policy/ladder/demand.ts'
 import type { OfflineShedding } from '../../policy/ladder/offline-shedding.ts'
 import type { Limit } from '../../policy/limits/limit.ts'
 import type { PeerOutlook } from '../../policy/routing/peer-outlook.ts'
+import type { PoolDenial } from '../../policy/routing/pool-denial.ts'
 import type { Presence } from '../../policy/routing/presence.ts'
 import type { ObservedSpeed } from '../../policy/twin/observed-speed.ts'
 import type { Twins } from '../../policy/twin/twins.ts'
@@ -41,6 +42,7 @@ export interface PoolPolicies {
   /** What another region’s gateway says of itself; undefined for a pool of engines. */
   readonly outlook: PeerOutlook | undefined
   readonly presence: Presence
+  readonly denial: PoolDenial
   /** Were refusals for lateness right? */
   readonly audit: RefusalAudit
 }

@@ -1,5 +1,4 @@
 import type { Instant } from '../base/clock.ts'
-import type { Replica } from '../domain/fleet.ts'
 import { isGenerative } from '../domain/request.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
 import { beginLesson } from './learning/teach-twin.ts'

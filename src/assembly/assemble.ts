@@ -50,6 +50,7 @@ import { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import { Health } from '../policy/routing/health.ts'
 import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
+import { PoolDenial } from '../policy/routing/pool-denial.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
 import { Presence } from '../policy/routing/presence.ts'
 import { ObservedSpeed } from '../policy/twin/observed-speed.ts'
@@ -200,6 +201,7 @@ export function makePoolPolicies(
     presence: new Presence(),
     work: new WorkMeter(),
     usdPerHourOf: replicaPrices(setup),
+    denial: new PoolDenial(),
     demand: new Demand(),
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),

@@ -5,6 +5,7 @@ import type {
   RegistryEdit,
   RegistryEntry,
   RegistryKind,
+  RegistryState,
   RegistryStore,
 } from '../domain/registry.ts'
 import type { AdminAnswer, AdminReason, AdminRefusal } from '../gateway/fleet-admin.ts'
@@ -24,6 +25,9 @@ import type { WantedOwner } from './wanted.ts'
  * An edit is written before it is carried out: if the process dies in between, the next one reads the store and does the
  * rest. No database is opened until the first edit, unless a store exists already. Several gateways on one PostgreSQL
  * look for each other's revisions every two seconds.
+ *
+ * A database that comes back empty, or older than it was, takes nothing out of service: revisions only grow, so a lower
+ * one is a loss and no change. What is in force here and missing there is written back, and the operator is told.
  */
 export interface RegistryParts {
   readonly clock: Clock
@@ -146,7 +150,7 @@ export class LiveRegistry {
   async #load(): Promise<void> {
     const { store, owner, changer, onRead } = this.#parts
     const isFirst = !this.#isLoaded
-    const { revision, entries } = await store.load()
+    const { revision, entries } = await this.#readWhole()
     this.#isLoaded = true
     if (revision === this.#revision) return
     const [newest] = await store.history({ limit: 1 })
@@ -158,6 +162,28 @@ export class LiveRegistry {
       : { by: newest?.by ?? 'registry', because: newest?.because ?? 'another gateway changed it' }
     this.#complain(await changer.follow(wanted, reason, isFirst))
     onRead(entries, isFirst)
+  }
+
+  /** What the store has. Where it has lost revisions, the entries in force that it lacks are written to it first. */
+  async #readWhole(): Promise<RegistryState> {
+    const { store, owner, clock } = this.#parts
+    for (let i = 0; i < TRIES; i++) {
+      const state = await store.load()
+      if (state.revision >= this.#revision) return state
+      const known = new Set(state.entries.map((entry) => nameOf(entry)))
+      const missing = owner.current.entries.filter((entry) => !known.has(nameOf(entry)))
+      const atMs = Math.round(clock.now() / 1_000)
+      const because = `the database lost its revisions and came back at ${state.revision} instead of ${this.#revision}`
+      const write = { expectedRevision: state.revision, atMs, by: 'registry', because, edits: missing }
+      const revision = missing.length === 0 ? state.revision : await store.write(write)
+      if (revision === 'stale') continue
+      const count = missing.length === 1 ? '1 entry' : `${missing.length} entries`
+      this.#complain([
+        `${because}. What was added here stays in force, and the ${count} that the database lacked were written to it again`,
+      ])
+      return { revision, entries: [...state.entries, ...missing] }
+    }
+    throw new DatabaseUnavailable('Other gateways are writing to the registry.')
   }
 
   #complain(problems: readonly string[]): void {
@@ -180,6 +206,8 @@ export class LiveRegistry {
     this.#cancelLook = clock.at(clock.now() + afterUs, () => void fn())
   }
 }
+
+const nameOf = ({ kind, name }: RegistryEntry): string => `${kind} ${name}`
 
 const refused = (refusal: AdminRefusal): AdminAnswer => ({ kind: 'refused', refusal })
 

@@ -15,6 +15,7 @@ import type { WaitQuestion } from '../policy/admission/predicted-wait.ts'
 import type { PlanningFacts } from '../policy/planning/make-plan.ts'
 import type { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import type { ObservedSpeed } from '../policy/twin/observed-speed.ts'
+import { whyPoolDenies } from './fleet/denied-pool.ts'
 import { pickPool } from './fleet/pick-pool.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { makePlanningFacts, smallest } from './planning-facts.ts'
@@ -45,7 +46,9 @@ export class AdmissionMeters implements AdmissionWorld {
 
   waitUs(now: Instant, { request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): number {
     const known = this.#known(poolId)
-    return awayUs(now, known) + known.wait.waitUs(now, this.#waitQuestion(request, poolId, plan))
+    const inTurnUs = known.wait.waitUs(now, this.#waitQuestion(request, poolId, plan))
+    const behindOwnUs = this.#policies.dispatcher.lastingWaitUs(poolId, request, plan.estimate)
+    return awayUs(now, known) + Math.max(inTurnUs, behindOwnUs)
   }
 
   waitWithoutOwnUs(now: Instant, { request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): number {
@@ -90,8 +93,10 @@ export class AdmissionMeters implements AdmissionWorld {
     const { pool, speed, speedAlone, kvTokensMax, outlook, twins } = known
     const load = dispatcher.likelyLoadAt(pool.id)
     const speedNow = load === undefined ? speed : speed.under(load)
+    const deniedBecause = whyPoolDenies(this.#policies, now, request, known)
     return {
       poolId: pool.id,
+      ...(deniedBecause !== undefined && { deniedBecause }),
       // A region that has just refused is not asked again at once: that would only cost the request its time.
       readyReplicaCount:
         outlook?.isStandingBack(now) === true ? 0 : (dispatcher.poolFacts(pool.id)?.readyReplicaCount ?? 0),

@@ -44,7 +44,7 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
 }
 
 /** Codes of refusals that another region may answer otherwise. */
-const SPILLABLE: ReadonlySet<string> = new Set(['predicted-late', 'band-shed', 'no-replica'])
+const SPILLABLE: ReadonlySet<string> = new Set(['predicted-late', 'band-shed', 'no-replica', 'replica-denied'])
 
 /** A request refused here goes to another region if it is admitted on what that region reports; else undefined. */
 function spilled(platform: Platform, now: Instant, ticket: Ticket, here: Verdict): Verdict | undefined {
@@ -80,6 +80,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   const noPlace = turnstile.join(ticket, offer)
   if (noPlace !== undefined)
     return { kind: 'rejected', refusal: withoutPlace(noPlace, predicted.waitUs, policies.jitter()) }
+  policies.poolsById.get(poolId)?.denial.admitted(now, request.kind)
   if (platform.errands.count > 0 && request.errand === undefined) makeRoom(platform, plan.releaseId, poolId)
   // Observe-only mode lets a tenant in that is over its budget; nothing is held of the budget then.
   const { scopes } = policies.standings.of(request)

@@ -1,5 +1,4 @@
 import type { Instant } from '../base/clock.ts'
-import type { Replica } from '../domain/fleet.ts'
 import { isGenerative } from '../domain/request.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
 import { beginLesson } from './learning/teach-twin.ts'
@@ -74,7 +73,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
     attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice)
     learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })
-    tellDenial(platform, replica, ending)
+    tellDenial(platform, attempt, ending)
     journal.record({
       kind: 'attempt-ended',
       at: clock.now(),
@@ -114,10 +113,12 @@ function believable({ policies }: Platform, { plan, ticket }: Attempt, ending: E
 }
 
 /** The operator is told once that an engine denies us, and once that the engine answers again. */
-function tellDenial({ policies, world }: Platform, { id, poolId }: Replica, ending: Ending): void {
+function tellDenial({ policies, world }: Platform, { lease, ticket }: Attempt, ending: Ending): void {
+  const { id, poolId } = lease.replica
   const isDenied = ending.kind === 'refused' && ending.refusal.code === 'replica-denied'
   if (!isDenied && ending.kind !== 'finished') return
   const because = isDenied ? ending.refusal.because : undefined
+  policies.poolsById.get(poolId)?.denial.observe(world.clock.now(), ticket.request.kind, because)
   if (!policies.health.noteDenial(id, because)) return
   const told = because ?? 'The engine answers again.'
   world.journal.record({

@@ -13,6 +13,7 @@ const NAMES = [
   'disconnect-storm',
   'hang-up-storm',
   'huge-prompts',
+  'huge-answers',
   'retry-storm',
   'replica-loss',
   'replica-slow',

@@ -34,6 +34,8 @@ export interface ControlledOptions {
   readonly store?: RegistryStore
   /** The store was used by a process before this one. */
   readonly isInUse?: boolean
+  /** Other processes may write to the store: the registry looks for their revisions. */
+  readonly isShared?: boolean
   /** In place of the simulated engine of a replica. */
   readonly backendOf?: (replica: Replica, clock: VirtualClock) => Backend | undefined
 }
@@ -48,7 +50,7 @@ export class ControlledWorld {
 
   private constructor(config: Config, options: ControlledOptions) {
     const { clock } = this
-    const { store = new MemoryRegistryStore(), isInUse = false } = options
+    const { store = new MemoryRegistryStore(), isInUse = false, isShared = false } = options
     const journal = { record: (entry: Entry) => void this.entries.push(entry) }
     const backends = simulatedBackends(config, clock, options)
     const keeper = new RegistryRolloutKeeper({
@@ -63,7 +65,7 @@ export class ControlledWorld {
       clock,
       platform: this.platform,
       backends,
-      registry: { store, isInUse, isShared: false },
+      registry: { store, isInUse, isShared },
       keeper,
       onFault: (where, error) => void this.complaints.push(`${where}: ${String(error)}`),
       onReloaded: () => {},

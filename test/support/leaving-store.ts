@@ -8,12 +8,18 @@ import type {
 import { DatabaseUnavailable } from '../../src/store/database.ts'
 import { MemoryRegistryStore } from '../../src/store/memory-registry-store.ts'
 
-/** A registry's store that goes away and comes back as the test says; what was written stays. */
+/** A registry's store that goes away and comes back as the test says; what was written stays, until `lose`. */
 export class LeavingStore implements RegistryStore {
-  readonly #inner = new MemoryRegistryStore()
+  #inner = new MemoryRegistryStore()
   isAway = false
+  isReadOnly = false
   /** Asked while it was away. */
   failureCount = 0
+
+  /** The store comes back empty. */
+  lose(): void {
+    this.#inner = new MemoryRegistryStore()
+  }
 
   load(): Promise<RegistryState> {
     return this.#ask(() => this.#inner.load())
@@ -23,7 +29,8 @@ export class LeavingStore implements RegistryStore {
     return this.#ask(() => this.#inner.revision())
   }
 
-  write(write: RegistryWrite): Promise<number | 'stale'> {
+  async write(write: RegistryWrite): Promise<number | 'stale'> {
+    if (this.isReadOnly) throw new DatabaseUnavailable('the database is read-only')
     return this.#ask(() => this.#inner.write(write))
   }
 

@@ -3,12 +3,13 @@ import { unitOf } from '../../base/rng.ts'
 import { promptTokensOf, type Request } from '../../domain/request.ts'
 import { choosePool, type PoolChoice, type PoolOption } from '../../policy/routing/choose-pool.ts'
 import type { Policies } from '../policies.ts'
+import { whyPoolDenies } from './denied-pool.ts'
 import type { PoolPolicies } from './pool-policies.ts'
 
 /**
  * Which of a release's pools would run this request? Most releases have one pool. Where there are several, or other
  * regions' gateways besides, routing chooses by predicted time to the first token, local pools first; a pool without a
- * ready replica is passed over, so losing one pool loses no request that has not started.
+ * ready replica, or whose engines deny us, is passed over, so losing one pool loses no request that has not started.
  */
 export function pickPool(
   policies: Policies,
@@ -96,7 +97,8 @@ function optionOf(policies: Policies, now: Instant, request: Request, known: Poo
   const { pool, speed, shedding, outlook, presence } = known
   const promptTokens = promptTokensOf(request)
   const waitUs = waitOf(policies, now, request, known)
-  const readyReplicaCount = policies.dispatcher.poolFacts(pool.id)?.readyReplicaCount ?? 0
+  const isDenied = whyPoolDenies(policies, now, request, known) !== undefined
+  const readyReplicaCount = isDenied ? 0 : (policies.dispatcher.poolFacts(pool.id)?.readyReplicaCount ?? 0)
   const isOffline = request.band === 'offline'
   const option = {
     poolId: pool.id,

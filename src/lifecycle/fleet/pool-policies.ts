@@ -7,6 +7,7 @@ import type { Demand } from '../../policy/ladder/demand.ts'
 import type { OfflineShedding } from '../../policy/ladder/offline-shedding.ts'
 import type { Limit } from '../../policy/limits/limit.ts'
 import type { PeerOutlook } from '../../policy/routing/peer-outlook.ts'
+import type { PoolDenial } from '../../policy/routing/pool-denial.ts'
 import type { Presence } from '../../policy/routing/presence.ts'
 import type { ObservedSpeed } from '../../policy/twin/observed-speed.ts'
 import type { Twins } from '../../policy/twin/twins.ts'
@@ -46,6 +47,7 @@ export interface PoolPolicies {
   readonly work: WorkMeter
   /** Dollars for an hour of one replica; undefined where no price is known. */
   readonly usdPerHourOf: (replica: Replica) => number | undefined
+  readonly denial: PoolDenial
   /** Were refusals for lateness right? */
   readonly audit: RefusalAudit
 }

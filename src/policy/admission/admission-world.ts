@@ -59,6 +59,8 @@ export interface AdmissionQuestion {
 export interface AdmissionPool {
   readonly poolId: string
   readonly readyReplicaCount: number
+  /** Why every replica would deny the request; absent where one may answer. */
+  readonly deniedBecause?: string
   /** An eligible replica has nothing to do, and no ticket is waiting for it. */
   readonly hasIdleReplica: boolean
   /** The most KV that one replica can hold, in tokens: a larger plan never fits. */

@@ -11,6 +11,7 @@ import {
   contextTooLong,
   deadlineInfeasible,
   noReplica,
+  poolDenied,
   predictedLate,
   tooBigForKv,
   withoutPlace,
@@ -89,6 +90,8 @@ interface Walk {
   readonly unplannable: Planned | undefined
   readonly budgetRefusal: Refusal | undefined
   readonly taken: Try | undefined
+  /** Why a pool that was asked would deny the request; undefined when none would. */
+  readonly deniedBecause?: string | undefined
 }
 
 /** From the dwelling rung down, until a plan can be taken. */
@@ -97,6 +100,7 @@ function walkRungs(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld
   let unplannable: Planned | undefined
   let firstPlan: Plan | undefined
   let lastPlan: Plan | undefined
+  let deniedBecause: string | undefined
   for (const rung of rungsToTry(asked)) {
     const planned = planOn(asked, rung, world)
     if (planned.kind === 'unplannable') {
@@ -116,13 +120,17 @@ function walkRungs(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld
     lastPlan = plan
     const pool = world.poolFor(now, asked, plan)
     if (pool === undefined || pool.readyReplicaCount === 0) continue
+    if (pool.deniedBecause !== undefined) {
+      deniedBecause ??= pool.deniedBecause
+      continue
+    }
     const attempt = tryPlan(now, asked, world, plan, pool)
     tries.push(attempt)
     if (attempt.ending === 'idle' || (attempt.ending === 'fits' && !isShed(asked, rung))) {
       return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: attempt }
     }
   }
-  return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: undefined }
+  return { tries, firstPlan, unplannable, budgetRefusal: undefined, taken: undefined, deniedBecause }
 }
 
 function planOn({ request, release }: AdmissionQuestion, rung: RungTerms, world: AdmissionWorld): Planned {
@@ -255,6 +263,7 @@ function refuse(
   if (infeasible !== undefined) return { refusal: deadlineInfeasible(now, request, infeasible), nearest: infeasible }
   const tooBig = tries.find((attempt) => attempt.ending === 'too-big')
   if (tooBig !== undefined) return { refusal: tooBigForKv(tooBig), nearest: tooBig }
+  if (walk.deniedBecause !== undefined) return { refusal: poolDenied(walk.deniedBecause), nearest: undefined }
   if (unplannable?.kind === 'unplannable' && tries.length === 0) {
     return { refusal: contextTooLong(request, unplannable), nearest: undefined }
   }

@@ -154,6 +154,11 @@ export function noReplica(request: Request, jitter: number): Refusal {
   }
 }
 
+/** Only a person can mend that, so nobody is told to come back. */
+export function poolDenied(because: string): Refusal {
+  return { code: 'replica-denied', because, blame: 'platform', retryAfterUs: undefined }
+}
+
 /** A few health checks from now. */
 const NO_REPLICA_RETRY_US = 5_000_000
 

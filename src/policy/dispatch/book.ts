@@ -78,7 +78,22 @@ export class Book {
     candidate.lane.markReady(candidate, estimate)
     if (!isNew) return
     if (candidate.counted !== undefined) this.#listener?.left(candidate.counted)
+    candidate.counted = undefined
     this.#tellJoined(now, candidate)
+  }
+
+  /** Whether listeners count what waits in the lane: a lane that may not go stands before nobody. O(lane) on a change. */
+  setCounted(now: number, lane: PoolLane, isCounted: boolean): void {
+    if (lane.isCounted === isCounted) return
+    lane.isCounted = isCounted
+    for (const waiter of lane) {
+      const candidate = waiter as Candidate
+      if (isCounted) this.#tellJoined(now, candidate)
+      else if (candidate.counted !== undefined) {
+        this.#listener?.left(candidate.counted)
+        candidate.counted = undefined
+      }
+    }
   }
 
   /** The ticket leaves its lane without a turn. */
@@ -105,6 +120,7 @@ export class Book {
     candidate.room = room
     room.ledger.hold(estimate)
     pool.reading.start(now, candidate, room)
+    pool.lasting.start(now, candidate)
     this.#moveHeld(pool, lane, 1, estimate.cost)
     pool.grantedCount++
     const lease: Lease = { id: ++this.#leaseId, ticketId: candidate.ticketId, replica: room.replica }
@@ -167,6 +183,7 @@ export class Book {
     if (lane.band !== 'offline') lane.backlog.countForeground(now, -1)
     this.#endPrefill(now, pool, candidate)
     room.ledger.drop(estimate, candidate.grownKvTokens)
+    if (pool.lasting.end(candidate)) pool.endBars(pool.barred.all())
     return room
   }
 
@@ -212,7 +229,7 @@ export class Book {
   }
 
   #tellJoined(now: number, candidate: Candidate): void {
-    if (this.#listener === undefined) return
+    if (this.#listener === undefined || !candidate.lane.isCounted) return
     const { lane, share, estimate } = candidate
     const cost = meanCostOf(estimate)
     candidate.counted = { poolId: lane.poolId, share, band: lane.band, cost, shareUs: estimate.shareUs }

@@ -34,6 +34,9 @@ export class TenantBacklog implements BacklogView {
   /** Microseconds within which the tenant is promised a first token. */
   promiseUs = Number.POSITIVE_INFINITY
   readonly readingTime = new ReadingTime()
+  /** Lasting answers that run, and their part of the pool's room (`lasting-answers.ts`). */
+  lastingCount = 0
+  lastingRatio = 0
 
   constructor(tenantId: string, orgId: string, weight: number) {
     this.tenantId = tenantId
@@ -92,8 +95,10 @@ export class PoolLane extends Lane {
   skippedAfter = 0
   /** Replicas that are kept free for the lane. */
   keptCount = 0
-  /** The head that must wait until its tenant has reading time again; undefined for a lane that is not barred. */
+  /** The head that must wait until its tenant has reading time or room again; undefined for a lane that is not barred. */
   barredHead: Waiter | undefined = undefined
+  /** False while the lane's lasting answers must wait: its tickets stand before nobody, and listeners do not count them. */
+  isCounted = true
   #tenant: Tenant | undefined
   #key: Key | undefined
   #share: SharePath | undefined
@@ -135,6 +140,8 @@ export class Candidate extends Waiter {
   isLong = false
   /** The time in which the ticket's prompt is read counts against its tenant's reading time. */
   isHindering = false
+  /** Part of the pool's room that the ticket's lasting answer holds; 0 for an answer that is not lasting. */
+  lastingRatio = 0
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */

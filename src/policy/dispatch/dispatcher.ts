@@ -276,6 +276,16 @@ export class Dispatcher {
     return pool === undefined || lane === undefined ? NO_DEBT : pool.sideOf(lane).fairness.debtOf(lane)
   }
 
+  /**
+   * Microseconds that a ticket would wait behind its own lane while lasting answers must wait there; 0 in other lanes.
+   * One of the tenant's answers ends in its time divided by how many run.
+   */
+  lastingWaitUs(poolId: string, { key, band }: PlaceSeeker, estimate: Estimate): number {
+    const lane = this.#fleet.pools.get(poolId)?.laneOf(key.id, BANDS.indexOf(band))
+    if (lane === undefined || lane.isCounted || lane.backlog.lastingCount === 0) return 0
+    return Math.ceil((lane.count * estimate.engineUs) / lane.backlog.lastingCount)
+  }
+
   /** What waits in one key's lane. */
   laneOf(poolId: string, keyId: string, band: Band): Pick<PoolLane, 'count' | 'cost' | 'engineUs'> | undefined {
     return this.#fleet.pools.get(poolId)?.laneOf(keyId, BANDS.indexOf(band))

@@ -123,7 +123,7 @@ export class TurnGiver {
 
   /**
    * True when the head is not to be asked again: granted, expired, evicted because nothing is big enough any more, or
-   * barred with its lane because its tenant's long prompts have had their share of the time.
+   * barred with its lane because its tenant's long prompts or lasting answers leave too little to others.
    */
   #tryTurn(now: number, pool: PoolState, head: Candidate): boolean {
     if (head.expiresAt <= now) {
@@ -131,8 +131,10 @@ export class TurnGiver {
       return true
     }
     const barredUntil = pool.reading.barredUntil(now, head)
-    if (barredUntil !== undefined) {
-      pool.bar(head.lane, barredUntil)
+    const roomlessUntil = barredUntil === undefined ? pool.lasting.barredUntil(now, head) : undefined
+    this.#book.setCounted(now, head.lane, roomlessUntil === undefined)
+    if (barredUntil !== undefined || roomlessUntil !== undefined) {
+      pool.bar(head.lane, (barredUntil ?? roomlessUntil) as number)
       return true
     }
     const room = this.#place(now, pool, head)

@@ -1,4 +1,5 @@
 import { type OrgWeights, sharesAmong } from '../fairness/tree-share.ts'
+import { activeBeside } from './active-tenants.ts'
 import type { Candidate, TenantBacklog } from './candidate.ts'
 import { isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -69,22 +70,4 @@ export class PoolReading {
     const share = sharesAmong(active, this.#pool.orgWeights)[0] as number
     return share * Math.max(1, this.#pool.readyReplicaCount)
   }
-}
-
-/** The active tenants of a pool, this one first, and what the others are promised. */
-interface ActiveTenants {
-  readonly active: readonly TenantBacklog[]
-  readonly promiseUsMin: number
-}
-
-/** O(tenants of the pool): asked only for prompts that might hinder. */
-function activeBeside(now: number, own: TenantBacklog, backlogs: Iterable<TenantBacklog>): ActiveTenants {
-  const active = [own]
-  let promiseUsMin = Number.POSITIVE_INFINITY
-  for (const backlog of backlogs) {
-    if (backlog === own || !backlog.isActive(now)) continue
-    active.push(backlog)
-    promiseUsMin = Math.min(promiseUsMin, backlog.promiseUs)
-  }
-  return { active, promiseUsMin }
 }

@@ -10,6 +10,7 @@ import type { Load } from '../limits/ledger.ts'
 import { BarredLanes } from './barred-lanes.ts'
 import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
+import { LastingAnswers } from './lasting-answers.ts'
 import { PoolReading } from './pool-reading.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
@@ -58,6 +59,7 @@ export class PoolState implements PoolCounts {
   })
   readonly barred = new BarredLanes()
   readonly reading = new PoolReading(this)
+  readonly lasting = new LastingAnswers(this)
   queuedCount = 0
   queuedCost = 0
   heldCount = 0
@@ -231,7 +233,7 @@ export class PoolState implements PoolCounts {
     lane.isOwed = false
   }
 
-  // ── long prompts (`long-prompts.ts`) ──
+  // ── long prompts and lasting answers (`long-prompts.ts`, `lasting-answers.ts`) ──
 
   /** The lane leaves the order, and is owed nothing, until the bar ends. */
   bar(lane: PoolLane, until: number): void {

@@ -135,6 +135,7 @@ function planGeneration(
           promptTokensMin: Math.min(ownTokens, leastTokens({ rawTokens, correctedTokens })),
         }),
         outputTokensHigh: output.tokensHigh * choiceCount,
+        ...(output.source !== 'habit' && { outputTokensUnproven: outputTokensMax * choiceCount }),
         meanCost: weightedTokens(meanWork, facts.outputWeight),
         ...(shareUs === undefined ? {} : { shareUs }),
         cost: weightedTokens(work, facts.outputWeight),

@@ -11,7 +11,7 @@ import { writeResultsPage } from './results-page.ts'
  * One experiment on the command line: reads its options, runs it, prints its tables (or `--json`), and with `--record`
  * stores them under bench/results/ and makes docs/results.md anew.
  *
- *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--from SEED] [--json] [--record]
+ *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--from SEED] [--loads L,…] [--only NAME,…] [--json] [--record]
  */
 export interface Experiment {
   readonly name: string
@@ -20,12 +20,18 @@ export interface Experiment {
   readonly about: string
   /** Seeds from 1, this many, unless told otherwise: few, so that it ends within two minutes. */
   readonly seeds: number
+  /** Where the experiment can run at other loads and with some of its scenarios only: the options are refused elsewhere. */
+  readonly hasLoads?: boolean
   readonly run: (options: ExperimentOptions) => Promise<Findings> | Findings
 }
 
 export interface ExperimentOptions {
   readonly trace: string | undefined
   readonly seeds: readonly number[]
+  /** Multiples of a scenario's own load. */
+  readonly loads: readonly number[]
+  /** Scenarios to run; undefined for all. */
+  readonly only: readonly string[] | undefined
   /** Says on a terminal how far it is. */
   readonly progress: (what: string) => void
 }
@@ -42,6 +48,8 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
       trace: { type: 'string' },
       seeds: { type: 'string', default: String(experiment.seeds) },
       from: { type: 'string', default: '1' },
+      loads: { type: 'string' },
+      only: { type: 'string' },
       json: { type: 'boolean', default: false },
       record: { type: 'boolean', default: false },
     },
@@ -51,17 +59,32 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
   const from = Number(values.from)
   if (!Number.isInteger(from) || from < 1) throw new Error(`--from is ${values.from}, not the first seed: 1 or more`)
   const seeds = Array.from({ length: count }, (_, index) => from + index)
+  const { loads, only } = values
+  if (experiment.hasLoads !== true && (loads ?? only) !== undefined)
+    throw new Error(`${experiment.name} has no --loads and no --only`)
   const startedAt = performance.now()
-  const findings = await experiment.run({ trace: values.trace, seeds, progress })
+  const findings = await experiment.run({
+    trace: values.trace,
+    seeds,
+    loads: parseLoads(loads ?? '1'),
+    only: only?.split(','),
+    progress,
+  })
   progress('')
   const { name, title, about } = experiment
   // Paths differ between machines; the file's name says which trace it was.
   const trace = values.trace === undefined ? '' : ` --trace ${basename(values.trace)}`
+  const which = [
+    ` --seeds ${count}`,
+    from === 1 ? '' : ` --from ${from}`,
+    loads === undefined ? '' : ` --loads ${loads}`,
+    only === undefined ? '' : ` --only ${only}`,
+  ].join('')
   const result: Result = {
     name,
     title,
     about,
-    command: `node bench/experiments/${name}.ts${trace} --seeds ${count}${from === 1 ? '' : ` --from ${from}`} --record`,
+    command: `node bench/experiments/${name}.ts${trace}${which} --record`,
     seeds,
     date: new Date().toISOString().slice(0, 10),
     commit: describeCommit(),
@@ -71,6 +94,12 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
   }
   console.log(values.json ? JSON.stringify(result, undefined, 1) : renderText(result))
   if (values.record) record(result)
+}
+
+function parseLoads(text: string): number[] {
+  const loads = text.split(',').map(Number)
+  if (loads.some((load) => !(load > 0))) throw new Error(`--loads is ${text}, not numbers above 0 with commas between`)
+  return loads
 }
 
 function progress(what: string): void {

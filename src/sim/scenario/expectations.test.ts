@@ -17,6 +17,27 @@ it('looks at one value, or at every name', () => {
   expect(check({ path: 'tenants.*.late', atMost: 3, except: ['b'] }, seen).holds).toBe(true)
 })
 
+it('names the value that is nearest to its bound, or furthest beyond it', () => {
+  const seen = report({})
+  const nearestOf = (expectation: Omit<Expectation, 'what'>) => check(expectation, seen).nearest
+  expect(nearestOf({ path: 'tenants.*.late', atMost: 5 })).toEqual({ value: 4, bound: 5, isUpper: true, slack: 0.2 })
+  expect(nearestOf({ path: 'tenants.*.late', atMost: 2 })).toMatchObject({ value: 4, slack: -1 })
+  // The first value that fails is the reason; the worst of all is the figure.
+  expect(check({ path: 'tenants.*.late', atMost: 0 }, seen).because).toBe('tenants.a.late is 1, above 0')
+  expect(nearestOf({ path: 'tenants.*.late', atMost: 0 })).toEqual({ value: 4, bound: 0, isUpper: true, slack: -4 })
+  expect(nearestOf({ path: 'requests.shed', atLeast: 2, atMost: 9 })).toMatchObject({ bound: 2, isUpper: false })
+  expect(check({ path: 'tenants.c.late', atMost: 3 }, seen)).not.toHaveProperty('nearest')
+})
+
+it('names the nearest value of all variants', () => {
+  const other = { ...report({}), requests: { shed: 7 } } as unknown as Report
+  const expectation = { what: 'few', of: '*', path: 'requests.shed', atMost: 8 }
+  expect(checkExpectations([expectation], report({}), { other })[0]).toMatchObject({
+    holds: true,
+    nearest: { value: 7, bound: 8 },
+  })
+})
+
 it('fails when there is nothing to look at', () => {
   expect(check({ path: 'tenants.c.late', atMost: 3 }, report({})).because).toBe('nothing is at tenants.c.late')
 })

@@ -11,6 +11,17 @@ export interface CheckedExpectation {
   readonly holds: boolean
   /** The worst value found, where it was, and what it should have been. */
   readonly because: string
+  /** Undefined: there was no value to compare. */
+  readonly nearest?: NearestValue
+}
+
+/** The value that is nearest to its bound, or furthest beyond it, of all that the expectation is about. */
+export interface NearestValue {
+  readonly value: number
+  readonly bound: number
+  readonly isUpper: boolean
+  /** Distance to the bound as a share of the bound, or absolute where the bound is 0; below 0 the value is beyond it. */
+  readonly slack: number
 }
 
 export function checkExpectations(
@@ -26,10 +37,24 @@ export function checkExpectations(
     }))
     const worst = all.find(({ checked }) => !checked.holds) ?? all[0]!
     const because = all.map(({ of, checked }) => `${of === undefined ? '' : `${of}: `}${checked.because}`)
+    const nearest = nearestOf(all.map(({ checked }) => checked.nearest))
     return worst.checked.holds
-      ? { ...worst.checked, because: because.join('; ') }
-      : { ...worst.checked, because: `${worst.of === undefined ? '' : `${worst.of}: `}${worst.checked.because}` }
+      ? { ...worst.checked, ...nearest, because: because.join('; ') }
+      : {
+          ...worst.checked,
+          ...nearest,
+          because: `${worst.of === undefined ? '' : `${worst.of}: `}${worst.checked.because}`,
+        }
   })
+}
+
+/** As a part of a checked expectation, because an optional field is absent, never undefined. */
+function nearestOf(values: ReadonlyArray<NearestValue | undefined>): { nearest?: NearestValue } {
+  let nearest: NearestValue | undefined
+  for (const value of values) {
+    if (value !== undefined && (nearest === undefined || value.slack < nearest.slack)) nearest = value
+  }
+  return nearest === undefined ? {} : { nearest }
 }
 
 interface Found {
@@ -46,6 +71,8 @@ function check(expectation: Asked, report: Report, variants: Readonly<Record<str
   if (looked === undefined) return { what, holds: false, because: `there is no variant called ${expectation.of}` }
   const found = valuesAt(looked, expectation.path.split('.'), new Set(expectation.except ?? []))
   if (found.length === 0) return { what, holds: false, because: `nothing is at ${expectation.path}` }
+  const near: NearestValue[] = []
+  let failed: string | undefined
   for (const { path, value } of found) {
     const cutShort = partCutShort(looked, path)
     if (cutShort !== undefined) return { what, holds: false, because: cutShort }
@@ -54,12 +81,19 @@ function check(expectation: Asked, report: Report, variants: Readonly<Record<str
     const bounds = boundsFor(expectation, path, variants)
     if (typeof bounds === 'string') return { what, holds: false, because: bounds }
     if (Number.isNaN(number)) return { what, holds: false, because: `${where} has no value` }
-    if (number < bounds.min)
-      return { what, holds: false, because: `${where} is ${show(number)}, below ${show(bounds.min)}` }
-    if (number > bounds.max)
-      return { what, holds: false, because: `${where} is ${show(number)}, above ${show(bounds.max)}` }
+    near.push(...slacks(number, bounds))
+    if (number < bounds.min) failed ??= `${where} is ${showFigure(number)}, below ${showFigure(bounds.min)}`
+    if (number > bounds.max) failed ??= `${where} is ${showFigure(number)}, above ${showFigure(bounds.max)}`
   }
-  return { what, holds: true, because: summary(expectation, found) }
+  return { what, holds: failed === undefined, because: failed ?? summary(expectation, found), ...nearestOf(near) }
+}
+
+function slacks(value: number, { min, max }: { readonly min: number; readonly max: number }): NearestValue[] {
+  const near: NearestValue[] = []
+  const slackOf = (distance: number, bound: number): number => (bound === 0 ? distance : distance / Math.abs(bound))
+  if (Number.isFinite(min)) near.push({ value, bound: min, isUpper: false, slack: slackOf(value - min, min) })
+  if (Number.isFinite(max)) near.push({ value, bound: max, isUpper: true, slack: slackOf(max - value, max) })
+  return near
 }
 
 function partCutShort(report: Report, path: readonly string[]): string | undefined {
@@ -109,10 +143,10 @@ function summary(expectation: Asked, found: readonly Found[]): string {
   const numbers = found.map(({ value }) => Number(value))
   const least = Math.min(...numbers)
   const most = Math.max(...numbers)
-  const seen = least === most ? show(least) : `${show(least)} … ${show(most)}`
+  const seen = least === most ? showFigure(least) : `${showFigure(least)} … ${showFigure(most)}`
   const wanted: string[] = []
-  if (expectation.atLeast !== undefined) wanted.push(`≥ ${show(expectation.atLeast)}`)
-  if (expectation.atMost !== undefined) wanted.push(`≤ ${show(expectation.atMost)}`)
+  if (expectation.atLeast !== undefined) wanted.push(`≥ ${showFigure(expectation.atLeast)}`)
+  if (expectation.atMost !== undefined) wanted.push(`≤ ${showFigure(expectation.atMost)}`)
   if (expectation.atMostTimes !== undefined) {
     const { factor, variant, plus } = expectation.atMostTimes
     wanted.push(`≤ ${factor} × ${variant}${plus === undefined ? '' : ` + ${plus}`}`)
@@ -123,7 +157,8 @@ function summary(expectation: Asked, found: readonly Found[]): string {
   return `${seen} (${wanted.join(', ')})`
 }
 
-function show(number: number): string {
+/** A figure with as many digits as a reader can use. */
+export function showFigure(number: number): string {
   if (!Number.isFinite(number)) return number > 0 ? '∞' : '−∞'
   const size = Math.abs(number)
   if (size >= 100 || Number.isInteger(number)) return String(Math.round(number))

@@ -12,6 +12,7 @@ export function loadProfile(nameOrPath: string): GpuProfile {
     if (!('kind' in profile)) return profile
     throw new ConfigError([`${nameOrPath}: ${profile.because}.`])
   }
+  // A file's profile with a share of the GPU behind it: `learned.json+shared-2`.
   const profile = findGpuProfile(nameOrPath)
   if (profile !== undefined) return profile
   throw new ConfigError([`the GPU profile ${profileProblem(nameOrPath)}`])

@@ -18,6 +18,7 @@ import {
   modelsShowCommand,
 } from './models.ts'
 import { modelsImportMlflowCommand } from './models-import-mlflow.ts'
+import { recordCommand } from './record.ts'
 import { refusals } from './refusals.ts'
 import { reload } from './reload.ts'
 import { replicasAdd, replicasDrainCommand, replicasRemove, replicasUndrainCommand } from './replicas.ts'
@@ -34,6 +35,7 @@ export const commands: readonly Command[] = [
   demoCommand,
   explainCommand,
   refusals,
+  recordCommand,
   engineCommand,
   engineFitCommand,
   engineValidateCommand,

@@ -1,7 +1,10 @@
 import { styleText } from 'node:util'
+import type { Io } from '../base/running.ts'
+import type { ConfigFile } from '../config/fs-config-file.ts'
 import type { Simulation } from '../sim/compare-variants.ts'
 import { reportTable } from '../sim/report/report-table.ts'
 import {
+  CONFIG_FLAG,
   type Command,
   type FlagValues,
   JSON_FLAG,
@@ -18,7 +21,9 @@ export const simulateCommand: Command = {
   summary: 'run a scenario in virtual time: the same code as live, an hour in seconds',
   about:
     'SCENARIO is the name of a shipped scenario or the path of a YAML file. Its platform is a configuration for\n' +
-    '"spillway serve", on simulated GPUs. The exit code is 1 when an expectation of the scenario does not hold.',
+    '"spillway serve", on simulated GPUs. The exit code is 1 when an expectation of the scenario does not hold.\n' +
+    'With --replay and no SCENARIO the platform is that of your configuration, and --set asks "what if":\n' +
+    'platform.pools.0.replicas=5 for more GPUs, traffic.acme=0.5 for half the requests of a tenant, load=2 for all.',
   argument: 'SCENARIO',
   flags: {
     seed: { type: 'string', value: 'N', meaning: 'same seed, same run (default 1)' },
@@ -34,6 +39,17 @@ export const simulateCommand: Command = {
       meaning: 'also run under other policies: fifo, bounded, codel, gradient, vtc, drr … or PATH=VALUE',
     },
     trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the scenario\u2019s own' },
+    replay: {
+      type: 'string',
+      value: 'FILE',
+      meaning: 'play a recording of "spillway record" (or a trace) on the platform of the configuration',
+    },
+    profile: {
+      type: 'string',
+      value: 'PROFILE',
+      meaning: 'GPU of every pool: a name of the catalogue, or a FILE.json',
+    },
+    config: CONFIG_FLAG,
     speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
     report: REPORT_FLAG,
     json: JSON_FLAG,
@@ -43,21 +59,27 @@ export const simulateCommand: Command = {
     'spillway simulate viral-spike-20x --seed 7 --set platform.pools.0.replicas=4',
     'spillway simulate burst --compare fifo,vtc,no-ladder --report out',
     'spillway simulate azure-conv --trace conv.csv --speed 2',
+    'spillway simulate --replay monday.jsonl --set platform.pools.0.replicas=5 --set traffic.acme=0.5',
   ],
   async run(flags, io) {
     // Loaded when the command runs: help and version need none of the platform.
     const { loadScenario, shippedScenarios } = await import('../sim/scenario/fs-scenario.ts')
     const { parseValue, compareVariants } = await import('../sim/compare-variants.ts')
     const name = textFlag(flags, 'argument')
-    if (name === undefined) throw new UsageError(`which scenario? One of: ${shippedScenarios().join(', ')}.`)
-    const { file } = loadScenario(name)
-    const trace = textFlag(flags, 'trace')
+    const replay = textFlag(flags, 'replay')
+    if (name === undefined && replay === undefined)
+      throw new UsageError(`which scenario? One of: ${shippedScenarios().join(', ')}.`)
+    if (replay !== undefined && flags['trace'] !== undefined)
+      throw new UsageError('give --replay or --trace, not both.')
+    const trace = replay ?? textFlag(flags, 'trace')
+    const factor = numberFlag(flags, 'speed', { above: 0 }) ?? 1
+    const { file } = name === undefined ? await replayed(replay as string, factor, flags, io) : loadScenario(name)
     const progress = new ProgressLine(process.stderr)
     const simulation = await compareVariants(file, {
       seed: seedOf(flags),
-      set: settingsOf(flags, parseValue),
+      set: { ...profileSetting(flags), ...settingsOf(flags, parseValue) },
       compare: textFlag(flags, 'compare')?.split(',') ?? [],
-      trace: trace === undefined ? undefined : { path: trace, factor: numberFlag(flags, 'speed', { above: 0 }) ?? 1 },
+      trace: trace === undefined ? undefined : { path: trace, factor },
       onProgress: (what, atS, durationS, ratioOfAll) => {
         const pace = `${progress.speedOf(what, atS)}${progress.timeLeft(ratioOfAll)}`
         progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s${pace}`)
@@ -65,6 +87,7 @@ export const simulateCommand: Command = {
       wallMs,
     })
     progress.clear()
+    for (const note of simulation.notes) io.err(`Note: ${note}`)
     const reports = [simulation.report, ...Object.values(simulation.variants)]
     const isLawful = reports.every(({ laws }) => laws.length === 0)
     const isFine = isLawful && simulation.expectations.every(({ holds }) => holds)
@@ -76,6 +99,21 @@ export const simulateCommand: Command = {
     }
     return isFine ? 0 : 1
   },
+}
+
+/** The scenario of a recording: the platform of the configuration, on simulated GPUs. */
+async function replayed(path: string, factor: number, flags: FlagValues, io: Io): Promise<{ file: ConfigFile }> {
+  const { loadConfig } = await import('../config/load.ts')
+  const { openReplay } = await import('../sim/scenario/fs-replay.ts')
+  const config = loadConfig({ path: textFlag(flags, 'config') })
+  const { file, notes } = openReplay(config, { path, factor, isProfileGiven: flags['profile'] !== undefined })
+  for (const note of notes) io.err(`Note: ${note}`)
+  return { file }
+}
+
+function profileSetting(flags: FlagValues): Record<string, unknown> {
+  const profile = textFlag(flags, 'profile')
+  return profile === undefined ? {} : { 'platform.pools.*.backend.profile': profile }
 }
 
 function seedOf(flags: FlagValues): number {

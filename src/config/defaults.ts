@@ -96,3 +96,8 @@ export const SHUTDOWN_DELAY_MS = 0
 
 /** A new replica is used after half a minute at the latest. */
 export const DISCOVERY_EVERY_MS = 30_000
+
+/** About 200,000 requests with prefixes: an hour at 50 a second. */
+export const RECORD_FILE_BYTES_MAX = 64 << 20
+/** Four hours at that pace, and a quarter of a gigabyte. */
+export const RECORD_FILES_MAX = 4

@@ -227,6 +227,31 @@ const EngineSchema = section(
   'The simulated engine.',
 )
 
+const RecordSchema = section(
+  {
+    path: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'File to which every request is recorded without its text; older files are PATH.1, PATH.2 and so on. If absent, nothing is recorded unless `spillway record` asks for it.',
+      }),
+    ),
+    fileBytesMax: Type.Integer({
+      default: defaults.RECORD_FILE_BYTES_MAX,
+      minimum: 65_536,
+      maximum: 1_000_000_000_000,
+      description: 'Largest size of one file, in bytes; then the next one begins.',
+    }),
+    filesMax: Type.Integer({
+      default: defaults.RECORD_FILES_MAX,
+      minimum: 1,
+      maximum: 1_000,
+      description: 'Number of files that are kept, with the newest; the oldest is overwritten.',
+    }),
+  },
+  'The flight recorder, for `spillway simulate --replay` and `spillway plan`: tenants, times and lengths, never text.',
+)
+
 const LoggingSchema = section(
   {
     level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'], {
@@ -274,6 +299,7 @@ export const ConfigSchema = Type.Object(
     retrieval: RetrievalSchema,
     engine: EngineSchema,
     logging: LoggingSchema,
+    record: RecordSchema,
   },
   { additionalProperties: false },
 )

@@ -20,6 +20,7 @@ export const RESTART_SETTINGS = {
   retrieval: 'its embedder and caches are open',
   engine: 'simulated engines run with it',
   logging: 'its log is open',
+  record: 'its file is open',
 } as const
 
 /** The changed settings that need a restart, as `server.port`. */

@@ -4,6 +4,7 @@ import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
 import type { Trim } from './plan.ts'
+import type { RequestShape } from './request-shape.ts'
 import type { BackloggedTenant } from './share-path.ts'
 import type { Band } from './tenant.ts'
 
@@ -52,6 +53,8 @@ export interface Arrived extends Stamp {
   readonly isStreamed: boolean
   /** The region that sent the request to this one; absent when the request came from a client. */
   readonly origin?: string | undefined
+  /** Absent for the platform's own errands, and where the gateway was not reached. */
+  readonly shape?: RequestShape
 }
 
 export interface AdmittedEntry extends Stamp {

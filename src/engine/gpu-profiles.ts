@@ -190,10 +190,21 @@ const PROFILES: ReadonlyMap<string, GpuProfile> = new Map(
   ].map((profile) => [profile.name, profile]),
 )
 
+/** Profiles beside the catalogue, by the name under which a command was given them: fitted or learned, from files. */
+const ADDED = new Map<string, GpuProfile>()
+/** A person types the names: more are a mistake. */
+const ADDED_MAX = 1_000
+
+/** From here on the name stands for this profile, as the names of the catalogue do. For commands, before they run. */
+export function addGpuProfile(name: string, profile: GpuProfile): void {
+  if (!ADDED.has(name) && ADDED.size >= ADDED_MAX) throw new Error('too many profiles beside the catalogue')
+  ADDED.set(name, profile)
+}
+
 /** By name, with the share of a GPU that may stand behind it: `a100-llama-8b`, `h200-llama-1b+mig-2g`. */
 export function findGpuProfile(name: string): GpuProfile | undefined {
   const [base = '', ...shares] = name.split('+')
-  let profile = PROFILES.get(base)
+  let profile = PROFILES.get(base) ?? ADDED.get(base)
   for (const share of shares) profile = profile && shareProfile(profile, share)
   return profile
 }

@@ -246,6 +246,7 @@ const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
   'changed-meanwhile': atFault(409, 'Look at what changed, then send the change again.'),
   'too-many-changes': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
   'registry-unavailable': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
+  'too-many-recordings': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
 }
 
 export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {

@@ -81,6 +81,7 @@ export type AdminCode =
   | 'changed-meanwhile'
   | 'too-many-changes'
   | 'registry-unavailable'
+  | 'too-many-recordings'
 
 export interface AdminRefusal {
   readonly code: AdminCode

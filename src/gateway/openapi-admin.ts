@@ -66,6 +66,12 @@ export function adminPaths(): Record<string, object> {
         ],
       },
     },
+    '/admin/v1/recording': {
+      get: operation(
+        'adminRecord',
+        'Streams a line of JSON for every request that ends from now on, without its text, until the client hangs up.',
+      ),
+    },
     '/admin/v1/changes': {
       get: {
         ...operation('adminListChanges', 'Who changed what and why, newest first.'),

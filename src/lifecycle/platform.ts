@@ -2,6 +2,7 @@ import { Bag } from '../base/bag.ts'
 import type { Instant } from '../base/clock.ts'
 import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
+import type { RequestShape } from '../domain/request-shape.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { AdmissionMeters } from './admission-meters.ts'
@@ -100,6 +101,7 @@ export class Platform {
       promptTokens: promptTokensOf(request),
       isStreamed: request.isStreamed,
       ...(request.origin !== undefined && { origin: request.origin }),
+      ...(request.errand === undefined && { shape: shapeOf(request) }),
     })
   }
 
@@ -178,3 +180,13 @@ export class Platform {
     for (const ticket of this.#live) ticket.cancellation.cancel(because)
   }
 }
+
+const shapeOf = (request: Request): RequestShape => ({
+  kind: request.kind,
+  bid: request.bid,
+  outputTokensMax: request.outputTokensMax,
+  choiceCount: request.choiceCount,
+  prefixHashes: request.prefixHashes,
+  sessionHash: request.sessionHash,
+  passagesMax: request.retrieval?.passagesMax ?? 0,
+})

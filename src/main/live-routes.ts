@@ -18,6 +18,7 @@ import { inferRoute } from '../gateway/routes/infer.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
 import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
+import { recordRoute } from '../gateway/routes/record.ts'
 import { regionRoute } from '../gateway/routes/region.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -73,6 +74,12 @@ export function liveRoutes(parts: RouteParts): Route[] {
       admins: control.admins,
       storyOf: (ticketId) => telemetry.storyOf(ticketId),
       refusals: (ask) => telemetry.refusals(ask),
+    }),
+    recordRoute({
+      admins: control.admins,
+      clock,
+      keepAliveUs: msToUs(config.server.keepAliveMs),
+      record: (out) => telemetry.record(out, clock.now()),
     }),
     ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
     ...modelRoutes(models, keys),

@@ -21,6 +21,7 @@ import type { Platform } from '../lifecycle/platform.ts'
 import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
 import { logFormat, logLevel } from './log-options.ts'
@@ -61,6 +62,7 @@ export async function serve(
     journal.record({ kind: 'platform-changed', at: clock.now(), state, because })
   const onFault = (where: string, error: unknown): void =>
     journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined })
+  const recording = startFileRecording(config.record, { telemetry, clock, complain: io.err })
   const backends = await makeLiveBackends(config, clock)
   const store = await makeLiveStore(config, clock, io.err)
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
@@ -109,13 +111,14 @@ export async function serve(
     reload: (load, reason) => control.reload(load, reason),
     async close() {
       tell('draining', 'told to stop')
-      await finishAnswers(config, clock, platform, servers)
+      await finishAnswers({ config, clock, platform, servers, onAnswersEnded: () => telemetry.endRecordings() })
       loop.stop()
       await control.close()
       tokens.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
       tell('stopped', 'all answers have ended')
+      await recording.close()
       await telemetry.close()
     },
   }
@@ -162,15 +165,23 @@ async function openListeners({
 }
 
 /** Readiness off, listeners closed, answers finished; what is left after the grace is called off. */
-async function finishAnswers(
-  { server }: Config,
-  clock: Clock,
-  platform: Platform,
-  servers: readonly HttpServer[],
-): Promise<void> {
+async function finishAnswers({
+  config: { server },
+  clock,
+  platform,
+  servers,
+  onAnswersEnded,
+}: {
+  readonly config: Config
+  readonly clock: Clock
+  readonly platform: Platform
+  readonly servers: readonly HttpServer[]
+  readonly onAnswersEnded: () => void
+}): Promise<void> {
   platform.stepDown()
   if (server.shutdownDelayMs > 0) await clock.sleep(msToUs(server.shutdownDelayMs))
   const answersEnded = platform.drain()
+  void answersEnded.then(onAnswersEnded)
   const graceOver = clock.sleep(msToUs(server.shutdownGraceMs))
   void graceOver.then(() => platform.cancelAll('shutting-down'))
   const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))

@@ -18,6 +18,8 @@ export interface Simulation {
   readonly report: Report
   readonly variants: Readonly<Record<string, Report>>
   readonly expectations: readonly CheckedExpectation[]
+  /** What a reader of the trace should know. */
+  readonly notes: readonly string[]
 }
 
 export interface SimulationOptions {
@@ -72,7 +74,13 @@ async function runAll(file: ConfigFile, options: SimulationOptions): Promise<Sim
   const report = await run(scenario, scenario.name)
   const variants: Record<string, Report> = {}
   for (const [name, other] of others) variants[name] = await run(other, name)
-  return { scenario, report, variants, expectations: checkExpectations(scenario.expect ?? [], report, variants) }
+  return {
+    scenario,
+    report,
+    variants,
+    expectations: checkExpectations(scenario.expect ?? [], report, variants),
+    notes: [...(trace?.notes ?? [])],
+  }
 }
 
 function comparisonOf(name: string): Readonly<Record<string, unknown>> {

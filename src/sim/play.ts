@@ -15,6 +15,7 @@ import type { Collector } from './report/collector.ts'
 import { type EngineLook, type EnginesUse, enginesUse } from './report/report.ts'
 import type { RetrievalWorld } from './retrieval-world.ts'
 import type { Scenario, StreamSpec } from './scenario/scenario.ts'
+import { scaleTraffic } from './traces/scale-traffic.ts'
 import type { TraceRequest } from './traces/trace.ts'
 import type { SimulatedFleet } from './world.ts'
 
@@ -33,6 +34,8 @@ export interface SimulatedRun {
   readonly fleet: SimulatedFleet
   readonly retrieval: RetrievalWorld
   readonly scripts: ClientScripts
+  /** Names and aliases of the chat models. */
+  readonly models: ReadonlySet<string>
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
   readonly collector: Collector
   readonly laws: LawChecker
@@ -105,11 +108,13 @@ function startClients(run: SimulatedRun, endAt: number): void {
 }
 
 function startTrace(run: SimulatedRun, requests: Iterable<TraceRequest>, endAt: number): void {
-  const { scenario, clock, scripts, callers } = run
+  const { scenario, clock, scripts, callers, seed, models } = run
+  const { load = 1, traffic = {} } = scenario
   const spec = scenario.workload[0]
   if (spec === undefined) throw new Error('a scenario has at least one stream')
   const serve = serveOf(run, spec)
-  new TraceClient({ clock, scripts, serve, requests, callers, spec, endAt }).start()
+  const scaled = scaleTraffic(requests, { seed, factorOf: (tenant) => load * (traffic[tenant ?? ''] ?? 1) })
+  new TraceClient({ clock, scripts, serve, requests: scaled, callers, spec, models, endAt }).start()
 }
 
 /**

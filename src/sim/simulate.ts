@@ -21,7 +21,7 @@ import { makeReport, type Report } from './report/report.ts'
 import { SentOn } from './report/sent-on.ts'
 import { RetrievalWorld, type RetrievalWorldOptions } from './retrieval-world.ts'
 import type { Scenario } from './scenario/scenario.ts'
-import { callersOf, configOf, gatewaysOf, partsOf, roundTripsOf } from './scenario/scenario-config.ts'
+import { callersOf, chatModelsOf, configOf, gatewaysOf, partsOf, roundTripsOf } from './scenario/scenario-config.ts'
 import type { TraceRequest } from './traces/trace.ts'
 import { SimulatedFleet } from './world.ts'
 
@@ -97,6 +97,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     retrieval,
     scripts,
     callers: callersOf(config, groupOf),
+    models: chatModelsOf(config),
     collector,
     laws,
     ...(options.trace === undefined ? {} : { trace: options.trace }),

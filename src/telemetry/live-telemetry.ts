@@ -1,10 +1,12 @@
 import { LiveJournal, type LiveJournalOptions } from './journal.ts'
 import { makeLiveLog } from './live-log.ts'
 import { makeProcessSampler } from './live-process.ts'
+import { makeRenaming } from './live-renaming.ts'
 import { type LogDestination, LogLines, type LogOptions } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { RecentTickets } from './recent.ts'
 import { RecentRefusals, type RefusalsAsk } from './recent-refusals.ts'
+import { Recorder, type RecordingOut } from './recorder.ts'
 
 /** Telemetry of the live server: one journal and its subscribers. */
 export interface LiveTelemetry {
@@ -15,6 +17,10 @@ export interface LiveTelemetry {
   storyOf(ticketId: string): ReturnType<RecentTickets['storyOf']>
   /** The last refusals until now, the newest first. */
   refusals(ask: RefusalsAsk): ReturnType<RecentRefusals['list']>
+  /** Records requests that arrive from `startAt` on, until the returned function is called; undefined: too many do. */
+  record(out: RecordingOut, startAt: number): (() => void) | undefined
+  /** Ends every recording, after the last answer. */
+  endRecordings(): void
   /** Delivers and writes what is still waiting, at the end of the process. */
   close(): Promise<void>
 }
@@ -53,10 +59,15 @@ export function makeLiveTelemetry(options: LiveTelemetryOptions): LiveTelemetry 
   })
   const recent = new RecentTickets()
   const refusals = new RecentRefusals()
+  const recorder = new Recorder({
+    renaming: makeRenaming(),
+    missedEntries: () => journal.view().find(({ name }) => name === recorder.name)?.dropped ?? 0,
+  })
   const log = options.log ?? makeLiveLog()
   journal.subscribe(metrics)
   journal.subscribe(recent)
   journal.subscribe(refusals)
+  journal.subscribe(recorder)
   journal.subscribe(
     new LogLines({ destination: log, format: options.format ?? 'json', level: options.level ?? 'info' }),
   )
@@ -73,6 +84,11 @@ export function makeLiveTelemetry(options: LiveTelemetryOptions): LiveTelemetry 
     refusals: (ask) => {
       journal.drain()
       return refusals.list(ask)
+    },
+    record: (out, startAt) => recorder.begin(out, startAt),
+    endRecordings: () => {
+      journal.drain()
+      recorder.endAll()
     },
     close: async () => {
       journal.drain()

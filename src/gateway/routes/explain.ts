@@ -101,8 +101,12 @@ function wireRefusal({ at, ticketId, tenantId, model, band, rung, outcome, refus
 const storyBody = (id: string, story: readonly Entry[]): string =>
   JSON.stringify({ object: 'spillway.request', id, entries: story.map(shown) })
 
-/** The entry with typed arrays as plain arrays, which JSON shows better. */
+/** The entry with typed arrays as plain arrays, which JSON shows better, and without the names of the prompt's blocks. */
 function shown(entry: Entry): object {
+  if (entry.kind === 'arrived') {
+    const { shape: _, ...told } = entry
+    return told
+  }
   if (entry.kind !== 'settled' || entry.gaps === undefined) return entry
   const { counts, sumUs, maxUs } = entry.gaps
   return { ...entry, gaps: { counts: [...counts], sumUs, maxUs } }

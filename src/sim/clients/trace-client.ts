@@ -10,7 +10,7 @@ import type { ClientScripts } from './scripts.ts'
 /**
  * Sends a recorded workload: each request at its time, for its tenant, whatever happened to earlier requests. The trace
  * is read one request ahead, so its length costs no memory. What a trace does not say (model, band, `max_tokens`) is as
- * in the scenario's first stream.
+ * in the scenario's first stream; so is the model, where the platform has none of the recorded name.
  */
 export interface TraceClientParts {
   readonly clock: Clock
@@ -20,6 +20,8 @@ export interface TraceClientParts {
   /** The trace's tenants, by id; requests without a tenant are dealt out in turn. */
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key }>
   readonly spec: StreamSpec
+  /** Names of chat models that requests may ask for; others ask for the stream's model. */
+  readonly models?: ReadonlySet<string>
   readonly endAt: Instant
 }
 
@@ -68,23 +70,26 @@ export class TraceClient {
     const index = this.#count++
     const named = recorded.tenant === undefined ? undefined : this.#byTenant.get(recorded.tenant)
     const { tenant, key } = named ?? callers[index % callers.length]!
+    const { asked } = recorded
+    const deadlineUs = spec.deadlineMs === undefined ? tenant.slo.totalUs : msToUs(spec.deadlineMs)
     return {
       id: `trace-${index}`,
       tenant,
       key,
       kind: 'chat',
-      model: spec.model,
+      model: asked !== undefined && this.#parts.models?.has(asked.model) === true ? asked.model : spec.model,
       segments: segmentsOf(recorded.promptTokens, undefined),
       prefixHashes: blockHashes(recorded, BLOCK_TOKENS),
-      outputTokensMax: maxTokensOf(spec, recorded.outputTokens),
-      choiceCount: 1,
+      outputTokensMax: asked === undefined ? maxTokensOf(spec, recorded.outputTokens) : asked.outputTokensMax,
+      choiceCount: asked?.choiceCount ?? 1,
       isStreamed: true,
-      band: spec.band ?? 'standard',
-      bid: 0,
+      band: asked?.band ?? spec.band ?? 'standard',
+      bid: asked?.bid ?? 0,
       slo: tenant.slo,
       arrivedAt,
-      deadlineAt: arrivedAt + (spec.deadlineMs === undefined ? tenant.slo.totalUs : msToUs(spec.deadlineMs)),
+      deadlineAt: arrivedAt + Math.min(deadlineUs, asked?.deadlineUs ?? deadlineUs),
       text: undefined,
+      ...(asked?.sessionHash !== undefined && { sessionHash: asked.sessionHash }),
     }
   }
 }

@@ -1,10 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Value } from 'typebox/value'
+import { loadProfile } from '../../assembly/fs-profiles.ts'
 import { ConfigError } from '../../config/config-error.ts'
 import { asNode, explain, type Problem } from '../../config/explain.ts'
 import { type ConfigFile, readConfigFile } from '../../config/fs-config-file.ts'
 import { nearest } from '../../config/nearest.ts'
+import { addGpuProfile } from '../../engine/gpu-profiles.ts'
 import { type Scenario, ScenarioSchema } from './scenario.ts'
 import { crossCheckScenario } from './scenario-checks.ts'
 import { configOf } from './scenario-config.ts'
@@ -37,9 +39,24 @@ export function checkScenario(file: ConfigFile, tree: unknown): Scenario {
     return `${file.path}${line === undefined ? '' : `:${line}`}: ${name || 'the scenario'} ${problem.text}${stop}`
   }
   if (!Value.Check(ScenarioSchema, tree)) throw new ConfigError(explain(asNode(ScenarioSchema), tree).map(lineFor))
+  addProfileFiles(tree)
   const problems = crossCheckScenario(tree, configOf(tree, 1, file))
   if (problems.length > 0) throw new ConfigError(problems.map(lineFor))
   return tree
+}
+
+/** A pool of a scenario may name a file where it names a profile: what `engine fit` wrote, or what was learned. */
+function addProfileFiles({ platform }: Scenario): void {
+  const pools = (platform as { pools?: unknown }).pools
+  for (const pool of Array.isArray(pools) ? (pools as unknown[]) : []) {
+    const backend = (pool as { backend?: { profile?: unknown; profiles?: unknown } } | null)?.backend
+    const listed = Array.isArray(backend?.profiles) ? (backend.profiles as unknown[]) : []
+    for (const name of [backend?.profile, ...listed]) {
+      if (typeof name !== 'string' || !name.includes('.json')) continue
+      const [path = ''] = name.split('+')
+      addGpuProfile(path, loadProfile(path))
+    }
+  }
 }
 
 function pathOf(nameOrPath: string): string {

@@ -3,7 +3,7 @@ import { nearest } from '../../config/nearest.ts'
 import { toPools } from '../../config/to-domain.ts'
 import { RETRIEVAL_PARTS } from '../retrieval-world.ts'
 import type { Expectation, Fault, Lengths, Scenario, StreamSpec } from './scenario.ts'
-import type { ScenarioConfig } from './scenario-config.ts'
+import { chatModelsOf, type ScenarioConfig } from './scenario-config.ts'
 
 /**
  * Checks of a scenario that a schema cannot make: unknown names, stretches of time that end before they begin, settings
@@ -14,7 +14,7 @@ type Place = Problem['path']
 export function crossCheckScenario(scenario: Scenario, { config, groupOf }: ScenarioConfig): Problem[] {
   const tenants = [...new Set([...config.tenants.map(({ id }) => id), ...groupOf.values()])]
   // Simulated clients have conversations; models that answer without streaming have none.
-  const models = config.models.filter(({ kind }) => kind === 'chat').flatMap(({ name, aliases }) => [name, ...aliases])
+  const models = [...chatModelsOf(config)]
   const pools = toPools(config).map(({ pool }) => pool)
   const targets = [
     ...pools.flatMap((pool) => [pool.id, ...pool.replicas.map(({ id }) => id)]),
@@ -33,6 +33,7 @@ export function crossCheckScenario(scenario: Scenario, { config, groupOf }: Scen
     ...(scenario.regions?.roundTrips ?? []).flatMap(({ between }, i) =>
       between.flatMap((region, j) => named(region, regions, ['regions', 'roundTrips', i, 'between', j], 'region')),
     ),
+    ...Object.keys(scenario.traffic ?? {}).flatMap((id) => named(id, tenants, ['traffic', id], 'tenant')),
     ...Object.entries(scenario.parts ?? {}).flatMap(([name, part]) => backwards(part, ['parts', name])),
     ...(scenario.expect ?? []).flatMap((expectation, i) => expectationProblems(expectation, variants, ['expect', i])),
   ]

@@ -90,6 +90,10 @@ export function partsOf({ parts = {} }: Scenario): ReadonlyMap<string, { fromAt:
   )
 }
 
+/** Names and aliases of the models that clients can talk to. */
+export const chatModelsOf = ({ models }: Config): ReadonlySet<string> =>
+  new Set(models.filter(({ kind }) => kind === 'chat').flatMap(({ name, aliases }) => [name, ...aliases]))
+
 export interface ScenarioCaller {
   readonly tenant: Tenant
   readonly key: Key

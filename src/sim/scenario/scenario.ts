@@ -290,7 +290,12 @@ export const ScenarioSchema = Type.Object(
     load: Type.Optional(
       Type.Number({
         exclusiveMinimum: 0,
-        description: 'Multiplies all arrival rates and the number of closed sessions; 1.',
+        description: 'Multiplies all arrival rates and the number of closed sessions, or the requests of a trace; 1.',
+      }),
+    ),
+    traffic: Type.Optional(
+      Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000 }), {
+        description: 'Multiplies the requests of single tenants in a trace, as `acme: 0.5`; 1.',
       }),
     ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),

@@ -11,14 +11,17 @@ import {
 } from './trace.ts'
 
 /**
- * Azure's public LLM traces (AzurePublicDataset): one request a line, no tenants. Reads them as published, with dates,
- * and condensed, with seconds since the first request.
+ * Azure's public LLM traces (AzurePublicDataset): one request a line. Reads them as published, with dates, and condensed,
+ * with seconds since the first request. Tables of one's own may have a column `tenant` besides; Azure's have none.
  */
 const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   time: ['arrival_s', 'TIMESTAMP'],
   input: ['input_tokens', 'ContextTokens'],
   output: ['output_tokens', 'GeneratedTokens'],
 }
+
+/** Not needed to recognise a table. */
+const TENANT_NAMES = ['tenant', 'tenant_id']
 
 export const azure: TraceFormat = {
   name: 'azure',
@@ -43,6 +46,7 @@ export const azure: TraceFormat = {
         atUs: times.next(line, columns.timeName, seconds - firstS, US_PER_S),
         promptTokens: tokensOf(line, columns.inputName, cells[columns.input]),
         outputTokens: tokensOf(line, columns.outputName, cells[columns.output]),
+        ...tenantOf(line, columns, cells),
       }
     }
   },
@@ -52,6 +56,8 @@ interface Columns {
   readonly time: number
   readonly input: number
   readonly output: number
+  /** Absent: the table names no tenants. */
+  readonly tenant: number | undefined
   readonly timeName: string
   readonly inputName: string
   readonly outputName: string
@@ -66,16 +72,25 @@ function columnOf(cells: readonly string[], names: readonly string[]): number {
 function columnsOf(cells: readonly string[]): Columns {
   const at = (what: string): number => columnOf(cells, COLUMNS[what] ?? [])
   const nameOf = (what: string): string => cells[at(what)]?.trim() ?? what
+  const tenant = columnOf(cells, TENANT_NAMES)
   return {
     time: at('time'),
     input: at('input'),
     output: at('output'),
+    tenant: tenant < 0 ? undefined : tenant,
     timeName: nameOf('time'),
     inputName: nameOf('input'),
     outputName: nameOf('output'),
     count: cells.length,
     isDated: nameOf('time') === 'TIMESTAMP',
   }
+}
+
+function tenantOf(line: TraceLine, { tenant }: Columns, cells: readonly string[]): { tenant?: string } {
+  if (tenant === undefined) return {}
+  const name = cells[tenant]?.trim() ?? ''
+  if (name === '') throw new LineFault(line.number, 'tenant is empty. Name the tenant, or leave the column out.')
+  return { tenant: name }
 }
 
 /** Dates have seven digits after the point, one more than JavaScript reads; the fraction is read separately. */

@@ -59,6 +59,15 @@ describe('a trace is known by its content', () => {
     expect(read([...AZURE, '', ''], {}, '\r\n')).toEqual({ format: 'azure', requests: expected })
   })
 
+  it('reads a table with a column of tenants', () => {
+    const [head, ...rows] = AZURE
+    const { format, requests } = read([`${head},tenant`, ...rows.map((row, i) => `${row},t${i}`)])
+    expect([format, requests.map(({ tenant }) => tenant)]).toEqual(['azure', ['t0', 't1']])
+    expect(complaint([`${head},tenant`, `${rows[0]}, `])).toBe(
+      'file:2: tenant is empty. Name the tenant, or leave the column out.',
+    )
+  })
+
   it('reads Azure as published, with dates of seven digits', () => {
     const lines = [
       'TIMESTAMP,ContextTokens,GeneratedTokens',

@@ -2,6 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { StringDecoder } from 'node:string_decoder'
 import { azure } from './azure.ts'
 import { mooncake } from './mooncake.ts'
+import { recording } from './recording.ts'
 import { servegen } from './servegen.ts'
 import {
   LineFault,
@@ -18,7 +19,7 @@ import { vtc } from './vtc.ts'
  * Traces as files. Reading is synchronous, one piece at a time: virtual time must not wait for real I/O, and live a
  * piece costs some microseconds. Memory is one piece and one line, for any size of file.
  */
-const FORMATS: readonly TraceFormat[] = [azure, mooncake, vtc, servegen]
+const FORMATS: readonly TraceFormat[] = [azure, mooncake, vtc, servegen, recording]
 
 const PIECE_BYTES = 64 << 10
 /** Longest line: a Mooncake prompt of a million tokens is 14 kB. */
@@ -27,6 +28,8 @@ const LINE_CHARACTERS_MAX = 16 << 20
 export interface Trace {
   readonly path: string
   readonly format: string
+  /** What a reader should know although the trace can be played; complete once the requests have been read. */
+  readonly notes: ReadonlySet<string>
   /** The requests from the beginning, at each call. Throws `TraceError` at a broken line. */
   requests(): Iterable<TraceRequest>
 }
@@ -40,11 +43,14 @@ export interface TraceSurvey {
 }
 
 export function openTrace(path: string, options: Partial<TraceOptions> = {}): Trace {
-  const filled = { ...TRACE_DEFAULTS, ...options }
+  const notes = new Set<string>()
+  const note = (text: string): void => void notes.add(`${path}: ${text}`)
+  const filled = { ...TRACE_DEFAULTS, ...options, note }
   const format = detect(path)
   return {
     path,
     format: format.name,
+    notes,
     *requests() {
       try {
         yield* format.read(linesOf(path), filled)
@@ -100,7 +106,7 @@ function* linesOf(path: string): Iterable<TraceLine> {
       for (const line of lines) {
         number++
         const text = number === 1 && line.startsWith('\uFEFF') ? line.slice(1) : line
-        if (text.trim() !== '') yield { text: text.trimEnd(), number }
+        if (text.trim() !== '') yield { text: text.trimEnd(), number, ...(size === 0 && { isUnended: true }) }
       }
       if (size === 0) return
       if (rest.length > LINE_CHARACTERS_MAX) throw new TraceError(`${path}:${number + 1}: a line without an end.`)
@@ -111,7 +117,7 @@ function* linesOf(path: string): Iterable<TraceLine> {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file. Check the path given with --trace.',
+  ENOENT: 'there is no such file. Check the path.',
   EACCES: 'no permission to read it.',
   EISDIR: 'this is a folder. Give the path of a file.',
 }

@@ -1,7 +1,8 @@
 import type { Instant } from '../../base/clock.ts'
+import type { Band } from '../../domain/tenant.ts'
 
 /**
- * A recorded workload: who sent how much, when. Four formats are read (`traces/`), recognised by their first line; all
+ * A recorded workload: who sent how much, when. Five formats are read (`traces/`), recognised by their first line; all
  * of them give one stream of requests in order of time.
  *
  * A line that cannot be parsed ends the reading with its place and the reason: a trace with missing lines is another
@@ -17,12 +18,29 @@ export interface TraceRequest {
   readonly prefixHashes?: readonly number[]
   /** Tokens per block name. */
   readonly hashUnitTokens?: number
+  /** What only recordings of a gateway say; where it is absent the scenario's first stream decides. */
+  readonly asked?: AskedTerms
+}
+
+/** What a client asked for, beside the lengths. */
+export interface AskedTerms {
+  readonly model: string
+  readonly band: Band
+  readonly bid: number
+  readonly outputTokensMax: number | undefined
+  readonly choiceCount: number
+  readonly sessionHash: number | undefined
+  readonly deadlineUs: number
+  /** Prompt tokens that an engine had in its cache. */
+  readonly cachedTokens: number
 }
 
 /** One line of a trace, without its end. Numbered from 1, as editors do. */
 export interface TraceLine {
   readonly text: string
   readonly number: number
+  /** The file ends here without a line end: the line may be cut short. */
+  readonly isUnended?: boolean
 }
 
 export interface TraceFormat {
@@ -39,9 +57,11 @@ export interface TraceOptions {
   readonly factor: number
   /** For formats without single requests: ServeGen records rates and quantiles. */
   readonly seed: number
+  /** Called with what a reader should know although the trace can be played. */
+  readonly note: (text: string) => void
 }
 
-export const TRACE_DEFAULTS: TraceOptions = { factor: 1, seed: 1 }
+export const TRACE_DEFAULTS: TraceOptions = { factor: 1, seed: 1, note: () => {} }
 
 /** One line is wrong; the caller adds the file's name. */
 export class LineFault extends Error {

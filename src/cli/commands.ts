@@ -18,6 +18,7 @@ import {
   modelsShowCommand,
 } from './models.ts'
 import { modelsImportMlflowCommand } from './models-import-mlflow.ts'
+import { planCommand } from './plan.ts'
 import { recordCommand } from './record.ts'
 import { refusals } from './refusals.ts'
 import { reload } from './reload.ts'
@@ -31,6 +32,7 @@ import { simulateCommand } from './simulate.ts'
 export const commands: readonly Command[] = [
   serveCommand,
   simulateCommand,
+  planCommand,
   benchCommand,
   demoCommand,
   explainCommand,

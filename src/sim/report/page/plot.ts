@@ -20,6 +20,8 @@ export interface Plot {
   readonly caption: string
   readonly series: readonly PlotSeries[]
   readonly atS: readonly number[]
+  /** Names of the places on the horizontal axis, where it is not time. */
+  readonly labels?: readonly string[]
   readonly unit: 'ms' | '%' | ''
   /** End of the axis, for all values. */
   readonly max?: number
@@ -38,7 +40,7 @@ export function renderPlot(plot: Plot): string {
   const labels = axis.ticks
     .map(({ at, label }) => `<span style="top:${round(at)}%">${escapeHtml(label)}</span>`)
     .join('')
-  const describe = `${plot.title}: ${plot.series.map(({ name }) => name).join(', ')} over time`
+  const describe = `${plot.title}: ${plot.series.map(({ name }) => name).join(', ')}${plot.labels === undefined ? ' over time' : ''}`
   return `<figure class="card plot" id="${plot.id}">
 <figcaption><h2>${escapeHtml(plot.title)}</h2><p>${escapeHtml(plot.caption)}</p></figcaption>
 ${legendOf(plot.series)}
@@ -46,7 +48,7 @@ ${legendOf(plot.series)}
 <div class="canvas" tabindex="0" data-plot="${plot.id}">
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${escapeHtml(describe)}">${grid}${shapes}</svg>
 <i class="cursor"></i><div class="tip"></div></div>
-<div class="xlabels">${timeLabels(plot.atS)}</div></div>
+<div class="xlabels">${plot.labels === undefined ? timeLabels(plot.atS) : nameLabels(plot.labels)}</div></div>
 </figure>`
 }
 
@@ -122,6 +124,20 @@ function timeLabels(atS: readonly number[]): string {
   }
   return labels.join('')
 }
+
+function nameLabels(labels: readonly string[]): string {
+  const every = Math.ceil(labels.length / NAME_LABELS_MAX)
+  return labels
+    .map((label, i) => {
+      if (i % every !== 0) return ''
+      const left = labels.length < 2 ? 0 : (100 * i) / (labels.length - 1)
+      return `<span${left > 95 ? ' class="end"' : ''} style="left:${round(left)}%">${escapeHtml(label)}</span>`
+    })
+    .join('')
+}
+
+/** Short names: twice as many as times. */
+const NAME_LABELS_MAX = 10
 
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200]
 

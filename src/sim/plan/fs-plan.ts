@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { US_PER_S } from '../../base/clock.ts'
 import { ConfigError } from '../../config/config-error.ts'
 import { checkScenario } from '../scenario/fs-scenario.ts'
@@ -5,7 +6,7 @@ import { simulate } from '../simulate.ts'
 import { openTrace, type Trace } from '../traces/fs-trace.ts'
 import { TraceError, type TraceRequest } from '../traces/trace.ts'
 import { dealLengths } from './deal-lengths.ts'
-import { type Plan, planFleet, type RunOutlook } from './plan-fleet.ts'
+import { type FleetPlan, planFleet, type RunOutlook } from './plan-fleet.ts'
 import { runOf } from './plan-point.ts'
 import { type PlanTarget, type PlanWorkload, planTree, workloadOf } from './plan-scenario.ts'
 
@@ -35,7 +36,7 @@ export interface PlanProgress {
   readonly ratioOfAll: number
 }
 
-export interface PlannedFleet extends Plan {
+export interface PlannedFleet extends FleetPlan {
   readonly workload: PlanWorkload
   readonly requestCount: number
   readonly notes: readonly string[]
@@ -56,7 +57,7 @@ export async function planTrace(ask: PlanAsk): Promise<PlannedFleet> {
 async function planOn(ask: PlanAsk): Promise<PlannedFleet> {
   const { path, factor, target, load, profile } = ask
   const days = readDays(ask, openTrace(path, { factor }))
-  const workload = workloadOf(path, days.first)
+  const workload = workloadOf(basename(path), days.first)
   const run = async (replicas: number, seed: number, outlook: RunOutlook) => {
     const tree = planTree(workload, target, { profile, replicas, load })
     const scenario = checkScenario({ path, tree, lineOf: () => undefined }, tree)

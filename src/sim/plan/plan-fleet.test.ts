@@ -13,6 +13,7 @@ function run(seed: number, ttft: number, more: Partial<PlanRun> = {}): PlanRun {
     goodputRatio: 1,
     goodputPerS: 1,
     refusedRatio: 0,
+    refusals: {},
     usdPerHour: 1,
     usdPerMillionTokens: 1,
     utilisation: 0.5,
@@ -86,7 +87,10 @@ describe('the smallest number of replicas', () => {
     const cases: Array<[Partial<PlanRun>, string]> = [
       [{ peak }, 'token p95 is 60 ms in the worst minute'],
       [{ itlP95: 51 }, 'token p95 is 51 ms'],
-      [{ refusedRatio: 0.002 }, '0.2 % of the requests are refused'],
+      [
+        { refusedRatio: 0.002, refusals: { 'lane-full': 1, 'queue-full': 2 } },
+        '0.2 % of the requests are refused (queue-full 2, lane-full 1)',
+      ],
       [{ ttftP95: Number.POSITIVE_INFINITY }, 'first token p95 is never'],
     ]
     for (const [more, because] of cases) {

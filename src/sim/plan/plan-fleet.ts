@@ -24,7 +24,7 @@ export interface RunOutlook {
   readonly comingCount: number
 }
 
-export interface Plan {
+export interface FleetPlan {
   /** By number of replicas. */
   readonly points: readonly PlanPoint[]
   readonly answer: PlanPoint | undefined
@@ -34,7 +34,7 @@ export interface Plan {
 
 const SAME_RATIO = 0.02
 
-export async function planFleet(search: PlanSearch): Promise<Plan> {
+export async function planFleet(search: PlanSearch): Promise<FleetPlan> {
   const found = new Evaluations(search)
   let tooFew = 0
   let enough: PlanPoint | undefined
@@ -90,7 +90,7 @@ class Evaluations {
     return this.#points.toSorted((a, b) => a.replicas - b.replicas)
   }
 
-  failed(because: string): Plan {
+  failed(because: string): FleetPlan {
     return { points: this.points(), answer: undefined, because }
   }
 

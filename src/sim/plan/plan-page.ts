@@ -3,16 +3,16 @@ import { type Plot, type PlotSeries, renderPlot } from '../report/page/plot.ts'
 import { framePage } from '../report/page/render-page.ts'
 import type { PlannedFleet } from './fs-plan.ts'
 import { ms, type PlanPoint, type PlanRun, percent, worstOf } from './plan-point.ts'
-import { answerOf, headingOf, type PlanFacts } from './plan-table.ts'
+import { headingOf, type PlanFacts, planAnswer } from './plan-table.ts'
 
 /** The page of a plan: the answer, the curve as plots and as a table. In the report's own style. */
 export function renderPlanPage(plan: PlannedFleet, facts: PlanFacts): string {
   const title = `Plan for ${plan.workload.name}`
   const plots = plotsOf(plan.points, facts)
   const isFound = plan.answer !== undefined
-  const [answer = '', ...more] = answerOf(plan, facts)
+  const [answer = '', ...more] = planAnswer(plan, facts)
   const verdict = `<p class="verdict ${isFound ? 'good' : 'bad'}"><b>${isFound ? '✓' : '✗'}</b> ${escapeHtml(answer)}</p>`
-  const told = [headingOf(plan, facts), ...more].map((text) => `<p>${escapeHtml(text)}</p>`).join('')
+  const told = [...headingOf(plan, facts), ...more].map((text) => `<p>${escapeHtml(text)}</p>`).join('')
   const body = `<header><h1>${escapeHtml(title)}</h1>${told}${verdict}</header>
 <div class="grid2" style="margin-top:22px">${plots.map(renderPlot).join('\n')}</div>
 ${tableOf(plan)}
@@ -22,14 +22,12 @@ ${tableOf(plan)}
 
 function plotsOf(points: readonly PlanPoint[], { target }: PlanFacts): Plot[] {
   const runs = points.map(worstOf)
-  const labels = points.map(({ replicas }) => String(replicas))
-  const axis = { atS: points.map(({ replicas }) => replicas), labels }
-  const of = (value: (run: PlanRun) => number): number[] => runs.map(value)
-  const line = (name: string, color: string, values: readonly number[]): PlotSeries => ({
+  const axis = { atS: points.map(({ replicas }) => replicas), labels: points.map(({ replicas }) => String(replicas)) }
+  const line = (name: string, color: string, of: (run: PlanRun) => number): PlotSeries => ({
     name,
     color: `var(--${color})`,
     kind: 'line',
-    values,
+    values: runs.map(of),
   })
   const wanted = (value: number): PlotSeries => ({
     name: `wanted ${ms(value)}`,
@@ -37,6 +35,14 @@ function plotsOf(points: readonly PlanPoint[], { target }: PlanFacts): Plot[] {
     kind: 'dashed',
     values: runs.map(() => value),
   })
+  const inWorst = (color: string, of: (run: PlanRun) => number): PlotSeries => line('worst minute', color, of)
+  const overRun = (color: string, of: (run: PlanRun) => number): PlotSeries => line('whole run', color, of)
+  const firstToken = [inWorst('slow', ({ peak }) => peak.ttftP95), overRun('calm', ({ ttftP95 }) => ttftP95)]
+  const token = [inWorst('slow', ({ peak }) => peak.itlP95), overRun('calm', ({ itlP95 }) => itlP95)]
+  const refused = [
+    inWorst('failed', ({ peak }) => peak.refusedRatio),
+    overRun('shed', ({ refusedRatio }) => refusedRatio),
+  ]
   return [
     {
       id: 'ttft',
@@ -45,19 +51,7 @@ function plotsOf(points: readonly PlanPoint[], { target }: PlanFacts): Plot[] {
       ...axis,
       unit: 'ms',
       isLogarithmic: true,
-      series: [
-        line(
-          'worst minute',
-          'slow',
-          of((run) => run.peak.ttftP95),
-        ),
-        line(
-          'whole run',
-          'calm',
-          of((run) => run.ttftP95),
-        ),
-        wanted(target.ttftMs),
-      ],
+      series: [...firstToken, wanted(target.ttftMs)],
     },
     {
       id: 'itl',
@@ -65,39 +59,15 @@ function plotsOf(points: readonly PlanPoint[], { target }: PlanFacts): Plot[] {
       caption: 'p95; in the worst minute of answers’ means, over the run of single gaps',
       ...axis,
       unit: 'ms',
-      series: [
-        line(
-          'worst minute',
-          'slow',
-          of((run) => run.peak.itlP95),
-        ),
-        line(
-          'whole run',
-          'calm',
-          of((run) => run.itlP95),
-        ),
-        wanted(target.itlMs),
-      ],
+      series: [...token, wanted(target.itlMs)],
     },
     {
       id: 'refused',
       title: 'Refused, by replicas',
-      caption: 'Share of the requests that got no answer, over the run and in the worst minute',
+      caption: 'Share of the requests that got no answer',
       ...axis,
       unit: '%',
-      max: 1,
-      series: [
-        line(
-          'worst minute',
-          'failed',
-          of((run) => run.peak.refusedRatio),
-        ),
-        line(
-          'whole run',
-          'shed',
-          of((run) => run.refusedRatio),
-        ),
-      ],
+      series: refused,
     },
     {
       id: 'cost',
@@ -105,13 +75,7 @@ function plotsOf(points: readonly PlanPoint[], { target }: PlanFacts): Plot[] {
       caption: 'US dollars an hour',
       ...axis,
       unit: '',
-      series: [
-        line(
-          'an hour',
-          'served',
-          of((run) => run.usdPerHour),
-        ),
-      ],
+      series: [line('an hour', 'served', ({ usdPerHour }) => usdPerHour)],
     },
   ]
 }
@@ -120,12 +84,12 @@ const HEADS = [
   'replicas',
   'first token p95',
   'token p95',
-  'worst minute: first token',
+  'worst minute: first',
   'token',
   'refused',
-  'as promised a second',
+  'good a second',
   '$ an hour',
-  '$ a million tokens',
+  '$ a M tokens',
   'seeds',
 ]
 

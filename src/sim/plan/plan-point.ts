@@ -11,6 +11,8 @@ export interface PlanRun {
   readonly goodputRatio: number
   readonly goodputPerS: number
   readonly refusedRatio: number
+  /** Refused requests, by code. */
+  readonly refusals: Readonly<Record<string, number>>
   readonly usdPerHour: number
   readonly usdPerMillionTokens: number | undefined
   readonly utilisation: number
@@ -49,6 +51,7 @@ export function runOf(report: Report): PlanRun {
     goodputRatio: goodput.ratio,
     goodputPerS: goodput.requestsPerS,
     refusedRatio: (requests.arrived - requests.completed) / Math.max(1, requests.arrived),
+    refusals: report.refusals,
     usdPerHour: cost.perHour,
     usdPerMillionTokens: cost.perMillionTokens,
     utilisation: engine.utilisation,
@@ -75,13 +78,20 @@ function peakOf({ windows, latency }: Report): PlanPeak {
 export function shortfallOf(run: PlanRun, target: PlanTarget): string | undefined {
   const { peak } = run
   const misses = [
-    run.refusedRatio > target.refusedRatioMax && `${percent(run.refusedRatio)} of the requests are refused`,
+    run.refusedRatio > target.refusedRatioMax &&
+      `${percent(run.refusedRatio)} of the requests are refused${codesOf(run)}`,
     run.ttftP95 > target.ttftMs && `first token p95 is ${ms(run.ttftP95)}`,
     run.itlP95 > target.itlMs && `token p95 is ${ms(run.itlP95)}`,
     peak.ttftP95 > target.ttftMs && `first token p95 is ${ms(peak.ttftP95)} in the worst minute`,
     peak.itlP95 > target.itlMs && `token p95 is ${ms(peak.itlP95)} in the worst minute`,
   ].filter((miss) => miss !== false)
   return misses.length === 0 ? undefined : misses.join(', ')
+}
+
+/** ` (predicted-late 31, lane-full 2)`, the most frequent first. */
+function codesOf({ refusals }: PlanRun): string {
+  const codes = Object.entries(refusals).toSorted((a, b) => b[1] - a[1])
+  return codes.length === 0 ? '' : ` (${codes.map(([code, count]) => `${code} ${count}`).join(', ')})`
 }
 
 /** The worst of the runs of a point, for each figure: a plan promises what held with every seed. */

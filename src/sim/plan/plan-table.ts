@@ -27,26 +27,25 @@ const HEAD = [
 export function planTable(plan: PlannedFleet, facts: PlanFacts): string {
   const rows = [HEAD, ...plan.points.map((point) => rowOf(point, plan, facts))]
   return [
-    headingOf(plan, facts),
+    ...headingOf(plan, facts),
     '',
     ...aligned(rows),
     '',
     ...pictureOf(plan, facts),
     '',
-    ...answerOf(plan, facts),
+    ...planAnswer(plan, facts),
   ].join('\n')
 }
 
-export function headingOf({ workload, requestCount }: PlannedFleet, { profile, target, load }: PlanFacts): string {
+export function headingOf({ workload, requestCount }: PlannedFleet, { profile, target, load }: PlanFacts): string[] {
   const { name, durationS, tenants } = workload
   const count = (value: number, noun: string): string =>
     `${value.toLocaleString('en-US')} ${noun}${value === 1 ? '' : 's'}`
   const times = load === 1 ? '' : `, times ${load}`
-  return (
-    `${name}: ${count(requestCount, 'request')} in ${durationS.toLocaleString('en-US')} s, ${count(tenants.length, 'tenant')}${times}; on ${profile}\n` +
-    `wanted: first token p95 at most ${ms(target.ttftMs)}, token p95 at most ${ms(target.itlMs)}, over the run and in its worst minute; ` +
-    `at most ${percent(target.refusedRatioMax)} refused`
-  )
+  return [
+    `${name}: ${count(requestCount, 'request')} in ${durationS.toLocaleString('en-US')} s, ${count(tenants.length, 'tenant')}${times}; on ${profile}`,
+    `wanted: first token p95 at most ${ms(target.ttftMs)}, token p95 at most ${ms(target.itlMs)}, over the run and in its worst minute; at most ${percent(target.refusedRatioMax)} refused`,
+  ]
 }
 
 function rowOf(point: PlanPoint, { answer }: PlannedFleet, { seedCount }: PlanFacts): string[] {
@@ -101,7 +100,7 @@ function pictureOf({ points }: PlannedFleet, { target }: PlanFacts): string[] {
   return ['first token p95 in the worst minute, by replicas', ...bars, scale]
 }
 
-export function answerOf({ answer, because, points }: PlannedFleet, { seedCount }: PlanFacts): string[] {
+export function planAnswer({ answer, because, points }: PlannedFleet, { seedCount }: PlanFacts): string[] {
   if (answer === undefined) return [`No answer: ${because}`]
   const { usdPerHour, usdPerMillionTokens, peak } = worstOf(answer)
   const { replicas, runs } = answer

@@ -64,6 +64,7 @@ class StreamSink implements RecordingSink {
   start(): void {
     const head = ['content-type', 'application/x-ndjson', 'cache-control', 'no-cache', 'x-accel-buffering', 'no']
     this.#exchange.res.writeHead(200, [...head, 'x-request-id', this.#exchange.id])
+    this.#exchange.res.flushHeaders()
     this.flush()
   }
 

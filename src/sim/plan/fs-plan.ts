@@ -105,12 +105,18 @@ function readDays(ask: PlanAsk, trace: Trace): Days {
 
 const nameIf = (model: string | undefined): string => (model === undefined ? '' : ` for the model ${model}`)
 
+/** A plan has one target for everybody; what each client or its old promise set is not part of it. */
+function withoutDeadline(request: TraceRequest): TraceRequest {
+  const { asked } = request
+  return asked === undefined ? request : { ...request, asked: { ...asked, deadlineUs: Number.POSITIVE_INFINITY } }
+}
+
 function taken({ path, durationS, model }: PlanAsk, requests: Iterable<TraceRequest>): TraceRequest[] {
   const kept: TraceRequest[] = []
   for (const request of requests) {
     if (request.atUs >= durationS * US_PER_S) break
     if (model !== undefined && request.asked !== undefined && request.asked.model !== model) continue
-    kept.push(request)
+    kept.push(withoutDeadline(request))
     if (kept.length > REQUESTS_MAX) {
       const advice = 'Plan for a part of it with --duration.'
       throw new TraceError(`${path}: more than ${REQUESTS_MAX.toLocaleString('en-US')} requests. ${advice}`)

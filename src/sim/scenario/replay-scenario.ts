@@ -1,5 +1,5 @@
 import { PROFILE_SMALL } from '../../config/defaults.ts'
-import type { Config, ModelConfig, PoolConfig } from '../../config/schema.ts'
+import type { BackendConfig, Config, ModelConfig, PoolConfig } from '../../config/schema.ts'
 
 /**
  * The tree of a scenario that plays a recording on the platform of a configuration: the same models, tenants, promises
@@ -15,10 +15,10 @@ export function replayTree(config: Config, { name, durationS }: { name: string; 
   const chat = config.models.find(({ kind }) => kind === 'chat')
   const tenant = config.tenants[0]?.id ?? ''
   const guessed = config.pools
-    .filter(({ backend }) => backend.kind !== 'simulated')
+    .filter(({ backend }) => profileNamed(backend) === undefined)
     .map(
       ({ id, model }) =>
-        `the engines of pool ${id ?? model} are real; they are played as ${PROFILE_SMALL}. Give --profile for another.`,
+        `the GPU of pool ${id ?? model} is not in the configuration; it is played as ${PROFILE_SMALL}. Give --profile, or set backend.profile.`,
     )
   const { queue, admission, fairness, routing, ladder, limits, engine, slos, orgs, tenants } = config
   const platform = {
@@ -56,7 +56,10 @@ function withoutRollout(model: ModelConfig): object {
 
 function simulatedPool({ backend, replicas, ...pool }: PoolConfig): object {
   const count = typeof replicas === 'number' ? replicas : replicas.length
-  return { ...pool, replicas: count, backend: backend.kind === 'simulated' ? backend : USUAL }
+  const likened = { kind: 'simulated', profile: profileNamed(backend) ?? PROFILE_SMALL }
+  return { ...pool, replicas: count, backend: backend.kind === 'simulated' ? backend : likened }
 }
 
-const USUAL = { kind: 'simulated', profile: PROFILE_SMALL }
+/** The profile of simulated engines, or the one that real engines are said to be like. */
+const profileNamed = (backend: BackendConfig): string | undefined =>
+  'profile' in backend ? backend.profile : undefined

@@ -132,7 +132,12 @@ describe('a trace is known by its content', () => {
   })
 
   it('surveys: how many, how long, who', () => {
-    expect(surveyTrace(openTrace(write(VTC)))).toEqual({ requestCount: 2, lastAtUs: 250_000, tenants: ['u13', 'u2'] })
+    expect(surveyTrace(openTrace(write(VTC)))).toEqual({
+      requestCount: 2,
+      lastAtUs: 250_000,
+      tenants: ['u13', 'u2'],
+      models: [],
+    })
   })
 })
 

@@ -40,6 +40,7 @@ export interface TraceSurvey {
   readonly lastAtUs: number
   /** In order of first appearance; empty when the trace names none. */
   readonly tenants: readonly string[]
+  readonly models: readonly string[]
 }
 
 export function openTrace(path: string, options: Partial<TraceOptions> = {}): Trace {
@@ -64,16 +65,18 @@ export function openTrace(path: string, options: Partial<TraceOptions> = {}): Tr
 /** Reads as far as `untilUs`: a run shorter than its trace needs no more of it. */
 export function surveyTrace(trace: Trace, untilUs = Number.POSITIVE_INFINITY): TraceSurvey {
   const tenants = new Set<string>()
+  const models = new Set<string>()
   let requestCount = 0
   let lastAtUs = 0
-  for (const { atUs, tenant } of trace.requests()) {
+  for (const { atUs, tenant, asked } of trace.requests()) {
     if (atUs > untilUs) break
     requestCount++
     lastAtUs = atUs
     if (tenant !== undefined) tenants.add(tenant)
+    if (asked !== undefined) models.add(asked.model)
   }
   if (requestCount === 0) throw new TraceError(`${trace.path}: no request in it.`)
-  return { requestCount, lastAtUs, tenants: [...tenants] }
+  return { requestCount, lastAtUs, tenants: [...tenants], models: [...models] }
 }
 
 function detect(path: string): TraceFormat {
@@ -90,7 +93,7 @@ function detect(path: string): TraceFormat {
 
 /** Lines that are not blank, ended by LF or CRLF. */
 function* linesOf(path: string): Iterable<TraceLine> {
-  const file = open(path)
+  const file = orTraceError(path, () => openSync(path, 'r'))
   try {
     const piece = Buffer.allocUnsafe(PIECE_BYTES)
     // A character may be split between two pieces.
@@ -98,7 +101,7 @@ function* linesOf(path: string): Iterable<TraceLine> {
     let rest = ''
     let number = 0
     for (;;) {
-      const size = readSync(file, piece, 0, PIECE_BYTES, null)
+      const size = orTraceError(path, () => readSync(file, piece, 0, PIECE_BYTES, null))
       rest += size === 0 ? decoder.end() : decoder.write(piece.subarray(0, size))
       const lines = rest.split('\n')
       // The text after the last line end is the beginning of a line, unless the file has ended.
@@ -122,9 +125,10 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'this is a folder. Give the path of a file.',
 }
 
-function open(path: string): number {
+/** A folder can be opened, and fails when it is read. */
+function orTraceError(path: string, work: () => number): number {
   try {
-    return openSync(path, 'r')
+    return work()
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new TraceError(`${path}: ${REASONS[code ?? ''] ?? `it cannot be read (${code}).`}`)

@@ -11,7 +11,7 @@ const profileFile = join(folder, 'learned.json')
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 beforeAll(async () => {
-  // Eight prompts of 1,500 tokens a second: more than one A100 reads in time.
+  // Eight prompts of 1,500 tokens a second, about as many as one A100 can read; four times as many need several.
   const rows = Array.from({ length: 640 }, (_, i) => `${(i / 8).toFixed(3)},1500,24,${i % 2 === 0 ? 'a' : 'b'}`)
   writeFileSync(trace, ['arrival_s,input_tokens,output_tokens,tenant', ...rows].join('\n'))
   const { findGpuProfile } = await import('../engine/gpu-profiles.ts')
@@ -41,9 +41,9 @@ describe('spillway plan', () => {
     timeout: 60_000,
   }, async () => {
     const page = join(folder, 'plan.html')
-    const { code, out, err } = await plan('--trace', trace, '--profile', 'a100-llama-8b', '--page', page)
+    const { code, out, err } = await plan('--trace', trace, '--profile', 'a100-llama-8b', '--load', '4', '--page', page)
     expect(code).toBe(0)
-    expect(out).toContain('640 requests in 80 s, 2 tenants; on a100-llama-8b')
+    expect(out).toContain('640 requests in 80 s, 2 tenants, times 4; on a100-llama-8b')
     expect(out).toMatch(/✗ +1 .*1 run, the last misses/)
     expect(out).toMatch(/→ +\d+ .*3 of 3 meet it/)
     expect(out).toMatch(/\d+ replicas: \$\d+\.\d\d an hour, \$\d.* a million tokens\./)

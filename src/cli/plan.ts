@@ -20,7 +20,7 @@ export const planCommand: Command = {
     },
     'ttft-p95': { type: 'string', value: 'MS', meaning: 'first token p95, in milliseconds (default 500)' },
     'itl-p95': { type: 'string', value: 'MS', meaning: 'time between tokens p95, in milliseconds (default 50)' },
-    'refused-max': { type: 'string', value: 'PERCENT', meaning: 'requests that may be refused (default 0.1)' },
+    'refused-max': { type: 'string', value: 'PERCENT', meaning: 'requests that may be refused (default 1)' },
     model: { type: 'string', value: 'NAME', meaning: 'of a recording with several models, this one' },
     seeds: { type: 'string', value: 'N', meaning: 'days like the recorded one that must keep the target (default 3)' },
     load: { type: 'string', value: 'FACTOR', meaning: 'multiply the requests (default 1)' },
@@ -44,7 +44,7 @@ export const planCommand: Command = {
       target: {
         ttftMs: numberFlag(flags, 'ttft-p95', { min: 1, max: 3_600_000, isWhole: true }) ?? 500,
         itlMs: numberFlag(flags, 'itl-p95', { min: 1, max: 3_600_000, isWhole: true }) ?? 50,
-        refusedRatioMax: (numberFlag(flags, 'refused-max', { min: 0, max: 100 }) ?? 0.1) / 100,
+        refusedRatioMax: (numberFlag(flags, 'refused-max', { min: 0, max: 100 }) ?? 1) / 100,
       },
     }
     // Loaded when the command runs: help and version need none of the platform.

@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../test/support/eventually.ts'
 import { RecordingFile } from './live-recording-file.ts'
 
 let folder = ''
@@ -40,6 +41,17 @@ describe('a recording in files', () => {
     const kept = numbers.flat()
     expect(kept).toEqual(Array.from({ length: kept.length }, (_, i) => 30 - kept.length + i))
     expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  it('gathers lines for a while, then writes them by itself', async () => {
+    const { file, path } = open('r.jsonl')
+    file.write(line(1))
+    file.flush()
+    expect(existsSync(path)).toBe(false)
+    file.write(line(2))
+    await eventually('the lines are written', () => existsSync(path) && readFileSync(path, 'utf8').includes(line(2)))
+    expect(readFileSync(path, 'utf8')).toBe(HEADER + line(1) + line(2))
+    await file.close()
   })
 
   it('leaves the file of an earlier process as the one before', async () => {

@@ -21,6 +21,9 @@ export interface RecordingFileOptions {
 
 /** Characters that may wait for the disk: ten seconds of a thousand requests a second. */
 const WAITING_CHARS_MAX = 4_000_000
+/** Lines are written when they fill a write of this size, or after this long: each write wakes a thread of the pool. */
+const GATHER_CHARS = 64_000
+const GATHER_MS = 250
 /** Characters of one write. */
 const WRITE_CHARS_MAX = 256_000
 /** Time without a try after the disk has failed. */
@@ -38,6 +41,7 @@ export class RecordingFile implements RecordingOut {
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   #isInTrouble = false
   #writing: Promise<void> | undefined
+  #soon: NodeJS.Timeout | undefined
 
   constructor(options: RecordingFileOptions) {
     this.#options = options
@@ -57,6 +61,14 @@ export class RecordingFile implements RecordingOut {
 
   flush(): void {
     if (this.#waiting === '' || this.#writing !== undefined) return
+    if (this.#waiting.length >= GATHER_CHARS) this.#writeNow()
+    else this.#soon ??= setTimeout(() => this.#writeNow(), GATHER_MS).unref()
+  }
+
+  #writeNow(): void {
+    clearTimeout(this.#soon)
+    this.#soon = undefined
+    if (this.#writing !== undefined) return
     this.#writing = this.#writeAll().finally(() => {
       this.#writing = undefined
     })
@@ -64,6 +76,8 @@ export class RecordingFile implements RecordingOut {
 
   /** Writes what is left, for a second at most. */
   async close(): Promise<void> {
+    clearTimeout(this.#soon)
+    this.#soon = undefined
     let timer: NodeJS.Timeout | undefined
     const giveUp = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, CLOSE_MS_MAX)

@@ -103,14 +103,23 @@ describe('the smallest number of replicas', () => {
   })
 
   it('tells before each run how many have ended, and that some are to come', async () => {
-    const ended: number[] = []
+    const outlooks: Array<[number, number, number]> = []
     await search(() => 0, {
-      run: (_, seed, { endedCount, comingCount }) => {
-        ended.push(endedCount)
-        expect(comingCount).toBeGreaterThanOrEqual(0)
-        return Promise.resolve(run(seed, 400))
+      run: (replicas, seed, { endedCount, comingCount }) => {
+        outlooks.push([replicas, endedCount, comingCount])
+        return Promise.resolve(run(seed, replicas < 3 ? 900 / replicas + 500 : 400))
       },
     })
-    expect(ended).toEqual([0, 1, 2])
+    // With 4 replicas one number is left to try, which takes one run or three.
+    expect(outlooks).toEqual([
+      [1, 0, 2],
+      [2, 1, 2],
+      [4, 2, 4],
+      [4, 3, 3],
+      [4, 4, 2],
+      [3, 5, 2],
+      [3, 6, 1],
+      [3, 7, 0],
+    ])
   })
 })

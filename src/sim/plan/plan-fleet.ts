@@ -40,7 +40,7 @@ export async function planFleet(search: PlanSearch): Promise<FleetPlan> {
   let enough: PlanPoint | undefined
   let before: PlanPoint | undefined
   for (let replicas = 1; enough === undefined; replicas = Math.min(2 * replicas, search.replicasMax)) {
-    const point = await found.at(replicas, { from: tooFew, to: 2 * replicas })
+    const point = await found.at(replicas, halvingsOf(replicas - tooFew))
     if (point.meets) enough = point
     else {
       tooFew = replicas
@@ -51,12 +51,15 @@ export async function planFleet(search: PlanSearch): Promise<FleetPlan> {
   }
   while (enough.replicas - tooFew > 1) {
     const middle = Math.floor((tooFew + enough.replicas) / 2)
-    const point: PlanPoint = await found.at(middle, { from: tooFew, to: enough.replicas })
+    const point: PlanPoint = await found.at(middle, halvingsOf((enough.replicas - tooFew) / 2))
     if (point.meets) enough = point
     else tooFew = middle
   }
   return { points: found.points(), answer: enough, because: '' }
 }
+
+/** Numbers to come, if the present one suffices: the gap is halved until it is one. */
+const halvingsOf = (gap: number): number => Math.ceil(Math.log2(Math.max(1, gap)))
 
 const noHelp = ({ replicas, because }: PlanPoint): string =>
   `more replicas do not help: with ${replicas / 2} and with ${replicas}, ${because}. ` +
@@ -94,14 +97,13 @@ class Evaluations {
     return { points: this.points(), answer: undefined, because }
   }
 
-  async at(replicas: number, range: { readonly from: number; readonly to: number }): Promise<PlanPoint> {
+  async at(replicas: number, numbersToCome: number): Promise<PlanPoint> {
     const { seeds, target, run } = this.#search
-    const halvings = Math.ceil(Math.log2(Math.max(2, range.to - range.from)))
     const runs: PlanRun[] = []
     let because: string | undefined
     for (const [i, seed] of seeds.entries()) {
       // Half of the numbers to come fail with their first seed.
-      const comingCount = seeds.length - 1 - i + (halvings * (seeds.length + 1)) / 2
+      const comingCount = seeds.length - 1 - i + (numbersToCome * (seeds.length + 1)) / 2
       const made = await run(replicas, seed, { endedCount: this.#endedCount++, comingCount })
       runs.push(made)
       because = shortfallOf(made, target)

@@ -1,38 +1,51 @@
 import type { Instant } from '../../base/clock.ts'
-import { Ewma } from '../../base/ewma.ts'
+import { steadyLog2, steadyPow2 } from '../../base/steady-log.ts'
 
 /**
  * Is this still the engine that we know?
  *
  * Measured ÷ expected scatters around 1. When its recent mean, in logarithms, is off by a factor, and over enough rows,
- * it is not scatter: the engine is slower or faster than it was, by that factor.
+ * it is not scatter: the engine is slower or faster than it was, by that factor. One row says no more than `rowFactorMax`,
+ * so a few wild ones are no change; an engine that has changed by more is found in two or three goes.
  *
- * Example: factor 1.3, 24 rows. Rows of 2, 2.1, 1.9 … : after the 24th, another engine, about 2 times as slow.
+ * Example: factor 1.3, 24 rows, 2 at most. Rows of 1.8, 1.9, 1.7 … : after the 24th, another engine, 1.8 times as slow.
  */
-export class ChangeWatch {
-  readonly #factor: number
-  readonly #rowsMin: number
-  #recent = new Ewma(RECENT_US)
-  #rows = 0
+export interface ChangeWatchOptions {
+  readonly factor: number
+  readonly rows: number
+  readonly rowFactorMax: number
+}
 
-  constructor({ factor, rows }: { readonly factor: number; readonly rows: number }) {
-    this.#factor = factor
-    this.#rowsMin = rows
+/** Microseconds over which rows are averaged; longer where `rows` of them take longer to come. */
+const RECENT_US = 3_000_000
+
+export class ChangeWatch {
+  readonly #options: ChangeWatchOptions
+  readonly #threshold: number
+  #rows = 0
+  #sum = 0
+  #weight = 0
+  #at: Instant = 0
+
+  constructor(options: ChangeWatchOptions) {
+    this.#options = options
+    this.#threshold = steadyLog2(options.factor)
   }
 
   /** Returns the factor by which the engine has changed, when it has. */
   observe(now: Instant, ratio: number, weight: number): number | undefined {
-    this.#recent.observe(now, Math.log2(Math.min(RATIO_MAX, Math.max(1 / RATIO_MAX, ratio))), weight)
+    const { rowFactorMax, rows } = this.#options
+    // An engine that answers once in two seconds has a row or two in `RECENT_US`: those alone would be scatter.
+    const kept = Math.max(RECENT_US / (RECENT_US + Math.max(0, now - this.#at)), rows / (rows + 1))
+    this.#at = now
+    this.#sum = this.#sum * kept + weight * steadyLog2(Math.min(rowFactorMax, Math.max(1 / rowFactorMax, ratio)))
+    this.#weight = this.#weight * kept + weight
     this.#rows++
-    const mean = this.#recent.view() ?? 0
-    if (this.#rows < this.#rowsMin || Math.abs(mean) < Math.log2(this.#factor)) return undefined
-    this.#recent = new Ewma(RECENT_US)
+    const mean = this.#weight > 0 ? this.#sum / this.#weight : 0
+    if (this.#rows < rows || Math.abs(mean) < this.#threshold) return undefined
     this.#rows = 0
-    return 2 ** mean
+    this.#sum = 0
+    this.#weight = 0
+    return steadyPow2(mean)
   }
 }
-
-/** Microseconds over which rows are averaged. */
-const RECENT_US = 3_000_000
-/** One row says no more than this. */
-const RATIO_MAX = 16

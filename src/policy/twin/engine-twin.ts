@@ -26,7 +26,7 @@ import { readTerms, type TwinPrior } from './twin-prior.ts'
  * the range that was seen are right all the same; beyond the range the prior's proportions decide, scaled to what was
  * seen, and `isSeen` says so. The prior is the named profile, or the built-in one that comes nearest (`prior-choice.ts`).
  *
- * When what comes is off by a third for dozens of rows on end, the engine has changed (throttled, restarted, another
+ * When what comes is off by three tenths for dozens of rows on end, the engine has changed (throttled, restarted, another
  * model): all it showed before fades at once, and the coefficients as they were, scaled by the error, are the prior
  * (`change-watch.ts`). Without that, a bad minute would be remembered for minutes, beside an engine that is well again.
  *
@@ -48,9 +48,12 @@ export const TWIN_DEFAULTS = {
   /** Rows from which the twin is believed, and the mean relative error up to which it is. */
   trustedRows: 24,
   trustedError: 0.25,
-  /** A mean error of this factor over so many rows means another engine. First tokens scatter more, and come less often. */
-  decodeChange: { factor: 1.3, rows: 24 },
-  readChange: { factor: 1.7, rows: 8 },
+  /**
+   * A mean error of this factor over so many rows means another engine, of which one row says `rowFactorMax` at most: one
+   * answer in ten that is held up on its way is no other engine. First tokens scatter more, and come less often.
+   */
+  decodeChange: { factor: 1.3, rows: 24, rowFactorMax: 2 },
+  readChange: { factor: 1.7, rows: 8, rowFactorMax: 2.5 },
   /** What is left of all that was seen before a change. */
   changeKeep: 0.02,
   /** Beyond the largest load seen, times this, answers are extrapolations. */
@@ -149,7 +152,7 @@ export class EngineTwin implements EngineSpeed, Steps {
     return Math.max(1, Math.round(uncachedTokens * perPrompt + outputTokens * outputTokenUs))
   }
 
-  /** Whether a load like this was seen, so that what is said of it is not an extrapolation. */
+  /** Whether a load like this was seen since the last change, so that what is said of it is not an extrapolation. */
   isSeen(sequences: number): boolean {
     return sequences <= this.#sequencesSeen * TWIN_DEFAULTS.seenFactor
   }
@@ -173,7 +176,7 @@ export class EngineTwin implements EngineSpeed, Steps {
   offspring(): EngineTwin {
     const name = `${this.#choice.prior.name}, as another replica`
     const { tokenBudget } = this
-    const prior = { name, decode: this.#decode.coefficients(), read: this.#read.coefficients(), tokenBudget }
+    const prior = { name, decode: priorFrom(this.#decode), read: priorFrom(this.#read), tokenBudget }
     return new EngineTwin([prior], prior)
   }
 
@@ -206,6 +209,7 @@ export class EngineTwin implements EngineSpeed, Steps {
 
   /** A first token came: a row of reading, and a stretch begins. */
   begun(now: Instant, seen: FirstTokenSeen): void {
+    if (seen.tookUs <= 0) return
     const [, perSequence, perContext] = this.#decode.coefficients() as Four
     const { sequences, contextTokens, aheadTokens, cachedTokens } = seen
     const toReadTokens = Math.max(1, aheadTokens + seen.uncachedTokens)
@@ -267,7 +271,9 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#sequencesSeen = Math.max(this.#sequencesSeen, x[1]!)
     this.#rescale()
     const factor = this.#decodeChange.observe(now, ratio, weight)
-    if (factor !== undefined) this.#startOver(this.#decode, factor)
+    if (factor === undefined) return
+    this.#startOver(this.#decode, factor)
+    this.#sequencesSeen = 0
   }
 
   /** The prior's proportions, at the size that was seen. */
@@ -280,7 +286,7 @@ export class EngineTwin implements EngineSpeed, Steps {
 
   /** The engine has become another: what it showed before fades, and what was known, scaled, is the prior. */
   #startOver(fit: FadingFit, factor: number): void {
-    fit.setPrior(fit.coefficients().map((coefficient) => coefficient * factor))
+    fit.setPrior(priorFrom(fit, factor))
     fit.fade(TWIN_DEFAULTS.changeKeep)
     this.#choice.settle()
     this.#changes++
@@ -293,6 +299,14 @@ type Four = [number, number, number, number]
 const FULL_SEQUENCES = 192
 /** Tokens of a stretch that count as a whole row. */
 const WHOLE_ROW_TOKENS = 32
+/** What is left of a prior's coefficient that the rows spoke against. */
+const LEAST_RATIO = 0.01
+
+/** What was learned, as a prior. A coefficient that was left out gets back a small part: a prior needs a scale. */
+function priorFrom(fit: FadingFit, factor = 1): readonly number[] {
+  const { prior } = fit
+  return fit.coefficients().map((coefficient, i) => factor * Math.max(coefficient, LEAST_RATIO * prior[i]!))
+}
 
 /** By time and by rows, whichever forgets more. */
 function keepOf(elapsedUs: number): number {

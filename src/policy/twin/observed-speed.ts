@@ -18,12 +18,12 @@ import { type Steps, timesUnderLoad } from './times-under-load.ts'
  * Deliberately not: no queueing here (that is `admission/predicted-wait.ts`), and no single replicas.
  *
  * Law L10: it learns from what has ended only. Example: alone, 1,000 tokens take 40 ms; attempts of 10 ms alone took
- * 35 ms, attempts of 80 ms alone took 120 ms: b = 85 ÷ 70 ≈ 1.2, a ≈ 23 ms, so the 1,000 tokens now take 72 ms.
+ * 35 ms, attempts of 80 ms alone took 120 ms: b = 85 ÷ 70 ≈ 1.2, a ≈ 23 ms, so the 1,000 tokens now take 71 ms.
  */
 export const OBSERVED_SPEED_DEFAULTS = {
   /** Attempts that it remembers: at twenty a second, the last few seconds of a pool. */
   memorySamples: 64,
-  /** And for how long, in microseconds: after five seconds with few attempts the prior is worth more than the past. */
+  /** And for how long, in microseconds: a pause of this length takes half of the weight of all that was before it. */
   memoryUs: 2_000_000,
   /** Attempts that the prior is worth. */
   priorSamples: 4,

@@ -1,3 +1,4 @@
+import { steadyLog2, steadyPow2 } from '../../base/steady-log.ts'
 import type { TwinPrior } from './twin-prior.ts'
 
 /**
@@ -85,7 +86,7 @@ class LogError {
   #squares = 0
 
   observe(ratio: number): void {
-    const log = Math.log2(Math.min(64, Math.max(1 / 64, ratio)))
+    const log = steadyLog2(Math.min(64, Math.max(1 / 64, ratio)))
     this.#count++
     this.#sum += log
     this.#squares += log * log
@@ -96,7 +97,7 @@ class LogError {
   }
 
   get factor(): number {
-    return this.#count === 0 ? 1 : 2 ** (this.#sum / this.#count)
+    return this.#count === 0 ? 1 : steadyPow2(this.#sum / this.#count)
   }
 }
 

@@ -15,7 +15,7 @@ import { Ewma } from '../../base/ewma.ts'
  *
  * Deliberately not: no time per token (the limit asks the twin), no memory (the replica's room).
  * Laws: between 1 and `sequencesMax`; a ceiling that was lowered grows again, so no fault lasts for ever.
- * Example: 32, then 48, 72, 108, 162, 243 in five busy seconds; the engine reports 100 running and 20 waiting: 100.
+ * Example: 48, then 72, 108, 162, 243, 364 in five busy seconds; the engine reports 100 running and 20 waiting: 100.
  */
 export const CEILING_DEFAULTS = {
   /** Sequences to start with: what an engine on any server GPU runs at once; llama.cpp with few slots is found out. */

@@ -44,13 +44,26 @@ export class Twins implements EngineSpeed, Steps {
     return known
   }
 
+  /** What it knew is lost, unless it was the last one: the next to join begins with that. */
   forget(replicaId: string): void {
+    const known = this.#replicas.get(replicaId)
     this.#replicas.delete(replicaId)
+    if (known?.twin !== this.#leading) return
+    // A twin that learns no more must not speak for the others.
+    const [first, ...others] = [...this.#replicas.values()].map(({ twin }) => twin)
+    if (first === undefined) return
+    this.#leading = first
+    for (const twin of others) this.learned(twin)
   }
 
-  /** A twin has learned: the one with the most rows speaks for the pool. */
+  /** A twin has learned: the one with the most rows speaks for the pool. The last lesson may come after the replica left. */
   learned(twin: EngineTwin): void {
-    if (twin.rows > this.#leading.rows) this.#leading = twin
+    if (twin.rows > this.#leading.rows && this.#has(twin)) this.#leading = twin
+  }
+
+  #has(twin: EngineTwin): boolean {
+    for (const known of this.#replicas.values()) if (known.twin === twin) return true
+    return false
   }
 
   all(): ReadonlyMap<string, LearnedReplica> {

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { makeEstimate } from '../../../test/support/demand.ts'
+import { Ledger } from '../../policy/limits/ledger.ts'
+import type { TwinPrior } from '../../policy/twin/twin-prior.ts'
+import { Twins } from '../../policy/twin/twins.ts'
+import { Lesson } from './lesson.ts'
+
+const PRIOR: TwinPrior = {
+  name: 'known',
+  decode: [6_000, 100, 0.02, 9],
+  read: [5_000, 20, 20, 0.001],
+  tokenBudget: 2_048,
+}
+
+/** An attempt at an idle replica, from its turn on. */
+function begin() {
+  const twins = new Twins({ priors: [PRIOR], prior: PRIOR, sequencesMax: 256 })
+  const ledger = new Ledger()
+  const estimate = makeEstimate(1_000, 100)
+  ledger.hold(estimate)
+  const lesson = new Lesson(0, { twins, replicaId: 'r', estimate, load: ledger })
+  const firstToken = (now: number, tokens = 1): void => {
+    ledger.begin(estimate)
+    lesson.begun(now, tokens, undefined)
+  }
+  const { twin } = twins.of('r')
+  return { twins, twin, ledger, estimate, lesson, firstToken }
+}
+
+describe('a lesson', () => {
+  it('is a row of reading at the first token, and rows of decoding while the answer grows', () => {
+    const { twin, lesson, firstToken } = begin()
+    firstToken(30_000)
+    expect(twin.view()).toMatchObject({ rows: 0 })
+    expect(twin.view().firstTokenError).toBeGreaterThan(0)
+    // Long enough and with tokens enough: both.
+    lesson.grown(30_000 + 299_999, 50)
+    lesson.grown(30_000 + 900_000, 24)
+    expect(twin.rows).toBe(0)
+    lesson.grown(30_000 + 900_000, 25)
+    expect(twin.rows).toBe(1)
+    lesson.grown(30_000 + 1_100_000, 60)
+    expect(twin.rows).toBe(1)
+  })
+
+  it('counts what came with the first frame as no time', () => {
+    const { twin, lesson, firstToken } = begin()
+    firstToken(30_000, 9)
+    lesson.over(30_000 + 32 * 7_000, 30_000 + 32 * 7_000, 9 + 32)
+    expect(twin.rows).toBe(1)
+    // The one row is off by what 7,000 differs from one sequence of 1,050 tokens alone.
+    expect(twin.view().tokenError).toBeCloseTo(1 - 6_121 / 7_000, 3)
+  })
+
+  it('is over with its last token, however short the last stretch was', () => {
+    const { twin, twins, ledger, estimate, lesson, firstToken } = begin()
+    firstToken(30_000)
+    ledger.drop(estimate, 0)
+    lesson.over(150_000, 100_000, 11)
+    expect(twin.rows).toBe(1)
+    expect(twins.tokenUs(0)).toBe(twin.tokenUs(0))
+  })
+
+  it('says nothing of an attempt that never began', () => {
+    const { twin, lesson } = begin()
+    lesson.grown(500_000, 60)
+    lesson.over(900_000, undefined, 0)
+    expect(twin.view()).toMatchObject({ rows: 0, firstTokenError: undefined, decode: PRIOR.decode, read: PRIOR.read })
+  })
+
+  it('takes over a corrected count', () => {
+    const { twin, lesson, firstToken } = begin()
+    firstToken(30_000, 10)
+    // Ten frames were twenty tokens, and so were all others.
+    lesson.trueUp(2)
+    lesson.over(30_000 + 40 * 6_121, 30_000 + 40 * 6_121, 60)
+    expect(twin.view().tokenError).toBeLessThan(0.001)
+  })
+})

@@ -26,6 +26,19 @@ describe('scenarios of a rollout', () => {
     expect(report.requests.failed).toBe(0)
   })
 
+  /** Engines of which nothing is declared are learned, a slow one too: it must not be measured by what it taught. */
+  it('a slow canary is rolled back, and an equal one is not, though their step times are learned', {
+    timeout: 120_000,
+  }, async () => {
+    const backend = { kind: 'simulated', profile: 'h100-llama-8b', hidden: true }
+    const hidden = { ...QUICK, 'platform.pools.0.backend': backend, 'platform.pools.1.backend': backend }
+    const slow = { kind: 'replica-slow', target: 'chat@2', factor: 1.5, atS: 0, forS: 300 }
+    const bad = await runNamed('bad-canary', 1, { ...hidden, 'faults.0': slow })
+    expect(bad.report.rollouts['chat']).toMatchObject({ promoted: 0, rolledBack: 1 })
+    const good = await runNamed('good-canary', 1, hidden)
+    expect(good.report.rollouts['chat']).toMatchObject({ rolledBack: 0 })
+  })
+
   /** At 5 % the canary is idle and the stable release full; it stays there, so that a wrong verdict has time to come. */
   const HELD = { load: 1.2, durationS: 250, variants: {}, expect: [], [`${rollout}.dwellMs`]: 1_000_000 }
 

@@ -62,7 +62,8 @@ export function expect({ policies }: Platform, { ticket, plan, lease, placement 
   const { readTokens, prefillTokens: unreadTokens } = load
   const loadClass = 32 - Math.clz32(load.sequences)
   const { alone, steps } = pool.engineOf(replica)
-  if (steps !== undefined) {
+  // What was learned of a slow release would expect it to be slow: both releases are held against the stable one then.
+  if (steps !== undefined && pool.twins === undefined) {
     const times = timesUnderLoad(alone, steps, load, own)
     return { ...times, readTokens, unreadTokens, loadClass, isLoadPredicted: true }
   }

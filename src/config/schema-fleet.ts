@@ -51,7 +51,7 @@ export const LimitSchema = Type.Union(
       {
         kind: Type.Literal('auto', {
           description:
-            'Limit from the engine\u2019s speed, where that is known (`simulated`): as many answers as keep the promised time between tokens. Otherwise as `gradient`.',
+            'Limit from the engine\u2019s speed, which is known of simulated engines and learned of chat models behind a URL: as many answers as keep the promised time between tokens. Simulated models that answer in one go: two batches. All others: as `gradient`.',
         }),
         concurrencyMax: concurrencyMax('Upper bound on the answers that one replica generates at once.'),
       },

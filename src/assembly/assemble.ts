@@ -265,6 +265,9 @@ function learnedSpeed(twins: Twins, speed: PoolSpeed): (replica: Replica) => Poo
   }
 }
 
+/** Of the promised first token: what is being read while the first token of the prompt before it is on its way. */
+const LEARNED_UNREAD_RATIO = 0.1
+
 function limitSpecOf(
   { limit }: PoolSetup,
   { steps, itemsMax }: PoolSpeed,
@@ -276,6 +279,11 @@ function limitSpecOf(
   // One batch runs while the next gathers; further tickets wait in the lanes, where the order is fair.
   if (itemsMax !== undefined) return { kind: 'fixed', sequencesMax: Math.min(sequencesMax, 2 * itemsMax) }
   if (steps === undefined) return { kind: 'gradient', sequencesMax }
-  const options = { sequencesMax, prefillTokensMax: steps.tokenBudget }
+  const isLearned = ceiling !== undefined
+  const options = {
+    sequencesMax,
+    prefillTokensMax: steps.tokenBudget,
+    calmUnreadRatio: isLearned ? (process.env['UR'] ? Number(process.env['UR']) : LEARNED_UNREAD_RATIO) : 0,
+  }
   return { kind: 'reported', model: steps, promise, options, ...(ceiling !== undefined && { ceiling }) }
 }

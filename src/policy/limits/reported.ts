@@ -40,6 +40,13 @@ export const REPORTED_LIMIT_DEFAULTS = {
   sequencesMax: 256,
   /** Prompt tokens not yet answered at which it gets no more: one step of an engine with vLLM's usual budget. */
   prefillTokensMax: 2_048,
+  /**
+   * Share of the promised first token that unread prompts may take to be read while the engine is calm; 0: a step at any
+   * time. An engine behind a network has read its prompts before the gateway hears of it, and would wait for the next.
+   */
+  calmUnreadRatio: 0,
+  /** An engine is calm while a step without prompts takes no more than this share of the promised time per token. */
+  calmRatio: 0.3,
   /** Microseconds over which the correction of the model forgets: slower than a burst, faster than a deployment. */
   correctionMemoryUs: 30_000_000,
   /** The correction stays between these: beyond them it is a fault, which health must see, not a limit. */
@@ -52,13 +59,16 @@ export interface ReportedLimitOptions {
   readonly sequencesMin: number
   readonly sequencesMax: number
   readonly prefillTokensMax: number
+  readonly calmUnreadRatio: number
+  readonly calmRatio: number
   readonly correctionMemoryUs: number
   readonly correctionMin: number
   readonly correctionMax: number
 }
 
-/** Mean microseconds per output token. */
+/** Microseconds to the first token, and mean microseconds per output token. */
 export interface PromisedPace {
+  readonly ttftUs: number
   readonly interTokenUs: number
 }
 
@@ -118,13 +128,24 @@ export class ReportedLimit implements Limit {
     return { sequencesMax: this.#sequencesMax, because }
   }
 
+  /** Whether the prompts that are not yet answered fill a step or, in a calm engine, delay a newcomer noticeably. */
+  #isReadingFull({ prefillTokens, sequences, contextTokens }: Load): boolean {
+    const { prefillTokensMax, calmUnreadRatio, calmRatio } = this.#options
+    if (prefillTokens < prefillTokensMax) return false
+    if (calmUnreadRatio === 0) return true
+    const stepUs = this.#meanTokenUs(sequences, contextTokens, 0)
+    if (stepUs > calmRatio * this.#promise.interTokenUs) return true
+    const promptTokenUs = this.#meanTokenUs(sequences, contextTokens, 1_000) - stepUs
+    return prefillTokens * promptTokenUs >= calmUnreadRatio * this.#promise.ttftUs
+  }
+
   get #sequencesMax(): number {
     return Math.min(this.#options.sequencesMax, this.#ceiling?.sequencesMax ?? Number.POSITIVE_INFINITY)
   }
 
   #isWithin(load: Load, contextTokens: number, prefillMilli: number): boolean {
     const sequences = load.sequences + 1
-    if (sequences > this.#sequencesMax || load.prefillTokens >= this.#options.prefillTokensMax) return false
+    if (sequences > this.#sequencesMax || this.#isReadingFull(load)) return false
     if (sequences <= this.#options.sequencesMin) return true
     const context = load.contextTokens + contextTokens
     const prefill = load.prefillMilliPerToken + prefillMilli

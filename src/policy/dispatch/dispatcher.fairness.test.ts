@@ -203,7 +203,11 @@ describe('room', () => {
   test('a limit from the step model: long prompts with short answers wait, others pass', () => {
     const dispatcher = new Dispatcher({ options: { queueRequestsMax: 1e6, lanes: LANES } })
     const model = { meanTokenUs: (d: number, c: number, p: number) => 5_000 + 100 * d + 0.02 * c + 10 * p }
-    const limit = new ReportedLimit({ model, promise: { interTokenUs: 20_000 }, options: { prefillTokensMax: 1e6 } })
+    const limit = new ReportedLimit({
+      model,
+      promise: { ttftUs: 1_000_000, interTokenUs: 20_000 },
+      options: { prefillTokensMax: 1e6 },
+    })
     const replica = { id: 'r', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     dispatcher.addReplica(0, { replica, limit, kvTokensMax: 1e6 })
     const granted: string[] = []

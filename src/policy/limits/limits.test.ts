@@ -38,7 +38,7 @@ describe('every limit', () => {
     ['fixed', () => new FixedLimit({ sequencesMax: 20 })],
     ['aimd', () => new AimdLimit()],
     ['gradient', () => new GradientLimit()],
-    ['reported', () => new ReportedLimit({ model: MODEL, promise: { interTokenUs: 20_000 } })],
+    ['reported', () => new ReportedLimit({ model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: 20_000 } })],
   ]
 
   test.each(limits)('%s: full means that nothing fits, after any samples', (_name, make) => {
@@ -129,7 +129,8 @@ describe('gradient', () => {
 })
 
 describe('reported', () => {
-  const limit = (): ReportedLimit => new ReportedLimit({ model: MODEL, promise: { interTokenUs: 25_000 } })
+  const limit = (): ReportedLimit =>
+    new ReportedLimit({ model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: 25_000 } })
 
   test('takes fewer when prompts are long against answers, and some whatever the model says', () => {
     expect(roomFor(limit(), 1_000, 200)).toBe(112)
@@ -138,11 +139,11 @@ describe('reported', () => {
   })
 
   test('follows the promise: a limit that was made before aims at the one of today', () => {
-    const promise = { interTokenUs: 25_000 }
+    const promise = { ttftUs: 1_000_000, interTokenUs: 25_000 }
     const followed = new ReportedLimit({ model: MODEL, promise })
     expect(roomFor(followed, 1_000, 200)).toBe(112)
     promise.interTokenUs = 12_500
-    const tighter = new ReportedLimit({ model: MODEL, promise: { interTokenUs: 12_500 } })
+    const tighter = new ReportedLimit({ model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: 12_500 } })
     expect(roomFor(followed, 1_000, 200)).toBe(roomFor(tighter, 1_000, 200))
     expect(roomFor(followed, 1_000, 200)).toBeLessThan(112)
     expect(followed.view()).toEqual(tighter.view())
@@ -157,6 +158,27 @@ describe('reported', () => {
     expect(limit().isFull(ledger)).toBe(true)
     ledger.begin(estimate)
     expect(limit().fits(ledger, makeEstimate(9_000, 2_000))).toBe(true)
+  })
+
+  test('in a calm engine as many as delay a newcomer by a tenth of its promise', () => {
+    const promise = { ttftUs: 1_000_000, interTokenUs: 50_000 }
+    const calm = new ReportedLimit({ model: MODEL, promise, options: { calmUnreadRatio: 0.1 } })
+    const ledger = new Ledger()
+    const estimate = makeEstimate(1_500, 200)
+    for (let i = 0; i < 3; i++) ledger.hold(estimate)
+    // 4,500 tokens at 5 µs are 22 ms, of 100 that are allowed; a step's worth is 2,048.
+    expect(calm.fits(ledger, estimate)).toBe(true)
+    expect(new ReportedLimit({ model: MODEL, promise }).fits(ledger, estimate)).toBe(false)
+    for (let i = 0; i < 11; i++) ledger.hold(estimate)
+    expect(calm.isFull(ledger)).toBe(true)
+  })
+
+  test('a busy engine gets no more than a step, however long the promise', () => {
+    const promise = { ttftUs: 10_000_000, interTokenUs: 25_000 }
+    const busy = new ReportedLimit({ model: MODEL, promise, options: { calmUnreadRatio: 0.1 } })
+    const ledger = loadOf(60)
+    for (let i = 0; i < 2; i++) ledger.hold(makeEstimate(1_500, 200))
+    expect(busy.isFull(ledger)).toBe(true)
   })
 
   test('a ledger counts the prompts that were read, whoever has gone since', () => {
@@ -176,7 +198,9 @@ describe('reported', () => {
       meanTokenUs: (sequences, context, prefill) => MODEL.meanTokenUs(sequences, context, Math.min(2_048, prefill)),
     }
     // 66.7 prompt tokens a step each, and the token that it decodes.
-    expect(roomFor(new ReportedLimit({ model: capped, promise: { interTokenUs: 50_000 } }), 4_000, 60)).toBe(30)
+    expect(
+      roomFor(new ReportedLimit({ model: capped, promise: { ttftUs: 1_000_000, interTokenUs: 50_000 } }), 4_000, 60),
+    ).toBe(30)
   })
 
   test('an engine slower than its profile is given less, and more again when it recovers', () => {

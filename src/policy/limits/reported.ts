@@ -45,8 +45,8 @@ export const REPORTED_LIMIT_DEFAULTS = {
    * time. An engine behind a network has read its prompts before the gateway hears of it, and would wait for the next.
    */
   calmUnreadRatio: 0,
-  /** An engine is calm while a step without prompts takes no more than this share of the promised time per token. */
-  calmRatio: 0.3,
+  /** An engine is calm while its mean step takes no more than this share of the promised time per token. */
+  calmRatio: 0.45,
   /** Microseconds over which the correction of the model forgets: slower than a burst, faster than a deployment. */
   correctionMemoryUs: 30_000_000,
   /** The correction stays between these: beyond them it is a fault, which health must see, not a limit. */
@@ -129,13 +129,13 @@ export class ReportedLimit implements Limit {
   }
 
   /** Whether the prompts that are not yet answered fill a step or, in a calm engine, delay a newcomer noticeably. */
-  #isReadingFull({ prefillTokens, sequences, contextTokens }: Load): boolean {
+  #isReadingFull({ prefillTokens, sequences, contextTokens, prefillMilliPerToken }: Load): boolean {
     const { prefillTokensMax, calmUnreadRatio, calmRatio } = this.#options
     if (prefillTokens < prefillTokensMax) return false
     if (calmUnreadRatio === 0) return true
-    const stepUs = this.#meanTokenUs(sequences, contextTokens, 0)
+    const stepUs = this.#meanTokenUs(sequences, contextTokens, prefillMilliPerToken)
     if (stepUs > calmRatio * this.#promise.interTokenUs) return true
-    const promptTokenUs = this.#meanTokenUs(sequences, contextTokens, 1_000) - stepUs
+    const promptTokenUs = this.#meanTokenUs(sequences, 0, 1_000) - this.#meanTokenUs(sequences, 0, 0)
     return prefillTokens * promptTokenUs >= calmUnreadRatio * this.#promise.ttftUs
   }
 

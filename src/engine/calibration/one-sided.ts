@@ -5,13 +5,13 @@ import { quantile } from './statistics.ts'
 /**
  * What can a recording not tell?
  *
- * A fit explains the steps that it has seen, and looks well on them, whatever they are. Three ways in which a recording
- * is one-sided make it wrong elsewhere, each seen on an H200: hardly any step that only decodes (+25 % in E2E from 98 %
- * mixed steps), small batches only (TTFT −14 % above the knee from a recording at 8 requests a second), and steps whose
- * members are not known. Each warning says what to record instead.
+ * A fit explains the steps that it has seen, and looks well on them, whatever they are. Three kinds of one-sided
+ * recordings make it wrong elsewhere: hardly any step of one kind, so that what the host adds to every step and what a
+ * prefill adds cannot be told apart; small batches only (fitted to 8 requests a second, an H200's TTFT comes out 16 % short
+ * at 26); steps whose members are not known. Each warning says what to record instead.
  */
 
-/** Below this share a kind of step is too rare: half of what the least loaded of our recordings has of prefills. */
+/** Below this share a kind of step is too rare. At 8 requests a second, 0.4 of its knee, an H200 had 7 % prefills. */
 const KIND_RATIO_MIN = 0.05
 /** Below this many rows a kind is an anecdote. */
 const KIND_ROWS_MIN = 50

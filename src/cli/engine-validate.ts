@@ -4,8 +4,9 @@ export const engineValidateCommand: Command = {
   name: 'engine validate',
   summary: 'compare a GPU profile with measured steps and requests',
   about:
-    'Prints the error of step times and, with --requests, replays the arrivals through the engine and compares time to\n' +
-    'first token, whole time and time per output token with what was measured. Errors are simulated ÷ measured − 1.',
+    'With --steps it prints the error of step times. With --requests it replays the arrivals through the engine and\n' +
+    'compares time to first token, whole time, time per output token (mean, p50, p90, p95, p99) and throughput with what\n' +
+    'was measured, run by run where the file has several. Errors are simulated ÷ measured − 1.',
   flags: {
     profile: { type: 'string', value: 'PROFILE', meaning: 'a name of the catalogue, or a FILE.json' },
     steps: { type: 'string', value: 'FILE.csv', meaning: 'measured steps' },
@@ -22,19 +23,22 @@ export const engineValidateCommand: Command = {
   },
   examples: [
     'spillway engine validate --profile h200-llama-8b --steps steps.csv',
-    'spillway engine validate --profile h200-llama-8b --steps steps.csv --requests requests.csv --blocks 40000 --json',
+    'spillway engine validate --profile h200-llama-8b --requests requests.csv --blocks 40000',
+    'spillway engine validate --profile h200-llama-8b --steps steps.csv --requests requests.csv --json',
   ],
   async run(flags, io) {
     const profile = textFlag(flags, 'profile')
     const stepsPath = textFlag(flags, 'steps')
+    const requestsPath = textFlag(flags, 'requests')
     if (profile === undefined)
       throw new UsageError('--profile is missing. Give the name of a profile, as h200-llama-8b.')
-    if (stepsPath === undefined) throw new UsageError('--steps is missing. Give the file with the measured steps.')
+    if (stepsPath === undefined && requestsPath === undefined)
+      throw new UsageError('Nothing to compare with. Give measured steps (--steps), requests (--requests) or both.')
     const { validateFiles } = await import('./fs-calibrate.ts')
     const told = validateFiles({
       profile,
       stepsPath,
-      requestsPath: textFlag(flags, 'requests'),
+      requestsPath,
       limits: limitsOf(flags),
     })
     io.out(flags['json'] === true ? JSON.stringify(told.json) : told.text)

@@ -31,6 +31,17 @@ describe('spillway engine validate', () => {
     }
   })
 
+  it('takes requests without steps, and tells p90, p99 and throughput of each run', async () => {
+    const files = ['--requests', gpu('h200-unseen-requests.csv')]
+    const { code, out } = await run('engine', 'validate', '--profile', 'h200-llama-8b', ...files, ...LIMITS)
+    expect(code).toBe(0)
+    expect(out).not.toContain('error of step times')
+    for (const run of ['conv-8rps-202: 245', 'conv-20rps-202: 879', 'conv-26rps-202: 869', 'all: 1993'])
+      expect(out).toContain(`${run} requests replayed`)
+    expect(out).toMatch(/mean +p50 +p90 +p95 +p99/)
+    expect(out).toMatch(/throughput: 19\.47 → 19\.\d\d requests a second \(.*\), 3772 → 37\d\d output tokens/)
+  })
+
   it('says which line of which file is broken', async () => {
     const path = join(folder, 'broken.csv')
     writeFileSync(
@@ -47,6 +58,7 @@ describe('spillway engine validate', () => {
     [['--profile', 'h200-lama-8b', '--steps', 'x.csv'], 'Did you mean "h200-llama-8b"?'],
     [['--profile', 'h200-llama-8b', '--steps', 'not-there.csv'], 'not-there.csv is not there'],
     [['--steps', 'x.csv'], '--profile is missing'],
+    [['--profile', 'h200-llama-8b'], 'Give measured steps (--steps), requests (--requests) or both.'],
   ])('is one clear line for %j', async (flags, line) => {
     const { code, err } = await run('engine', 'validate', ...flags)
     expect(code).not.toBe(0)
@@ -63,5 +75,44 @@ describe('spillway engine fit', () => {
     writeFileSync(path, JSON.stringify(fit.profile))
     const { out } = await run('engine', 'validate', '--profile', path, '--steps', gpu('h200-steps.csv'), '--json')
     expect(JSON.parse(out).steps.medianError).toBeLessThan(0.04)
+  })
+
+  const recording = ['--served', gpu('h200-replay-steps.csv'), '--requests', gpu('h200-replay-requests.csv')]
+
+  it('fits what an engine at work adds, and says what the recording cannot tell', async () => {
+    const { code, out, err } = await run('engine', 'fit', ...recording)
+    expect(code).toBe(0)
+    expect(out).toMatch(/kernels alone +6848/)
+    expect(out).toMatch(/kvReadUsPerToken +0\.0\d+/)
+    expect(err).toMatch(/^spillway: hardly any step has more than \d+ sequences/)
+  })
+
+  it('writes a served profile that validate takes, from kernels of its own', async () => {
+    const words = [...recording, '--steps', gpu('h200-steps.csv'), '--json']
+    const { profile, serving } = JSON.parse((await run('engine', 'fit', ...words)).out)
+    expect(serving.warnings).toHaveLength(1)
+    const path = join(folder, 'served.json')
+    writeFileSync(path, JSON.stringify(profile))
+    const requests = ['--requests', gpu('h200-replay-requests.csv')]
+    const { out } = await run('engine', 'validate', '--profile', path, ...requests, ...LIMITS, '--json')
+    expect(Math.abs(JSON.parse(out).requests.e2e.meanError)).toBeLessThan(0.02)
+    expect(Math.abs(JSON.parse(out).requests.ttft.meanError)).toBeLessThan(0.02)
+  })
+
+  it.each([
+    [['--served', 'x.csv'], '--requests is missing'],
+    [['--requests', 'x.csv'], '--served is missing'],
+    [[], '--steps is missing'],
+    [[...recording, '--like', 'reference-a100'], 'reference-a100 has no kernels to add to'],
+    [[...recording, '--steps', gpu('h200-steps.csv'), '--like', 'h100-llama-70b-tp4'], 'has no steps of llama-70b'],
+    [
+      ['--served', gpu('h200-steps.csv'), ...recording.slice(2)],
+      'h200-steps.csv:1: expected steps of an engine at work',
+    ],
+  ])('is one clear line for %j', async (flags, line) => {
+    const { code, err } = await run('engine', 'fit', ...flags)
+    expect(code).not.toBe(0)
+    expect(err).toContain(line)
+    expect(err).not.toContain('    at ')
   })
 })

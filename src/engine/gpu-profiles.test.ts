@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseProfile, profileJsonOf } from './calibration/profile-json.ts'
 import { Engine } from './engine.ts'
-import { type GpuProfile, kvBlockCount, limitsOf, servingCoefficients } from './gpu-profile.ts'
+import { ASSUMED_SERVING, type GpuProfile, kvBlockCount, limitsOf, servingCoefficients } from './gpu-profile.ts'
 import { findGpuProfile, gpuProfileNames } from './gpu-profiles.ts'
 import { stepUs } from './step-time.ts'
 
@@ -40,6 +40,14 @@ describe('the catalogue', () => {
     }
   })
 
+  it('has host time in every profile whose steps are put together from kernels', () => {
+    for (const name of gpuProfileNames()) {
+      const coefficients = servingCoefficients(profile(name))
+      if (coefficients.kind === 'reference') continue
+      expect(coefficients.hostUs, name).toBeGreaterThanOrEqual(250)
+    }
+  })
+
   it('computes blocks from what weights leave: an 8B on 80 GB has room for 450,000 tokens', () => {
     expect(16 * kvBlockCount(profile('a100-llama-8b').memory)).toBeGreaterThan(430_000)
     expect(16 * kvBlockCount(profile('a100-llama-8b').memory)).toBeLessThan(470_000)
@@ -69,8 +77,13 @@ describe('a share of a GPU', () => {
   })
 
   it('keeps what a serving engine adds', () => {
-    expect(profile('h200-llama-8b+shared-2').serving?.prefillFloorUs).toBeCloseTo(2.6 * 22_910)
-    expect(profile('h200-llama-8b+mig-7g').serving).toEqual(profile('h200-llama-8b').serving)
+    const whole = profile('h200-llama-8b').serving as Required<NonNullable<GpuProfile['serving']>>
+    expect(profile('h200-llama-8b+shared-2').serving?.prefillFloorUs).toBeCloseTo(2.6 * whole.prefillFloorUs)
+    expect(profile('h200-llama-8b+mig-7g').serving).toEqual(whole)
+    const half = profile('h200-llama-8b+mig-3g').serving
+    expect(half?.kvReadUsPerToken).toBeCloseTo(2 * whole.kvReadUsPerToken, 9)
+    expect(half?.decodeUsPerSequence).toBeCloseTo((whole.decodeUsPerSequence * 7) / 3, 9)
+    expect(half).toMatchObject({ hostUs: whole.hostUs, prefillFloorUs: whole.prefillFloorUs })
   })
 
   it('of many GPUs, of an unknown kind or too small for the weights is none', () => {
@@ -93,7 +106,9 @@ describe('a profile in a file', () => {
   it('comes back as it was written, with the memory and price of what it is like', () => {
     const read = parseProfile(json)
     expect(read).toMatchObject({ name: 'mine', coefficients, usdPerHour: profile('h200-llama-8b').usdPerHour })
-    expect(read).not.toHaveProperty('serving')
+    // What the engine of the other profile adds stays there; the host's time is the assumed one.
+    expect(read).toMatchObject({ serving: ASSUMED_SERVING })
+    expect(Object.keys((read as GpuProfile).serving ?? {})).toEqual(['hostUs'])
   })
 
   it('is refused with the reason when it is not one', () => {

@@ -1,11 +1,12 @@
-import type { GpuProfile, MemoryShape, RooflineCoefficients } from './gpu-profile.ts'
+import { ASSUMED_SERVING, type GpuProfile, type MemoryShape, type RooflineCoefficients } from './gpu-profile.ts'
 import { shareProfile } from './gpu-share.ts'
 import { KERNEL_FITS, type KernelFit } from './kernel-fits.ts'
 
 /**
  * The catalogue of GPUs, with where each figure comes from.
  *
- * **Step times**: `kernel-fits.ts`, except where a comment says otherwise.
+ * **Step times**: `kernel-fits.ts`, except where a comment says otherwise. **Host time**: measured for `h200-llama-8b`,
+ * `ASSUMED_SERVING` for all other kernels; the reference's rates are those of a whole engine and have it in them.
  *
  * **Memory**: what `nvidia-smi` reports for the SXM parts; weights from the parameter counts of Llama 3.1 8B and 70B
  * and 3.2 1B; 0.9 of it usable as in vLLM; 2 GiB a GPU for activations and graphs.
@@ -64,14 +65,16 @@ function profileOfFit(fit: KernelFit): GpuProfile {
     ...shapeOf(fit),
     name: name === H200_LLAMA_8B.name ? `${name}-vllm` : name,
     coefficients: fit.coefficients,
+    serving: ASSUMED_SERVING,
     source: 'ai-dynamo/aiconfigurator, vLLM kernels',
   }
 }
 
 /**
  * Our own measurements of one H200 (bf16, PyTorch with CUDA graphs): `test/fixtures/gpu/h200-steps.csv`, fitted by
- * `fitProfile`; what the engine adds, from `h200-replay-*.csv`, by `fitServing`. Its prefill runs without graphs, hence
- * the floor. vLLM's kernels on the same GPU are `h200-llama-8b-vllm`.
+ * `fitProfile`; what the engine adds, from `h200-served-*.csv` (six recordings on two machines, from 8 to 26 requests a
+ * second), by `fitServing`. Its prefill runs without graphs, hence the floor. vLLM's kernels on the same GPU are
+ * `h200-llama-8b-vllm`.
  */
 const H200_LLAMA_8B: GpuProfile = {
   ...shapeOf({ gpu: 'h200', model: 'llama-8b', gpuCount: 1, dtype: 'bf16' }),
@@ -97,14 +100,16 @@ const H200_LLAMA_8B: GpuProfile = {
     decodeFloorUs: 0,
   },
   serving: {
-    hostUs: 825.1,
-    prefillBaseUs: 0,
-    prefillFloorUs: 22_910,
-    prefillFloorSharpness: 4.152,
-    contextAttentionUsPerPair: 0.003193,
+    hostUs: 847.8,
+    decodeUsPerSequence: 9.734,
+    kvReadUsPerToken: 0.0314,
+    prefillBaseUs: 1_619,
+    prefillFloorUs: 21_110,
+    prefillFloorSharpness: 8.337,
+    contextAttentionUsPerPair: 0.002628,
     contextUsPerToken: 0,
   },
-  source: 'own measurements, h200-steps.csv and h200-replay-steps.csv',
+  source: 'own measurements, h200-steps.csv and h200-served-steps.csv',
 }
 
 const H200_LLAMA_1B: GpuProfile = {
@@ -130,6 +135,7 @@ const H200_LLAMA_1B: GpuProfile = {
     prefillFloorSharpness: 4,
     decodeFloorUs: 0,
   },
+  serving: ASSUMED_SERVING,
   source: 'own measurements, h200-steps.csv',
 }
 
@@ -158,6 +164,7 @@ function scaledFromH200(gpu: string): GpuProfile {
     ...shapeOf({ gpu, model: 'llama-1b', gpuCount: 1, dtype: 'bf16' }),
     name: `${gpu}-llama-1b`,
     coefficients,
+    serving: ASSUMED_SERVING,
     source: 'scaled from h200-llama-1b by the 8B kernels of both GPUs',
   }
 }

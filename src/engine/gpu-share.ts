@@ -52,7 +52,7 @@ export function sliceProfile(profile: GpuProfile, name: string): GpuProfile | un
     coefficients: sliced(profile.coefficients, slice),
     usdPerHour: profile.usdPerHour * slice.computeRatio,
     source: `${profile.source}; scaled to a MIG slice`,
-    ...(profile.serving !== undefined && { serving: slicedServing(profile.serving, slice) }),
+    ...(profile.serving !== undefined && { serving: slicedTerms(profile.serving, slice) }),
   }
 }
 
@@ -88,24 +88,26 @@ function withMemoryShare(profile: GpuProfile, ratio: number): GpuProfile {
 }
 
 function sliced(c: StepCoefficients, slice: MigSlice): StepCoefficients {
-  const { computeRatio, memoryRatio } = slice
-  if (c.kind === 'reference') return slowed(c, 1 / computeRatio)
-  return {
-    ...c,
-    weightsUs: c.weightsUs / memoryRatio,
-    lmHeadUs: c.lmHeadUs / memoryRatio,
-    kvReadUsPerToken: c.kvReadUsPerToken / memoryRatio,
-    computeUsPerToken: c.computeUsPerToken / computeRatio,
-    decodeUsPerSequence: c.decodeUsPerSequence / computeRatio,
-    attentionUsPerPair: c.attentionUsPerPair / computeRatio,
-    contextAttentionUsPerPair: c.contextAttentionUsPerPair / computeRatio,
-  }
+  if (c.kind === 'reference') return slowed(c, 1 / slice.computeRatio)
+  return { ...c, ...slicedTerms(c, slice) }
 }
 
-function slicedServing(serving: NonNullable<GpuProfile['serving']>, slice: MigSlice): typeof serving {
-  const { contextAttentionUsPerPair } = serving
-  if (contextAttentionUsPerPair === undefined) return serving
-  return { ...serving, contextAttentionUsPerPair: contextAttentionUsPerPair / slice.computeRatio }
+const MEMORY_TERMS = ['weightsUs', 'lmHeadUs', 'kvReadUsPerToken'] as const
+const COMPUTE_TERMS = [
+  'computeUsPerToken',
+  'decodeUsPerSequence',
+  'attentionUsPerPair',
+  'contextAttentionUsPerPair',
+] as const
+
+/** Terms that are there, each by the share that it depends on; the others belong to the host. */
+function slicedTerms(terms: NonNullable<GpuProfile['serving']>, slice: MigSlice): typeof terms {
+  const divided = (names: readonly (keyof typeof terms)[], ratio: number): [string, number][] =>
+    names.flatMap((name) => (terms[name] === undefined ? [] : [[name, terms[name] / ratio]]))
+  return {
+    ...terms,
+    ...Object.fromEntries([...divided(MEMORY_TERMS, slice.memoryRatio), ...divided(COMPUTE_TERMS, slice.computeRatio)]),
+  }
 }
 
 /** The same chip, every step of it slower. */

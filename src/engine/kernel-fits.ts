@@ -5,7 +5,7 @@ import type { RooflineCoefficients } from './gpu-profile.ts'
  * `step-time.ts`. Fitted to the measured operators of ai-dynamo/aiconfigurator (Apache-2.0); the linear layers are
  * within 2–7 % on average. The fp8 rows keep keys and values in bf16, so their attention terms are those of bf16.
  *
- * Operators only: nothing here for the host, which vLLM overlaps with the GPU.
+ * Operators only: nothing here for the host, most of which vLLM overlaps with the GPU. `ASSUMED_SERVING` has the rest.
  */
 const TABLE = `
 gpu   model      tp  dtype       W       c       p      lm      d0          k         s      p0           a     AR0     AR1

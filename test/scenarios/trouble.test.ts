@@ -3,7 +3,6 @@ import { failuresOf, runNamed } from '../support/simulated.ts'
 
 /** The other half of the shipped scenarios: neighbours, liars, storms and faults. See `overload.test.ts`. */
 const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  'noisy-neighbour': { durationS: 90 },
   'hang-up-storm': { durationS: 40 },
 }
 const NAMES = [

@@ -43,7 +43,7 @@ export function writeResultsPage(): void {
 /** What no simulator can show. */
 const OUTSIDE = `Requests per CPU-second, added latency and the time of a scheduling decision are measured on live processes:
 [bench/results/gateway-overhead.md](../bench/results/gateway-overhead.md), \`bench/load\` and \`bench/micro\`. How near the
-simulated engine is to a real GPU is in [architecture/engine.md](architecture/engine.md).`
+simulated engine is to a real GPU is in [architecture/engine.md](architecture/engine.md) and below.`
 
 const INTRODUCTION = `# Results
 

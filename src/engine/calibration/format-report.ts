@@ -1,6 +1,8 @@
+import type { LatencyErrors, LatencySummary, RequestErrors, ThroughputErrors } from './compare-requests.ts'
 import type { ProfileFit } from './fit-profile.ts'
+import type { ServingFit } from './fit-serving.ts'
 import type { StepErrors } from './step-errors.ts'
-import type { LatencyErrors, LatencySummary, Validation } from './validate-profile.ts'
+import type { Validation } from './validate-profile.ts'
 
 /** Fits and validations as tables for people. */
 
@@ -21,30 +23,61 @@ export function formatFit(fit: ProfileFit): string {
   ].join('\n')
 }
 
-export function formatValidation(validation: Validation): string {
-  const { steps, requests } = validation
-  const what = steps.origin === 'kernels' ? 'steps timed alone' : 'steps of an engine at work'
-  const parts = [
-    `${validation.profile}: error of step times (${what})`,
+export function formatServingFit(name: string, fit: ServingFit): string {
+  return [
+    `${name}: error of the steps of an engine at work`,
     table([
       ['', 'steps', 'median', 'p90', 'max', 'bias'],
-      stepRow('all', steps),
-      ...Object.entries(steps.byKind).map(([kind, errors]) => stepRow(kind, errors)),
+      stepRow('kernels alone', fit.kernelErrors),
+      stepRow('fitted', fit.errors),
+      ...Object.entries(fit.byKind).map(([kind, errors]) => stepRow(kind, errors)),
     ]),
-  ]
-  if (requests !== undefined) {
+    '',
+    'serving terms (µs)',
+    table(Object.entries(fit.terms).map(([term, value]) => [term, String(value)])),
+  ].join('\n')
+}
+
+export function formatValidation(validation: Validation): string {
+  const { profile, steps, requests, runs = [] } = validation
+  const parts: string[] = []
+  if (steps !== undefined) {
+    const what = steps.origin === 'kernels' ? 'steps timed alone' : 'steps of an engine at work'
     parts.push(
-      '',
-      `${requests.count} requests replayed: measured → simulated (ms)`,
-      table([
-        ['', 'mean', 'p50', 'p95', 'p99'],
-        latencyRow('TTFT', requests.ttft),
-        latencyRow('E2E', requests.e2e),
-        latencyRow('per output token', requests.tpot),
-      ]),
+      [
+        `${profile}: error of step times (${what})`,
+        table([
+          ['', 'steps', 'median', 'p90', 'max', 'bias'],
+          stepRow('all', steps),
+          ...Object.entries(steps.byKind).map(([kind, errors]) => stepRow(kind, errors)),
+        ]),
+      ].join('\n'),
     )
   }
-  return parts.join('\n')
+  for (const run of runs) parts.push(requestTable(`${run.workload}: ${run.count} requests`, run))
+  if (requests !== undefined) {
+    parts.push(requestTable(`${runs.length > 0 ? 'all: ' : ''}${requests.count} requests`, requests))
+  }
+  return parts.join('\n\n')
+}
+
+function requestTable(title: string, errors: RequestErrors): string {
+  return [
+    `${title} replayed: measured → simulated (ms)`,
+    table([
+      ['', 'mean', 'p50', 'p90', 'p95', 'p99'],
+      latencyRow('TTFT', errors.ttft),
+      latencyRow('E2E', errors.e2e),
+      latencyRow('per output token', errors.tpot),
+    ]),
+    throughputLine(errors.throughput),
+  ].join('\n')
+}
+
+function throughputLine({ measured, simulated, requestsError, tokensError }: ThroughputErrors): string {
+  const requests = `${measured.requestsPerSecond.toFixed(2)} → ${simulated.requestsPerSecond.toFixed(2)} requests a second`
+  const tokens = `${measured.tokensPerSecond.toFixed(0)} → ${simulated.tokensPerSecond.toFixed(0)} output tokens a second`
+  return `  throughput: ${requests} (${signedPercent(requestsError)}), ${tokens} (${signedPercent(tokensError)})`
 }
 
 function stepRow(name: string, errors: StepErrors): string[] {
@@ -59,6 +92,7 @@ function latencyRow(name: string, errors: LatencyErrors): string[] {
     name,
     cell('mean', errors.meanError),
     cell('p50', errors.p50Error),
+    cell('p90', errors.p90Error),
     cell('p95', errors.p95Error),
     cell('p99', errors.p99Error),
   ]

@@ -19,6 +19,9 @@ export interface BadCsv {
   readonly because: string
 }
 
+/** Which of two files a complaint is about. */
+export type BadFile = BadCsv & { readonly file: 'steps' | 'requests' }
+
 export type StepKind = 'prefill' | 'decode' | 'mixed'
 
 export interface MeasuredStep {

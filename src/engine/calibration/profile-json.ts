@@ -1,6 +1,7 @@
-import type { GpuProfile, RooflineCoefficients } from '../gpu-profile.ts'
+import { ASSUMED_SERVING, type GpuProfile, type RooflineCoefficients } from '../gpu-profile.ts'
 import { findGpuProfile } from '../gpu-profiles.ts'
 import type { ProfileFit } from './fit-profile.ts'
+import type { ServingFit } from './fit-serving.ts'
 
 /**
  * A profile as a file: what `engine fit` writes and `engine --profile FILE.json` reads. Memory, price and number of GPUs
@@ -19,8 +20,20 @@ export interface BadProfile {
   readonly because: string
 }
 
-export function profileJsonOf(fit: ProfileFit, options: { name: string; like: string }): ProfileJson {
-  return { ...options, source: `fitted to ${fit.errors.count} measured steps`, coefficients: fit.coefficients }
+export interface ProfileNames {
+  readonly name: string
+  readonly like: string
+}
+
+/** Steps timed alone say nothing of the host, so that the profile has what the catalogue assumes. */
+export function profileJsonOf(fit: ProfileFit, names: ProfileNames): ProfileJson {
+  const source = `fitted to ${fit.errors.count} measured steps; host time assumed`
+  return { ...names, source, coefficients: fit.coefficients, serving: ASSUMED_SERVING }
+}
+
+export function servedProfileJsonOf(fit: ServingFit, kernels: RooflineCoefficients, names: ProfileNames): ProfileJson {
+  const source = `fitted to ${fit.errors.count} steps of an engine at work`
+  return { ...names, source, coefficients: kernels, serving: fit.terms }
 }
 
 const TERMS = Object.keys((findGpuProfile('h200-llama-8b') as GpuProfile).coefficients).filter(

@@ -71,7 +71,8 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     attempt.isOver = true
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
-    attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice)
+    const usage = ending.kind === 'finished' ? ending.usage : undefined
+    attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice, usage)
     learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })
     tellDenial(platform, attempt, ending)
     journal.record({

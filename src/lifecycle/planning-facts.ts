@@ -37,7 +37,8 @@ function cachedTokens(policies: Policies, releaseId: string, request: Request): 
     ?.some(({ pool }) => (policies.dispatcher.poolFacts(pool.id)?.openReplicaCount ?? 0) > 1)
   if (hasChoice !== true) return 0
   const { prefixHashes, arrivedAt } = request
-  return policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(policies, request) })
+  const held = policies.placer.cachedTokens(arrivedAt, { prefixHashes, estimate: smallest(policies, request) })
+  return Math.round(held * (policies.poolsByRelease.get(releaseId)?.[0]?.twins?.cache.ratio ?? 1))
 }
 
 /** Counts stay as they are; estimates are corrected by what this tenant's prompts to the model turned out to be. */

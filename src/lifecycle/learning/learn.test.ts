@@ -7,8 +7,8 @@ import { CALIBRATION_DEFAULTS } from '../../policy/admission/calibration.ts'
 
 const { samplesMin, marginFloor, biasMax } = CALIBRATION_DEFAULTS
 
-/** One token, predicted after 6.5 ms: it comes after 13 ms, and the answer ends after 26. */
-const SLOWER = { ...finished(1), everyUs: 13_000 }
+/** One token, predicted after 7 ms: it comes after 14 ms, and the answer ends after 28. */
+const SLOWER = { ...finished(1), everyUs: 14_000 }
 /** A promise that the prediction uses a good part of: only such tickets form the calibrated terms. */
 const TIGHT: Partial<Request> = {
   slo: { ...ACME.slo, ttftUs: 20_000 },

@@ -77,3 +77,15 @@ describe('a lesson', () => {
     expect(twin.view().tokenError).toBeLessThan(0.001)
   })
 })
+
+describe('an engine that reports cached tokens', () => {
+  it('its reading is learned at the end, with what was cached', () => {
+    const { twins, twin, lesson, firstToken } = begin()
+    twins.cache.observe(0, { expectedTokens: 0, reportedTokens: 100 })
+    const before = twin.view()
+    firstToken(30_000, 1)
+    expect(twin.view().read).toEqual(before.read)
+    lesson.over(90_000, 80_000, 5, { promptTokens: 1_000, cachedTokens: 900 })
+    expect(twin.view().read).not.toEqual(before.read)
+  })
+})

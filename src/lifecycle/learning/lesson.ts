@@ -1,4 +1,5 @@
 import type { Instant } from '../../base/clock.ts'
+import type { Usage } from '../../domain/delta.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { type Load, prefillTokensOf } from '../../policy/limits/ledger.ts'
 import type { Stretch } from '../../policy/twin/engine-twin.ts'
@@ -13,6 +14,8 @@ import type { LearnedReplica, Twins } from '../../policy/twin/twins.ts'
 const STRETCH_US_MIN = 300_000
 const STRETCH_TOKENS_MIN = 24
 
+type Prompt = Pick<Usage, 'promptTokens' | 'cachedTokens'>
+
 export class Lesson {
   readonly #twins: Twins
   readonly #known: LearnedReplica
@@ -24,6 +27,8 @@ export class Lesson {
   readonly #contextTokens: number
   readonly #aheadTokens: number
   #stretch: Stretch | undefined
+  /** From the turn to the first token, where the row of reading waits for the usage. */
+  #firstTokenUs: number | undefined
 
   /** At the attempt's turn: `load` has it already, and stays true. */
   constructor(
@@ -44,10 +49,18 @@ export class Lesson {
   /** The first token has come, and `tokens` with it; it was expected after `expectedUs`. */
   begun(now: Instant, tokens: number, expectedUs: number | undefined): void {
     const { twin, ceiling } = this.#known
-    const { promptTokens, cachedTokens } = this.#estimate
     const tookUs = now - this.#grantedAt
     twin.note(now, this.#load)
-    twin.begun(now, {
+    // An engine that reports what it had cached does so at the end: until then its prompt may have been half as long.
+    if (this.#twins.cache.hasReported) this.#firstTokenUs = tookUs
+    else this.#teachReading(now, tookUs, this.#estimate)
+    if (expectedUs !== undefined && twin.isTrusted)
+      ceiling.begun(now, tookUs / Math.max(1, expectedUs), this.#sequences + 1)
+    this.#stretch = twin.openStretch(now, tokens)
+  }
+
+  #teachReading(now: Instant, tookUs: number, { promptTokens, cachedTokens }: Prompt): void {
+    this.#known.twin.begun(now, {
       uncachedTokens: Math.max(0, promptTokens - cachedTokens),
       cachedTokens,
       aheadTokens: this.#aheadTokens,
@@ -55,9 +68,6 @@ export class Lesson {
       contextTokens: this.#contextTokens,
       tookUs,
     })
-    if (expectedUs !== undefined && twin.isTrusted)
-      ceiling.begun(now, tookUs / Math.max(1, expectedUs), this.#sequences + 1)
-    this.#stretch = twin.openStretch(now, tokens)
   }
 
   /** The answer has come to so many tokens. */
@@ -74,9 +84,14 @@ export class Lesson {
     if (this.#stretch !== undefined) this.#stretch.tokens *= ratio
   }
 
-  /** The attempt is over, and its lease is back; its last token came at `lastTokenAt`. */
-  over(now: Instant, lastTokenAt: Instant | undefined, tokens: number): void {
+  /** The attempt is over, and its lease is back; its last token came at `lastTokenAt`. `usage` is what the engine reports. */
+  over(now: Instant, lastTokenAt: Instant | undefined, tokens: number, usage?: Prompt): void {
     const { twin } = this.#known
+    if (this.#firstTokenUs !== undefined) this.#teachReading(now, this.#firstTokenUs, usage ?? this.#estimate)
+    if (usage !== undefined) {
+      const { cachedTokens: expectedTokens } = this.#estimate
+      this.#twins.cache.observe(now, { expectedTokens, reportedTokens: usage.cachedTokens })
+    }
     if (this.#stretch !== undefined && lastTokenAt !== undefined) twin.closeStretch(lastTokenAt, this.#stretch, tokens)
     twin.note(now, this.#load)
     this.#twins.learned(twin)

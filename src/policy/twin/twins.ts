@@ -1,5 +1,6 @@
 import type { Instant } from '../../base/clock.ts'
 import type { EngineSpeed } from '../../domain/engine-speed.ts'
+import { CacheTrust } from './cache-trust.ts'
 import { EngineTwin } from './engine-twin.ts'
 import type { Steps } from './times-under-load.ts'
 import { TwinCeiling } from './twin-ceiling.ts'
@@ -23,6 +24,8 @@ export class Twins implements EngineSpeed, Steps {
   readonly #priors: readonly TwinPrior[]
   readonly #prior: TwinPrior
   readonly #sequencesMax: number
+  /** What of the prefixes that its engines should hold they do hold. */
+  readonly cache = new CacheTrust()
   readonly #replicas = new Map<string, LearnedReplica>()
   #leading: EngineTwin
 

@@ -132,7 +132,7 @@ export type Ending =
   | { readonly kind: 'lost'; readonly because: string }
   | { readonly kind: 'cancelled'; readonly unreportedTokens?: number }
 
-/** What a replica says of itself; gauges are absent where the engine tells nothing. */
+/** What a replica says of itself. A gauge that the engine does not have is absent, which is unknown and never zero. */
 export interface ReplicaReport {
   readonly isReady: boolean
   readonly because: string
@@ -144,6 +144,10 @@ export interface ReplicaReport {
    * the share of what it could do. Not its busy time.
    */
   readonly fullWorkUs?: number
+  /** Sequences that the engine preempted since it began. */
+  readonly preemptionCount?: number
+  /** Tokens that the engine's KV memory holds. */
+  readonly kvTokensMax?: number
   /** Of another region’s gateway: what it says of the model, and how long it took to say so. */
   readonly outlook?: Outlook
   readonly roundTripUs?: number

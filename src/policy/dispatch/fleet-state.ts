@@ -120,7 +120,7 @@ export class FleetState {
   lapse(now: number, changed: Set<PoolState>): void {
     for (const room of this.#reported) {
       if (!room.ledger.lapse(now)) continue
-      this.#reported.delete(room)
+      if (room.ledger.foreignUntil() === undefined) this.#reported.delete(room)
       changed.add(this.grow(room))
     }
   }

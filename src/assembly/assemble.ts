@@ -190,7 +190,9 @@ export function makePoolPolicies(
     speed: new ObservedSpeed(speed.alone, speed.steps),
     speedAlone: speed.alone,
     engineOf: ownSpeed,
-    kvTokensMax: speed.kvTokensMax,
+    get kvTokensMax() {
+      return twins?.kvTokensMax ?? speed.kvTokensMax
+    },
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
     twins,
     makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), promise, twins?.of(replica.id).ceiling)),
@@ -260,8 +262,8 @@ function speedOfReplica(config: EngineSettings, setup: PoolSetup, speed: PoolSpe
 /** Each replica by its own twin. */
 function learnedSpeed(twins: Twins, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
   return ({ id }) => {
-    const { twin } = twins.of(id)
-    return { ...speed, alone: twin, steps: twin }
+    const { twin, kv } = twins.of(id)
+    return { ...speed, alone: twin, steps: twin, kvTokensMax: kv.capacity?.tokensMax ?? speed.kvTokensMax }
   }
 }
 

@@ -87,6 +87,11 @@ export class Ledger implements Load {
     return this.#heldKvTokens + this.#foreignKvTokens
   }
 
+  /** The context of what we hold, without what is foreign. */
+  get heldContextTokens(): number {
+    return this.#contextTokens
+  }
+
   get contextTokens(): number {
     return this.#contextTokens + this.#foreignKvTokens
   }

@@ -63,7 +63,7 @@ const meanOf = (values: readonly number[]): number => values.reduce((sum, value)
 describe('a profile written from what was learned', () => {
   it.each(NAMES)('says what the twin says, of an engine that is %s', (name) => {
     const errors = errorsOf(learnedOf(name))
-    expect(meanOf(errors)).toBeLessThan(0.03)
+    expect(meanOf(errors)).toBeLessThan(0.04)
     expect(Math.max(...errors)).toBeLessThan(0.1)
   })
 

@@ -5,6 +5,7 @@ import { pressureOf } from '../policy/ladder/pressure.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { Probes } from './fleet/probes.ts'
+import { keepTwins } from './learning/keep-twins.ts'
 import { journalRungChange } from './learning/observe-pressure.ts'
 import { teachGauges } from './learning/teach-twin.ts'
 import type { Platform } from './platform.ts'
@@ -18,6 +19,7 @@ import { serveRequest } from './serve-request.ts'
  *
  *   as reports come   replica asked (`fleet/probes.ts`) ─▶ health, gauges, another region's outlook
  *   every interval    demand and pressure ─▶ ladder ─▶ offline shedding ─▶ rollouts, on what the last reports left
+ *   every half minute what was learned of engines ─▶ kept for the next process, from when it is believed
  *
  * The tick waits for no replica: it runs in one instant, every interval, and reads what the last reports left in the
  * meters. The questions to the replicas begin just before the tick, at the same instant. A replica that answers within
@@ -37,6 +39,7 @@ export class ControlLoop {
   /** Whether each replica was ready in its last report. */
   readonly #ready = new WeakMap<Replica, boolean>()
   #isStopped = false
+  #twinsKeptAt: Instant = Number.NEGATIVE_INFINITY
   #cancelTimers: readonly CancelTimer[] = []
 
   constructor(platform: Platform, intervalUs: number) {
@@ -72,6 +75,7 @@ export class ControlLoop {
     this.#platform.fleetChanges.sweep()
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
     tickRollouts(this.#platform)
+    if (now - this.#twinsKeptAt >= KEEP_TWINS_US && keepTwins(this.#platform)) this.#twinsKeptAt = now
     runHoldouts(this.#platform, serveRequest)
   }
 
@@ -177,6 +181,9 @@ function backloggedAt({ policies }: Platform, poolId: string): { readonly backlo
   const backlogged = policies.dispatcher.backlogged(poolId, BACKLOGGED_MAX)
   return backlogged.length === 0 ? {} : { backlogged }
 }
+
+/** Microseconds between two memories of what was learned: a restart loses no more than this. */
+const KEEP_TWINS_US = 30_000_000
 
 /**
  * What the engine tells of its load; undefined when it tells nothing. Where it tells how many run and not how many wait,

@@ -9,6 +9,7 @@ import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
+import type { TwinMemory } from '../policy/twin/twin-memory.ts'
 import type { Retrieved, Retriever } from './retrieval-ports.ts'
 
 /**
@@ -23,6 +24,7 @@ export interface World {
   readonly retriever: Retriever
   readonly answers: AnswerCache
   readonly rolloutKeeper: RolloutKeeper
+  readonly twinKeeper: TwinKeeper
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
@@ -81,6 +83,24 @@ export interface RolloutKeeper {
 export interface KeepReason {
   readonly by: string
   readonly because: string
+}
+
+/**
+ * Where does it last what was learned of engines? A restart that forgets it costs a minute of caution, no more.
+ *
+ * Obligations: `keep` and `recall` return at once and never throw, however long the store is away. Of several memories of
+ * one replica only the newest must be kept; memories of a bounded number of replicas are.
+ */
+export interface TwinKeeper {
+  keep(kept: readonly KeptTwin[]): void
+  /** What is known of this replica from before; undefined where nothing is, or where the store has not answered yet. */
+  recall(replicaId: string): TwinMemory | undefined
+}
+
+export interface KeptTwin {
+  readonly poolId: string
+  readonly replicaId: string
+  readonly memory: TwinMemory
 }
 
 /** Which adapter reaches this replica? */

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runCli } from '../../src/cli/run-cli.ts'
 import { hashKey } from '../../src/config/key-hash.ts'
+import type { StoreTwinKeeper } from '../../src/control/store-twin-keeper.ts'
+import { speedOfPrior } from '../../src/policy/twin/speed-of-prior.ts'
 import { eventually } from '../support/eventually.ts'
 import { MODEL, postJson, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
 
@@ -13,15 +15,26 @@ const POOL = 'learning'
 const folder = mkdtempSync(join(tmpdir(), 'spillway-learned-'))
 let platform: TestPlatform
 
-beforeAll(async () => {
-  const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
-  const hidden = { id: POOL, model: MODEL, backend: { kind: 'simulated', profile: 'h100-llama-1b', hidden: true } }
-  const declared = { id: 'declared', model: 'other', backend: { kind: 'simulated', profile: 'h100-llama-1b' } }
-  platform = await startPlatform(
-    testTree({ admin, models: [{ name: MODEL }, { name: 'other' }], pools: [hidden, declared] }),
+const ask = { model: MODEL, messages: [{ role: 'user', content: 'Tell me a story.' }], max_tokens: 400, stream: true }
+
+const startLearning = (): Promise<TestPlatform> =>
+  startPlatform(
+    testTree({
+      admin: { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] },
+      models: [{ name: MODEL }, { name: 'other' }],
+      pools: [
+        { id: POOL, model: MODEL, backend: { kind: 'simulated', profile: 'h100-llama-1b', hidden: true } },
+        { id: 'declared', model: 'other', backend: { kind: 'simulated', profile: 'h100-llama-1b' } },
+      ],
+      store: { path: join(folder, 'store') },
+    }),
   )
-  const ask = { model: MODEL, messages: [{ role: 'user', content: 'Tell me a story.' }], max_tokens: 400, stream: true }
-  const learned = platform.platform.policies.poolsById.get(POOL)!.twins!.of(`${POOL}-0`)
+
+const learnedBy = ({ platform }: TestPlatform) => platform.policies.poolsById.get(POOL)!.twins!.of(`${POOL}-0`)
+
+beforeAll(async () => {
+  platform = await startLearning()
+  const learned = learnedBy(platform)
   for (let i = 0; i < 50 && !learned.twin.isTrusted; i++) {
     const answers = await Promise.all(
       Array.from({ length: 4 }, () => postJson(`${platform.baseURL}/chat/completions`, ask)),
@@ -39,7 +52,7 @@ async function spillway(...words: string[]): Promise<{ code: number; out: string
   const out: string[] = []
   const err: string[] = []
   const where = ['--url', platform.address, '--key', ADMIN_KEY]
-  const code = await runCli([...words, ...(words[0] === 'engine' ? where : [])], {
+  const code = await runCli([...words, ...(words[0] === 'simulate' ? [] : where)], {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
   })
@@ -92,5 +105,25 @@ describe('what was learned of an engine', () => {
       code: 2,
     })
     expect(await spillway('engine', 'learned', POOL, '--write', 'x.yaml')).toMatchObject({ code: 2 })
+  })
+  it('is known after a restart', { timeout: 120_000 }, async () => {
+    const before = learnedBy(platform)
+    const { decode, read } = before.twin.view()
+    const ceiling = before.ceiling.sequencesMax
+    const { twinKeeper } = platform.platform.world
+    // The embedded store is opened by the first write, which takes seconds on a busy machine.
+    await eventually('it is kept', () => (twinKeeper as StoreTwinKeeper).writtenCount > 0, 60_000)
+    await platform.close()
+    platform = await startLearning()
+    const { twin, ...after } = learnedBy(platform)
+    await eventually('it is recalled', () => twin.view().prior.endsWith(', from before the restart'), 60_000)
+    // Nothing but prices that were learned to be none differs, and those by a tenth of a percent of the whole.
+    const near = speedOfPrior({ decode, read, tokenBudget: twin.tokenBudget })
+    expect(Math.abs(twin.meanTokenUs(8, 4_000, 100) / near.meanTokenUs(8, 4_000, 100) - 1)).toBeLessThan(0.02)
+    expect(Math.abs(twin.prefillUs(300, 0) / near.prefillUs(300, 0) - 1)).toBeLessThan(0.02)
+    expect([after.ceiling.sequencesMax, after.ceiling.because]).toEqual([ceiling, 'from before the restart'])
+    expect((await spillway('engine', 'learned', POOL)).out).toMatch(
+      /^thought to be like +\S+, from before the restart$/m,
+    )
   })
 })

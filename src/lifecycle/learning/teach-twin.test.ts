@@ -5,7 +5,7 @@ import { VirtualWorld } from '../../../test/support/virtual-world.ts'
 import type { ReplicaReport } from '../ports.ts'
 
 const READY: ReplicaReport = { isReady: true, because: 'fine' }
-const HANGS: Turnout = { deltas: 1, ending: 'hangs' }
+const HANGS: Turnout = { deltas: 1, everyUs: 20_000, ending: 'hangs' }
 const prompt = (tokens: number) => ({ segments: [{ role: 'user', tokens }] as const, outputTokensMax: 50 })
 
 /** An engine that nobody has described, which tells what the test says. */

@@ -57,6 +57,12 @@ export class TwinCeiling {
     this.#ceiling = Math.min(CEILING_DEFAULTS.initial, sequencesMax)
   }
 
+  /** Begins where it was before a restart. */
+  remember(sequences: number): void {
+    this.#ceiling = Math.min(this.#sequencesMax, Math.max(1, sequences))
+    this.#because = 'from before the restart'
+  }
+
   get sequencesMax(): number {
     return Math.floor(this.#ceiling)
   }

@@ -4,6 +4,7 @@ import { EngineTwin } from './engine-twin.ts'
 import { type KvHoldings, KvMeter, type KvReport } from './kv-meter.ts'
 import type { Steps } from './times-under-load.ts'
 import { TwinCeiling } from './twin-ceiling.ts'
+import type { TwinMemory } from './twin-memory.ts'
 import type { TwinPrior } from './twin-prior.ts'
 
 /**
@@ -59,6 +60,26 @@ export class Twins implements EngineSpeed, Steps {
     if (first === undefined) return
     this.#leading = first
     for (const twin of others) this.learned(twin)
+  }
+
+  /** What the next process should know of a replica; undefined where the twin is not believed yet. */
+  memoryOf(replicaId: string): TwinMemory | undefined {
+    const known = this.#replicas.get(replicaId)
+    if (known === undefined || !known.twin.isTrusted) return undefined
+    const { prior, decode, read, rows, sequencesSeen } = known.twin.view()
+    const { tokenBudget } = known.twin
+    const ceiling = known.ceiling.sequencesMax
+    return { prior, decode, read, tokenBudget, rows, sequencesSeen, ceiling, kv: known.kv.capacity }
+  }
+
+  /** What the last process knew of a replica. False where more is known already. */
+  remember(now: number, replicaId: string, memory: TwinMemory): boolean {
+    const { twin, ceiling, kv } = this.of(replicaId)
+    if (!twin.remember(memory)) return false
+    ceiling.remember(memory.ceiling)
+    if (memory.kv !== undefined && kv.capacity === undefined) kv.remember(now, memory.kv)
+    this.#weighKv()
+    return true
   }
 
   /** What the engine says of its memory, beside what we hold there. True when its known capacity has changed. */

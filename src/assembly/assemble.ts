@@ -22,7 +22,7 @@ import { WorkMeter } from '../lifecycle/fleet/work-meter.ts'
 import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
-import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper } from '../lifecycle/ports.ts'
+import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper, TwinKeeper } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import { Standings } from '../lifecycle/standings.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
@@ -75,6 +75,7 @@ export interface Parts {
   readonly answers?: AnswerCache
   /** Nothing is kept over a restart if absent. */
   readonly rolloutKeeper?: RolloutKeeper
+  readonly twinKeeper?: TwinKeeper
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -90,6 +91,7 @@ export function assemble(config: Config, parts: Parts): Platform {
       retriever: parts.retriever ?? noRetriever,
       answers: parts.answers ?? noAnswers,
       rolloutKeeper: parts.rolloutKeeper ?? new MemoryRolloutKeeper(),
+      twinKeeper: parts.twinKeeper ?? forgetful,
     },
     turnstile,
     policies,
@@ -109,6 +111,8 @@ const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
   lookUp: () => ({ kind: 'unknown' }),
 }
+
+const forgetful: TwinKeeper = { keep: () => {}, recall: () => undefined }
 
 const noAnswers: AnswerCache = {
   find: () => Promise.resolve({ kind: 'skipped', because: 'there is no answer cache here' }),
@@ -190,7 +194,9 @@ export function makePoolPolicies(
     speed: new ObservedSpeed(speed.alone, speed.steps),
     speedAlone: speed.alone,
     engineOf: ownSpeed,
-    kvTokensMax: speed.kvTokensMax,
+    get kvTokensMax() {
+      return twins?.kvTokensMax ?? speed.kvTokensMax
+    },
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
     twins,
     makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), promise, twins?.of(replica.id).ceiling)),
@@ -260,8 +266,8 @@ function speedOfReplica(config: EngineSettings, setup: PoolSetup, speed: PoolSpe
 /** Each replica by its own twin. */
 function learnedSpeed(twins: Twins, speed: PoolSpeed): (replica: Replica) => PoolSpeed {
   return ({ id }) => {
-    const { twin } = twins.of(id)
-    return { ...speed, alone: twin, steps: twin }
+    const { twin, kv } = twins.of(id)
+    return { ...speed, alone: twin, steps: twin, kvTokensMax: kv.capacity?.tokensMax ?? speed.kvTokensMax }
   }
 }
 

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '../config/config-error.ts'
-import { profileProblem } from '../config/profile-problem.ts'
+import { isProfileFile, profileProblem } from '../config/profile-problem.ts'
 import { parseProfile } from '../engine/calibration/profile-json.ts'
 import type { GpuProfile } from '../engine/gpu-profile.ts'
 import { findGpuProfile } from '../engine/gpu-profiles.ts'
 
-/** A GPU profile by its name in the catalogue, or from a file that `spillway engine fit` wrote. */
+/** A GPU profile by its name in the catalogue, or from a file that `spillway engine fit` or `engine learned` wrote. */
 export function loadProfile(nameOrPath: string): GpuProfile {
-  if (nameOrPath.endsWith('.json')) {
+  if (isProfileFile(nameOrPath)) {
     const profile = parseProfile(readText(nameOrPath))
     if (!('kind' in profile)) return profile
     throw new ConfigError([`${nameOrPath}: ${profile.because}.`])

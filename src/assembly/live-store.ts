@@ -15,6 +15,8 @@ export interface LiveStore {
   readonly database: Database
   /** The store has been used before: a server is configured, or the embedded folder exists. */
   readonly isInUse: boolean
+  /** What is written outlives the process. */
+  readonly isDurable: boolean
   /** Other processes may write to the store too. */
   readonly isShared: boolean
   ready(): Promise<unknown>
@@ -36,11 +38,21 @@ export async function makeLiveStore(
     const path = store.path === MEMORY ? undefined : store.path
     const isInUse = path !== undefined && existsSync(path)
     const embedded = new PgliteDatabase({ clock, path })
-    return { ...laned(embedded, { clock, complain, placesMax: EMBEDDED_PLACES }), isInUse, isShared: false }
+    return {
+      ...laned(embedded, { clock, complain, placesMax: EMBEDDED_PLACES }),
+      isInUse,
+      isDurable: path !== undefined,
+      isShared: false,
+    }
   }
   const { PgDatabase, PG_CONNECTIONS_MAX } = await import('../store/pg-database.ts')
   const server = new PgDatabase({ clock, url: store.url })
-  return { ...laned(server, { clock, complain, placesMax: PG_CONNECTIONS_MAX }), isInUse: true, isShared: true }
+  return {
+    ...laned(server, { clock, complain, placesMax: PG_CONNECTIONS_MAX }),
+    isInUse: true,
+    isDurable: true,
+    isShared: true,
+  }
 }
 
 function laned(opened: Database, options: LanedDatabaseOptions): Pick<LiveStore, 'database' | 'ready' | 'close'> {

@@ -281,8 +281,9 @@ describe('SimulatedBackend', () => {
     await rig.clock.run(10_000)
     const backend = new SimulatedBackend(rig.driver, { scriptsFor: () => ({ kind: 'made', scripts: [] }) })
     const report = await backend.probe({ id: 'r', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'x' })
-    expect(report).toMatchObject({ isReady: true, runningCount: 2, waitingCount: 0 })
+    expect(report).toMatchObject({ isReady: true, runningCount: 2, waitingCount: 0, preemptionCount: 0 })
     expect(report.kvUsageRatio).toBeGreaterThan(0)
+    expect(report.kvTokensMax).toBe(LIMITS.blockCount * LIMITS.blockTokens)
     await rig.clock.run()
     await ending
   })

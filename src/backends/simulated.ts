@@ -67,15 +67,18 @@ export class SimulatedBackend implements Backend {
     for (const answer of this.#open) answer.lose(because)
   }
 
+  /** What vLLM tells on its page of metrics. */
   probe(_replica: Replica): Promise<ReplicaReport> {
     const view = this.#driver.view()
-    const { running, waiting, kvUsageRatio } = view
+    const { running, waiting, kvUsageRatio, preemptions, kvTokensMax } = view
     return Promise.resolve({
       isReady: true,
       because: 'it runs in this process',
       runningCount: running,
       waitingCount: waiting,
       kvUsageRatio,
+      preemptionCount: preemptions,
+      kvTokensMax,
       ...(this.#prices !== undefined && { fullWorkUs: fullWorkUs(this.#prices, view) }),
     })
   }

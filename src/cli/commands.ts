@@ -7,6 +7,7 @@ import { corpusDeleteCommand, corpusListCommand, corpusSearchCommand } from './c
 import { demoCommand } from './demo.ts'
 import { engineCommand } from './engine.ts'
 import { engineFitCommand } from './engine-fit.ts'
+import { engineLearnedCommand } from './engine-learned.ts'
 import { engineValidateCommand } from './engine-validate.ts'
 import { explainCommand } from './explain.ts'
 import { keysCreateCommand } from './keys-create.ts'
@@ -40,6 +41,7 @@ export const commands: readonly Command[] = [
   recordCommand,
   engineCommand,
   engineFitCommand,
+  engineLearnedCommand,
   engineValidateCommand,
   retrievalCommand,
   corpusAddCommand,

@@ -64,6 +64,15 @@ describe('what an administrator enters', () => {
     expect(problemsOf(pool({ discover: { kubernetes: own } }))).toEqual([])
   })
 
+  it('may name a profile that is a file only where files may be', () => {
+    const inside = '/etc/engines/learned.json'
+    expect(problemsOf(pool({ profile: 'h100-llama-8b' }))).toEqual([])
+    expect(problemsOf(pool({ profile: inside, profiles: [inside, 'h100-llama-8b'] }))).toEqual([])
+    const [profile, profiles] = problemsOf(pool({ profile: '/home/ada/x.json', profiles: ['/etc/engines/../x.json'] }))
+    expect(profile).toMatch(/^backend\.profile is not below a folder of upstreams\.folders/)
+    expect(profiles).toMatch(/^backend\.profiles is not below a folder/)
+  })
+
   it('has no control characters anywhere', () => {
     const release: RegistryEntry = {
       kind: 'release',

@@ -7,6 +7,7 @@ import {
   hostProblem,
 } from './check-address.ts'
 import { isObject, type Path, type Problem } from './explain.ts'
+import { isProfileFile } from './profile-problem.ts'
 import type { PoolConfig, Settings } from './schema.ts'
 import { settings } from './settings.ts'
 
@@ -92,10 +93,13 @@ export function checkEntered({ kind, body }: RegistryEntry, { upstreams }: Pick<
 interface EnteredBackend {
   readonly apiKeyEnv?: string
   readonly tls?: Readonly<Record<string, unknown>>
+  readonly profile?: unknown
+  readonly profiles?: unknown
   readonly discover?: { readonly kubernetes?: Readonly<Record<string, unknown>> }
 }
 
-function checkBackend({ apiKeyEnv, tls, discover }: EnteredBackend, { keyVariables, folders }: Upstreams): Problem[] {
+function checkBackend(backend: EnteredBackend, { keyVariables, folders }: Upstreams): Problem[] {
+  const { apiKeyEnv, tls, discover, profile, profiles } = backend
   const kubernetes = discover?.kubernetes
   const files = [
     ...['caFile', 'certFile', 'keyFile'].map((name) => ({ path: ['backend', 'tls', name], file: tls?.[name] })),
@@ -103,6 +107,8 @@ function checkBackend({ apiKeyEnv, tls, discover }: EnteredBackend, { keyVariabl
       path: ['backend', 'discover', 'kubernetes', name],
       file: kubernetes?.[name],
     })),
+    ...profileFiles(['backend', 'profile'], [profile]),
+    ...profileFiles(['backend', 'profiles'], Array.isArray(profiles) ? profiles : []),
   ]
   const problems = files.flatMap(({ path, file }): Problem[] =>
     typeof file !== 'string' || isBelow(file, folders) ? [] : [{ path, text: fileProblem(folders) }],
@@ -118,6 +124,9 @@ function checkBackend({ apiKeyEnv, tls, discover }: EnteredBackend, { keyVariabl
   }
   return problems
 }
+
+const profileFiles = (path: string[], named: readonly unknown[]): Array<{ path: string[]; file: string }> =>
+  named.flatMap((file) => (typeof file === 'string' && isProfileFile(file) ? [{ path, file }] : []))
 
 const fileProblem = (folders: readonly string[]): string =>
   folders.length === 0

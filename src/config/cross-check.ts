@@ -219,10 +219,13 @@ export const poolIdOf = ({ id, model, release, region }: PoolConfig): string =>
   id ?? [model, ...(release === undefined ? [] : [release]), region].join('-')
 
 function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
-  if (backend.kind !== 'simulated') return []
+  if (!('profile' in backend) || backend.profile === undefined) return []
   const named = [
     { name: backend.profile, at: path },
-    ...(backend.profiles ?? []).map((name, i) => ({ name, at: [...path.slice(0, -1), 'profiles', i] })),
+    ...(('profiles' in backend ? backend.profiles : undefined) ?? []).map((name, i) => ({
+      name,
+      at: [...path.slice(0, -1), 'profiles', i],
+    })),
   ]
   return named.flatMap(({ name, at }) => {
     const text = profileProblem(name)

@@ -5,14 +5,19 @@ import { nearest } from './nearest.ts'
 
 /**
  * Why no engine can run with this profile of the catalogue; undefined when one can. The name may end with a share of the
- * GPU: `h100-llama-8b+mig-2g`. The text follows the place of the name, as in "backend.profile is …".
+ * GPU: `h100-llama-8b+mig-2g`. A name that ends in `.json` is a file, which is read when an engine is made. The text
+ * follows the place of the name, as in "backend.profile is …".
  */
 export function profileProblem(name: string): string | undefined {
+  if (isProfileFile(name)) return undefined
   const profile = findGpuProfile(name)
   if (profile === undefined) return unknownText(name)
   if (kvBlockCount(profile.memory) > 0) return undefined
   return `is "${name}", whose memory is full with the weights: none is left for keys and values. Choose a larger part or GPU`
 }
+
+/** A profile that `spillway engine fit` or `spillway engine learned` wrote. */
+export const isProfileFile = (name: string): boolean => name.endsWith('.json')
 
 function unknownText(name: string): string {
   const [base = '', ...shares] = name.split('+')

@@ -12,7 +12,7 @@ const SimulatedBackendSchema = item(
       default: defaults.PROFILE_SMALL,
       minLength: 1,
       description:
-        'GPU and model size whose step times the engine follows; `+mig-2g` or `+shared-2` behind the name is a part of the GPU.',
+        'GPU and model size whose step times the engine follows; `+mig-2g` or `+shared-2` behind the name is a part of the GPU. Or a file `….json` that `spillway engine learned` or `engine fit` wrote.',
     }),
     profiles: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
@@ -68,7 +68,7 @@ const reached = {
     Type.String({
       minLength: 1,
       description:
-        'Profile that the engines are thought to follow until they have been measured; if absent, the built-in one that comes nearest to the first answers.',
+        'Profile that the engines are thought to follow until they have been measured, or a file `….json`; if absent, the built-in one that comes nearest to the first answers.',
     }),
   ),
   discover: Type.Optional(DiscoverSchema),

@@ -68,6 +68,13 @@ export class LiveFleet {
     try {
       await backends.prepare(setup)
       backends.add(setup, setup.pool.replicas)
+      // A profile may be a file that cannot be read.
+      makePoolPolicies(
+        this.#parts.engine,
+        setup,
+        this.#parts.platform.policies.tightestPromise,
+        this.#parts.clock.now(),
+      )
       const discover = 'discover' in setup.backend ? setup.backend.discover : undefined
       if (discover !== undefined) {
         const { clock } = this.#parts

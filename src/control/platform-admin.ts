@@ -5,6 +5,7 @@ import type { HistoryAsk, RegistryChange, RegistryEdit, RegistryKind } from '../
 import type {
   AdminAnswer,
   AdminCommand,
+  AdminLearned,
   AdminModel,
   AdminPool,
   AdminReason,
@@ -16,6 +17,7 @@ import type {
   FleetAdmin,
 } from '../gateway/fleet-admin.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import { learnedView } from './learned-view.ts'
 import type { LiveRegistry } from './live-registry.ts'
 import type { RolloutCommands } from './rollout-commands.ts'
 import type { Wanted, WantedOwner } from './wanted.ts'
@@ -68,6 +70,11 @@ export class PlatformAdmin implements FleetAdmin {
 
   pools(): readonly AdminPool[] {
     return this.#platform.pools.map((pool) => this.#pool(pool))
+  }
+
+  learned(poolId: string): AdminLearned | undefined {
+    const known = this.#platform.policies.poolsById.get(poolId)
+    return known && learnedView(known)
   }
 
   edit(edits: readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer> {

@@ -45,6 +45,7 @@ export function engineViewOf({
     waiting,
     blockCount: 0,
     blocksFree: 0,
+    kvTokensMax: 0,
     kvUsageRatio: 0,
     blocksCached: 0,
     busyUs,

@@ -7,6 +7,8 @@ export interface EngineView extends Readonly<EngineCounters> {
   readonly waiting: number
   readonly blockCount: number
   readonly blocksFree: number
+  /** Tokens that all blocks hold. */
+  readonly kvTokensMax: number
   /** Share of the blocks that some sequence holds: vLLM's `kv_cache_usage_perc`. */
   readonly kvUsageRatio: number
   /** Of the free blocks, those that the prefix cache still knows. */
@@ -16,12 +18,13 @@ export interface EngineView extends Readonly<EngineCounters> {
 }
 
 export function viewEngine(state: EngineState, busyUs: number): EngineView {
-  const { pool, cache, waiting, prefilling, decodes, counters } = state
+  const { pool, cache, limits, waiting, prefilling, decodes, counters } = state
   return {
     running: decodes.count + prefilling.length,
     waiting: waiting.count,
     blockCount: pool.blockCount,
     blocksFree: pool.freeBlocks,
+    kvTokensMax: pool.blockCount * limits.blockTokens,
     kvUsageRatio: pool.usedBlocks / pool.blockCount,
     blocksCached: cache.idleUnits * pool.unitBlocks,
     busyUs,

@@ -52,6 +52,51 @@ export interface AdminReplica {
   readonly isLeaving: boolean
 }
 
+/** What was learned of the engines of one pool. */
+export interface AdminLearned {
+  readonly pool: string
+  /** False: the engines' step times are declared, and nothing is learned. */
+  readonly isLearned: boolean
+  readonly replicas: readonly AdminLearnedReplica[]
+}
+
+export interface AdminLearnedReplica {
+  readonly id: string
+  /** Enough was seen, and the predictions are near it. */
+  readonly isTrusted: boolean
+  /** Stretches of answers that it was learned from. */
+  readonly rows: number
+  /** Times that the engine was found changed. */
+  readonly changes: number
+  /** What it is thought to be like where nothing was seen. */
+  readonly prior: string
+  readonly step: {
+    readonly baseUs: number
+    readonly perSequenceUs: number
+    readonly perContextTokenUs: number
+    readonly perPromptTokenUs: number
+  }
+  /** A first token alone; tokens beyond `knotTokens` have a price of their own. */
+  readonly firstToken: {
+    readonly baseUs: number
+    readonly knotTokens: number
+    readonly perTokenUs: number
+    readonly perTokenBeyondUs: number
+    readonly perPairUs: number
+  }
+  /** Prompt tokens of one step, as the prior has them. */
+  readonly tokenBudget: number
+  /** Mean relative errors; null before anything was seen. */
+  readonly tokenError: number | null
+  readonly firstTokenError: number | null
+  readonly sequencesSeen: number
+  /** Sequences beyond which the predictions are extrapolations. */
+  readonly extrapolatedBeyond: number
+  readonly ceiling: { readonly sequencesMax: number; readonly because: string }
+  /** Null while unknown. */
+  readonly kv: { readonly tokensMax: number; readonly isTold: boolean } | null
+}
+
 export interface AdminCommand {
   readonly kind: 'start' | 'pause' | 'resume' | 'promote' | 'roll-back' | 'undo'
   /** With `start`: a version, or `MODEL@VERSION`. */
@@ -128,6 +173,8 @@ export interface FleetAdmin {
   rollout(model: string, command: AdminCommand, reason: AdminReason): Promise<AdminAnswer>
   models(): readonly AdminModel[]
   pools(): readonly AdminPool[]
+  /** Undefined when there is no such pool. */
+  learned(poolId: string): AdminLearned | undefined
   /** Puts and removes entries, all of them or none. */
   edit(edits: readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer>
   /** Removes an entry with everything that belongs to it: a model's releases and pools. */

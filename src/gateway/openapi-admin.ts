@@ -35,6 +35,12 @@ export function adminPaths(): Record<string, object> {
       get: named('adminShowPool', 'One pool.'),
       delete: named('adminRemovePool', 'Closes a pool: what waits and runs there ends first.', ReasonBody),
     },
+    '/admin/v1/pools/{name}/learned': {
+      get: named(
+        'adminShowLearned',
+        'What was learned of the engines of a pool: coefficients, errors, ceiling, memory.',
+      ),
+    },
     '/admin/v1/replicas': {
       post: operation('adminAddReplica', 'One address more in a pool of engines.', ReplicaPutBody),
     },

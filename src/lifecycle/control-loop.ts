@@ -2,8 +2,10 @@ import type { CancelTimer, Instant } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import type { BackloggedTenant } from '../domain/share-path.ts'
 import { pressureOf } from '../policy/ladder/pressure.ts'
+import type { Gauges } from '../policy/limits/ledger.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { Probes } from './fleet/probes.ts'
+import { keepTwins } from './learning/keep-twins.ts'
 import { journalRungChange } from './learning/observe-pressure.ts'
 import { teachGauges } from './learning/teach-twin.ts'
 import type { Platform } from './platform.ts'
@@ -17,6 +19,7 @@ import { serveRequest } from './serve-request.ts'
  *
  *   as reports come   replica asked (`fleet/probes.ts`) ─▶ health, gauges, another region's outlook
  *   every interval    demand and pressure ─▶ ladder ─▶ offline shedding ─▶ rollouts, on what the last reports left
+ *   every half minute what was learned of engines ─▶ kept for the next process, from when it is believed
  *
  * The tick waits for no replica: it runs in one instant, every interval, and reads what the last reports left in the
  * meters. The questions to the replicas begin just before the tick, at the same instant. A replica that answers within
@@ -36,6 +39,7 @@ export class ControlLoop {
   /** Whether each replica was ready in its last report. */
   readonly #ready = new WeakMap<Replica, boolean>()
   #isStopped = false
+  #twinsKeptAt: Instant = Number.NEGATIVE_INFINITY
   #cancelTimers: readonly CancelTimer[] = []
 
   constructor(platform: Platform, intervalUs: number) {
@@ -71,6 +75,7 @@ export class ControlLoop {
     this.#platform.fleetChanges.sweep()
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
     tickRollouts(this.#platform)
+    if (now - this.#twinsKeptAt >= KEEP_TWINS_US && keepTwins(this.#platform)) this.#twinsKeptAt = now
     runHoldouts(this.#platform, serveRequest)
   }
 
@@ -82,17 +87,14 @@ export class ControlLoop {
     const { turnstile, policies, world } = this.#platform
     // The replica may have been removed while it was asked, and another one may have its name now.
     if (policies.fleet.replica(replica.id) !== replica) return
-    const { runningCount, waitingCount, kvUsageRatio, outlook, roundTripUs } = report
+    const { outlook, roundTripUs } = report
     if (outlook !== undefined)
       policies.poolsById.get(replica.poolId)?.outlook?.report(world.clock.now(), outlook, roundTripUs)
     const now = world.clock.now()
     teachGauges(this.#platform, replica.id, report)
     policies.poolsById.get(replica.poolId)?.work.report(now, replica, report.fullWorkUs)
-    if (report.isReady && runningCount !== undefined) {
-      const kvTokensMax = policies.poolsById.get(replica.poolId)?.kvTokensMax ?? 0
-      const kvTokens = Number.isFinite(kvTokensMax) ? Math.round((kvUsageRatio ?? 0) * kvTokensMax) : 0
-      turnstile.replicaReported(replica.id, { sequences: runningCount + (waitingCount ?? 0), kvTokens })
-    }
+    const gauges = gaugesOf(policies.poolsById.get(replica.poolId), replica, report)
+    if (gauges !== undefined) turnstile.replicaReported(replica.id, gauges)
     if (this.#ready.get(replica) === report.isReady) return
     this.#ready.set(replica, report.isReady)
     const { isReady, because } = report
@@ -178,4 +180,22 @@ const BACKLOGGED_MAX = 100
 function backloggedAt({ policies }: Platform, poolId: string): { readonly backlogged?: readonly BackloggedTenant[] } {
   const backlogged = policies.dispatcher.backlogged(poolId, BACKLOGGED_MAX)
   return backlogged.length === 0 ? {} : { backlogged }
+}
+
+/** Microseconds between two memories of what was learned: a restart loses no more than this. */
+const KEEP_TWINS_US = 30_000_000
+
+/**
+ * What the engine tells of its load; undefined when it tells nothing. Where it tells how many run and not how many wait,
+ * those that run are there at least.
+ */
+function gaugesOf(known: PoolPolicies | undefined, replica: Replica, report: ReplicaReport): Gauges | undefined {
+  const { isReady, runningCount, waitingCount, kvUsageRatio } = report
+  if (!isReady || known === undefined || (runningCount === undefined && kvUsageRatio === undefined)) return undefined
+  const kvTokensMax = known.kvTokensMaxOf(replica)
+  const isKvKnown = kvUsageRatio !== undefined && Number.isFinite(kvTokensMax)
+  return {
+    sequences: runningCount === undefined ? undefined : runningCount + (waitingCount ?? 0),
+    kvTokens: isKvKnown ? Math.round(kvUsageRatio * kvTokensMax) : undefined,
+  }
 }

@@ -9,6 +9,7 @@ import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
+import type { TwinMemory } from '../policy/twin/twin-memory.ts'
 import type { Retrieved, Retriever } from './retrieval-ports.ts'
 
 /**
@@ -23,6 +24,7 @@ export interface World {
   readonly retriever: Retriever
   readonly answers: AnswerCache
   readonly rolloutKeeper: RolloutKeeper
+  readonly twinKeeper: TwinKeeper
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
@@ -83,6 +85,24 @@ export interface KeepReason {
   readonly because: string
 }
 
+/**
+ * Where does it last what was learned of engines? A restart that forgets it costs a minute of caution, no more.
+ *
+ * Obligations: `keep` and `recall` return at once and never throw, however long the store is away. Of several memories of
+ * one replica only the newest must be kept; memories of a bounded number of replicas are.
+ */
+export interface TwinKeeper {
+  keep(kept: readonly KeptTwin[]): void
+  /** What is known of this replica from before; undefined where nothing is, or where the store has not answered yet. */
+  recall(replicaId: string): TwinMemory | undefined
+}
+
+export interface KeptTwin {
+  readonly poolId: string
+  readonly replicaId: string
+  readonly memory: TwinMemory
+}
+
 /** Which adapter reaches this replica? */
 export interface Backends {
   of(replica: Replica): Backend
@@ -132,7 +152,7 @@ export type Ending =
   | { readonly kind: 'lost'; readonly because: string }
   | { readonly kind: 'cancelled'; readonly unreportedTokens?: number }
 
-/** What a replica says of itself; gauges are absent where the engine tells nothing. */
+/** What a replica says of itself. A gauge that the engine does not have is absent, which is unknown and never zero. */
 export interface ReplicaReport {
   readonly isReady: boolean
   readonly because: string
@@ -144,6 +164,10 @@ export interface ReplicaReport {
    * the share of what it could do. Not its busy time.
    */
   readonly fullWorkUs?: number
+  /** Sequences that the engine preempted since it began. */
+  readonly preemptionCount?: number
+  /** Tokens that the engine's KV memory holds. */
+  readonly kvTokensMax?: number
   /** Of another region’s gateway: what it says of the model, and how long it took to say so. */
   readonly outlook?: Outlook
   readonly roundTripUs?: number

@@ -1,7 +1,7 @@
 import packageJson from '../../package.json' with { type: 'json' }
 import { assemble } from '../assembly/assemble.ts'
 import { breathe, makeLiveBackends } from '../assembly/live-backends.ts'
-import { makeLiveStore } from '../assembly/live-store.ts'
+import { type LiveStore, makeLiveStore } from '../assembly/live-store.ts'
 import { TokenCounter } from '../backends/live-token-counter.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
@@ -10,6 +10,7 @@ import type { Io, Running } from '../base/running.ts'
 import type { Config } from '../config/schema.ts'
 import { type Control, makeControl } from '../control/control.ts'
 import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
+import { StoreTwinKeeper } from '../control/store-twin-keeper.ts'
 import { wantedOf } from '../control/wanted.ts'
 import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
@@ -17,8 +18,10 @@ import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } f
 import { Ingress } from '../gateway/ingress.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
+import { keepTwins, recallTwins } from '../lifecycle/learning/keep-twins.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { SqlRegistryStore } from '../store/sql-registry-store.ts'
+import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { startFileRecording } from './live-recording.ts'
@@ -73,8 +76,9 @@ export async function serve(
     journal,
     write: (editsOf, reason) => control.registry.change(editsOf, reason),
   })
+  const twinKeeper = makeTwinKeeper(store, clock, io)
   const prefixSalt = makePrefixSalt()
-  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, prefixSalt }
+  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, twinKeeper, prefixSalt }
   const platform: Platform = assemble(config, parts)
   const control: Control = makeControl({
     founded: wantedOf(config, []),
@@ -102,6 +106,7 @@ export async function serve(
   tell('ready', 'listening')
   io.out(welcome(config, address))
   void control.registry.start()
+  void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
 
   return {
@@ -113,7 +118,8 @@ export async function serve(
       tell('draining', 'told to stop')
       await finishAnswers({ config, clock, platform, servers, onAnswersEnded: () => telemetry.endRecordings() })
       loop.stop()
-      await control.close()
+      keepTwins(platform)
+      await Promise.all([twinKeeper.close(), control.close()])
       tokens.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
@@ -122,6 +128,10 @@ export async function serve(
       await telemetry.close()
     },
   }
+}
+
+function makeTwinKeeper({ database, isInUse, isDurable }: LiveStore, clock: Clock, io: Io): StoreTwinKeeper {
+  return new StoreTwinKeeper({ clock, store: new SqlTwinStore(database), isInUse, isDurable, complain: io.err })
 }
 
 interface ListenerParts {

@@ -151,8 +151,19 @@ do $each$ declare n int; begin for n in select distinct dimensions from corpus l
 analyze passage_index, passage_vector;
 `
 
+/** What was learned of engines, one row a replica: the newest counts, and old ones are swept when others are written. */
+const TWINS = `
+create table twin_memory (
+  replica_id text primary key,
+  pool_id text not null,
+  body jsonb not null,
+  kept_at_ms bigint not null
+);
+`
+
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
   { step: 3, name: 'vectors apart', sql: VECTORS_APART },
+  { step: 4, name: 'twins', sql: TWINS },
 ]

@@ -6,10 +6,27 @@ const HEAD = '# HELP some_gauge Something.\n# TYPE some_gauge gauge\npython_info
 describe('gauges', () => {
   it.each([
     [
-      'vLLM, two data-parallel ranks',
+      'vLLM',
       'vllm:num_requests_running{engine="0",model_name="m"} 3.0\nvllm:num_requests_waiting{engine="0",model_name="m"} 1.0\n' +
         'vllm:num_requests_waiting_by_reason{reason="x"} 9\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n',
       { runningCount: 3, waitingCount: 1, kvUsageRatio: 0.25 },
+    ],
+    [
+      'vLLM, two data-parallel ranks, with its memory and its preemptions',
+      [0, 1]
+        .flatMap((engine) => [
+          `vllm:num_requests_running{engine="${engine}",model_name="m"} ${3 + engine}.0`,
+          `vllm:num_preemptions_total{engine="${engine}",model_name="m"} ${5 * engine}.0`,
+          `vllm:num_preemptions_created{engine="${engine}",model_name="m"} 1.7e+09`,
+          `vllm:cache_config_info{block_size="16",cache_dtype="auto",engine="${engine}",num_gpu_blocks="1000",num_gpu_blocks_override="7"} 1.0`,
+        ])
+        .join('\n'),
+      { runningCount: 7, preemptionCount: 5, kvTokensMax: 32_000 },
+    ],
+    [
+      'vLLM that has not measured its memory',
+      'vllm:num_requests_running 0\nvllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="None"} 1.0\n',
+      { runningCount: 0 },
     ],
     [
       'vLLM before v1',
@@ -26,6 +43,13 @@ describe('gauges', () => {
         '\nsglang:num_queue_reqs{dp_rank="0"} 2.0\nsglang:token_usage{dp_rank="0"} 0.3\nsglang:token_usage{dp_rank="1"} 0.7',
       { runningCount: 9, waitingCount: 2, kvUsageRatio: 0.7 },
     ],
+    [
+      'SGLang with its memory and its retractions',
+      'sglang:max_total_num_tokens{tp_rank="0"} 400000\nsglang:max_total_num_tokens{tp_rank="1"} 400000\n' +
+        'sglang:num_retracted_requests_total{tp_rank="0"} 2\nsglang:num_retracted_reqs{tp_rank="0"} 9\n',
+      { preemptionCount: 2, kvTokensMax: 400_000 },
+    ],
+    ['SGLang before its memory is set up', 'sglang:max_total_num_tokens 0\n', {}],
     ['SGLang with underscores', 'sglang_num_running_reqs{model_name="m"} 1 1712345678000\n', { runningCount: 1 }],
     [
       'llama.cpp',
@@ -40,6 +64,14 @@ describe('gauges', () => {
         .map(([kind, value]) => `nv_trt_llm_request_metrics{model="t",request_type="${kind}",version="1"} ${value}`)
         .join('\n')}\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="t"} 0.4\n`,
       { runningCount: 4, waitingCount: 3, kvUsageRatio: 0.4 },
+    ],
+    [
+      'TensorRT-LLM with its memory',
+      ['max 100', 'free 60', 'used 40', 'tokens_per 64']
+        .map((line) => line.split(' '))
+        .map(([kind, value]) => `nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="${kind}",model="t"} ${value}`)
+        .join('\n'),
+      { kvTokensMax: 6_400 },
     ],
     [
       'Triton alone',

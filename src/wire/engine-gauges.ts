@@ -1,9 +1,11 @@
 /**
- * How busy does an engine say that it is? Gauges on a Prometheus page, by whatever names the engine has for them. One
- * pass over the page; only the lines that begin with a known name are read.
+ * How busy does an engine say that it is, and how much memory does it have? Gauges and counters on a Prometheus page, by
+ * whatever names the engine has for them. One pass over the page; only the lines that begin with a known name are read.
+ * What the page does not tell is absent: an engine without a gauge is unknown, not idle and not empty.
  *
- * Counts of data-parallel ranks are added; several ranks of one tensor-parallel group report the same sequences, so the
- * largest of each `dp_rank` counts once. Of ratios the largest counts: the fullest rank is the one that preempts.
+ * Counts of data-parallel ranks are added (`dp_rank` of SGLang, `engine` of vLLM); several ranks of one tensor-parallel
+ * group report the same sequences, so the largest of each rank counts once. Of ratios the largest counts: the fullest rank
+ * is the one that preempts.
  *
  * Names as of vLLM v1 (and the older `gpu_` one), SGLang (which has had colons and underscores), llama.cpp's server
  * (its KV gauge is gone from newer ones), TGI, Triton with TensorRT-LLM, and Triton alone.
@@ -12,26 +14,43 @@ export interface EngineGauges {
   readonly runningCount?: number
   readonly waitingCount?: number
   readonly kvUsageRatio?: number
+  /** Sequences put back for want of memory, since the engine began. */
+  readonly preemptionCount?: number
+  /** Tokens that the engine's KV memory holds, all ranks together. */
+  readonly kvTokensMax?: number
 }
 
+/** Memory that is told as a number of blocks of some tokens each. */
+type Fact = keyof EngineGauges | 'blockCount' | 'blockTokens'
+
 interface GaugeName {
-  readonly fact: keyof EngineGauges
+  readonly fact: Fact
   readonly name: string
   /** Text that the labels of the line must contain. */
   readonly label?: string
+  /** The fact is the product of these labels, and not the value. */
+  readonly product?: readonly string[]
 }
+
+const TRT_BLOCKS = 'nv_trt_llm_kv_cache_block_metrics'
 
 const NAMES: readonly GaugeName[] = [
   { fact: 'runningCount', name: 'vllm:num_requests_running' },
   { fact: 'waitingCount', name: 'vllm:num_requests_waiting' },
   { fact: 'kvUsageRatio', name: 'vllm:kv_cache_usage_perc' },
   { fact: 'kvUsageRatio', name: 'vllm:gpu_cache_usage_perc' },
+  { fact: 'preemptionCount', name: 'vllm:num_preemptions_total' },
+  { fact: 'kvTokensMax', name: 'vllm:cache_config_info', product: ['num_gpu_blocks', 'block_size'] },
   { fact: 'runningCount', name: 'sglang:num_running_reqs' },
   { fact: 'waitingCount', name: 'sglang:num_queue_reqs' },
   { fact: 'kvUsageRatio', name: 'sglang:token_usage' },
+  { fact: 'preemptionCount', name: 'sglang:num_retracted_requests_total' },
+  { fact: 'kvTokensMax', name: 'sglang:max_total_num_tokens' },
   { fact: 'runningCount', name: 'sglang_num_running_reqs' },
   { fact: 'waitingCount', name: 'sglang_num_queue_reqs' },
   { fact: 'kvUsageRatio', name: 'sglang_token_usage' },
+  { fact: 'preemptionCount', name: 'sglang_num_retracted_requests_total' },
+  { fact: 'kvTokensMax', name: 'sglang_max_total_num_tokens' },
   { fact: 'runningCount', name: 'llamacpp:requests_processing' },
   { fact: 'waitingCount', name: 'llamacpp:requests_deferred' },
   { fact: 'kvUsageRatio', name: 'llamacpp:kv_cache_usage_ratio' },
@@ -39,13 +58,15 @@ const NAMES: readonly GaugeName[] = [
   { fact: 'waitingCount', name: 'tgi_queue_size' },
   { fact: 'runningCount', name: 'nv_trt_llm_request_metrics', label: 'request_type="scheduled"' },
   { fact: 'waitingCount', name: 'nv_trt_llm_request_metrics', label: 'request_type="waiting"' },
-  { fact: 'kvUsageRatio', name: 'nv_trt_llm_kv_cache_block_metrics', label: 'kv_cache_block_type="fraction"' },
+  { fact: 'kvUsageRatio', name: TRT_BLOCKS, label: 'kv_cache_block_type="fraction"' },
+  { fact: 'blockCount', name: TRT_BLOCKS, label: 'kv_cache_block_type="max"' },
+  { fact: 'blockTokens', name: TRT_BLOCKS, label: 'kv_cache_block_type="tokens_per"' },
   { fact: 'waitingCount', name: 'nv_inference_pending_request_count' },
 ]
 
 export function readEngineGauges(page: string): EngineGauges {
-  const byFact = new Map<keyof EngineGauges, Map<string, number>>()
-  let firstName: Partial<Record<keyof EngineGauges, string>> = {}
+  const byFact = new Map<Fact, Map<string, number>>()
+  let firstName: Partial<Record<Fact, string>> = {}
   for (let at = 0; at < page.length; ) {
     const newline = page.indexOf('\n', at)
     const end = newline < 0 ? page.length : newline
@@ -53,29 +74,35 @@ export function readEngineGauges(page: string): EngineGauges {
     at = end + 1
   }
   const gauges: { -readonly [K in keyof EngineGauges]: number } = {}
+  const blocks = { blockCount: 0, blockTokens: 0 }
   for (const [fact, ranks] of byFact) {
     const values = [...ranks.values()]
-    gauges[fact] =
+    const value =
       fact === 'kvUsageRatio'
         ? values.reduce((most, value) => Math.max(most, value))
         : values.reduce((sum, value) => sum + value, 0)
+    if (fact === 'blockCount' || fact === 'blockTokens') blocks[fact] = value
+    else gauges[fact] = value
   }
+  if (blocks.blockCount * blocks.blockTokens > 0) gauges.kvTokensMax ??= blocks.blockCount * blocks.blockTokens
+  // An engine that has not set its memory up yet says 0.
+  if (gauges.kvTokensMax === 0) delete gauges.kvTokensMax
   return gauges
 }
 
 /** Each fact is read under the name that came first: an engine with two names for it would be counted twice. */
 function readLine(
   line: string,
-  byFact: Map<keyof EngineGauges, Map<string, number>>,
-  firstName: Partial<Record<keyof EngineGauges, string>>,
-): Partial<Record<keyof EngineGauges, string>> {
+  byFact: Map<Fact, Map<string, number>>,
+  firstName: Partial<Record<Fact, string>>,
+): Partial<Record<Fact, string>> {
   const known = NAMES.find(({ name, label }) => isLineOf(line, name) && (label === undefined || line.includes(label)))
   if (known === undefined) return firstName
-  const { fact, name } = known
+  const { fact, name, product } = known
   if ((firstName[fact] ?? name) !== name) return firstName
-  const value = gaugeValue(line)
+  const value = product === undefined ? gaugeValue(line) : productOf(line, product)
   if (value === undefined) return firstName
-  const rank = /dp_rank="([^"]*)"/.exec(line)?.[1] ?? ''
+  const rank = labelOf(line, 'dp_rank') ?? labelOf(line, 'engine') ?? ''
   const ranks = byFact.get(fact) ?? new Map<string, number>()
   // Triton has one line per model.
   const key = name === 'nv_inference_pending_request_count' ? line.slice(0, line.indexOf('}')) : rank
@@ -102,6 +129,21 @@ function isLineOf(line: string, name: string): boolean {
 function gaugeValue(line: string): number | undefined {
   const labelsEnd = line.lastIndexOf('}')
   const rest = labelsEnd >= 0 ? line.slice(labelsEnd + 1) : line.slice(line.indexOf(' '))
-  const value = Number(rest.trim().split(' ')[0])
+  return finite(rest.trim().split(' ')[0])
+}
+
+/** Undefined when a label is missing or is no number: vLLM writes `None` before it has measured its memory. */
+function productOf(line: string, labels: readonly string[]): number | undefined {
+  let product = 1
+  for (const label of labels) product *= finite(labelOf(line, label)) ?? Number.NaN
+  return Number.isFinite(product) ? product : undefined
+}
+
+function labelOf(line: string, label: string): string | undefined {
+  return new RegExp(`[{,]${label}="([^"]*)"`).exec(line)?.[1]
+}
+
+function finite(text: string | undefined): number | undefined {
+  const value = text === undefined || text === '' ? Number.NaN : Number(text)
   return Number.isFinite(value) ? value : undefined
 }

@@ -1,11 +1,18 @@
-import { ASSUMED_SERVING, type GpuProfile, type RooflineCoefficients } from '../gpu-profile.ts'
+import {
+  ASSUMED_SERVING,
+  BLOCK_TOKENS,
+  type GpuProfile,
+  type MemoryShape,
+  type RooflineCoefficients,
+} from '../gpu-profile.ts'
 import { findGpuProfile } from '../gpu-profiles.ts'
 import type { ProfileFit } from './fit-profile.ts'
 import type { ServingFit } from './fit-serving.ts'
 
 /**
- * A profile as a file: what `engine fit` writes and `engine --profile FILE.json` reads. Memory, price and number of GPUs
- * are those of a profile in the catalogue that it is `like`; step times are its own.
+ * A profile as a file: what `engine fit` and `engine learned` write and `engine --profile FILE.json` reads. Memory, price
+ * and number of GPUs are those of a profile in the catalogue that it is `like`; step times are its own, and so is the
+ * memory for keys and values where `kvTokensMax` says it.
  */
 export interface ProfileJson {
   readonly name: string
@@ -13,6 +20,8 @@ export interface ProfileJson {
   readonly source: string
   readonly coefficients: RooflineCoefficients
   readonly serving?: GpuProfile['serving']
+  /** Tokens whose keys and values fit. */
+  readonly kvTokensMax?: number
 }
 
 export interface BadProfile {
@@ -48,20 +57,30 @@ export function parseProfile(json: string): GpuProfile | BadProfile {
     return bad(`expected JSON: ${(error as Error).message}`)
   }
   if (typeof value !== 'object' || value === null) return bad('expected an object')
-  const { name, like, source = 'a file', coefficients, serving } = value
+  const { name, like, source = 'a file', coefficients, serving, kvTokensMax } = value
   if (typeof name !== 'string' || typeof like !== 'string') return bad('expected the texts "name" and "like"')
   const base = findGpuProfile(like)
   if (base === undefined) return bad(`"like" names no profile: ${like}`)
   const problem = problemOf('coefficients', coefficients, TERMS) ?? problemOf('serving', serving ?? {}, [])
   if (problem !== undefined) return bad(problem)
-  const { serving: _, ...shape } = base
+  if (kvTokensMax !== undefined && !(Number.isFinite(kvTokensMax) && kvTokensMax >= BLOCK_TOKENS))
+    return bad(`"kvTokensMax" is not a number of at least ${BLOCK_TOKENS}`)
+  const { serving: _, memory, ...shape } = base
   return {
     ...shape,
+    memory: kvTokensMax === undefined ? memory : withRoomFor(memory, kvTokensMax),
     name,
     source,
     coefficients: { ...(coefficients as RooflineCoefficients), kind: 'roofline' },
     ...(serving !== undefined && { serving }),
   }
+}
+
+/** The same GPU with as much memory as leaves room for these tokens. */
+function withRoomFor(memory: MemoryShape, kvTokens: number): MemoryShape {
+  const kvBytes = Math.floor(kvTokens / BLOCK_TOKENS) * BLOCK_TOKENS * memory.kvBytesPerToken
+  // One byte more, lest the division by `usableRatio` loses the last block.
+  return { ...memory, gpuBytes: (kvBytes + 1 + memory.weightBytes + memory.overheadBytes) / memory.usableRatio }
 }
 
 function problemOf(what: string, terms: unknown, required: readonly string[]): string | undefined {

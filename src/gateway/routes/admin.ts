@@ -59,7 +59,7 @@ export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
     on('DELETE', `${ROOT}/models/*`, removal('model')),
     on('DELETE', `${ROOT}/releases/*`, removal('release')),
     on('GET', `${ROOT}/pools`, () => ({ object: 'list', data: admin.pools() })),
-    on('GET', `${ROOT}/pools/*`, ({ exchange, rest }) => found(exchange, 'pool', rest, admin.pools(), 'id')),
+    on('GET', `${ROOT}/pools/*`, ({ exchange, rest }) => showPool(exchange, admin, rest)),
     on('DELETE', `${ROOT}/pools/*`, removal('pool')),
     on('POST', `${ROOT}/replicas`, (ask) =>
       edited(ask, checkReplicaPut, ({ pool, url }, reason) => admin.addReplica(pool, url, reason)),
@@ -173,6 +173,13 @@ export function refuse(exchange: Exchange, { code, because, param }: AdminRefusa
   if (ERROR_TABLE[code].blame === 'request') exchange.sendFault({ code, message: sentence(because), param })
   else exchange.sendRefusal({ code, because, blame: 'platform', retryAfterUs: fixedRetryUs(code) })
   return undefined
+}
+
+/** A pool, or what was learned of its engines: `POOL/learned`. */
+function showPool(exchange: Exchange, admin: FleetAdmin, rest: string): unknown {
+  const [, poolId] = /^(.+)\/learned$/.exec(rest) ?? []
+  if (poolId === undefined) return found(exchange, 'pool', rest, admin.pools(), 'id')
+  return admin.learned(poolId) ?? found(exchange, 'pool', poolId, admin.pools(), 'id')
 }
 
 function found<T, K extends keyof T>(

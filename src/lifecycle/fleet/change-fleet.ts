@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { FleetChanged } from '../../domain/entry.ts'
 import type { Model, Release, Replica } from '../../domain/fleet.ts'
 import type { HealthChange } from '../../policy/routing/health.ts'
+import { recallTwin } from '../learning/keep-twins.ts'
 import type { Policies } from '../policies.ts'
 import type { World } from '../ports.ts'
 import type { Turnstile } from '../turnstile.ts'
@@ -218,6 +219,7 @@ export class FleetChanges {
     const reading = known.readingOf(replica)
     turnstile.addReplica({ replica, limit: known.makeLimit(replica), kvTokensMax, reading, isReady: false })
     turnstile.replicaChanged(replica.id, { allowance: world.capacity.allowance(replica) })
+    recallTwin(this.#parts, replica)
   }
 
   #withdraw(

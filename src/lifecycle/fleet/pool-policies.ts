@@ -27,9 +27,9 @@ export interface PoolPolicies {
   readonly engineOf: (replica: Replica) => Pick<PoolSpeed, 'alone' | 'steps'>
   /** What was learned of its engines' steps; undefined where they are known. */
   readonly twins: Twins | undefined
-  /** The most that one replica's memory holds. */
+  /** The most that one replica's memory holds, as declared or told by its engines, not guessed: more is too big. */
   readonly kvTokensMax: number
-  /** The same of one replica, and a limit for it: GPUs of a pool may differ. */
+  /** What one replica's memory holds, perhaps guessed, and a limit for it: GPUs of a pool may differ. */
   readonly kvTokensMaxOf: (replica: Replica) => number
   readonly makeLimit: (replica: Replica) => Limit
   /** How the replica reads prompts; undefined where its step times are unknown. */

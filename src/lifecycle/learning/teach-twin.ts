@@ -22,9 +22,17 @@ export function beginLesson({ policies, world }: Platform, attempt: Attempt): vo
   attempt.lesson = new Lesson(world.clock.now(), { twins, replicaId: replica.id, estimate, load })
 }
 
-/** What the engine says of itself. */
-export function teachGauges({ policies, world }: Platform, replicaId: string, report: ReplicaReport): void {
+/** What the engine says of itself: its ceiling, and how much memory its room has. */
+export function teachGauges({ policies, world, turnstile }: Platform, replicaId: string, report: ReplicaReport): void {
   const poolId = policies.fleet.replica(replicaId)?.poolId
   const twins = poolId === undefined ? undefined : policies.poolsById.get(poolId)?.twins
-  twins?.of(replicaId).ceiling.report(world.clock.now(), report)
+  if (twins === undefined) return
+  const now = world.clock.now()
+  const { ceiling, kv } = twins.of(replicaId)
+  ceiling.report(now, report)
+  const holdings = policies.dispatcher.holdingsOf(replicaId)
+  if (holdings === undefined || !twins.reportKv(now, replicaId, report, holdings)) return
+  turnstile.replicaChanged(replicaId, { kv: kv.capacity ?? UNKNOWN_KV })
 }
+
+const UNKNOWN_KV = { tokensMax: Number.POSITIVE_INFINITY, isTold: false }

@@ -5,7 +5,7 @@ import type { BackloggedTenant, WeightChange } from '../../domain/share-path.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
 import { type Debt, type FairnessName, NO_DEBT } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
-import type { Gauges, Load } from '../limits/ledger.ts'
+import type { Gauges, Ledger, Load } from '../limits/ledger.ts'
 import type { BacklogListener } from './backlog-listener.ts'
 import { backloggedOf } from './backlogged.ts'
 import { Book } from './book.ts'
@@ -195,7 +195,7 @@ export class Dispatcher {
     return this.#fleet.heldAt(replicaId)
   }
 
-  /** The replica became ready or stopped being so, or this gateway's allowance there changed. */
+  /** The replica became ready or stopped being so, or this gateway's allowance there or its known memory changed. */
   replicaChanged(now: number, replicaId: string, change: ReplicaChange): readonly Effect[] {
     return this.#giveIn(now, this.#fleet.change(replicaId, change))
   }
@@ -253,6 +253,11 @@ export class Dispatcher {
   backlogged(poolId: string, tenantsMax: number): readonly BackloggedTenant[] {
     const pool = this.#fleet.pools.get(poolId)
     return pool === undefined ? [] : backloggedOf(pool.backlogs.values(), this.#book.orgWeights, tenantsMax)
+  }
+
+  /** What this gateway itself has in flight at a replica. Live facts, not a copy. */
+  holdingsOf(replicaId: string): Pick<Ledger, 'held' | 'heldContextTokens'> | undefined {
+    return this.#fleet.holdingsOf(replicaId)
   }
 
   /** What is in flight at a replica. Live facts, not a copy. */

@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { WeightChange } from '../../domain/share-path.ts'
 import type { FairnessName } from '../fairness/fairness.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
-import type { Gauges, Load } from '../limits/ledger.ts'
+import type { Gauges, Ledger, Load } from '../limits/ledger.ts'
 import type { Book } from './book.ts'
 import { PoolState } from './pool-state.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
@@ -16,6 +16,8 @@ export interface ReplicaChange {
   readonly isReady?: boolean
   /** Slots that this gateway may use; Infinity when the gateway has the replica to itself. */
   readonly allowance?: number
+  /** KV tokens that the replica's memory holds; a guess bounds what runs together, never what runs alone. */
+  readonly kv?: { readonly tokensMax: number; readonly isTold: boolean }
 }
 
 export class FleetState {
@@ -85,6 +87,10 @@ export class FleetState {
     return this.#rooms.get(replicaId)?.ledger.held ?? 0
   }
 
+  holdingsOf(replicaId: string): Pick<Ledger, 'held' | 'heldContextTokens'> | undefined {
+    return this.#rooms.get(replicaId)?.ledger
+  }
+
   loadOf(replicaId: string): Load | undefined {
     return this.#rooms.get(replicaId)?.ledger
   }
@@ -94,6 +100,10 @@ export class FleetState {
     if (room === undefined) return undefined
     if (change.isReady !== undefined) room.isReady = change.isReady
     if (change.allowance !== undefined) room.allowance = change.allowance
+    if (change.kv !== undefined) {
+      room.kvTokensMax = change.kv.tokensMax
+      room.kvTokensAlone = change.kv.isTold ? change.kv.tokensMax : Number.POSITIVE_INFINITY
+    }
     return this.#settle(this.#poolOf(room), room)
   }
 
@@ -120,7 +130,7 @@ export class FleetState {
   lapse(now: number, changed: Set<PoolState>): void {
     for (const room of this.#reported) {
       if (!room.ledger.lapse(now)) continue
-      this.#reported.delete(room)
+      if (room.ledger.foreignUntil() === undefined) this.#reported.delete(room)
       changed.add(this.grow(room))
     }
   }

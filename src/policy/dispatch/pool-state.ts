@@ -68,7 +68,7 @@ export class PoolState implements PoolCounts {
   grantedCount = 0
   /** Counts every event that can have made room. */
   roomGrowth = 0
-  /** KV tokens of the largest replica. */
+  /** KV tokens of the largest replica, as far as they are known and not guessed. */
   kvTokensMax = 0
   #laneCount = 0
   #skippedCount = 0
@@ -281,7 +281,7 @@ export class PoolState implements PoolCounts {
     this.kvTokensMax = 0
     for (const room of this.rooms.values()) {
       if (room.isReady) this.readyReplicaCount++
-      this.kvTokensMax = Math.max(this.kvTokensMax, room.kvTokensMax)
+      this.kvTokensMax = Math.max(this.kvTokensMax, room.kvTokensAlone)
     }
   }
 

@@ -13,7 +13,10 @@ import { isLongFor, type Reading } from './long-prompts.ts'
 export class ReplicaRoom {
   readonly replica: Replica
   readonly limit: Limit
-  readonly kvTokensMax: number
+  /** KV tokens that the replica's memory holds: declared, told by the engine or guessed; Infinity when unknown. */
+  kvTokensMax: number
+  /** The same without a guess: only what is known to be there may keep a request from running alone. */
+  kvTokensAlone: number
   /** How prompts are read here; undefined where that is unknown, and then no prompt is long. */
   readonly reading: Reading | undefined
   /** Order of addition: breaks ties the same way every time. */
@@ -35,6 +38,7 @@ export class ReplicaRoom {
     this.replica = facts.replica
     this.limit = facts.limit
     this.kvTokensMax = facts.kvTokensMax ?? Number.POSITIVE_INFINITY
+    this.kvTokensAlone = this.kvTokensMax
     this.reading = facts.reading
     this.isReady = facts.isReady ?? true
     this.ordinal = ordinal
@@ -62,7 +66,7 @@ export class ReplicaRoom {
 
   /** The median answer must fit; a longer one that does not is a risk worth taking on an empty replica. */
   fitsAlone(estimate: Estimate): boolean {
-    return estimate.promptTokens + estimate.outputTokens <= this.kvTokensMax
+    return estimate.promptTokens + estimate.outputTokens <= this.kvTokensAlone
   }
 
   assertInvariants(): void {

@@ -37,10 +37,11 @@ export interface Load {
   readonly engineUs: number
 }
 
+/** What an engine reports. Absent is unknown: then the last report counts until it lapses. */
 export interface Gauges {
   /** Sequences that the engine runs or has waiting, whoever sent them. */
-  readonly sequences: number
-  readonly kvTokens: number
+  readonly sequences?: number | undefined
+  readonly kvTokens?: number | undefined
 }
 
 /** KV room that an answer may need: its whole prompt and the cautious prediction of its length. */
@@ -66,7 +67,8 @@ export class Ledger implements Load {
   #readTokens = 0
   #foreignSequences = 0
   #foreignKvTokens = 0
-  #foreignUntil = Number.NEGATIVE_INFINITY
+  #foreignSequencesUntil = Number.NEGATIVE_INFINITY
+  #foreignKvUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: { readonly reportValidUs: number } = LEDGER_DEFAULTS) {
     this.#reportValidUs = options.reportValidUs
@@ -83,6 +85,11 @@ export class Ledger implements Load {
 
   get kvTokens(): number {
     return this.#heldKvTokens + this.#foreignKvTokens
+  }
+
+  /** The context of what we hold, without what is foreign. */
+  get heldContextTokens(): number {
+    return this.#contextTokens
   }
 
   get contextTokens(): number {
@@ -128,23 +135,31 @@ export class Ledger implements Load {
     this.grow(-grownKvTokens)
   }
 
-  report(now: number, gauges: Gauges): void {
-    this.#foreignSequences = Math.max(0, Math.ceil(gauges.sequences) - this.#held)
-    this.#foreignKvTokens = Math.max(0, Math.ceil(gauges.kvTokens) - this.#heldKvTokens)
-    this.#foreignUntil = now + this.#reportValidUs
+  report(now: number, { sequences, kvTokens }: Gauges): void {
+    const until = now + this.#reportValidUs
+    if (sequences !== undefined) {
+      this.#foreignSequences = Math.max(0, Math.ceil(sequences) - this.#held)
+      this.#foreignSequencesUntil = until
+    }
+    if (kvTokens !== undefined) {
+      this.#foreignKvTokens = Math.max(0, Math.ceil(kvTokens) - this.#heldKvTokens)
+      this.#foreignKvUntil = until
+    }
   }
 
-  /** When foreign load lapses; undefined when there is none. */
+  /** When foreign load lapses next; undefined when there is none. */
   foreignUntil(): number | undefined {
-    return this.#foreignSequences > 0 || this.#foreignKvTokens > 0 ? this.#foreignUntil : undefined
+    if (this.#foreignSequences === 0) return this.#foreignKvTokens === 0 ? undefined : this.#foreignKvUntil
+    if (this.#foreignKvTokens === 0) return this.#foreignSequencesUntil
+    return Math.min(this.#foreignSequencesUntil, this.#foreignKvUntil)
   }
 
   /** Forgets what was reported too long ago. True when that made room. */
   lapse(now: number): boolean {
     const until = this.foreignUntil()
     if (until === undefined || now < until) return false
-    this.#foreignSequences = 0
-    this.#foreignKvTokens = 0
+    if (now >= this.#foreignSequencesUntil) this.#foreignSequences = 0
+    if (now >= this.#foreignKvUntil) this.#foreignKvTokens = 0
     return true
   }
 

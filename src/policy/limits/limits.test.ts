@@ -274,4 +274,17 @@ describe('ledger', () => {
     ledger.report(3_000_000, { sequences: 3, kvTokens: 100 })
     expect([ledger.sequences, ledger.kvTokens]).toEqual([10, 20_000])
   })
+
+  test('a gauge that a report lacks is unknown, and not zero: what was told before counts until it lapses', () => {
+    const ledger = loadOf(10, 1_900, 100)
+    ledger.report(0, { sequences: 12, kvTokens: 23_500 })
+    ledger.report(1_000_000, { sequences: 13 })
+    expect([ledger.sequences, ledger.kvTokens]).toEqual([13, 23_500])
+    expect(ledger.foreignUntil()).toBe(2_000_000)
+    expect(ledger.lapse(2_000_000)).toBe(true)
+    expect([ledger.sequences, ledger.kvTokens, ledger.foreignUntil()]).toEqual([13, 20_000, 3_000_000])
+    ledger.report(2_500_000, { kvTokens: 21_000 })
+    expect(ledger.lapse(3_000_000)).toBe(true)
+    expect([ledger.sequences, ledger.kvTokens, ledger.foreignUntil()]).toEqual([10, 21_000, 4_500_000])
+  })
 })

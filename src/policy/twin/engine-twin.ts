@@ -6,6 +6,7 @@ import type { Load } from '../limits/ledger.ts'
 import { ChangeWatch } from './change-watch.ts'
 import { PriorChoice } from './prior-choice.ts'
 import type { Steps } from './times-under-load.ts'
+import { priorOfMemory, type TwinMemory } from './twin-memory.ts'
 import { readTerms, type TwinPrior } from './twin-prior.ts'
 
 /**
@@ -94,7 +95,7 @@ export interface TwinView {
 }
 
 export class EngineTwin implements EngineSpeed, Steps {
-  readonly #choice: PriorChoice
+  #choice: PriorChoice
   readonly #decode: FadingFit
   readonly #read: FadingFit
   readonly #tokenError = new Ewma(TWIN_DEFAULTS.memoryUs / 6)
@@ -178,6 +179,17 @@ export class EngineTwin implements EngineSpeed, Steps {
     const { tokenBudget } = this
     const prior = { name, decode: priorFrom(this.#decode), read: priorFrom(this.#read), tokenBudget }
     return new EngineTwin([prior], prior)
+  }
+
+  /** Begins with what was known before a restart, unless it has learned as much by itself. */
+  remember(memory: TwinMemory): boolean {
+    if (this.#rows >= TWIN_DEFAULTS.trustedRows) return false
+    const prior = priorOfMemory(memory)
+    this.#choice = new PriorChoice([prior], prior)
+    this.#decode.setPrior(prior.decode)
+    this.#read.setPrior(prior.read)
+    this.#sequencesSeen = Math.max(this.#sequencesSeen, memory.sequencesSeen)
+    return true
   }
 
   view(): TwinView {

@@ -57,6 +57,12 @@ export class TwinCeiling {
     this.#ceiling = Math.min(CEILING_DEFAULTS.initial, sequencesMax)
   }
 
+  /** Begins where it was before a restart. */
+  remember(sequences: number): void {
+    this.#ceiling = Math.min(this.#sequencesMax, Math.max(1, sequences))
+    this.#because = 'from before the restart'
+  }
+
   get sequencesMax(): number {
     return Math.floor(this.#ceiling)
   }
@@ -88,11 +94,13 @@ export class TwinCeiling {
     if (runningCount === undefined) return
     this.#hasGauges = waitingCount !== undefined
     const before = this.#preemptionCount
-    this.#preemptionCount = preemptionCount
+    if (preemptionCount !== undefined) this.#preemptionCount = preemptionCount
     const hasPreempted = preemptionCount !== undefined && before !== undefined && preemptionCount > before
     if (hasPreempted) this.#lower(now, runningCount * backoff, 'the engine preempted sequences')
-    else if ((kvUsageRatio ?? 0) > kvUsageMax) this.#lower(now, runningCount, 'the memory of the engine is full')
-    else if ((waitingCount ?? 0) > waitingMax) this.#lower(now, runningCount, 'requests wait inside the engine')
+    else if (kvUsageRatio !== undefined && kvUsageRatio > kvUsageMax)
+      this.#lower(now, runningCount, 'the memory of the engine is full')
+    else if (waitingCount !== undefined && waitingCount > waitingMax)
+      this.#lower(now, runningCount, 'requests wait inside the engine')
   }
 
   #lower(now: Instant, sequences: number, because: string): void {

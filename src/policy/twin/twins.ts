@@ -2,8 +2,10 @@ import type { Instant } from '../../base/clock.ts'
 import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import { CacheTrust } from './cache-trust.ts'
 import { EngineTwin } from './engine-twin.ts'
+import { type KvHoldings, KvMeter, type KvReport } from './kv-meter.ts'
 import type { Steps } from './times-under-load.ts'
 import { TwinCeiling } from './twin-ceiling.ts'
+import type { TwinMemory } from './twin-memory.ts'
 import type { TwinPrior } from './twin-prior.ts'
 
 /**
@@ -15,6 +17,7 @@ import type { TwinPrior } from './twin-prior.ts'
 export interface LearnedReplica {
   readonly twin: EngineTwin
   readonly ceiling: TwinCeiling
+  readonly kv: KvMeter
 }
 
 /** Of the time that a twin says, what an engine may turn out to need; half of it after so long without a row. */
@@ -28,6 +31,7 @@ export class Twins implements EngineSpeed, Steps {
   readonly cache = new CacheTrust()
   readonly #replicas = new Map<string, LearnedReplica>()
   #leading: EngineTwin
+  #kvTokensMax = Number.POSITIVE_INFINITY
 
   constructor(options: { priors: readonly TwinPrior[]; prior: TwinPrior; sequencesMax: number }) {
     this.#priors = options.priors
@@ -40,8 +44,9 @@ export class Twins implements EngineSpeed, Steps {
     let known = this.#replicas.get(replicaId)
     if (known === undefined) {
       const twin = this.#leading.isTrusted ? this.#leading.offspring() : new EngineTwin(this.#priors, this.#prior)
-      known = { twin, ceiling: new TwinCeiling(this.#sequencesMax) }
+      known = { twin, ceiling: new TwinCeiling(this.#sequencesMax), kv: new KvMeter() }
       this.#replicas.set(replicaId, known)
+      this.#weighKv()
       if (this.#replicas.size === 1) this.#leading = twin
     }
     return known
@@ -51,12 +56,54 @@ export class Twins implements EngineSpeed, Steps {
   forget(replicaId: string): void {
     const known = this.#replicas.get(replicaId)
     this.#replicas.delete(replicaId)
+    this.#weighKv()
     if (known?.twin !== this.#leading) return
     // A twin that learns no more must not speak for the others.
     const [first, ...others] = [...this.#replicas.values()].map(({ twin }) => twin)
     if (first === undefined) return
     this.#leading = first
     for (const twin of others) this.learned(twin)
+  }
+
+  /** What the next process should know of a replica; undefined where the twin is not believed yet. */
+  memoryOf(replicaId: string): TwinMemory | undefined {
+    const known = this.#replicas.get(replicaId)
+    if (known === undefined || !known.twin.isTrusted) return undefined
+    const { prior, decode, read, rows, sequencesSeen } = known.twin.view()
+    const { tokenBudget } = known.twin
+    const ceiling = known.ceiling.sequencesMax
+    return { prior, decode, read, tokenBudget, rows, sequencesSeen, ceiling, kv: known.kv.capacity }
+  }
+
+  /** What the last process knew of a replica. False where more is known already. */
+  remember(now: number, replicaId: string, memory: TwinMemory): boolean {
+    const { twin, ceiling, kv } = this.of(replicaId)
+    if (!twin.remember(memory)) return false
+    ceiling.remember(memory.ceiling)
+    if (memory.kv !== undefined && kv.capacity === undefined) kv.remember(now, memory.kv)
+    this.#weighKv()
+    return true
+  }
+
+  /** What the engine says of its memory, beside what we hold there. True when its known capacity has changed. */
+  reportKv(now: number, replicaId: string, report: KvReport, holdings: KvHoldings): boolean {
+    const hasChanged = this.of(replicaId).kv.report(now, report, holdings)
+    if (hasChanged) this.#weighKv()
+    return hasChanged
+  }
+
+  /** The most that one replica's memory holds, as engines have told; Infinity while one of them has not. */
+  get kvTokensMax(): number {
+    return this.#kvTokensMax
+  }
+
+  #weighKv(): void {
+    let most = this.#replicas.size === 0 ? Number.POSITIVE_INFINITY : 0
+    for (const { kv } of this.#replicas.values()) {
+      const { capacity } = kv
+      most = Math.max(most, capacity?.isTold === true ? capacity.tokensMax : Number.POSITIVE_INFINITY)
+    }
+    this.#kvTokensMax = most
   }
 
   /** A twin has learned: the one with the most rows speaks for the pool. The last lesson may come after the replica left. */

@@ -186,7 +186,15 @@ describe('a report of a journal made by hand', () => {
 })
 
 describe('how engines were used', () => {
-  const view = { running: 0, waiting: 0, blockCount: 100, blocksFree: 50, kvUsageRatio: 0.5, blocksCached: 0 }
+  const view = {
+    running: 0,
+    waiting: 0,
+    blockCount: 100,
+    blocksFree: 50,
+    kvTokensMax: 1_600,
+    kvUsageRatio: 0.5,
+    blocksCached: 0,
+  }
   const counters = { preemptions: 0, promptTokens: 0, generationTokens: 0, contextTokens: 0, finished: 0, aborted: 0 }
   const look = (busyUs: number, steps: number, fullWorkUs: number): EngineLook => {
     const prefix = { prefixQueries: steps * 10, prefixHits: steps * 5 }

@@ -118,11 +118,7 @@ export class ControlLoop {
       const { isShed, because } = change
       world.journal.record({ kind: 'offline-shedding-changed', at: now, poolId: pool.id, isShed, pressure, because })
     }
-    // Nobody waits although a replica is open: what a second of its work would cost is room that nobody wanted.
-    if (facts !== undefined && facts.queuedCount === 0 && facts.openReplicaCount > 0) {
-      const roomCost = (drainPerUs / Math.max(1, readyReplicaCount)) * facts.openReplicaCount * this.#intervalUs
-      for (const wrong of audit.sawUnusedRoom(now, roomCost)) policies.lengths.count('false-reject', wrong.promptTokens)
-    }
+    for (const { promptTokens } of audit.takeFalse(now)) policies.lengths.count('false-reject', promptTokens)
     const { falseRejects, rightRejects } = audit.view(now)
     const { observed, falseAdmits } = policies.calibration.view()
     world.journal.record({

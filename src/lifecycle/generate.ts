@@ -1,5 +1,6 @@
 import type { Instant } from '../base/clock.ts'
 import { isGenerative } from '../domain/request.ts'
+import { auditEnd, auditGrant } from './learning/audit-refusals.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
 import { beginLesson } from './learning/teach-twin.ts'
 import { trimOf } from './plan-request.ts'
@@ -42,6 +43,7 @@ export function beginAttempt(platform: Platform, admitted: Admitted, turn: Grant
     ...trimOf(platform, ticket.request, attempt.plan),
     ...(admitted.again !== undefined && { again: admitted.again }),
   })
+  auditGrant(platform, attempt)
   return attempt
 }
 
@@ -71,6 +73,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     attempt.isOver = true
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
+    auditEnd(platform, attempt)
     const usage = ending.kind === 'finished' ? ending.usage : undefined
     attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice, usage)
     learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })

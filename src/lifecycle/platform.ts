@@ -8,6 +8,7 @@ import type { HealthChange } from '../policy/routing/health.ts'
 import { AdmissionMeters } from './admission-meters.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
 import { noticeLoss } from './fleet/lost-pool.ts'
+import { auditFirstToken } from './learning/audit-refusals.ts'
 import { learnFirstToken, teachFirstToken } from './learning/learn-first-token.ts'
 import type { Policies } from './policies.ts'
 import type { World } from './ports.ts'
@@ -130,6 +131,7 @@ export class Platform {
   /** The attempt's first token has come. */
   begun(attempt: Attempt, firstTokenAt: Instant): void {
     if (!attempt.isOver) this.turnstile.begin(attempt.lease)
+    auditFirstToken(this, attempt, firstTokenAt)
     teachFirstToken(attempt, firstTokenAt)
     learnFirstToken(this.policies.calibration, attempt, firstTokenAt)
   }

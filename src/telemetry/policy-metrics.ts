@@ -10,11 +10,11 @@ export function declarePolicyMetrics({ registry, on }: MetricFeed): void {
   const pressure = gauge('spillway_pool_pressure', 'Backlog ÷ tightest first-token promise: 1 is full.')
   const falseRejects = gauge(
     'spillway_admission_false_rejects',
-    'Requests refused as too late although room came in time.',
+    'Requests refused as too late that would have been in time, and made no other late.',
   )
   const rightRejects = gauge(
     'spillway_admission_right_rejects',
-    'Requests refused as too late, and no room came in time.',
+    'Requests refused as too late that would have been late, or have made another late.',
   )
   const observed = registry.gauge({
     name: 'spillway_admission_observed',

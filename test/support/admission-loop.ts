@@ -2,8 +2,8 @@ import { Rng } from '../../src/base/rng.ts'
 import type { SharePath } from '../../src/domain/share-path.ts'
 import { Calibration, type CalibrationCell } from '../../src/policy/admission/calibration.ts'
 import { PredictedWait } from '../../src/policy/admission/predicted-wait.ts'
-import { RefusalAudit } from '../../src/policy/admission/refusal-audit.ts'
 import { DrainingPool } from './draining-pool.ts'
+import { UnusedRoom } from './unused-room.ts'
 
 /**
  * Arrivals, a rule that admits or refuses them, and a pool that shows who was right: the smallest loop in which the
@@ -54,7 +54,7 @@ class AdmissionLoop {
   readonly #pool: DrainingPool
   readonly #wait = new PredictedWait(POOL_COST_PER_US)
   readonly #calibration = new Calibration()
-  readonly #audit = new RefusalAudit()
+  readonly #audit = new UnusedRoom()
   #offered = 0
   #admitted = 0
   #late = 0
@@ -109,7 +109,7 @@ class AdmissionLoop {
     if (waitUs * terms.biasRatio > patienceUs * (1 - terms.marginRatio)) {
       if (tenant > 0) this.#lightRefused++
       const heldUs = (cost * SLOTS) / POOL_COST_PER_US
-      this.#audit.refused(now, { cost, startBy: now + patienceUs, heldUs, promptTokens: 1_000 })
+      this.#audit.refused(now, { cost, startBy: now + patienceUs, heldUs })
       return
     }
     this.#admitted++

@@ -11,7 +11,7 @@ import { writeResultsPage } from './results-page.ts'
  * One experiment on the command line: reads its options, runs it, prints its tables (or `--json`), and with `--record`
  * stores them under bench/results/ and makes docs/results.md anew.
  *
- *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--from SEED] [--loads L,…] [--only NAME,…] [--json] [--record]
+ *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--from SEED] [--loads L,…] [--only NAME,…] [--sample N] [--json] [--record]
  */
 export interface Experiment {
   readonly name: string
@@ -22,6 +22,8 @@ export interface Experiment {
   readonly seeds: number
   /** Where the experiment can run at other loads and with some of its scenarios only: the options are refused elsewhere. */
   readonly hasLoads?: boolean
+  /** Where the experiment looks at a sample, and `--sample` says how large. */
+  readonly hasSample?: boolean
   readonly run: (options: ExperimentOptions) => Promise<Findings> | Findings
 }
 
@@ -32,6 +34,8 @@ export interface ExperimentOptions {
   readonly loads: readonly number[]
   /** Scenarios to run; undefined for all. */
   readonly only: readonly string[] | undefined
+  /** How many to look at; undefined for as many as the experiment itself says. */
+  readonly sample: number | undefined
   /** Says on a terminal how far it is. */
   readonly progress: (what: string) => void
 }
@@ -50,6 +54,7 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
       from: { type: 'string', default: '1' },
       loads: { type: 'string' },
       only: { type: 'string' },
+      sample: { type: 'string' },
       json: { type: 'boolean', default: false },
       record: { type: 'boolean', default: false },
     },
@@ -62,12 +67,14 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
   const { loads, only } = values
   if (experiment.hasLoads !== true && (loads ?? only) !== undefined)
     throw new Error(`${experiment.name} has no --loads and no --only`)
+  const sample = parseSample(experiment, values.sample)
   const startedAt = performance.now()
   const findings = await experiment.run({
     trace: values.trace,
     seeds,
     loads: parseLoads(loads ?? '1'),
     only: only?.split(','),
+    sample,
     progress,
   })
   progress('')
@@ -79,6 +86,7 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
     from === 1 ? '' : ` --from ${from}`,
     loads === undefined ? '' : ` --loads ${loads}`,
     only === undefined ? '' : ` --only ${only}`,
+    sample === undefined ? '' : ` --sample ${sample}`,
   ].join('')
   const result: Result = {
     name,
@@ -94,6 +102,14 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
   }
   console.log(values.json ? JSON.stringify(result, undefined, 1) : renderText(result))
   if (values.record) record(result)
+}
+
+function parseSample({ name, hasSample }: Experiment, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (hasSample !== true) throw new Error(`${name} has no --sample`)
+  const sample = Number(text)
+  if (!Number.isInteger(sample) || sample < 1) throw new Error(`--sample is ${text}, not a number of 1 or more`)
+  return sample
 }
 
 function parseLoads(text: string): number[] {

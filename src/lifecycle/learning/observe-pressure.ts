@@ -1,9 +1,9 @@
 import { promptTokensOf } from '../../domain/request.ts'
 import type { Verdict } from '../../policy/admission/admission.ts'
-import type { Try } from '../../policy/admission/admission-world.ts'
 import type { RungChange } from '../../policy/ladder/ladder.ts'
 import type { Platform } from '../platform.ts'
 import type { Ticket } from '../ticket.ts'
+import { auditRefusal } from './audit-refusals.ts'
 
 /**
  * Every decision on a request also says how hard pressed its tenant is: the ladder hears of it, and so does the audit,
@@ -29,7 +29,7 @@ export function observePressure(platform: Platform, ticket: Ticket, verdict: Ver
   const change = policies.ladder.observe(now, { tenant, poolId: asked.pool.id, pressure, demand, hasPassages })
   if (change !== undefined) journalRungChange(platform, change)
   if (verdict.kind === 'rejected' && verdict.refusal.code === 'predicted-late' && verdict.nearest !== undefined) {
-    watchRefusal(platform, verdict.nearest)
+    auditRefusal(platform, ticket, verdict.nearest)
   }
 }
 
@@ -46,15 +46,4 @@ export function journalRungChange(platform: Platform, change: RungChange): void 
     pressure,
     because,
   })
-}
-
-function watchRefusal(platform: Platform, nearest: Try): void {
-  const now = platform.world.clock.now()
-  const { plan, predicted, patience } = nearest
-  const prefillUs = predicted.ttftUs - predicted.waitUs
-  const { promptTokens, cost, engineUs } = plan.estimate
-  const startBy = now + Math.min(patience.ttftUs - prefillUs, patience.finishUs - engineUs)
-  platform.policies.lengths.count('refused-late', promptTokens)
-  const pool = platform.policies.poolsById.get(nearest.pool.poolId)
-  if (startBy > now) pool?.audit.refused(now, { cost, startBy, heldUs: engineUs, promptTokens })
 }

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { Rng } from '../../base/rng.ts'
 import { Calibration, type CalibrationCell } from './calibration.ts'
 import { LengthReport } from './length-report.ts'
-import { RefusalAudit } from './refusal-audit.ts'
 
 const MS = 1_000
 const PATIENCE = { ttftUs: 1_000 * MS, finishUs: 10_000 * MS }
@@ -115,26 +114,6 @@ describe('calibration', () => {
       calibration.ended(0, { ...CELL, poolId: `p${i}`, predicted, patience: PATIENCE, actual: predicted })
     }
     expect(calibration.cells().length).toBe(8)
-  })
-})
-
-describe('refusal audit', () => {
-  const refusal = { cost: 800, startBy: 1_200, heldUs: 2_000, promptTokens: 10 }
-
-  it('reads as in the header', () => {
-    const audit = new RefusalAudit()
-    audit.refused(0, refusal)
-    audit.refused(0, { ...refusal, startBy: 2_000 })
-    expect(audit.sawUnusedRoom(900, 1_000)).toEqual([refusal])
-    expect(audit.sawUnusedRoom(1_000, 1_000)).toEqual([])
-    expect(audit.view(2_001)).toEqual({ falseRejects: 1, rightRejects: 1, unjudged: 0, watched: 0 })
-  })
-
-  it('acquits those for whom no room came in time, and forgets the oldest when full', () => {
-    const audit = new RefusalAudit(3)
-    for (let i = 0; i < 5; i++) audit.refused(0, refusal)
-    expect(audit.sawUnusedRoom(100, 799)).toEqual([])
-    expect(audit.view(1_201)).toEqual({ falseRejects: 0, rightRejects: 3, unjudged: 2, watched: 0 })
   })
 })
 

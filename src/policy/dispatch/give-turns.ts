@@ -199,7 +199,9 @@ export class TurnGiver {
   #keepForSkipped(pool: PoolState): void {
     const { owed, fairness } = pool.foreground
     let first: PoolLane | undefined
-    for (const lane of owed) {
+    // Who is owed most is kept room for first: where all want the one replica, it would else be the same lane's each time.
+    const byDebt = owed.length < 2 ? owed : owed.toSorted((a, b) => fairness.roundsOwedTo(b) - fairness.roundsOwedTo(a))
+    for (const lane of byDebt) {
       // A lane asked before its turn, because the lanes whose turn it is fitted no better, is owed nothing yet.
       if (fairness.roundsOwedTo(lane) <= 0) lane.skippedSince = pool.grantedCount
       if (first === undefined || lane.skippedAfter < first.skippedAfter) first = lane

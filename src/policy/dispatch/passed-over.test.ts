@@ -125,6 +125,18 @@ describe('when memory is what everybody waits for', () => {
     },
   )
 
+  test('who is owed most has the only replica kept for it first, whoever was passed over earlier', () => {
+    const tenants = [
+      { weight: 1, tokens: 400 },
+      { weight: 3, tokens: 400 },
+      { weight: 0.5, tokens: 100 },
+      { weight: 3, tokens: 200 },
+    ]
+    const { gap, use } = run({ replicaCount: 1, tenants, turns: 300 })
+    expect(gap).toBeLessThanOrEqual(2 * dearest(tenants).perWeight)
+    expect(use).toBeGreaterThan(0.9)
+  })
+
   test('weights count: of four that send the same, each gets turns by its weight', () => {
     const tenants = [1, 2, 3, 4].map((weight) => ({ weight, tokens: 100 }))
     const { gap, counts } = run({ replicaCount: 1, tenants, turns: 1_000 })

@@ -49,6 +49,7 @@ describe('engine options', () => {
       {},
       /the GPU profile is "tpu", but there is no such GPU profile\. Known: .*h100-llama-8b.*\+mig-2g.*\+shared-2/,
     ],
+    ['no such file', 'somewhere/mine.json', {}, /^somewhere\/mine\.json is not there\./],
     ['no such drafter', 'h100-llama-8b', { speculation: 'crystal-ball' }, /no drafter is called.*eagle3/],
     [
       'a budget below the batch and its drafts',

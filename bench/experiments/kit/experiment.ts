@@ -24,6 +24,10 @@ export interface Experiment {
   readonly hasLoads?: boolean
   /** Where the experiment looks at a sample, and `--sample` says how large. */
   readonly hasSample?: boolean
+  /** Its loads unless told otherwise. */
+  readonly loads?: string
+  /** Options of its own, beside those that every experiment has. */
+  readonly options?: Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>
   readonly run: (options: ExperimentOptions) => Promise<Findings> | Findings
 }
 
@@ -36,6 +40,8 @@ export interface ExperimentOptions {
   readonly only: readonly string[] | undefined
   /** How many to look at; undefined for as many as the experiment itself says. */
   readonly sample: number | undefined
+  /** Its own options, as far as they were given. */
+  readonly given: Readonly<Record<string, string | boolean | undefined>>
   /** Says on a terminal how far it is. */
   readonly progress: (what: string) => void
 }
@@ -57,8 +63,12 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
       sample: { type: 'string' },
       json: { type: 'boolean', default: false },
       record: { type: 'boolean', default: false },
+      ...experiment.options,
     },
   })
+  const given = Object.fromEntries(
+    Object.keys(experiment.options ?? {}).map((name) => [name, (values as Record<string, string | boolean>)[name]]),
+  )
   const count = Number(values.seeds)
   if (!Number.isInteger(count) || count < 1) throw new Error(`--seeds is ${values.seeds}, not a number of seeds`)
   const from = Number(values.from)
@@ -72,9 +82,10 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
   const findings = await experiment.run({
     trace: values.trace,
     seeds,
-    loads: parseLoads(loads ?? '1'),
+    loads: parseLoads(loads ?? experiment.loads ?? '1'),
     only: only?.split(','),
     sample,
+    given,
     progress,
   })
   progress('')
@@ -87,6 +98,9 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
     loads === undefined ? '' : ` --loads ${loads}`,
     only === undefined ? '' : ` --only ${only}`,
     sample === undefined ? '' : ` --sample ${sample}`,
+    ...Object.entries(given).map(([option, value]) =>
+      value === undefined ? '' : value === true ? ` --${option}` : ` --${option} ${value}`,
+    ),
   ].join('')
   const result: Result = {
     name,

@@ -3,7 +3,7 @@ import { mean } from '../kit/experiment.ts'
 import { play } from '../kit/play.ts'
 import { speedOf } from './drawn-profiles.ts'
 
-/** One engine under the load of scenario unknown-engine: what it can do, and what becomes of it with each policy. */
+/** One engine under the load of scenario unknown-engine-over: what it can do, and what becomes of it with each policy. */
 export interface EngineUnderTrial {
   readonly name: string
   /** Name in the catalogue, or path of a file. */
@@ -107,7 +107,7 @@ export class EngineTrial {
     const all: Report[] = []
     for (const seed of seeds) {
       this.#runs++
-      all.push(await play({ scenario: 'unknown-engine', seed, set: this.#paths(policy, perS, isSteady) }))
+      all.push(await play({ scenario: 'unknown-engine-over', seed, set: this.#paths(policy, perS, isSteady) }))
     }
     const over = (pick: (report: Report) => number): number => mean(all.map(pick))
     return {
@@ -142,9 +142,9 @@ export class EngineTrial {
 
 const POOL_ID = 'engine'
 
-/** The scenario's promise, or what an engine can keep that is slower: ten prompts read, three steps alone a token. */
+/** The scenario's promise, or what an engine can keep that is slower: twenty prompts read, three steps alone a token. */
 function promiseFor(alone: ReturnType<typeof speedOf>['alone']): Record<'ttftMs' | 'interTokenMs' | 'totalMs', number> {
-  const ttftMs = Math.max(1_000, Math.round(alone.prefillUs(1_000, 0) / 100))
+  const ttftMs = Math.max(1_000, Math.round(alone.prefillUs(1_000, 0) / 50))
   const interTokenMs = Math.max(60, Math.round((3 * alone.tokenUs(1_500)) / 1_000))
   return { ttftMs, interTokenMs, totalMs: ttftMs + 650 * interTokenMs }
 }

@@ -34,7 +34,8 @@ export function measure(platform: Platform, attempt: Attempt, ending: Ending): M
   attempt.used = used
   attempt.unpaidCost = isPaid ? 0 : cost
   const firstTokenUs = firstTokenUsOf(attempt)
-  return { cost: isPaid ? cost : 0, ending: ending.kind, firstTokenUs, meanTokenUs: meanTokenUsOf(ticket) }
+  const pace = { meanTokenUs: meanTokenUsOf(ticket), tokenCount: ticket.gapCount }
+  return { cost: isPaid ? cost : 0, ending: ending.kind, firstTokenUs, ...pace }
 }
 
 /** A client that has gone pays, whatever became of its replica meanwhile. */

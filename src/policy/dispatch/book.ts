@@ -177,8 +177,9 @@ export class Book {
     pool.sideOf(lane).fairness.charge(lane, measured.cost - candidate.chargedCost)
     this.#moveHeld(pool, lane, -1, estimate.cost)
     if (measured.ending !== 'cancelled') {
-      const { firstTokenUs, meanTokenUs } = measured
-      room.limit.observe(now, { firstTokenUs, meanTokenUs, isDropped: measured.ending !== 'finished' }, room.ledger)
+      const { firstTokenUs, meanTokenUs, tokenCount } = measured
+      const isDropped = measured.ending !== 'finished'
+      room.limit.observe(now, { firstTokenUs, meanTokenUs, tokenCount, isDropped }, room.ledger)
     }
     if (lane.band !== 'offline') lane.backlog.countForeground(now, -1)
     this.#endPrefill(now, pool, candidate)

@@ -75,4 +75,6 @@ export interface Measured {
   readonly firstTokenUs: number | undefined
   /** Mean microseconds between output tokens; undefined when there were fewer than two. */
   readonly meanTokenUs?: number | undefined
+  /** Tokens that the mean is over. */
+  readonly tokenCount?: number | undefined
 }

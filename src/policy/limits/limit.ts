@@ -33,6 +33,8 @@ export interface LimitSample {
   readonly firstTokenUs: number | undefined
   /** Mean time between its output tokens; undefined when it had fewer than two. */
   readonly meanTokenUs: number | undefined
+  /** Tokens that the mean is over; absent where nobody counted. */
+  readonly tokenCount?: number | undefined
   /** The replica refused, was lost or timed out. */
   readonly isDropped: boolean
 }

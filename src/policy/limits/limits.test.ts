@@ -133,19 +133,19 @@ describe('reported', () => {
     new ReportedLimit({ model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: 25_000 } })
 
   test('takes fewer when prompts are long against answers, and some whatever the model says', () => {
-    expect(roomFor(limit(), 1_000, 200)).toBe(112)
-    expect(roomFor(limit(), 1_000, 20)).toBe(44)
+    expect(roomFor(limit(), 1_000, 200)).toBe(103)
+    expect(roomFor(limit(), 1_000, 20)).toBe(41)
     expect(roomFor(limit(), 100_000, 1)).toBe(2)
   })
 
   test('follows the promise: a limit that was made before aims at the one of today', () => {
     const promise = { ttftUs: 1_000_000, interTokenUs: 25_000 }
     const followed = new ReportedLimit({ model: MODEL, promise })
-    expect(roomFor(followed, 1_000, 200)).toBe(112)
+    expect(roomFor(followed, 1_000, 200)).toBe(103)
     promise.interTokenUs = 12_500
     const tighter = new ReportedLimit({ model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: 12_500 } })
     expect(roomFor(followed, 1_000, 200)).toBe(roomFor(tighter, 1_000, 200))
-    expect(roomFor(followed, 1_000, 200)).toBeLessThan(112)
+    expect(roomFor(followed, 1_000, 200)).toBeLessThan(103)
     expect(followed.view()).toEqual(tighter.view())
   })
 
@@ -201,6 +201,20 @@ describe('reported', () => {
     expect(
       roomFor(new ReportedLimit({ model: capped, promise: { ttftUs: 1_000_000, interTokenUs: 50_000 } }), 4_000, 60),
     ).toBe(30)
+  })
+
+  test('one late answer does not carry it away, and a short one less than a long one', () => {
+    const afterOne = (tokenCount: number): number => {
+      const learner = limit()
+      const load = loadOf(64)
+      const meanTokenUs = 4 * MODEL.meanTokenUs(64, load.contextTokens, 64)
+      learner.observe(1_000_000, { ...good(1), meanTokenUs, tokenCount }, load)
+      return roomFor(learner, 1_000, 200)
+    }
+    const untold = roomFor(limit(), 1_000, 200)
+    expect(afterOne(200)).toBeGreaterThan(0.6 * untold)
+    expect(afterOne(200)).toBeLessThan(afterOne(16))
+    expect(afterOne(16)).toBeLessThan(untold)
   })
 
   test('an engine slower than its profile is given less, and more again when it recovers', () => {

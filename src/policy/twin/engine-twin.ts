@@ -237,7 +237,8 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#readAt = now
     const expectedUs = this.#read.predict(x) + stepCount * besideUs + restUs
     this.#firstTokenError.observe(now, relativeError(seen.tookUs, expectedUs))
-    const ratio = this.#read.observe(x, y)
+    // How much of the prompts before it was read already, nobody sees: what is mostly theirs says little of the length.
+    const ratio = this.#read.observe(x, y, (Math.max(1, seen.uncachedTokens) / toReadTokens) ** 2)
     this.#rescale()
     const factor = this.#readChange.observe(now, ratio, 1)
     if (factor !== undefined) this.#startOver(this.#read, factor)

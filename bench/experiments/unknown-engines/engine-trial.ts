@@ -8,8 +8,8 @@ export interface EngineUnderTrial {
   readonly name: string
   /** Name in the catalogue, or path of a file. */
   readonly profile: string
-  /** How many times slower it is in the first or the second half of the measured time. */
-  readonly drift?: { readonly half: 'first' | 'second'; readonly factor: number }
+  /** How many times slower it is, in equal parts of the measured time one after the other. */
+  readonly drift?: readonly number[]
 }
 
 export const FIXED_LIMITS = [32, 64, 128, 192, 256] as const
@@ -28,6 +28,8 @@ export interface Capacity {
 export interface Seen {
   /** Good answers of all that arrived. */
   readonly good: number
+  /** Work of the engine, of what a full one does: where refusals hit long prompts, more answers are the same work. */
+  readonly work: number
   readonly refused: number
   readonly late: number
   readonly ttftP95Ms: number
@@ -112,6 +114,7 @@ export class EngineTrial {
     const over = (pick: (report: Report) => number): number => mean(all.map(pick))
     return {
       good: over(({ goodput }) => goodput.ratio),
+      work: over(({ engine }) => engine.utilisation),
       refused: over(({ requests }) => requests.shed),
       late: over(({ late }) => late),
       ttftP95Ms: over(({ latency }) => latency.ttft.p95 ?? 0),
@@ -121,10 +124,15 @@ export class EngineTrial {
 
   #paths(policy: PolicyName, perS: number, isSteady: boolean): Record<string, unknown> {
     const { drift, profile } = this.#engine
-    const halfS = this.#measuredS / 2
-    const forS = drift?.half === 'first' ? WARMUP_S + halfS : 10 * MEASURED_S.max
-    const atS = drift?.half === 'first' ? 0 : WARMUP_S + halfS
-    const fault = { kind: 'replica-slow', target: POOL_ID, atS, forS, factor: drift?.factor }
+    const partS = this.#measuredS / (drift?.length ?? 1)
+    const faults = drift?.map((factor, i) => ({
+      kind: 'replica-slow',
+      target: POOL_ID,
+      // The warm-up is as the first part.
+      atS: i === 0 ? 0 : WARMUP_S + i * partS,
+      forS: i === 0 ? WARMUP_S + partS : partS,
+      factor,
+    }))
     return {
       load: 1,
       warmupS: WARMUP_S,
@@ -133,7 +141,7 @@ export class EngineTrial {
       'platform.slos.0': { name: 'people', ...this.#slo },
       'platform.pools.0.backend': { kind: 'simulated', profile, hidden: policy === 'hidden' },
       ...(typeof policy === 'number' && { 'platform.pools.0.limit': { kind: 'fixed', concurrencyMax: policy } }),
-      ...(drift !== undefined && !isSteady && { faults: [fault] }),
+      ...(faults !== undefined && !isSteady && { faults }),
       variants: {},
       expect: [],
     }

@@ -1,0 +1,11 @@
+import { describe, expect, it } from 'vitest'
+import { failuresOf, runNamed } from '../support/simulated.ts'
+
+/** Engines of which nothing is declared, and engines that are given too much at once. See `overload.test.ts`. */
+const NAMES = ['unknown-engine-calm', 'unknown-engine-busy', 'unknown-engine-over', 'unknown-engine-drift', 'overshoot']
+
+describe('scenarios of unknown engines', () => {
+  it.each(NAMES)('%s', { timeout: 120_000 }, async (name) => {
+    expect(failuresOf(await runNamed(name, 1))).toEqual([])
+  })
+})

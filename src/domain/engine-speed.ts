@@ -19,6 +19,8 @@ export interface StepModel {
   meanTokenUs(sequences: number, contextTokens: number, prefillTokens: number): number
   /** Most tokens of one step, decodes and prompts together; absent means unlimited. */
   readonly tokensPerStepMax?: number
+  /** As it is known now, for a model that learns: what comes later does not change the answer. Absent: it never changes. */
+  frozen?(): StepModel
 }
 
 /** The speed of a pool's engines before any measurement. */

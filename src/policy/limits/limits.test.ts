@@ -203,6 +203,20 @@ describe('reported', () => {
     ).toBe(30)
   })
 
+  test('what fits changes when an answer comes back, not when the model learns: who waits is asked again then (L6)', () => {
+    let factor = 2
+    const timesNow = (times: number): StepModel => ({
+      meanTokenUs: (...load) => times * MODEL.meanTokenUs(...load),
+      frozen: () => timesNow(factor),
+    })
+    const learned = new ReportedLimit({ model: timesNow(1), promise: { ttftUs: 1_000_000, interTokenUs: 25_000 } })
+    const before = roomFor(learned, 1_000, 200)
+    factor = 1
+    expect(roomFor(learned, 1_000, 200)).toBe(before)
+    learned.observe(1_000_000, good(1), loadOf(2))
+    expect(roomFor(learned, 1_000, 200)).toBeGreaterThan(before)
+  })
+
   test('one late answer does not carry it away, and a short one less than a long one', () => {
     const afterOne = (tokenCount: number): number => {
       const learner = limit()

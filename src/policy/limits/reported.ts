@@ -99,7 +99,9 @@ export interface LearnedCeiling {
 
 export class ReportedLimit implements Limit {
   readonly name = 'reported'
-  readonly #model: StepModel
+  readonly #source: StepModel
+  /** The source as it was when an answer last came back: between that and the next turn what fits must not change (L6). */
+  #model: StepModel
   readonly #promise: PromisedPace
   readonly #tokensPerStepMax: number
   readonly #options: ReportedLimitOptions
@@ -107,7 +109,8 @@ export class ReportedLimit implements Limit {
   readonly #correction: Ewma
 
   constructor(parts: ReportedLimitParts) {
-    this.#model = parts.model
+    this.#source = parts.model
+    this.#model = parts.model.frozen?.() ?? parts.model
     this.#promise = parts.promise
     this.#options = { ...REPORTED_LIMIT_DEFAULTS, ...parts.options }
     this.#ceiling = parts.ceiling
@@ -124,6 +127,7 @@ export class ReportedLimit implements Limit {
   }
 
   observe(now: number, sample: LimitSample, load: Load): void {
+    this.#model = this.#source.frozen?.() ?? this.#source
     if (!sample.isDropped) this.#ceiling?.served(now, load.sequences)
     if (sample.meanTokenUs === undefined) return
     const predictedUs = this.#meanTokenUs(load.sequences, load.contextTokens, load.prefillMilliPerToken)

@@ -1,7 +1,7 @@
 import type { Instant } from '../../base/clock.ts'
 import { Ewma } from '../../base/ewma.ts'
 import { FadingFit } from '../../base/fading-fit.ts'
-import type { EngineSpeed } from '../../domain/engine-speed.ts'
+import type { EngineSpeed, StepModel } from '../../domain/engine-speed.ts'
 import type { Load } from '../limits/ledger.ts'
 import { ChangeWatch } from './change-watch.ts'
 import { PriorChoice } from './prior-choice.ts'
@@ -129,13 +129,16 @@ export class EngineTwin implements EngineSpeed, Steps {
   }
 
   meanTokenUs(sequences: number, contextTokens: number, prefillTokens: number): number {
-    const [base, perSequence, perContext, perPrompt] = this.#decode.coefficients() as Four
-    return (
-      base +
-      perSequence * sequences +
-      perContext * contextTokens +
-      perPrompt * Math.min(prefillTokens, this.tokenBudget)
-    )
+    return stepUsOf(this.#decode.coefficients(), sequences, contextTokens, Math.min(prefillTokens, this.tokenBudget))
+  }
+
+  frozen(): StepModel {
+    const { tokenBudget } = this
+    const coefficients = this.#decode.coefficients()
+    return {
+      meanTokenUs: (sequences, contextTokens, prefillTokens) =>
+        stepUsOf(coefficients, sequences, contextTokens, Math.min(prefillTokens, tokenBudget)),
+    }
   }
 
   prefillUs(uncachedTokens: number, cachedTokens: number): number {
@@ -320,6 +323,16 @@ function priorFrom(fit: FadingFit, factor = 1): readonly number[] {
   const { prior } = fit
   return fit.coefficients().map((coefficient, i) => factor * Math.max(coefficient, LEAST_RATIO * prior[i]!))
 }
+
+function stepUsOf(
+  coefficients: readonly number[],
+  ...[sequences, contextTokens, prefillTokens]: StepArguments
+): number {
+  const [base, perSequence, perContext, perPrompt] = coefficients as Four
+  return base + perSequence * sequences + perContext * contextTokens + perPrompt * prefillTokens
+}
+
+type StepArguments = Parameters<StepModel['meanTokenUs']>
 
 /** By time and by rows, whichever forgets more. */
 function keepOf(elapsedUs: number): number {

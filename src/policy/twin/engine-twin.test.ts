@@ -56,6 +56,29 @@ describe('a twin', () => {
     expect(twin.view()).toMatchObject({ rows: 0, tokenError: undefined, firstTokenError: undefined, isTrusted: false })
   })
 
+  it('frozen, says what it said, whatever it learns', () => {
+    const twin = makeTwin()
+    const frozen = twin.frozen()
+    const before = twin.meanTokenUs(8, 8_800, 10_000)
+    expect(frozen.meanTokenUs(8, 8_800, 10_000)).toBe(before)
+    play(twin, 100, { tokenUs: () => 20_000 })
+    expect(twin.meanTokenUs(8, 8_800, 10_000)).toBeGreaterThan(before)
+    expect(frozen.meanTokenUs(8, 8_800, 10_000)).toBe(before)
+  })
+
+  it('learns how long reading takes from prompts that are not behind others', () => {
+    const twin = makeTwin()
+    const readUs = (tokens: number): number => 10_000 + 40 * tokens
+    for (let i = 0; i < 400; i++) {
+      const tokens = 100 + ((i * 37) % 900)
+      // Every second one comes behind 4,000 tokens, of which hardly any is left to read.
+      const aheadTokens = i % 2 === 0 ? 0 : 4_000
+      twin.begun(i * 100_000, { ...first(tokens, readUs(tokens)), aheadTokens })
+    }
+    expect(twin.prefillUs(900, 0) / readUs(900)).toBeGreaterThan(0.85)
+    expect(twin.prefillUs(900, 0) / readUs(900)).toBeLessThan(1.15)
+  })
+
   it('counts no more prompt tokens than a step takes', () => {
     expect(makeTwin().meanTokenUs(1, 0, 10_000)).toBe(makeTwin().meanTokenUs(1, 0, 2_048))
   })

@@ -36,6 +36,20 @@ describe('observed speed', () => {
     expect([speed.prefillUs(1_000, 0), speed.tokenUs(1_000)]).toEqual([40_000, 6_010])
   })
 
+  it('is not carried away where a model has just learned that it was off by a factor', () => {
+    const taught = (steps: typeof STEPS | undefined) => {
+      const speed = new ObservedSpeed(ALONE, steps)
+      // Expected by the model as it was: a tenth of what came.
+      for (let i = 0; i < 16; i++) {
+        const tokens = 100 + 100 * i
+        speed.observePrefill(i, prompt(tokens, 400 * tokens, 40 * tokens))
+      }
+      return speed.prefillUs(4_000, 0)
+    }
+    expect(taught(STEPS)).toBeLessThan(5 * ALONE.prefillUs(4_000))
+    expect(taught(undefined)).toBeGreaterThan(7 * ALONE.prefillUs(4_000))
+  })
+
   it('follows the example of its description', () => {
     const speed = new ObservedSpeed(ALONE)
     // 10 ms and 80 ms alone took 35 and 120: a = 23 ms, b = 1.2. The prior's four samples are outweighed.

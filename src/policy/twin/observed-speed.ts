@@ -29,6 +29,11 @@ export const OBSERVED_SPEED_DEFAULTS = {
   priorSamples: 4,
   /** Company makes an engine this much slower per token of prefill at most; beyond it the sample is a fault. */
   slopeMax: 20,
+  /**
+   * The same where step times are known: company is in what is expected already, so more than this is a fault. A twin that
+   * has just learned that it was off by a factor would otherwise be corrected twice.
+   */
+  slopeUnderLoadMax: 4,
 }
 
 export class ObservedSpeed implements EngineSpeed {
@@ -117,7 +122,8 @@ export class ObservedSpeed implements EngineSpeed {
   }
 
   #corrected(expectedUs: number): number {
-    const { priorSamples, slopeMax } = this.#options
+    const { priorSamples, slopeUnderLoadMax } = this.#options
+    const slopeMax = this.#steps === undefined ? this.#options.slopeMax : slopeUnderLoadMax
     const priorUs = this.#typicalUs
     const weight = this.#weight + priorSamples
     const meanX = (this.#sumX + priorUs * priorSamples) / weight

@@ -101,6 +101,8 @@ describe('SIGTERM', () => {
   it('turns readiness off, stops accepting, and lets a stream finish', async () => {
     const { child, address } = running()
     const stream = await startStream(address)
+    // The registry is read after the server listens: on a busy machine, seconds later.
+    await eventually('it is ready', async () => (await fetch(`${address}/health/ready`)).status === 200)
     // A question that has begun before the signal and ends after it.
     const probe = connect(address).send('GET /health/ready HTTP/1.1\r\nhost: x\r\n')
     const idle = connect(address).send('GET /health/ready HTTP/1.1\r\nhost: x\r\n\r\n')

@@ -42,7 +42,8 @@ const LIMITS: Readonly<Record<string, () => Limit>> = {
   'fixed 256': () => makeLimit({ kind: 'fixed', sequencesMax: 256 }),
   aimd: () => makeLimit({ kind: 'aimd' }),
   gradient: () => makeLimit({ kind: 'gradient' }),
-  reported: () => makeLimit({ kind: 'reported', model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: PROMISE_US } }),
+  reported: () =>
+    makeLimit({ kind: 'reported', model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: PROMISE_US } }),
 }
 
 interface Sequence {

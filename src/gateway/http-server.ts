@@ -1,6 +1,8 @@
 import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { TokenFinding } from '../domain/identity.ts'
 import { invalidRequest } from '../wire/openai-error.ts'
+import { jwtOf, type TokenVerifier } from './authenticate.ts'
 import { fixedRetryUs } from './error-table.ts'
 import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
@@ -35,6 +37,8 @@ export interface HttpServerOptions {
   readonly onFault: (where: string, error: unknown) => void
   /** The allowance for being read; a server without one reads everything. */
   readonly ingress?: Ingress
+  /** Checks the tokens of issuers; a server without one knows keys only. */
+  readonly tokens?: TokenVerifier | undefined
 }
 
 /** Interval at which Node looks for clients that are too slow with their headers. */
@@ -75,12 +79,31 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
       notFound(exchange, path, table.methodsOf(path))
       return
     }
+    const token = found.route.isUnmetered === true ? undefined : options.tokens && jwtOf(req.headers.authorization)
+    const proof = token === undefined ? undefined : options.tokens?.verify(token)
+    if (proof instanceof Promise) void handleProved(exchange, found, proof)
+    else {
+      exchange.proof = proof
+      handle(exchange, found)
+    }
+  }
+  const handle = (exchange: Exchange, { route, rest }: Found): void => {
     try {
-      const pending = found.route.handle(exchange, found.rest)
-      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, found.route, error))
+      const pending = route.handle(exchange, rest)
+      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, route, error))
+    } catch (error) {
+      failed(exchange, route, error)
+    }
+  }
+  /** The token is new here. A client that has gone meanwhile is not served. */
+  const handleProved = async (exchange: Exchange, found: Found, proof: Promise<TokenFinding>): Promise<void> => {
+    try {
+      exchange.proof = await proof
     } catch (error) {
       failed(exchange, found.route, error)
+      return
     }
+    if (exchange.isOpen) handle(exchange, found)
   }
   const failed = (exchange: Exchange, route: Route, error: unknown): void => {
     options.onFault(`route ${route.path}`, error)

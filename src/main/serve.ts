@@ -17,6 +17,7 @@ import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
 import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
 import { Ingress } from '../gateway/ingress.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
+import type { OidcTokenVerifier } from '../identity/oidc-token-verifier.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import { keepTwins, recallTwins } from '../lifecycle/learning/keep-twins.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -24,6 +25,7 @@ import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { startLiveIdentity } from './live-identity.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
@@ -102,7 +104,8 @@ export async function serve(
 
   const tokens = new TokenCounter({ clock })
   const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval })
-  const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault })
+  const door = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
+  const { address, servers } = door
   tell('ready', 'listening')
   io.out(welcome(config, address))
   void control.registry.start()
@@ -118,6 +121,7 @@ export async function serve(
       tell('draining', 'told to stop')
       await finishAnswers({ config, clock, platform, servers, onAnswersEnded: () => telemetry.endRecordings() })
       loop.stop()
+      door.tokens?.close()
       keepTwins(platform)
       await Promise.all([twinKeeper.close(), control.close()])
       tokens.close()
@@ -141,6 +145,13 @@ interface ListenerParts {
   readonly routes: readonly Route[]
   readonly telemetry: LiveTelemetry
   readonly onFault: HttpServerOptions['onFault']
+  readonly io: Io
+}
+
+interface FrontDoor {
+  readonly servers: readonly HttpServer[]
+  readonly address: string
+  readonly tokens: OidcTokenVerifier | undefined
 }
 
 /** The front door, and a second listener for `/metrics` where it has a port of its own. */
@@ -151,10 +162,12 @@ async function openListeners({
   routes,
   telemetry,
   onFault,
-}: ListenerParts): Promise<{ readonly servers: readonly HttpServer[]; readonly address: string }> {
+  io,
+}: ListenerParts): Promise<FrontDoor> {
   const { ingress: limits, ...server } = config.server
+  const tokens = await startLiveIdentity(config, clock, io.err)
   const { host, metricsHost = host, metricsPort, bodyBytesMax } = server
-  const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault }
+  const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault, tokens }
   const { journal } = telemetry
   const text = (): string => telemetry.metricsText()
   const withKey = metricsRoute(text, (exchange) => control.metricsReaders.refuse(exchange))
@@ -168,10 +181,10 @@ async function openListeners({
   })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
   const address = await listen(frontDoor, server)
-  if (metricsPort === undefined) return { servers: [frontDoor], address }
+  if (metricsPort === undefined) return { servers: [frontDoor], address, tokens }
   const metrics = makeHttpServer([metricsRoute(text)], { ...options, basePath: '' })
   await listen(metrics, { host: metricsHost, port: metricsPort })
-  return { servers: [frontDoor, metrics], address }
+  return { servers: [frontDoor, metrics], address, tokens }
 }
 
 /** Readiness off, listeners closed, answers finished; what is left after the grace is called off. */

@@ -47,7 +47,7 @@ export const HEAVY_BODY_BYTES = 64 * 1_024
 const BREATHS_PER_TURN = 3
 
 /** Tokens whose holders are remembered: a few hundred kilobytes. */
-const HOLDERS_MAX = 10_000
+export const HOLDERS_MAX = 10_000
 
 export class Ingress {
   readonly #options: IngressOptions
@@ -148,9 +148,10 @@ export class Ingress {
     this.#refused.clear()
   }
 
-  /** For tests: callers that are remembered, and bytes that are buffered. */
-  get view(): { readonly keys: number; readonly addresses: number; readonly bufferedBytes: number } {
-    return { keys: this.#keys.size, addresses: this.#addresses.size, bufferedBytes: this.#bufferedBytes }
+  /** For tests: callers and tokens that are remembered, and bytes that are buffered. */
+  get view(): { readonly [what in 'keys' | 'addresses' | 'tokens' | 'bufferedBytes']: number } {
+    const tokens = this.#holders.size
+    return { keys: this.#keys.size, addresses: this.#addresses.size, tokens, bufferedBytes: this.#bufferedBytes }
   }
 }
 

@@ -16,7 +16,7 @@ export interface IssuerKeysOptions {
   readonly complain: (problem: string) => void
 }
 
-/** Between two readings that tokens or failures cause: a rotation is seen after this long at the latest. */
+/** Between two readings that tokens or failures cause: a new key is seen after this long at the latest. */
 export const READ_AGAIN_US = secondsToUs(10)
 
 export class IssuerKeys {
@@ -24,7 +24,7 @@ export class IssuerKeys {
   #set: KeySet | undefined
   #epoch = 0
   #reading: Promise<void> | undefined
-  #readAt = Number.NEGATIVE_INFINITY
+  #soughtAt = Number.NEGATIVE_INFINITY
   #isFailing = false
   #isClosed = false
   #timer: CancelTimer = () => {}
@@ -48,10 +48,15 @@ export class IssuerKeys {
     return this.#read()
   }
 
-  /** Reads them again because a key is missing, unless that was done a moment ago. */
+  /**
+   * Reads them again because a key is missing, unless that was done a moment ago. Readings in the background do not
+   * count: the key may have been published right after one.
+   */
   async seek(): Promise<void> {
     if (this.#reading !== undefined) return this.#reading
-    if (this.#options.clock.now() - this.#readAt < READ_AGAIN_US || this.#isClosed) return
+    const now = this.#options.clock.now()
+    if (now - this.#soughtAt < READ_AGAIN_US || this.#isClosed) return
+    this.#soughtAt = now
     await this.#read()
   }
 
@@ -61,7 +66,6 @@ export class IssuerKeys {
   }
 
   #read(): Promise<void> {
-    this.#readAt = this.#options.clock.now()
     this.#reading ??= this.#attempt().finally(() => {
       this.#reading = undefined
       this.#plan()

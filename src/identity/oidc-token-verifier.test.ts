@@ -189,7 +189,6 @@ describe('a forged token', () => {
   it.each(['../../etc/passwd', "one' or '1'='1", '__proto__', 'constructor', '', 'one\u0000', 'ONE'])(
     'with the key id %j finds no key, and asks for the same address only',
     async (kid) => {
-      await pass(READ_AGAIN_US)
       const found = await verifier.verify(await issuer.sign({ ...two, kid }))
       expect(found).toEqual(refusedFor('a key that its issuer does not publish'))
       expect(new Set(issuer.asked).size).toBe(1)
@@ -227,7 +226,6 @@ describe('the keys of an issuer', () => {
   it('are read once for any number of unknown key ids, and then not for a while', async () => {
     const flood = await Promise.all(Array.from({ length: 50 }, (_, i) => issuer.sign({ ...two, kid: `made-up-${i}` })))
     const all = () => Promise.all(flood.map((token) => verifier.verify(token)))
-    await pass(READ_AGAIN_US)
     issuer.asked.length = 0
     for (const found of await all()) expect(found).toEqual(refusedFor('a key that its issuer does not publish'))
     await all()
@@ -241,7 +239,6 @@ describe('the keys of an issuer', () => {
   })
 
   it('rotate without one refusal: a new key is found at once, the old one stays as long as it is published', async () => {
-    await pass(READ_AGAIN_US)
     issuer.published = [one.jwk, two.jwk]
     const tokens = await Promise.all([one, two, one, two].map((key, i) => issuer.sign(key, { sub: `s${i}` })))
     for (const found of await Promise.all(tokens.map((token) => verifier.verify(token))))
@@ -284,7 +281,7 @@ describe('the keys of an issuer', () => {
     const token = await issuer.sign(one)
     issuer.asked.length = 0
     for (let i = 0; i < 20; i++) expect(await verifier.verify(token)).toMatchObject({ kind: 'unchecked' })
-    expect(issuer.asked).toHaveLength(0)
+    expect(issuer.asked).toHaveLength(1)
     issuer.isDown = false
     await pass(READ_AGAIN_US)
     expect(await verifier.verify(token)).toMatchObject(known)

@@ -1,10 +1,11 @@
 import type { ClaimTerms, Role, TokenFinding } from '../domain/identity.ts'
+import type { TokenPart } from './parse-token.ts'
 
 /**
  * Claims → tenant and roles. Pure, and called only with the claims of a token whose signature, issuer, audience and
  * times are right. When in doubt it refuses: a token that could mean two tenants means none.
  */
-export type Claims = Readonly<Record<string, unknown>>
+type Claims = TokenPart
 
 /** OpenID Connect Core, 2: a subject has at most 255 letters. */
 const SUBJECT_LENGTH_MAX = 255

@@ -1,11 +1,13 @@
 import { hash } from 'node:crypto'
-import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import { ChurningMap } from '../base/churning-map.ts'
-import { type Clock, type Instant, secondsToUs, usToMs, usToSeconds } from '../base/clock.ts'
+import type { Clock, Instant } from '../base/clock.ts'
 import type { IssuerTerms, TokenFinding } from '../domain/identity.ts'
-import { type Claims, identityOf } from './claims-to-identity.ts'
+import { claimProblem, expiryOf } from './check-claims.ts'
+import { identityOf } from './claims-to-identity.ts'
 import { IssuerKeys } from './issuer-keys.ts'
+import { type ParsedToken, parseToken } from './parse-token.ts'
 import type { KeySource } from './read-keys.ts'
+import type { SignatureFinding } from './signing-keys.ts'
 
 /**
  * Whose token is this? A token names its issuer; only that issuer's keys, algorithms and audiences then count, so no
@@ -21,7 +23,7 @@ export interface TokenVerifierOptions {
   readonly rememberedMax?: number
 }
 
-/** About 500 bytes each: 5 MB. A token beyond that is verified each time, at 0.1 to 0.2 ms. */
+/** About 500 bytes each: 5 MB. A token beyond that is verified each time, at 0.1 ms. */
 const REMEMBERED_MAX = 10_000
 
 interface Issuer {
@@ -35,9 +37,6 @@ interface Remembered {
   readonly epoch: number
   readonly endsAt: Instant
 }
-
-/** Tokens for APIs, and tokens that do not say what they are. Those for other uses (`logout+jwt`) say so. */
-const TYPES: ReadonlySet<unknown> = new Set([undefined, 'jwt', 'at+jwt', 'application/at+jwt', 'application/jwt'])
 
 export class OidcTokenVerifier {
   readonly #issuers: ReadonlyMap<string, Issuer>
@@ -77,48 +76,35 @@ export class OidcTokenVerifier {
       if (known.epoch === known.keys.epoch && this.#clock.now() < known.endsAt) return known.finding
       this.#remembered.delete(digest)
     }
-    const name = issuerNamedIn(token)
-    if (name === undefined) return undefined
-    const issuer = name.issuer === undefined ? undefined : this.#issuers.get(name.issuer)
+    const parsed = parseToken(token)
+    if (parsed === undefined) return undefined
+    // Not verified yet: the name only chooses whose keys must fit.
+    const issuer = this.#issuers.get(parsed.claims['iss'] as string)
     if (issuer === undefined) return refused('comes from an issuer that is not known here')
-    return this.#check(token, digest, issuer)
+    const finding = this.#check(parsed, digest, issuer)
+    return finding === 'unknown-key' ? this.#checkAgain(parsed, digest, issuer) : finding
   }
 
-  async #check(token: string, digest: string, issuer: Issuer): Promise<TokenFinding> {
-    const { terms, keys } = issuer
-    if (keys.set === undefined) await keys.seek()
-    const before = keys.set
-    if (before === undefined) return unchecked(terms.issuerId)
-    const finding = await this.#checkWith(token, digest, issuer)
-    if (finding !== 'unknown-key') return finding
-    await keys.seek()
-    if (keys.set === before) return NO_SUCH_KEY
-    const again = await this.#checkWith(token, digest, issuer)
-    return again === 'unknown-key' ? NO_SUCH_KEY : again
-  }
-
-  async #checkWith(token: string, digest: string, { terms, keys }: Issuer): Promise<TokenFinding | 'unknown-key'> {
+  /** The signature first, so that nobody learns what we think of claims that anybody could have written. */
+  #check(token: ParsedToken, digest: string, { terms, keys }: Issuer): TokenFinding | 'unknown-key' {
     const { set, epoch } = keys
-    if (set === undefined) return unchecked(terms.issuerId)
-    const now = this.#clock.now()
-    try {
-      const { payload, protectedHeader } = await jwtVerify(token, set.keyFor, {
-        algorithms: [...terms.algorithms],
-        issuer: terms.issuer,
-        audience: [...terms.audiences],
-        clockTolerance: usToSeconds(terms.leewayUs),
-        currentDate: new Date(usToMs(now)),
-        requiredClaims: ['exp'],
-      })
-      if (!TYPES.has(protectedHeader.typ?.toLowerCase())) return refused('is not for calls of an API (`typ`)')
-      const finding = identityOf(payload as Claims, terms)
-      const endsAt = secondsToUs(payload.exp as number) + terms.leewayUs
-      if (finding.kind === 'known') this.#remember(digest, { finding, keys, epoch, endsAt })
-      return finding
-    } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey) return 'unknown-key'
-      return refused(whatIsWrong(error))
-    }
+    if (set === undefined) return 'unknown-key'
+    const signature = set.keys.check(token, terms.algorithms)
+    if (signature === 'unknown-key') return signature
+    if (signature !== 'right') return refused(WRONG_SIGNATURE[signature])
+    const problem = claimProblem(token, terms, this.#clock.now())
+    if (problem !== undefined) return refused(problem)
+    const finding = identityOf(token.claims, terms)
+    if (finding.kind === 'known') this.#remember(digest, { finding, keys, epoch, endsAt: expiryOf(token, terms) })
+    return finding
+  }
+
+  /** With the keys that the issuer publishes now, if they may be asked for. */
+  async #checkAgain(token: ParsedToken, digest: string, issuer: Issuer): Promise<TokenFinding> {
+    await issuer.keys.seek()
+    if (issuer.keys.set === undefined) return unchecked(issuer.terms.issuerId)
+    const finding = this.#check(token, digest, issuer)
+    return finding === 'unknown-key' ? refused('is signed with a key that its issuer does not publish') : finding
   }
 
   /** The oldest makes room: it is the next to expire where an issuer gives all tokens the same time. */
@@ -133,35 +119,15 @@ export class OidcTokenVerifier {
   }
 }
 
-/** The issuer that the token names, unverified: it only chooses whose keys must fit. */
-function issuerNamedIn(token: string): { readonly issuer: string | undefined } | undefined {
-  try {
-    decodeProtectedHeader(token)
-    return { issuer: decodeJwt(token).iss }
-  } catch {
-    return undefined
-  }
-}
-
-/** Words for the client. The library's own may quote the token, and its claims are nobody else's business. */
-function whatIsWrong(error: unknown): string {
-  if (error instanceof errors.JWTExpired) return 'has expired'
-  if (error instanceof errors.JOSEAlgNotAllowed) return 'is signed with an algorithm that is not allowed (`alg`)'
-  if (error instanceof errors.JWSSignatureVerificationFailed) return 'has a wrong signature'
-  if (error instanceof errors.JWKSMultipleMatchingKeys)
-    return 'does not say which of the issuer’s keys it is signed with'
-  if (error instanceof errors.JWTClaimValidationFailed) {
-    if (error.claim === 'nbf' && error.reason === 'check_failed') return 'is not valid yet (`nbf`)'
-    if (error.claim === 'aud') return 'is for another audience (`aud`)'
-    if (error.claim === 'exp') return 'has no time of expiry (`exp`)'
-    return 'has a claim that is not as it should be'
-  }
-  return 'is malformed'
+/** Words for the client, which quote nothing of the token: its claims are nobody else's business. */
+const WRONG_SIGNATURE: Readonly<Record<Exclude<SignatureFinding, 'right' | 'unknown-key'>, string>> = {
+  wrong: 'has a wrong signature',
+  malformed: 'is malformed',
+  'ambiguous-key': 'does not say which of the issuer’s keys it is signed with',
+  'algorithm-not-allowed': 'is signed with an algorithm that is not allowed (`alg`)',
 }
 
 const refused = (what: string): TokenFinding => ({ kind: 'refused', because: `The token ${what}.` })
-
-const NO_SUCH_KEY = refused('is signed with a key that its issuer does not publish')
 
 const unchecked = (issuerId: string): TokenFinding => ({
   kind: 'unchecked',

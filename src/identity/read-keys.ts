@@ -1,5 +1,5 @@
-import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import type { IssuerTerms } from '../domain/identity.ts'
+import { SigningKeys } from './signing-keys.ts'
 
 /** Where an issuer's keys are, and what may be taken for a set of keys. */
 export interface KeySource {
@@ -11,7 +11,7 @@ export interface KeySource {
 
 /** A published set of keys, ready for use. */
 export interface KeySet {
-  readonly keyFor: JWTVerifyGetKey
+  readonly keys: SigningKeys
   /** Each key as text, to see which ones have gone. */
   readonly names: ReadonlySet<string>
 }
@@ -23,14 +23,12 @@ const KEYS_MAX = 100
 export async function readKeys(source: KeySource, terms: IssuerTerms): Promise<KeySet> {
   const url = terms.jwksUrl ?? (await discoverKeys(source, terms.issuer))
   const document = asObject(await source.fetchText(url))
-  const keys = Array.isArray(document?.['keys']) ? (document['keys'] as unknown[]) : []
+  const jwks = Array.isArray(document?.['keys']) ? (document['keys'] as unknown[]) : []
+  if (jwks.length > KEYS_MAX) throw new Error(`${url} has ${jwks.length} keys, more than ${KEYS_MAX}`)
+  const keys = new SigningKeys(jwks)
   // An issuer without keys has signed nothing: what came is not its set of keys, whatever the status said.
-  if (keys.length === 0) throw new Error(`${url} has no keys ("keys": [...]). Correct jwksUrl`)
-  if (keys.length > KEYS_MAX) throw new Error(`${url} has ${keys.length} keys, more than ${KEYS_MAX}`)
-  return {
-    keyFor: createLocalJWKSet({ keys } as JSONWebKeySet),
-    names: new Set(keys.map((key) => JSON.stringify(key))),
-  }
+  if (keys.count === 0) throw new Error(`${url} has no keys for signatures ("keys": [...]). Correct jwksUrl`)
+  return { keys, names: new Set(jwks.map((jwk) => JSON.stringify(jwk))) }
 }
 
 /** OpenID Connect Discovery 1.0, 4: the document must name the issuer itself, and says where its keys are. */

@@ -78,7 +78,10 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
 
   // Who a token is about. How keys come over the network is plugged in by `main`; the gateway sees a verifier only.
-  identity: { ours: 'base domain', uses: 'waiting jose node:crypto#hash' },
+  identity: {
+    ours: 'base domain',
+    uses: 'waiting bytes node:crypto#constants node:crypto#createPublicKey node:crypto#hash node:crypto#verify',
+  },
 
   // The gateway starts the story and reads what a budget has left. Admission and the dispatcher are not its business.
   gateway: {

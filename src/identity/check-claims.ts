@@ -9,12 +9,11 @@ const TYPES: ReadonlySet<unknown> = new Set([undefined, 'jwt', 'at+jwt', 'applic
 export const expiryOf = ({ claims }: ParsedToken, { leewayUs }: IssuerTerms): Instant =>
   isNumber(claims['exp']) ? secondsToUs(claims['exp']) + leewayUs : Number.NaN
 
-/** What is wrong with a token whose signature is right (RFC 7519, 4.1); undefined when nothing is. */
+/** What is wrong with a token that this issuer has signed (RFC 7519, 4.1); undefined when nothing is. */
 export function claimProblem(token: ParsedToken, terms: IssuerTerms, now: Instant): string | undefined {
   const { claims, header } = token
   const { typ } = header
   if (!TYPES.has(typeof typ === 'string' ? typ.toLowerCase() : typ)) return 'is not for calls of an API (`typ`)'
-  if (claims['iss'] !== terms.issuer) return 'comes from an issuer that is not known here'
   if (!audiencesOf(claims['aud']).some((one) => terms.audiences.includes(one))) return 'is for another audience (`aud`)'
   const expiresAt = expiryOf(token, terms)
   if (Number.isNaN(expiresAt)) return 'has no time of expiry (`exp`)'

@@ -178,6 +178,17 @@ describe('a forged token', () => {
     expect(await verifier.verify(foreign)).toEqual(refusedFor('wrong signature'))
   })
 
+  it('whose signature is spelt in another way is refused: it would be remembered once for each spelling', async () => {
+    const token = await issuer.sign(one)
+    const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    // The last letter of 64 bytes has two bits of them and four that mean nothing.
+    const last = letters[letters.indexOf(token.at(-1) as string) ^ 1] as string
+    const respelt = token.slice(0, -1) + last
+    const bytes = (text: string) => Buffer.from(text.slice(text.lastIndexOf('.') + 1), 'base64url')
+    expect(bytes(respelt)).toEqual(bytes(token))
+    expect(await verifier.verify(respelt)).toEqual(refusedFor('wrong signature'))
+  })
+
   it('with its own key in the header is refused: such keys are not looked at', async () => {
     for (const header of [{ jwk: two.jwk }, { jku: 'https://evil.example/keys' }, { x5u: 'https://evil.example/c' }]) {
       const found = await verifier.verify(await issuer.sign({ ...two, kid: 'one' }, {}, header))

@@ -107,8 +107,8 @@ function importKey(value: unknown): SigningKey | undefined {
   const { use, key_ops: uses } = jwk
   if (use !== undefined && use !== 'sig') return undefined
   if (uses !== undefined && !(Array.isArray(uses) && uses.includes('verify'))) return undefined
-  // A published private key is everybody's, and a secret (`k`) is no public key.
-  if (jwk['d'] !== undefined || jwk['k'] !== undefined) return undefined
+  // A published private key is everybody's.
+  if (jwk['d'] !== undefined) return undefined
   try {
     const publicKey = createPublicKey({ key: { ...jwk }, format: 'jwk' })
     const { modulusLength = RSA_BITS_MIN } = publicKey.asymmetricKeyDetails ?? {}

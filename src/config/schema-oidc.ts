@@ -7,7 +7,7 @@ import { AllowanceSchema } from './schema-tenants.ts'
 /** Issuers of tokens (OpenID Connect), beside keys. Which claims make whom the caller. */
 
 /** No `none` and no HMAC: with a public key for its secret, anybody could sign. */
-export const TOKEN_ALGORITHMS = [
+const TOKEN_ALGORITHMS = [
   'RS256',
   'RS384',
   'RS512',

@@ -68,7 +68,8 @@ describe('who calls with a token', () => {
       tenant: { id: 'a', contract: 'degrade' },
       key: { tenantId: 'a', weight: 1, allowance: { concurrencyMax: 2 } },
     })
-    expect(caller.key.id).toMatch(/^corp@[0-9a-f]{16}$/)
+    // As docs/operations/oidc.md tells operators to find it: printf 'corp\na\nada@corp.example' | sha256sum
+    expect(caller.key.id).toBe('corp@59743a6a3ef90de7')
     expect(identify(directory, ask(proved()))).toBe(caller)
     expect(authenticate(directory, ask(proved()))).toBe(caller)
   })

@@ -78,7 +78,7 @@ function callerOfToken(
 }
 
 /** What is said of a token that proves nothing. */
-export function tokenRefusal({ kind, because }: Exclude<TokenFinding, { kind: 'known' }>): ToldRefusal<KeyCode> {
+function tokenRefusal({ kind, because }: Exclude<TokenFinding, { kind: 'known' }>): ToldRefusal<KeyCode> {
   return kind === 'unchecked'
     ? { code: 'issuer-unavailable', because, blame: 'platform', retryAfterUs: fixedRetryUs('issuer-unavailable') }
     : { code: 'invalid-token', because, blame: 'request', retryAfterUs: undefined }

@@ -34,6 +34,7 @@ describe('the tenant of a token', () => {
     ['a path', { a: { b: 'acme' } }, { tenantClaim: 'a.b' }, 'acme'],
     ['a name with dots', { 'https://x.io/t': 'acme' }, { tenantClaim: 'https://x.io/t' }, 'acme'],
     ['the name before the path', { 'a.b': 'acme', a: { b: 'globex' } }, { tenantClaim: 'a.b' }, 'acme'],
+    ['a path of names with dots', { 'k8s.io': { pod: 1, 'a.b': 'acme' } }, { tenantClaim: 'k8s.io.a.b' }, 'acme'],
     ['what every object inherits', {}, { tenantClaim: 'constructor.name' }, 'none'],
     ['what a list inherits', { a: [] }, { tenantClaim: 'a.length' }, 'none'],
     ['more groups than are looked through', { tenant: Array(1_001).fill('acme') }, {}, 'none'],

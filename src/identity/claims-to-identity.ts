@@ -41,15 +41,27 @@ function rolesOf(claims: Claims, { roleClaim, roles }: ClaimTerms): Role[] {
   return [...new Set(textsAt(claims, roleClaim).flatMap((value) => roles.get(value) ?? []))]
 }
 
-/**
- * The text or texts of a claim. A claim's name may contain dots (`https://example.com/tenant`), so the whole name is
- * looked for first; then dots lead into objects (`resource_access.spillway.roles`).
- */
+/** The text or texts of a claim. */
 function textsAt(claims: Claims, name: string): string[] {
-  const value = own(claims, name) ?? name.split('.').reduce<unknown>(own, claims)
+  const value = valueAt(claims, name)
   if (typeof value === 'string') return [value]
   if (!Array.isArray(value) || value.length > VALUES_MAX) return []
   return value.filter((one): one is string => typeof one === 'string')
+}
+
+/**
+ * A claim's name may contain dots (`https://example.com/tenant`), so the whole name is looked for first. Then dots lead
+ * into objects (`resource_access.llm.team`), whose names may contain dots too (`kubernetes.io.namespace`).
+ */
+function valueAt(value: unknown, name: string): unknown {
+  const whole = own(value, name)
+  if (whole !== undefined) return whole
+  for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+    const inside = own(value, name.slice(0, dot))
+    const found = inside === undefined ? undefined : valueAt(inside, name.slice(dot + 1))
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 /** A property of the value itself: nobody may name what every object inherits. */

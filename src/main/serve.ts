@@ -17,7 +17,6 @@ import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
 import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
 import { Ingress } from '../gateway/ingress.ts'
 import { metricsRoute } from '../gateway/routes/operate.ts'
-import type { OidcTokenVerifier } from '../identity/oidc-token-verifier.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import { keepTwins, recallTwins } from '../lifecycle/learning/keep-twins.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -104,8 +103,7 @@ export async function serve(
 
   const tokens = new TokenCounter({ clock })
   const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval })
-  const door = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
-  const { address, servers } = door
+  const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))
   void control.registry.start()
@@ -121,7 +119,6 @@ export async function serve(
       tell('draining', 'told to stop')
       await finishAnswers({ config, clock, platform, servers, onAnswersEnded: () => telemetry.endRecordings() })
       loop.stop()
-      door.tokens?.close()
       keepTwins(platform)
       await Promise.all([twinKeeper.close(), control.close()])
       tokens.close()
@@ -148,12 +145,6 @@ interface ListenerParts {
   readonly io: Io
 }
 
-interface FrontDoor {
-  readonly servers: readonly HttpServer[]
-  readonly address: string
-  readonly tokens: OidcTokenVerifier | undefined
-}
-
 /** The front door, and a second listener for `/metrics` where it has a port of its own. */
 async function openListeners({
   config,
@@ -163,7 +154,7 @@ async function openListeners({
   telemetry,
   onFault,
   io,
-}: ListenerParts): Promise<FrontDoor> {
+}: ListenerParts): Promise<{ readonly servers: readonly HttpServer[]; readonly address: string }> {
   const { ingress: limits, ...server } = config.server
   const tokens = await startLiveIdentity(config, clock, io.err)
   const { host, metricsHost = host, metricsPort, bodyBytesMax } = server
@@ -180,11 +171,12 @@ async function openListeners({
     onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
   })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
+  frontDoor.once('close', () => tokens?.close())
   const address = await listen(frontDoor, server)
-  if (metricsPort === undefined) return { servers: [frontDoor], address, tokens }
+  if (metricsPort === undefined) return { servers: [frontDoor], address }
   const metrics = makeHttpServer([metricsRoute(text)], { ...options, basePath: '' })
   await listen(metrics, { host: metricsHost, port: metricsPort })
-  return { servers: [frontDoor, metrics], address, tokens }
+  return { servers: [frontDoor, metrics], address }
 }
 
 /** Readiness off, listeners closed, answers finished; what is left after the grace is called off. */

@@ -79,31 +79,12 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
       notFound(exchange, path, table.methodsOf(path))
       return
     }
-    const token = found.route.isUnmetered === true ? undefined : options.tokens && jwtOf(req.headers.authorization)
-    const proof = token === undefined ? undefined : options.tokens?.verify(token)
-    if (proof instanceof Promise) void handleProved(exchange, found, proof)
-    else {
-      exchange.proof = proof
-      handle(exchange, found)
-    }
-  }
-  const handle = (exchange: Exchange, { route, rest }: Found): void => {
     try {
-      const pending = route.handle(exchange, rest)
-      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, route, error))
-    } catch (error) {
-      failed(exchange, route, error)
-    }
-  }
-  /** The token is new here. A client that has gone meanwhile is not served. */
-  const handleProved = async (exchange: Exchange, found: Found, proof: Promise<TokenFinding>): Promise<void> => {
-    try {
-      exchange.proof = await proof
+      const pending = serveRoute(exchange, found, options.tokens)
+      if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, found.route, error))
     } catch (error) {
       failed(exchange, found.route, error)
-      return
     }
-    if (exchange.isOpen) handle(exchange, found)
   }
   const failed = (exchange: Exchange, route: Route, error: unknown): void => {
     options.onFault(`route ${route.path}`, error)
@@ -127,6 +108,23 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   server.maxConnections = options.connectionsMax
   answerOddRequests(server, options.makeRequestId, errors)
   return server
+}
+
+/** Calls the route with what its token proves: at once, unless the token is new here and takes a moment to check. */
+function serveRoute(exchange: Exchange, found: Found, tokens: TokenVerifier | undefined): Promise<void> | void {
+  const { route, rest } = found
+  const isAsked = tokens !== undefined && route.isUnmetered !== true
+  const token = isAsked ? jwtOf(exchange.req.headers.authorization) : undefined
+  const proof = token === undefined ? undefined : tokens?.verify(token)
+  if (proof instanceof Promise) return serveProved(exchange, found, proof)
+  exchange.proof = proof
+  return route.handle(exchange, rest)
+}
+
+/** A client that has gone meanwhile is not served. */
+async function serveProved(exchange: Exchange, { route, rest }: Found, proof: Promise<TokenFinding>): Promise<void> {
+  exchange.proof = await proof
+  if (exchange.isOpen) await route.handle(exchange, rest)
 }
 
 /** Requests that Node does not pass on as requests. Without a listener each gets a bare status line, or nothing. */

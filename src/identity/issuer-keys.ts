@@ -103,7 +103,7 @@ export class IssuerKeys {
   }
 
   #words(error: unknown): string {
-    const kept = this.#set === undefined ? 'Its tokens get 503 until then' : 'The known keys stay in force'
+    const kept = this.#set === undefined ? 'Its tokens get 503 until they can' : 'The known keys stay in force'
     return `the keys of the issuer ${this.#options.terms.issuerId} cannot be read: ${detailOf(error)}. ${kept}; trying again.`
   }
 }

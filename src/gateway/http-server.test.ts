@@ -173,7 +173,7 @@ describe('a token', () => {
   })
 
   it('that proves right after its client has gone is not served', async () => {
-    let prove = (_: typeof proof): void => {}
+    let prove: (found: typeof proof) => void = () => {}
     let servedCount = 0
     const asked = Promise.withResolvers<void>()
     const verify = () => {

@@ -6,7 +6,8 @@ import type { BackendConfig } from '../config/schema.ts'
 /** The PEM files that a backend's TLS settings name, read once, when the backend is made. */
 type TlsConfig = Exclude<BackendConfig, { kind: 'simulated' }>['tls']
 
-export function readTls(tls: TlsConfig, poolId: string): TlsOptions | undefined {
+/** `owner`: whose settings they are, as `pool chat`. */
+export function readTls(tls: TlsConfig, owner: string): TlsOptions | undefined {
   if (tls === undefined) return undefined
   const { caFile, certFile, keyFile, serverName, insecure } = tls
   const problems: string[] = []
@@ -16,7 +17,7 @@ export function readTls(tls: TlsConfig, poolId: string): TlsOptions | undefined 
       return readFileSync(file, 'utf8')
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
-      problems.push(`pool ${poolId}: tls.${setting} is "${file}", which cannot be read (${code}). Correct the path.`)
+      problems.push(`${owner}: tls.${setting} is "${file}", which cannot be read (${code}). Correct the path.`)
       return undefined
     }
   }

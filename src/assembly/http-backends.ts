@@ -49,7 +49,7 @@ function upstreamOf(setup: PoolSetup, backend: HttpBackendConfig, replica: Repli
     apiKey,
     auth,
     headers,
-    tls: readTls(backend.tls, setup.pool.id),
+    tls: readTls(backend.tls, `pool ${setup.pool.id}`),
     silenceMsMax: timeoutMs,
   }
 }

@@ -1,4 +1,5 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
+import { checkOidc } from './check-oidc.ts'
 import { checkUpstreams } from './check-upstreams.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
@@ -22,6 +23,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkRetrieval(settings),
     ...checkRegions(settings),
     ...checkUpstreams(settings),
+    ...checkOidc(settings),
   ]
 }
 

@@ -101,3 +101,8 @@ export const DISCOVERY_EVERY_MS = 30_000
 export const RECORD_FILE_BYTES_MAX = 128 << 20
 /** A gigabyte in all: seven hours at that pace. */
 export const RECORD_FILES_MAX = 8
+
+/** Clocks that are kept by NTP differ by less than a second; a minute is what other gateways allow. */
+export const TOKEN_LEEWAY_S = 60
+/** Issuers publish a new key hours or days before they sign with it. */
+export const TOKEN_KEYS_REFRESH_S = 300

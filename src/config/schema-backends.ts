@@ -32,7 +32,7 @@ const SimulatedBackendSchema = item(
   'Simulated engines inside this process.',
 )
 
-const TlsSchema = item(
+export const TlsSchema = item(
   {
     caFile: Type.Optional(
       Type.String({

@@ -38,7 +38,7 @@ const rateOf = (unit: 'Requests' | 'Tokens') =>
     `${unit} per minute, with a burst.`,
   )
 
-const AllowanceSchema = Type.Object(
+export const AllowanceSchema = Type.Object(
   {
     requests: Type.Optional(rateOf('Requests')),
     tokens: Type.Optional(rateOf('Tokens')),

@@ -5,6 +5,7 @@ import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
+import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
 import { RoutingSchema } from './schema-routing.ts'
@@ -287,6 +288,7 @@ export const ConfigSchema = Type.Object(
     }),
     tenants: Type.Array(TenantSchema, { minItems: 1, description: 'Tenants: who may send requests.' }),
     admin: AdminSchema,
+    oidc: OidcSchema,
     upstreams: UpstreamsSchema,
     queue: QueueSchema,
     admission: AdmissionSchema,
@@ -320,5 +322,6 @@ export type ModelConfig = Settings['models'][number]
 export type PoolConfig = Settings['pools'][number]
 export type BackendConfig = PoolConfig['backend']
 export type PeerConfig = Settings['regions']['peers'][number]
+export type IssuerConfig = Settings['oidc']['issuers'][number]
 export type TenantConfig = Settings['tenants'][number]
 export type SloConfig = Settings['slos'][number]

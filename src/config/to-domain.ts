@@ -257,7 +257,7 @@ function toSlo({ name, ttftMs, interTokenMs, totalMs, cutOff }: SloConfig): Slo 
   return cutOff ? { ...promise, isCutOff: true } : promise
 }
 
-function toAllowance({ requests, tokens, concurrencyMax }: TenantConfig['allowance']): Allowance {
+export function toAllowance({ requests, tokens, concurrencyMax }: TenantConfig['allowance']): Allowance {
   return {
     ...(requests && { requests: toRate(requests) }),
     ...(tokens && { tokens: toRate(tokens) }),

@@ -1,13 +1,21 @@
-import { digestOfBearer, type KeyBearer, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
+import { hash } from 'node:crypto'
+import type { Role, TokenFinding, TokenIdentity } from '../domain/identity.ts'
+import { authenticate, digestOfBearer, type KeyBearer, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
 import type { KeyCode, ToldRefusal } from './error-table.ts'
 
-/** The administrators' keys. A tenant's key is not accepted here. */
+/** The administrators' keys, and tokens with one of these roles. A tenant's key is not accepted here. */
 export class AdminDirectory {
   #ids: ReadonlyMap<string, string> = new Map()
   readonly #tenants: KeyDirectory
+  readonly #roles: readonly Role[]
 
-  constructor(keys: ReadonlyArray<{ readonly id: string; readonly hash: string }>, tenants: KeyDirectory) {
+  constructor(
+    keys: ReadonlyArray<{ readonly id: string; readonly hash: string }>,
+    tenants: KeyDirectory,
+    roles: readonly Role[] = [],
+  ) {
     this.#tenants = tenants
+    this.#roles = roles
     this.replace(keys)
   }
 
@@ -16,8 +24,9 @@ export class AdminDirectory {
     this.#ids = new Map(keys.map(({ id, hash }) => [hash.replace(/^sha256:/, ''), id]))
   }
 
-  /** The key's id, or why it is turned away. */
+  /** The name of the key or the token's subject, or why it is turned away. */
   whoIs(bearer: KeyBearer): string | ToldRefusal<KeyCode> {
+    if (bearer.proof !== undefined) return this.#whoseToken(bearer, bearer.proof)
     const digest = digestOfBearer(bearer)
     if (digest === undefined) return NO_VALID_KEY
     const id = this.#ids.get(digest)
@@ -31,6 +40,22 @@ export class AdminDirectory {
     const by = this.whoIs(bearer)
     return typeof by === 'string' ? undefined : by
   }
+
+  #whoseToken(bearer: KeyBearer, proof: TokenFinding): string | ToldRefusal<KeyCode> {
+    if (proof.kind === 'known' && proof.identity.roles.some((role) => this.#roles.includes(role))) {
+      const name = administratorName(proof.identity)
+      bearer.visit?.noteKey(true, name)
+      return name
+    }
+    const caller = authenticate(this.#tenants, bearer)
+    return 'code' in caller ? caller : NOT_ADMIN
+  }
+}
+
+/** The history of changes must say who it was: the subject itself, where it is a name and no free text. */
+function administratorName({ issuerId, subject }: TokenIdentity): string {
+  const isName = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/.test(subject)
+  return `${issuerId}@${isName ? subject : hash('sha256', subject, 'hex').slice(0, 16)}`
 }
 
 const NOT_ADMIN: ToldRefusal<KeyCode> = {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { makeKey, makeTenant } from '../../test/support/demand.ts'
 import { hashKey } from '../config/key-hash.ts'
-import { identify } from './authenticate.ts'
-import { TenantDirectory } from './tenant-directory.ts'
+import type { TokenFinding, TokenIdentity } from '../domain/identity.ts'
+import { AdminDirectory } from './admin-directory.ts'
+import { authenticate, type Caller, identify, jwtOf, tokenOf } from './authenticate.ts'
+import { SUBJECTS_MAX, TenantDirectory } from './tenant-directory.ts'
 
 const directory = new TenantDirectory(
   [makeTenant('a', { contract: 'degrade' }), makeTenant('b')],
@@ -43,5 +45,113 @@ describe('who calls', () => {
     })
     expect(who({ ...headers, 'x-spillway-hops': '2' })).toMatchObject({ sentOn: { hops: 2 } })
     expect('key' in caller && 'key' in who(headers) && caller.key === (who(headers) as typeof caller).key).toBe(true)
+  })
+})
+
+const ada: TokenIdentity = {
+  issuerId: 'corp',
+  subject: 'ada@corp.example',
+  tenantId: 'a',
+  roles: [],
+  allowance: { concurrencyMax: 2 },
+}
+const proved = (more: Partial<TokenIdentity> = {}): TokenFinding => ({ kind: 'known', identity: { ...ada, ...more } })
+const nowhere: TokenFinding = { kind: 'known', identity: { issuerId: 'corp', subject: 's', roles: [], allowance: {} } }
+const noted: unknown[] = []
+const visit = { noteKey: (...told: unknown[]) => void noted.push(told) }
+const ask = (proof: TokenFinding, headers: Record<string, string> = {}) => ({ req: { headers }, visit, proof })
+
+describe('who calls with a token', () => {
+  it('is its tenant, with a key of its own that says nothing of the person', () => {
+    const caller = identify(directory, ask(proved())) as Caller
+    expect(caller).toMatchObject({
+      tenant: { id: 'a', contract: 'degrade' },
+      key: { tenantId: 'a', weight: 1, allowance: { concurrencyMax: 2 } },
+    })
+    // As docs/operations/oidc.md tells operators to find it: printf 'corp\na\nada@corp.example' | sha256sum
+    expect(caller.key.id).toBe('corp@59743a6a3ef90de7')
+    expect(identify(directory, ask(proved()))).toBe(caller)
+    expect(authenticate(directory, ask(proved()))).toBe(caller)
+  })
+
+  it('is somebody else for another subject, tenant or issuer: lanes are found by the key’s id', () => {
+    const ids = [{}, { subject: 'bob' }, { tenantId: 'b' }, { issuerId: 'other' }].map(
+      (more) => (authenticate(directory, ask(proved(more))) as Caller).key.id,
+    )
+    expect(new Set(ids).size).toBe(4)
+  })
+
+  it.each([
+    ['a wrong token', { kind: 'refused', because: 'The token has expired.' }, 'invalid-token', [[false, undefined]]],
+    ['a token that nobody could check', { kind: 'unchecked', because: 'x' }, 'issuer-unavailable', []],
+    ['a token without a tenant', nowhere, 'token-without-tenant', [[false, undefined]]],
+    ['a token of a tenant that is not there', proved({ tenantId: 'z' }), 'token-without-tenant', [[false, undefined]]],
+    ['a token of no tenant’s name', proved({ tenantId: '' }), 'token-without-tenant', [[false, undefined]]],
+  ] as const)('is %s: refused, and counted if it is wrong', (_, proof, code, told) => {
+    for (const way of [authenticate, identify]) {
+      noted.length = 0
+      expect(way(directory, ask(proof, bearer('sk-a')))).toMatchObject({ code })
+      expect(noted).toEqual(told)
+    }
+  })
+
+  it('may not act for another tenant', () => {
+    expect(identify(directory, ask(proved(), { 'x-spillway-tenant': 'b' }))).toMatchObject({ code: 'not-a-peer' })
+  })
+
+  it('is kept within a bound, and forgotten when tenants change', () => {
+    const tenants = [makeTenant('a')]
+    const small = new TenantDirectory(tenants, [])
+    for (let i = 0; i <= SUBJECTS_MAX; i++) small.byIdentity({ ...ada, subject: `s${i}` })
+    expect(small.subjectCount).toBe(SUBJECTS_MAX)
+    const before = small.byIdentity(ada)
+    small.replace([makeTenant('a', { contract: 'reject' })], [], [])
+    expect(small.byIdentity(ada)).toMatchObject({ tenant: { contract: 'reject' }, key: { id: before?.key.id } })
+    small.replace([], [], [])
+    expect(small.byIdentity(ada)).toBeUndefined()
+  })
+})
+
+describe('who administers with a token', () => {
+  const admins = new AdminDirectory([], directory, ['admin'])
+
+  it.each([
+    ['an administrator', proved({ roles: ['admin'], subject: 'ada' }), 'corp@ada'],
+    [
+      'an administrator without a tenant',
+      { ...nowhere, identity: { ...nowhere.identity, roles: ['admin'] } },
+      'corp@s',
+    ],
+  ] as const)('is %s', (_, proof, name) => expect(admins.whoIs(ask(proof))).toBe(name))
+
+  it('is named by a hash where the subject is no name', () => {
+    expect(admins.whoIs(ask(proved({ roles: ['admin'] })))).toMatch(/^corp@[0-9a-f]{16}$/)
+  })
+
+  it.each([
+    ['a tenant', proved(), 'not-admin'],
+    ['a reader of metrics', proved({ roles: ['metrics-reader'] }), 'not-admin'],
+    ['nobody', nowhere, 'token-without-tenant'],
+    ['a stranger', { kind: 'refused', because: 'x' }, 'invalid-token'],
+  ] as const)('is not %s', (_, proof, code) => expect(admins.refuse(ask(proof))).toMatchObject({ code }))
+})
+
+describe('the token of a header', () => {
+  const long = 'x'.repeat(600)
+
+  it.each([
+    ['a key', 'Bearer sk-a', 'sk-a', undefined],
+    ['a key that is too long', `Bearer ${long}`, undefined, undefined],
+    ['a JWT', 'Bearer a.b-.c_', 'a.b-.c_', 'a.b-.c_'],
+    ['a JWT without a signature', 'bearer  a.b. ', 'a.b.', 'a.b.'],
+    ['a long JWT', `Bearer ${long}.${long}.x`, `${long}.${long}.x`, `${long}.${long}.x`],
+    ['a huge JWT', `Bearer ${'x'.repeat(8_192)}.b.c`, undefined, undefined],
+    ['four parts', 'Bearer a.b.c.d', 'a.b.c.d', undefined],
+    ['encrypted, five parts', `Bearer ${long}.b.c.d.e`, undefined, undefined],
+    ['another scheme', 'Basic a.b.c', undefined, undefined],
+    ['nothing', undefined, undefined, undefined],
+  ])('is %s', (_, header, token, jwt) => {
+    expect(tokenOf(header)).toBe(token)
+    expect(jwtOf(header)).toBe(jwt)
   })
 })

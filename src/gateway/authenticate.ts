@@ -1,11 +1,15 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { TokenFinding, TokenIdentity } from '../domain/identity.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
-import type { KeyCode, ToldRefusal } from './error-table.ts'
+import { fixedRetryUs, type KeyCode, type ToldRefusal } from './error-table.ts'
 
 /**
  * Who is calling? Keys are known only by their SHA-256: a reader of the configuration or of a memory dump cannot
  * call with it. The hash of a presented key is looked up, so comparing takes no longer for a near miss.
+ *
+ * A token of an issuer (JWT) is checked before its route is called, by a `TokenVerifier`; what was found comes here as
+ * the bearer's `proof`. Key and token end in the same `Caller`, so that no budget, share or limit depends on the way in.
  */
 export interface Caller {
   readonly tenant: Tenant
@@ -28,23 +32,56 @@ export interface PeerDirectory {
 export interface KeyDirectory {
   /** The caller behind this hex digest, if there is one. */
   byHash(digest: string): Caller | undefined
+  /** The caller that a verified token speaks for; undefined when it names no tenant of ours. */
+  byIdentity(identity: TokenIdentity): Caller | undefined
+}
+
+/** Checks tokens. What is known is told at once; a token that is new here takes a moment. */
+export interface TokenVerifier {
+  /** Undefined: no token, though it may look like one. */
+  verify(token: string): TokenFinding | undefined | Promise<TokenFinding>
 }
 
 /** A request that may have a key, and what wants to know whether the key is valid. */
 export interface KeyBearer {
   readonly req: { readonly headers: IncomingHttpHeaders }
-  readonly visit?: { noteKey(isValid: boolean): void } | undefined
+  /** `keyId`: whose token it is, where many tokens are one caller. */
+  readonly visit?: { noteKey(isValid: boolean, keyId?: string): void } | undefined
+  /** What was found out about the request's token; undefined when it has none. */
+  readonly proof?: TokenFinding | undefined
 }
 
-/** A longer bearer token is not one of ours: strangers must not make us hash megabytes. */
-const TOKEN_LENGTH_MAX = 512
+/** A longer key is not one of ours: strangers must not make us hash megabytes. */
+const KEY_LENGTH_MAX = 512
+/** The longest header with a token. Tokens of issuers have 600 to 3,000 letters, with many groups more. */
+const TOKEN_LENGTH_MAX = 8_192
 
-export function authenticate(directory: KeyDirectory, bearer: KeyBearer): Caller | undefined {
+export function authenticate(directory: KeyDirectory, bearer: KeyBearer): Caller | ToldRefusal<KeyCode> {
+  if (bearer.proof !== undefined) return callerOfToken(directory, bearer, bearer.proof)
   const digest = digestOfBearer(bearer)
-  if (digest === undefined) return undefined
+  if (digest === undefined) return NO_VALID_KEY
   const caller = directory.byHash(digest)
   bearer.visit?.noteKey(caller !== undefined)
-  return caller
+  return caller ?? NO_VALID_KEY
+}
+
+/** The caller that a token speaks for. A wrong token counts as a wrong key; one that nobody could check does not. */
+function callerOfToken(
+  directory: KeyDirectory,
+  { visit }: KeyBearer,
+  proof: TokenFinding,
+): Caller | ToldRefusal<KeyCode> {
+  const caller = proof.kind === 'known' ? directory.byIdentity(proof.identity) : undefined
+  if (proof.kind !== 'unchecked') visit?.noteKey(caller !== undefined, caller?.key.id)
+  if (caller !== undefined) return caller
+  return proof.kind === 'known' ? NO_TENANT : tokenRefusal(proof)
+}
+
+/** What is said of a token that proves nothing. */
+function tokenRefusal({ kind, because }: Exclude<TokenFinding, { kind: 'known' }>): ToldRefusal<KeyCode> {
+  return kind === 'unchecked'
+    ? { code: 'issuer-unavailable', because, blame: 'platform', retryAfterUs: fixedRetryUs('issuer-unavailable') }
+    : { code: 'invalid-token', because, blame: 'request', retryAfterUs: undefined }
 }
 
 /** The digest of the request's key; undefined when it has none. */
@@ -56,8 +93,18 @@ export function digestOfBearer({ req }: KeyBearer): string | undefined {
 /** The token as nearly every client sends it, or as HTTP allows it. */
 export function tokenOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined || authorization.length > TOKEN_LENGTH_MAX) return undefined
+  if (authorization.length > KEY_LENGTH_MAX && !HAS_JWT.test(authorization)) return undefined
   if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return authorization.slice(7)
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
+}
+
+/** Three parts in base64url, as every JWT is sent (RFC 7515, 3.1). */
+const HAS_JWT = /^bearer +[\w-]+\.[\w-]+\.[\w-]* *$/i
+
+/** The token of the request that may be one of an issuer. */
+export function jwtOf(authorization: string | undefined): string | undefined {
+  const token = tokenOf(authorization)
+  return token !== undefined && HAS_JWT.test(authorization as string) ? token : undefined
 }
 
 /**
@@ -65,6 +112,10 @@ export function tokenOf(authorization: string | undefined): string | undefined {
  * refused, because a gateway that calls with an ordinary key would run everybody's requests under one tenant, unnoticed.
  */
 export function identify(directory: KeyDirectory & PeerDirectory, bearer: KeyBearer): Caller | ToldRefusal<KeyCode> {
+  if (bearer.proof !== undefined) {
+    const caller = callerOfToken(directory, bearer, bearer.proof)
+    return 'code' in caller || bearer.req.headers['x-spillway-tenant'] === undefined ? caller : NOT_A_PEER
+  }
   const digest = digestOfBearer(bearer)
   if (digest === undefined) return NO_VALID_KEY
   const { headers } = bearer.req
@@ -102,6 +153,13 @@ export function digestOf(token: string): string {
 const NOT_A_PEER: ToldRefusal<KeyCode> = {
   code: 'not-a-peer',
   because: 'This key may not act for another tenant.',
+  blame: 'request',
+  retryAfterUs: undefined,
+}
+
+const NO_TENANT: ToldRefusal<KeyCode> = {
+  code: 'token-without-tenant',
+  because: 'The token is valid, but names no tenant that is known here.',
   blame: 'request',
   retryAfterUs: undefined,
 }

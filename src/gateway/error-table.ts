@@ -18,7 +18,14 @@ import type { AdminCode } from './fleet-admin.ts'
 export type ErrorCode = RefusalCode | KeyCode | IngressCode | CorpusCode | AdminCode | FaultCode
 
 /** What is wrong with the key that a client sent. */
-export type KeyCode = 'invalid-api-key' | 'not-admin' | 'not-a-peer' | 'unknown-tenant'
+export type KeyCode =
+  | 'invalid-api-key'
+  | 'invalid-token'
+  | 'token-without-tenant'
+  | 'issuer-unavailable'
+  | 'not-admin'
+  | 'not-a-peer'
+  | 'unknown-tenant'
 
 /** Why a request was turned away before it was read. */
 export type IngressCode = 'ingress-requests' | 'ingress-bytes' | 'ingress-failed-keys' | 'ingress-full'
@@ -72,6 +79,9 @@ const atFault = (status: number, advice: string): ErrorRow => ({
 /** Wrong keys. */
 const KEY_ROWS: Readonly<Record<KeyCode, ErrorRow>> = {
   'invalid-api-key': atFault(401, 'Send a valid key: Authorization: Bearer sk-…'),
+  'invalid-token': atFault(401, 'Get a new token from your issuer, for the audience of this server.'),
+  'token-without-tenant': atFault(403, 'Ask your operator which claim names the tenant (`oidc.issuers`).'),
+  'issuer-unavailable': { status: 503, blame: 'platform', retryAfter: 10 * SECOND_US, advice: COME_BACK },
   'not-admin': atFault(
     403,
     'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY. Metrics take one of `admin.metricsKeys`, too.',

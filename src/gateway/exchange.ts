@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TokenFinding } from '../domain/identity.ts'
 import type { ToldFault, ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
 import type { Visit } from './ingress.ts'
@@ -17,6 +18,8 @@ export class Exchange {
   readonly errors: ErrorWords
   /** The allowance that the request is charged to; undefined on servers without one. */
   readonly visit: Visit | undefined
+  /** What was found out about the request's token, before its route was called; undefined when it has none. */
+  proof: TokenFinding | undefined
 
   constructor(req: IncomingMessage, res: ServerResponse, id: string, errors: ErrorWords, visit?: Visit) {
     this.req = req
@@ -28,7 +31,9 @@ export class Exchange {
 
   /** The same exchange with errors in another format. */
   inWords(errors: ErrorWords): Exchange {
-    return new Exchange(this.req, this.res, this.id, errors, this.visit)
+    const same = new Exchange(this.req, this.res, this.id, errors, this.visit)
+    same.proof = this.proof
+    return same
   }
 
   /**

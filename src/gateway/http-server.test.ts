@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { checked } from '../../test/support/openai-shapes.ts'
 import { RawSocket, sendRaw } from '../../test/support/raw-http.ts'
+import type { TokenVerifier } from './authenticate.ts'
 import { closeServer, listen } from './http-listen.ts'
 import { type HttpServer, makeHttpServer, type Route } from './http-server.ts'
 
@@ -10,7 +11,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await closeServer(server, { answersEnded: now, patienceEnded: now })
 })
 
-async function start(routes: readonly Route[], faults: string[] = []): Promise<string> {
+async function start(routes: readonly Route[], faults: string[] = [], tokens?: TokenVerifier): Promise<string> {
   const server = makeHttpServer(routes, {
     basePath: '/base',
     headersTimeoutMs: 5_000,
@@ -19,6 +20,7 @@ async function start(routes: readonly Route[], faults: string[] = []): Promise<s
     connectionsMax: 10,
     makeRequestId: () => 'req_7',
     onFault: (where, error) => faults.push(`${where}: ${String(error)}`),
+    tokens,
   })
   servers.push(server)
   return listen(server, { host: '127.0.0.1', port: 0 })
@@ -127,5 +129,70 @@ describe('requests that Node would answer by itself', () => {
 
   it('CONNECT is told which methods there are', async () => {
     expect((await answerTo('CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n')).headers).toContain('allow: GET, POST, DELETE')
+  })
+})
+
+describe('a token', () => {
+  const headers = { authorization: 'Bearer a.b.c' }
+  const proof = { kind: 'refused', because: 'no' } as const
+  const told = (path: string, more: Partial<Route> = {}): Route => ({
+    ...get(path, (exchange) => exchange.sendJson(200, JSON.stringify(exchange.proof ?? 'none'))),
+    ...more,
+  })
+
+  it.each([
+    ['at once', () => proof, '{"kind":"refused","because":"no"}'],
+    ['later', () => Promise.resolve(proof), '{"kind":"refused","because":"no"}'],
+    ['to be none', () => undefined, '"none"'],
+  ])('is checked before its route is called: found %s', async (_, verify, text) => {
+    const address = await start([told('/x')], [], { verify })
+    expect(await sendRaw(address, { method: 'GET', path: '/base/x', headers })).toMatchObject({ status: 200, text })
+    const withKey = { authorization: 'Bearer sk-a' }
+    const answer = await sendRaw(address, { method: 'GET', path: '/base/x', headers: withKey })
+    expect(answer).toMatchObject({ status: 200, text: '"none"' })
+  })
+
+  it('is not looked at for health checks, which may not wait for an issuer', async () => {
+    const address = await start([told('/health', { isUnmetered: true })], [], { verify: () => new Promise(() => {}) })
+    expect((await sendRaw(address, { method: 'GET', path: '/base/health', headers })).text).toBe('"none"')
+  })
+
+  it.each([
+    [
+      'now',
+      () => {
+        throw new Error('broken')
+      },
+    ],
+    ['later', () => Promise.reject(new Error('broken'))],
+  ])('whose check throws, %s, is a 500 and a counted fault', async (_, verify) => {
+    const faults: string[] = []
+    const address = await start([told('/x')], faults, { verify })
+    expect((await sendRaw(address, { method: 'GET', path: '/base/x', headers })).status).toBe(500)
+    expect(faults).toEqual(['route /x: Error: broken'])
+  })
+
+  it('that proves right after its client has gone is not served', async () => {
+    let prove: (found: typeof proof) => void = () => {}
+    let servedCount = 0
+    const asked = Promise.withResolvers<void>()
+    const verify = () => {
+      asked.resolve()
+      return new Promise<typeof proof>((resolve) => {
+        prove = resolve
+      })
+    }
+    const gone = Promise.withResolvers<void>()
+    const address = await start([get('/x', () => void servedCount++)], [], { verify })
+    servers[0]?.on('request', (_, res) => res.on('close', () => gone.resolve()))
+    const socket = new RawSocket(address)
+    socket.send('GET /base/x HTTP/1.1\r\nhost: x\r\nauthorization: Bearer a.b.c\r\n\r\n')
+    await asked.promise
+    socket.destroy()
+    await gone.promise
+    prove(proof)
+    await Promise.resolve()
+    await sendRaw(address, { method: 'GET', path: '/base/nothing' })
+    expect(servedCount).toBe(0)
   })
 })

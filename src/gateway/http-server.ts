@@ -1,6 +1,8 @@
 import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { TokenFinding } from '../domain/identity.ts'
 import { invalidRequest } from '../wire/openai-error.ts'
+import { jwtOf, type TokenVerifier } from './authenticate.ts'
 import { fixedRetryUs } from './error-table.ts'
 import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
@@ -35,6 +37,8 @@ export interface HttpServerOptions {
   readonly onFault: (where: string, error: unknown) => void
   /** The allowance for being read; a server without one reads everything. */
   readonly ingress?: Ingress
+  /** Checks the tokens of issuers; a server without one knows keys only. */
+  readonly tokens?: TokenVerifier | undefined
 }
 
 /** Interval at which Node looks for clients that are too slow with their headers. */
@@ -76,7 +80,7 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
       return
     }
     try {
-      const pending = found.route.handle(exchange, found.rest)
+      const pending = serveRoute(exchange, found, options.tokens)
       if (pending !== undefined) pending.catch((error: unknown) => failed(exchange, found.route, error))
     } catch (error) {
       failed(exchange, found.route, error)
@@ -104,6 +108,23 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   server.maxConnections = options.connectionsMax
   answerOddRequests(server, options.makeRequestId, errors)
   return server
+}
+
+/** Calls the route with what its token proves: at once, unless the token is new here and takes a moment to check. */
+function serveRoute(exchange: Exchange, found: Found, tokens: TokenVerifier | undefined): Promise<void> | void {
+  const { route, rest } = found
+  const isAsked = tokens !== undefined && route.isUnmetered !== true
+  const token = isAsked ? jwtOf(exchange.req.headers.authorization) : undefined
+  const proof = token === undefined ? undefined : tokens?.verify(token)
+  if (proof instanceof Promise) return serveProved(exchange, found, proof)
+  exchange.proof = proof
+  return route.handle(exchange, rest)
+}
+
+/** A client that has gone meanwhile is not served. */
+async function serveProved(exchange: Exchange, { route, rest }: Found, proof: Promise<TokenFinding>): Promise<void> {
+  exchange.proof = await proof
+  if (exchange.isOpen) await route.handle(exchange, rest)
 }
 
 /** Requests that Node does not pass on as requests. Without a listener each gets a bare status line, or nothing. */

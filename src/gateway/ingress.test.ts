@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { VirtualClock } from '../base/virtual-clock.ts'
-import { addressGroup, Ingress, Visit } from './ingress.ts'
+import { addressGroup, HOLDERS_MAX, Ingress, Visit } from './ingress.ts'
 
 const MIB = 1_048_576
 
@@ -42,6 +42,36 @@ describe('a key', () => {
     // It is the same key from another address.
     expect(codeOf(ingress, from('10.0.0.2', 'good'))).toBe('ingress-requests')
     expect(codeOf(ingress, from('10.0.0.2'))).toBeUndefined()
+  })
+
+  it('of an issuer has one allowance for all the tokens of its subject', () => {
+    const { ingress } = makeIngress()
+    const call = (token: string, keyId: string): string | undefined => {
+      const visit = ingress.arrive(from('10.0.0.1', token))
+      if (!(visit instanceof Visit)) return visit.code
+      visit.noteKey(true, keyId)
+      return undefined
+    }
+    expect(call('a.1.x', 'corp@ada')).toBeUndefined()
+    expect(call('a.2.x', 'corp@ada')).toBeUndefined()
+    for (let i = 0; i < 10; i++) expect(call(`a.${1 + (i % 2)}.x`, 'corp@ada')).toBeUndefined()
+    expect(call('a.1.x', 'corp@ada')).toBe('ingress-requests')
+    expect(call('a.2.x', 'corp@ada')).toBe('ingress-requests')
+    // Another subject, and a token that is new here, are charged to the address first.
+    expect(call('b.1.x', 'corp@bob')).toBeUndefined()
+    expect(call('a.3.x', 'corp@ada')).toBeUndefined()
+    expect(call('a.3.x', 'corp@ada')).toBe('ingress-requests')
+    expect(call('b.1.x', 'corp@bob')).toBeUndefined()
+    expect(ingress.view).toMatchObject({ keys: 2, tokens: 4 })
+  })
+
+  it('of an issuer is remembered within a bound', () => {
+    const { ingress } = makeIngress({ requestsPerMinute: 1_000_000 })
+    for (let i = 0; i < HOLDERS_MAX + 10; i++) {
+      const visit = ingress.arrive(from('10.0.0.1', `t${i}`))
+      if (visit instanceof Visit) visit.noteKey(true, 'corp@ada')
+    }
+    expect(ingress.view).toMatchObject({ keys: 1, tokens: HOLDERS_MAX })
   })
 
   it('that is new is not looked at where too many were wrong; others go on', async () => {

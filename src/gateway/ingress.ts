@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { ChurningMap } from '../base/churning-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
 import { type IngressLimits, type IngressMeter, IngressMeters } from '../policy/budgets/ingress-allowance.ts'
@@ -45,10 +46,15 @@ export const HEAVY_BODY_BYTES = 64 * 1_024
  */
 const BREATHS_PER_TURN = 3
 
+/** Tokens whose holders are remembered: a few hundred kilobytes. */
+export const HOLDERS_MAX = 10_000
+
 export class Ingress {
   readonly #options: IngressOptions
   readonly #keys: IngressMeters<number>
   readonly #addresses: IngressMeters<string>
+  /** Whose token it is, both as hashes: a caller gets no further allowance with each new token of an issuer. */
+  readonly #holders = new ChurningMap<number, number>()
   /** Refusals that have not been told, at most one entry for each code. */
   readonly #refused = new Map<IngressCode, number>()
   #bufferedBytes = 0
@@ -65,7 +71,7 @@ export class Ingress {
     const now = this.#options.clock.now()
     const token = tokenOf(headers.authorization)
     const keyHash = token === undefined ? undefined : fnv1a32(this.#options.salt + token)
-    const ofKey = keyHash === undefined ? undefined : this.#keys.find(keyHash)
+    const ofKey = keyHash === undefined ? undefined : this.#keys.find(this.#holders.get(keyHash) ?? keyHash)
     const address = addressGroup(socket.remoteAddress)
     if (ofKey === undefined && keyHash !== undefined) {
       const waitUs = this.#addresses.of(now, address).failedKeysWaitUs(now)
@@ -78,10 +84,23 @@ export class Ingress {
   }
 
   /** A key was looked up: a valid one has its own allowance from now on, a wrong one is counted for its address. */
-  noteKey({ address, keyHash }: Pick<VisitFacts, 'address' | 'keyHash'>, isValid: boolean): void {
+  noteKey({ address, keyHash }: Pick<VisitFacts, 'address' | 'keyHash'>, isValid: boolean, keyId?: string): void {
     const now = this.#options.clock.now()
     if (!isValid) this.#addresses.of(now, address).takeFailedKey(now)
-    else if (keyHash !== undefined) this.#keys.of(now, keyHash)
+    else if (keyHash !== undefined) this.#keys.of(now, keyId === undefined ? keyHash : this.#holderOf(keyHash, keyId))
+  }
+
+  /** Remembers whose token this is; the oldest makes room, and is charged to its address until it proves valid again. */
+  #holderOf(tokenHash: number, keyId: string): number {
+    if (this.#holders.size >= HOLDERS_MAX) {
+      for (const oldest of this.#holders.keys()) {
+        this.#holders.delete(oldest)
+        break
+      }
+    }
+    const holder = fnv1a32(`${this.#options.salt}\n${keyId}`)
+    this.#holders.set(tokenHash, holder)
+    return holder
   }
 
   takeBytes(meter: IngressMeter, bytes: number): ToldRefusal<IngressCode> | undefined {
@@ -129,9 +148,10 @@ export class Ingress {
     this.#refused.clear()
   }
 
-  /** For tests: callers that are remembered, and bytes that are buffered. */
-  get view(): { readonly keys: number; readonly addresses: number; readonly bufferedBytes: number } {
-    return { keys: this.#keys.size, addresses: this.#addresses.size, bufferedBytes: this.#bufferedBytes }
+  /** For tests: callers and tokens that are remembered, and bytes that are buffered. */
+  get view(): { readonly [what in 'keys' | 'addresses' | 'tokens' | 'bufferedBytes']: number } {
+    const tokens = this.#holders.size
+    return { keys: this.#keys.size, addresses: this.#addresses.size, tokens, bufferedBytes: this.#bufferedBytes }
   }
 }
 
@@ -154,8 +174,8 @@ export class Visit {
     this.#facts = facts
   }
 
-  noteKey(isValid: boolean): void {
-    if (!isValid || this.#facts.keyHash !== undefined) this.#ingress.noteKey(this.#facts, isValid)
+  noteKey(isValid: boolean, keyId?: string): void {
+    if (!isValid || this.#facts.keyHash !== undefined) this.#ingress.noteKey(this.#facts, isValid, keyId)
   }
 
   /** Takes the bytes of a body: all that are announced, or each part as it comes. */

@@ -53,9 +53,21 @@ export function openApiDocument(options: { version: string; basePath: string; ad
     },
     components: {
       securitySchemes: {
-        key: { type: 'http', scheme: 'bearer', description: 'A key from `spillway keys create`.' },
-        adminKey: { type: 'http', scheme: 'bearer', description: 'A key of `admin.keys`.' },
-        metricsKey: { type: 'http', scheme: 'bearer', description: 'A key of `admin.metricsKeys`.' },
+        key: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A key from `spillway keys create`, or a token of an issuer in `oidc.issuers`.',
+        },
+        adminKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A key of `admin.keys`, or a token with the role `admin`.',
+        },
+        metricsKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A key of `admin.metricsKeys`, or a token with the role `metrics-reader`.',
+        },
       },
       schemas: { Error: ERROR, TensorError: TENSOR_ERROR, ...adminComponents(options.admin) },
     },

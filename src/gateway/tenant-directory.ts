@@ -1,5 +1,15 @@
+import { hash } from 'node:crypto'
+import { ChurningMap } from '../base/churning-map.ts'
+import type { TokenIdentity } from '../domain/identity.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 import type { Caller, KeyDirectory, Peer, PeerDirectory } from './authenticate.ts'
+
+/** Subjects whose callers are kept, about 300 bytes each. */
+export const SUBJECTS_MAX = 10_000
+
+/** A subject may be a person's address: its hash tells callers apart in logs and metrics, and says no more. */
+const subjectName = (issuerId: string, name: string): string =>
+  `${issuerId}@${hash('sha256', name, 'hex').slice(0, 16)}`
 
 /**
  * The callers by key, with their terms. A reload replaces the whole directory at once: later requests get the new
@@ -15,6 +25,9 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
    */
   readonly #behalf = new Map<string, Caller>()
 
+  /** Callers of tokens, made on first use, for the same reason; the first one makes room. */
+  #subjects = new ChurningMap<string, Caller>()
+
   constructor(
     tenants: readonly Tenant[],
     keys: ReadonlyArray<{ readonly key: Key; readonly hash: string }>,
@@ -29,6 +42,33 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
 
   peerByHash(digest: string): Peer | undefined {
     return this.#peers.get(digest)
+  }
+
+  /**
+   * The tenant on its own terms, with a key for this subject alone: it has its lane and its budget as any key has.
+   * Budgets are kept by the key's id, so a caller that made room and comes back finds what it has spent.
+   */
+  byIdentity(identity: TokenIdentity): Caller | undefined {
+    const { issuerId, subject, tenantId = '', allowance } = identity
+    const tenant = this.#tenants.get(tenantId)
+    if (tenant === undefined) return undefined
+    const name = `${issuerId}\n${tenantId}\n${subject}`
+    const known = this.#subjects.get(name)
+    if (known !== undefined) return known
+    const caller: Caller = { tenant, key: { id: subjectName(issuerId, name), tenantId, weight: 1, allowance } }
+    if (this.#subjects.size >= SUBJECTS_MAX) {
+      for (const first of this.#subjects.keys()) {
+        this.#subjects.delete(first)
+        break
+      }
+    }
+    this.#subjects.set(name, caller)
+    return caller
+  }
+
+  /** For tests: callers of tokens that are kept. */
+  get subjectCount(): number {
+    return this.#subjects.size
   }
 
   /**
@@ -68,6 +108,7 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
     this.#tenants = byId
     this.#peers = new Map(peers.map(({ region, hash }) => [hash.replace(/^sha256:/, ''), { region }]))
     this.#behalf.clear()
+    this.#subjects = new ChurningMap()
     this.#callers = callers
   }
 }

@@ -24,6 +24,7 @@ import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { startLiveIdentity } from './live-identity.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
@@ -102,7 +103,7 @@ export async function serve(
 
   const tokens = new TokenCounter({ clock })
   const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval })
-  const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault })
+  const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))
   void control.registry.start()
@@ -141,6 +142,7 @@ interface ListenerParts {
   readonly routes: readonly Route[]
   readonly telemetry: LiveTelemetry
   readonly onFault: HttpServerOptions['onFault']
+  readonly io: Io
 }
 
 /** The front door, and a second listener for `/metrics` where it has a port of its own. */
@@ -151,10 +153,12 @@ async function openListeners({
   routes,
   telemetry,
   onFault,
+  io,
 }: ListenerParts): Promise<{ readonly servers: readonly HttpServer[]; readonly address: string }> {
   const { ingress: limits, ...server } = config.server
+  const tokens = await startLiveIdentity(config, clock, io.err)
   const { host, metricsHost = host, metricsPort, bodyBytesMax } = server
-  const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault }
+  const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault, tokens }
   const { journal } = telemetry
   const text = (): string => telemetry.metricsText()
   const withKey = metricsRoute(text, (exchange) => control.metricsReaders.refuse(exchange))
@@ -167,6 +171,7 @@ async function openListeners({
     onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
   })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
+  frontDoor.once('close', () => tokens?.close())
   const address = await listen(frontDoor, server)
   if (metricsPort === undefined) return { servers: [frontDoor], address }
   const metrics = makeHttpServer([metricsRoute(text)], { ...options, basePath: '' })

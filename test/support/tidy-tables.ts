@@ -77,6 +77,12 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
       'waiting bytes clock timers process node:crypto#createCipheriv node:crypto#randomBytes node:fs node:perf_hooks',
   },
 
+  // Who a token is about. How keys come over the network is plugged in by `main`; the gateway sees a verifier only.
+  identity: {
+    ours: 'base domain',
+    uses: 'waiting bytes node:crypto#constants node:crypto#createPublicKey node:crypto#hash node:crypto#verify',
+  },
+
   // The gateway starts the story and reads what a budget has left. Admission and the dispatcher are not its business.
   gateway: {
     ours: 'base domain policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
@@ -117,7 +123,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers',
   },
   main: {
-    ours: 'base domain policy lifecycle wire backends retrieval store telemetry gateway config assembly control',
+    ours: 'base domain policy lifecycle wire backends retrieval store telemetry identity gateway config assembly control',
     uses: 'waiting process package.json',
     'live-': '',
   },

@@ -1,7 +1,7 @@
 import { CorpusError } from '../../domain/corpus.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Corpora, PageAsk, WorkBudgets, WorkHold } from '../../lifecycle/retrieval-ports.ts'
-import { authenticate, type Caller, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import { authenticate, type Caller, type KeyDirectory } from '../authenticate.ts'
 import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
@@ -43,8 +43,8 @@ export async function answerCall(
   work: (call: CorpusCall) => Promise<unknown>,
 ): Promise<void> {
   const caller = authenticate(deps.keys, exchange)
-  if (caller === undefined) {
-    exchange.sendRefusal(NO_VALID_KEY)
+  if ('code' in caller) {
+    exchange.sendRefusal(caller)
     return
   }
   const declaredBytes = Number(exchange.req.headers['content-length'] ?? 0)

@@ -9,7 +9,7 @@ import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readJson } from '../../wire/read-body.ts'
-import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import { authenticate, type KeyDirectory } from '../authenticate.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -48,8 +48,8 @@ export function inferRoute(deps: InferDeps): Route {
 
 async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
   const caller = authenticate(deps.keys, exchange)
-  if (caller === undefined) {
-    exchange.sendRefusal(NO_VALID_KEY)
+  if ('code' in caller) {
+    exchange.sendRefusal(caller)
     return
   }
   const collected = await collectBody(exchange, deps.bodyBytesMax)

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../wire/openai-error.ts'
-import { authenticate, type KeyDirectory, NO_VALID_KEY } from '../authenticate.ts'
+import { authenticate, type KeyDirectory } from '../authenticate.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import type { ModelDirectory } from '../model-directory.ts'
@@ -12,8 +12,9 @@ export function modelRoutes(models: ModelDirectory, keys: KeyDirectory): Route[]
       return [row(model.name), ...model.aliases.map(row)]
     })
   const isAllowed = (exchange: Exchange): boolean => {
-    if (authenticate(keys, exchange) !== undefined) return true
-    exchange.sendRefusal(NO_VALID_KEY)
+    const caller = authenticate(keys, exchange)
+    if (!('code' in caller)) return true
+    exchange.sendRefusal(caller)
     return false
   }
   return [

@@ -16,7 +16,10 @@ let server: HttpServer | undefined
 afterEach(() => server?.closeAllConnections() ?? server?.close())
 
 async function start(record: RecordDeps['record'], keepAliveUs = 60_000_000): Promise<string> {
-  const admins = new AdminDirectory([{ id: 'ada', hash: hashKey(KEY) }], { byHash: () => undefined })
+  const admins = new AdminDirectory([{ id: 'ada', hash: hashKey(KEY) }], {
+    byHash: () => undefined,
+    byIdentity: () => undefined,
+  })
   server = makeHttpServer([recordRoute({ admins, clock: new LiveClock(), keepAliveUs, record })], {
     basePath: '',
     headersTimeoutMs: 10_000,

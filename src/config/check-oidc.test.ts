@@ -43,7 +43,7 @@ describe('an issuer', () => {
       tenantClaim: 'groups',
       tenants: { a: 'acme' },
       roleClaim: 'roles',
-      roles: { ops: 'admin' },
+      roles: { ops: 'platform-admin' },
       allowance: { concurrencyMax: 2 },
     }
     expect(toIssuers(load(all))[0]).toMatchObject({
@@ -51,7 +51,7 @@ describe('an issuer', () => {
       tenantClaim: 'groups',
       tenants: new Map([['a', 'acme']]),
       roleClaim: 'roles',
-      roles: new Map([['ops', 'admin']]),
+      roles: new Map([['ops', 'platform-admin']]),
       allowance: { concurrencyMax: 2 },
     })
   })
@@ -74,7 +74,7 @@ describe('an issuer', () => {
     ],
     ['maps to a tenant that is not there', { tenants: { x: 'zeta' } }, 'Known: acme, globex'],
     ['has two ways to the tenant', { tenant: 'acme', tenantClaim: 'x' }, 'Keep one way'],
-    ['has roles without a claim', { roles: { ops: 'admin' } }, 'Set roleClaim'],
+    ['has roles without a claim', { roles: { ops: 'platform-admin' } }, 'Set roleClaim'],
     ['has a claim without roles', { roleClaim: 'roles' }, 'Set roles'],
     ['has an unknown role', { roleClaim: 'r', roles: { ops: 'root' } }, 'roles.ops is "root"'],
     ['has a misspelt setting', { audiance: 'x' }, 'Did you mean "audience"?'],

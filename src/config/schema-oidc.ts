@@ -70,10 +70,10 @@ const IssuerSchema = item(
       }),
     ),
     roleClaim: Type.Optional(claim('Claim that holds roles: a text or a list of texts. Dots lead into objects.')),
-    roles: Type.Record(Type.String(), Type.Enum(['admin', 'metrics-reader']), {
+    roles: Type.Record(Type.String(), Type.Enum(['platform-admin', 'metrics-reader']), {
       default: {},
       description:
-        'Roles by the values of `roleClaim`: `admin` opens the admin API, `metrics-reader` the metrics. Other values are ignored.',
+        'Roles by the values of `roleClaim`: `platform-admin` opens the admin API, `metrics-reader` the metrics. Other values are ignored.',
     }),
     allowance: AllowanceSchema,
     plainHttp: Type.Boolean({

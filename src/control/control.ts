@@ -104,8 +104,8 @@ function makeDirectories(owner: WantedOwner): Pick<Control, 'models' | 'tenants'
   const { current } = owner
   const models = new ModelDirectory(known(current))
   const tenants = new TenantDirectory(current.tenants, current.keys, current.peers)
-  const admins = new AdminDirectory(current.settings.admin.keys, tenants, ['admin'])
-  const metricsReaders = new AdminDirectory(readersOf(current), tenants, ['admin', 'metrics-reader'])
+  const admins = new AdminDirectory(current.settings.admin.keys, tenants, ['platform-admin'])
+  const metricsReaders = new AdminDirectory(readersOf(current), tenants, ['platform-admin', 'metrics-reader'])
   owner.onChange((wanted) => {
     models.replace(known(wanted))
     tenants.replace(wanted.tenants, wanted.keys, wanted.peers)

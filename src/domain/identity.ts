@@ -1,9 +1,10 @@
+import type { Role } from './actor.ts'
 import type { Allowance } from './tenant.ts'
 
 /** Who a token is about, and on what terms its issuer is trusted. A key needs none of this: it is known by its hash. */
 
-/** What a caller may do besides sending its tenant's requests. */
-export type Role = 'admin' | 'metrics-reader'
+/** What a caller may do besides sending its tenant's requests: of the platform's roles, those that a token can have. */
+export type TokenRole = Extract<Role, 'platform-admin' | 'metrics-reader'>
 
 /** A verified token in our words. */
 export interface TokenIdentity {
@@ -13,7 +14,7 @@ export interface TokenIdentity {
   readonly subject: string
   /** Absent: the token names none, and may have a role only. */
   readonly tenantId?: string
-  readonly roles: readonly Role[]
+  readonly roles: readonly TokenRole[]
   /** What one subject may use, within its tenant's allowance. */
   readonly allowance: Allowance
 }
@@ -35,7 +36,7 @@ export interface ClaimTerms {
   /** Tenants by the claim's values; where it is absent, a value is the tenant's own name. */
   readonly tenants?: ReadonlyMap<string, string>
   readonly roleClaim?: string
-  readonly roles: ReadonlyMap<string, Role>
+  readonly roles: ReadonlyMap<string, TokenRole>
   readonly allowance: Allowance
 }
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Role, TokenFinding, TokenIdentity } from '../domain/identity.ts'
+import type { TokenFinding, TokenIdentity, TokenRole } from '../domain/identity.ts'
 import { authenticate, digestOfBearer, type KeyBearer, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
 import type { KeyCode, ToldRefusal } from './error-table.ts'
 
@@ -7,12 +7,12 @@ import type { KeyCode, ToldRefusal } from './error-table.ts'
 export class AdminDirectory {
   #ids: ReadonlyMap<string, string> = new Map()
   readonly #tenants: KeyDirectory
-  readonly #roles: readonly Role[]
+  readonly #roles: readonly TokenRole[]
 
   constructor(
     keys: ReadonlyArray<{ readonly id: string; readonly hash: string }>,
     tenants: KeyDirectory,
-    roles: readonly Role[] = [],
+    roles: readonly TokenRole[] = [],
   ) {
     this.#tenants = tenants
     this.#roles = roles

@@ -113,19 +113,19 @@ describe('who calls with a token', () => {
 })
 
 describe('who administers with a token', () => {
-  const admins = new AdminDirectory([], directory, ['admin'])
+  const admins = new AdminDirectory([], directory, ['platform-admin'])
 
   it.each([
-    ['an administrator', proved({ roles: ['admin'], subject: 'ada' }), 'corp@ada'],
+    ['an administrator', proved({ roles: ['platform-admin'], subject: 'ada' }), 'corp@ada'],
     [
       'an administrator without a tenant',
-      { ...nowhere, identity: { ...nowhere.identity, roles: ['admin'] } },
+      { ...nowhere, identity: { ...nowhere.identity, roles: ['platform-admin'] } },
       'corp@s',
     ],
   ] as const)('is %s', (_, proof, name) => expect(admins.whoIs(ask(proof))).toBe(name))
 
   it('is named by a hash where the subject is no name', () => {
-    expect(admins.whoIs(ask(proved({ roles: ['admin'] })))).toMatch(/^corp@[0-9a-f]{16}$/)
+    expect(admins.whoIs(ask(proved({ roles: ['platform-admin'] })))).toMatch(/^corp@[0-9a-f]{16}$/)
   })
 
   it.each([

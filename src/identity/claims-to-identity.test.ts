@@ -43,8 +43,8 @@ describe('the tenant of a token', () => {
 
 describe('the roles of a token', () => {
   const roles = new Map([
-    ['ops', 'admin'],
-    ['root', 'admin'],
+    ['ops', 'platform-admin'],
+    ['root', 'platform-admin'],
     ['grafana', 'metrics-reader'],
   ] as const)
   const rolesOf = (claims: Record<string, unknown>, roleClaim: string | undefined = 'roles') => {
@@ -54,7 +54,7 @@ describe('the roles of a token', () => {
   }
 
   it.each([
-    [{ roles: ['ops', 'root', 'x'] }, ['admin']],
+    [{ roles: ['ops', 'root', 'x'] }, ['platform-admin']],
     [{ roles: 'grafana' }, ['metrics-reader']],
     [{ roles: ['admin'] }, []],
     [{}, []],

@@ -1,4 +1,4 @@
-import type { ClaimTerms, Role, TokenFinding } from '../domain/identity.ts'
+import type { ClaimTerms, TokenFinding, TokenRole } from '../domain/identity.ts'
 import type { TokenPart } from './parse-token.ts'
 
 /**
@@ -36,7 +36,7 @@ function tenantsOf(claims: Claims, { tenantId, tenantClaim, tenants }: ClaimTerm
   return new Set(tenants === undefined ? values : values.flatMap((value) => tenants.get(value) ?? []))
 }
 
-function rolesOf(claims: Claims, { roleClaim, roles }: ClaimTerms): Role[] {
+function rolesOf(claims: Claims, { roleClaim, roles }: ClaimTerms): TokenRole[] {
   if (roleClaim === undefined) return []
   return [...new Set(textsAt(claims, roleClaim).flatMap((value) => roles.get(value) ?? []))]
 }

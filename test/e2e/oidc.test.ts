@@ -139,7 +139,7 @@ describe('a token and a key', () => {
 
 describe('roles', () => {
   it('open the admin API and the metrics, to nobody else', async () => {
-    const platform = await start({ roleClaim: 'groups', roles: { ops: 'admin', grafana: 'metrics-reader' } })
+    const platform = await start({ roleClaim: 'groups', roles: { ops: 'platform-admin', grafana: 'metrics-reader' } })
     const statuses = async (claims: Record<string, unknown>) => {
       const headers = authorization(await sign(claims))
       const paths = ['/admin/v1/pools', '/metrics', '/v1/models']

@@ -176,7 +176,7 @@ describe('reported', () => {
   test('a busy engine gets no more than a step, however long the promise', () => {
     const promise = { ttftUs: 10_000_000, interTokenUs: 25_000 }
     const busy = new ReportedLimit({ model: MODEL, promise, options: { calmUnreadRatio: 0.1 } })
-    const ledger = loadOf(60)
+    const ledger = loadOf(100)
     for (let i = 0; i < 2; i++) ledger.hold(makeEstimate(1_500, 200))
     expect(busy.isFull(ledger)).toBe(true)
   })

@@ -21,6 +21,9 @@ export function makeSecretSeed(): number {
   return (high >>> 12) * 2 ** 32 + low
 }
 
+/** The random part of a key's secret: 32 bytes in base64url, which nobody can guess and no seed repeats. */
+export const makeSecretPart = (): string => randomFillSync(Buffer.alloc(32)).toString('base64url')
+
 export function makeIds(): () => string {
   const page = Buffer.alloc(PAGE_BYTES)
   let at = PAGE_BYTES

@@ -252,7 +252,7 @@ export function toKeys(config: Config): KeySetup[] {
   )
 }
 
-function toSlo({ name, ttftMs, interTokenMs, totalMs, cutOff }: SloConfig): Slo {
+export function toSlo({ name, ttftMs, interTokenMs, totalMs, cutOff }: SloConfig): Slo {
   const promise = { name, ttftUs: msToUs(ttftMs), interTokenUs: msToUs(interTokenMs), totalUs: msToUs(totalMs) }
   return cutOff ? { ...promise, isCutOff: true } : promise
 }

@@ -2,6 +2,7 @@ import type { LiveBackends } from '../assembly/live-backends.ts'
 import { modelFeatures } from '../assembly/model-features.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
+import type { TenancyStore } from '../domain/tenancy-store.ts'
 import { AdminDirectory } from '../gateway/admin-directory.ts'
 import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
@@ -15,6 +16,7 @@ import type { RegistryRolloutKeeper } from './registry-rollout-keeper.ts'
 import { reloadSettings } from './reload.ts'
 import { RolloutCommands } from './rollout-commands.ts'
 import { SettingsChanger } from './settings-changer.ts'
+import { TenancyControl } from './tenancy-control.ts'
 import { type Wanted, WantedOwner } from './wanted.ts'
 
 /**
@@ -24,6 +26,8 @@ import { type Wanted, WantedOwner } from './wanted.ts'
 export interface Control {
   readonly admin: PlatformAdmin
   readonly registry: LiveRegistry
+  /** Orgs, tenants and keys that are made at run time. */
+  readonly tenancy: TenancyControl
   /** The directories of models, tenants and administrators follow the settings in force. */
   readonly models: ModelDirectory
   readonly tenants: TenantDirectory
@@ -48,6 +52,8 @@ export interface ControlParts {
   readonly platform: Platform
   readonly backends: LiveBackends
   readonly registry: Pick<RegistryParts, 'store' | 'isInUse' | 'isShared'>
+  /** Where orgs, tenants and keys are kept; the same database as the registry. */
+  readonly tenancyStore: TenancyStore
   readonly keeper: RegistryRolloutKeeper
   readonly onFault: (where: string, error: unknown) => void
   readonly onReloaded: (summary: string) => void
@@ -76,6 +82,18 @@ export function makeControl(parts: ControlParts): Control {
   const reload: Control['reload'] = (load, reason) =>
     reloadSettings({ owner, changer, queue, complain, onReloaded: parts.onReloaded }, load, reason)
   const { load } = parts
+  const directories = makeDirectories(owner)
+  const { isInUse, isShared } = parts.registry
+  const tenancy = new TenancyControl({
+    clock,
+    owner,
+    platform,
+    store: parts.tenancyStore,
+    isInUse,
+    isShared,
+    complain,
+  })
+  directories.tenants.addRunTime(tenancy)
   return {
     admin: new PlatformAdmin({
       platform,
@@ -85,13 +103,15 @@ export function makeControl(parts: ControlParts): Control {
       reload: (reason) => (load === undefined ? Promise.resolve(NOTHING_TO_READ) : reload(load, reason)),
     }),
     registry,
-    ...makeDirectories(owner),
+    tenancy,
+    ...directories,
     wanted: () => owner.current,
     reload,
     discover: () => fleet.follow([...founded.pools.values()]),
     async close() {
       await keeper.close()
       await registry.close()
+      await tenancy.tenancy.close()
       await fleet.close()
     },
   }

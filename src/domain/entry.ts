@@ -4,6 +4,7 @@ import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
 import type { Trim } from './plan.ts'
+import type { PlatformChanged, TenancyChanged } from './platform-entry.ts'
 import type { RequestShape } from './request-shape.ts'
 import type { BackloggedTenant } from './share-path.ts'
 import type { Band } from './tenant.ts'
@@ -28,6 +29,7 @@ export type Entry =
   | ReplicaHealth
   | ReplicaDenied
   | FleetChanged
+  | TenancyChanged
   | PlatformChanged
   | RolloutChanged
   | RolloutMemoryWritten
@@ -355,12 +357,6 @@ export interface RolloutMemoryWritten extends Stamp {
   readonly kind: 'rollout-memory'
   readonly model: string
   readonly outcome: 'kept' | 'failed' | 'lost'
-  readonly because: string
-}
-
-export interface PlatformChanged extends Stamp {
-  readonly kind: 'platform-changed'
-  readonly state: 'starting' | 'ready' | 'draining' | 'stopped'
   readonly because: string
 }
 

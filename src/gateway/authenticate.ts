@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TokenFinding, TokenIdentity } from '../domain/identity.ts'
-import type { Key, Tenant } from '../domain/tenant.ts'
+import type { CallRoute } from '../domain/key-terms.ts'
+import type { Band, Key, Tenant } from '../domain/tenant.ts'
 import { fixedRetryUs, type KeyCode, type ToldRefusal } from './error-table.ts'
 
 /**
@@ -14,9 +15,24 @@ import { fixedRetryUs, type KeyCode, type ToldRefusal } from './error-table.ts'
 export interface Caller {
   readonly tenant: Tenant
   readonly key: Key
+  /** Bands of a key that has fewer than its tenant. */
+  readonly bands?: readonly Band[]
+  /** The part of the key's terms that forbids a call; absent where the key has no terms of its own. */
+  readonly denial?: (call: CallerCall) => CallerDenial | undefined
   /** The region that sent the request on, and how often it was sent on. */
   readonly sentOn?: { readonly origin: string; readonly hops: number }
 }
+
+/** A call as far as it is known: first where it comes from and its route, then its model and band. */
+export interface CallerCall {
+  readonly remoteAddress: string | undefined
+  readonly route: CallRoute
+  /** Public name, aliases resolved. */
+  readonly model?: string | undefined
+  readonly band?: Band | undefined
+}
+
+export type CallerDenial = 'clientRanges' | 'canInfer' | 'routes' | 'models' | 'bands'
 
 /** Another region's gateway, which may act for any tenant by its name. */
 export interface Peer {
@@ -32,6 +48,8 @@ export interface PeerDirectory {
 export interface KeyDirectory {
   /** The caller behind this hex digest, if there is one. */
   byHash(digest: string): Caller | undefined
+  /** Why a key that is known does not count now; undefined when it is not known at all. */
+  whyNot?(digest: string): ToldRefusal<KeyCode> | undefined
   /** The caller that a verified token speaks for; undefined when it names no tenant of ours. */
   byIdentity(identity: TokenIdentity): Caller | undefined
 }
@@ -62,7 +80,7 @@ export function authenticate(directory: KeyDirectory, bearer: KeyBearer): Caller
   if (digest === undefined) return NO_VALID_KEY
   const caller = directory.byHash(digest)
   bearer.visit?.noteKey(caller !== undefined)
-  return caller ?? NO_VALID_KEY
+  return caller ?? directory.whyNot?.(digest) ?? NO_VALID_KEY
 }
 
 /** The caller that a token speaks for. A wrong token counts as a wrong key; one that nobody could check does not. */
@@ -124,7 +142,7 @@ export function identify(directory: KeyDirectory & PeerDirectory, bearer: KeyBea
   bearer.visit?.noteKey(peer !== undefined || own !== undefined)
   const tenantId = headers['x-spillway-tenant']
   if (peer === undefined) {
-    if (own === undefined) return NO_VALID_KEY
+    if (own === undefined) return directory.whyNot?.(digest) ?? NO_VALID_KEY
     return tenantId === undefined ? own : NOT_A_PEER
   }
   const caller = typeof tenantId === 'string' ? directory.onBehalf(peer, tenantId) : undefined

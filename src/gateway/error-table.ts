@@ -23,6 +23,9 @@ export type KeyCode =
   | 'invalid-token'
   | 'token-without-tenant'
   | 'issuer-unavailable'
+  | 'key-expired'
+  | 'key-not-yet-valid'
+  | 'key-not-allowed'
   | 'not-admin'
   | 'not-a-peer'
   | 'unknown-tenant'
@@ -82,6 +85,9 @@ const KEY_ROWS: Readonly<Record<KeyCode, ErrorRow>> = {
   'invalid-token': atFault(401, 'Get a new token from your issuer, for the audience of this server.'),
   'token-without-tenant': atFault(403, 'Ask your operator which claim names the tenant (`oidc.issuers`).'),
   'issuer-unavailable': { status: 503, blame: 'platform', retryAfter: 10 * SECOND_US, advice: COME_BACK },
+  'key-expired': atFault(401, 'Use the newest secret of the key, or ask whoever manages it for another one.'),
+  'key-not-yet-valid': atFault(401, 'Come back when the time of the key has begun, or use another one.'),
+  'key-not-allowed': atFault(403, 'Use another key, or ask whoever manages this one to change its terms.'),
   'not-admin': atFault(
     403,
     'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY. Metrics take one of `admin.metricsKeys`, too.',
@@ -256,6 +262,10 @@ const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
   'changed-meanwhile': atFault(409, 'Look at what changed, then send the change again.'),
   'too-many-changes': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
   'registry-unavailable': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
+  'no-such-record': atFault(404, 'GET /admin/v1/orgs, /tenants and /keys list what there is.'),
+  'id-taken': atFault(409, 'Choose another id.'),
+  'two-live-secrets': atFault(409, 'Revoke one of the two secrets, or rotate with graceMs 0, which ends both.'),
+  'beyond-authority': atFault(403, 'Ask for less, or ask whoever `error.spillway.authority` names.'),
   'too-many-recordings': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
 }
 

@@ -127,6 +127,10 @@ export type AdminCode =
   | 'too-many-changes'
   | 'registry-unavailable'
   | 'too-many-recordings'
+  | 'no-such-record'
+  | 'id-taken'
+  | 'two-live-secrets'
+  | 'beyond-authority'
 
 export interface AdminRefusal {
   readonly code: AdminCode

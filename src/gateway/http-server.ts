@@ -14,7 +14,7 @@ import type { Ingress } from './ingress.ts'
  * The HTTP server. A route is a method, a path and a function; a request without a route gets an error in OpenAI's
  * shape. A route that throws is a bug: the client gets a 500, the fault is counted, the process goes on.
  */
-const METHODS = ['GET', 'POST', 'DELETE'] as const
+const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const
 
 export interface Route {
   readonly method: (typeof METHODS)[number]

@@ -1,5 +1,14 @@
 import type { TSchema } from 'typebox'
 import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody, RolloutBody } from '../wire/admin.ts'
+import {
+  KeyChangeBody,
+  KeyCreateBody,
+  KeyRotateBody,
+  OrgChangeBody,
+  OrgCreateBody,
+  TenantChangeBody,
+  TenantCreateBody,
+} from '../wire/tenancy.ts'
 
 /** The admin API's part of the description; models and pools are described by the configuration's own schema. */
 export interface AdminSchemas {
@@ -53,6 +62,7 @@ export function adminPaths(): Record<string, object> {
       get: named('adminShowRollout', 'One model\u2019s rollout, with the judge\u2019s numbers.'),
       post: named('adminChangeRollout', 'Starts, pauses, resumes, promotes, rolls back or undoes.', RolloutBody),
     },
+    ...tenancyPaths(),
     '/admin/v1/reload': {
       post: operation(
         'adminReload',
@@ -85,6 +95,52 @@ export function adminPaths(): Record<string, object> {
           { name: 'name', in: 'query', schema: { type: 'string' } },
           { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 1_000 } },
         ],
+      },
+    },
+  }
+}
+
+/** Orgs, tenants and keys that are made at run time. */
+function tenancyPaths(): Record<string, object> {
+  const level = (one: string, Name: string, parent: string | undefined, create: object, change: object) => ({
+    [`/admin/v1/${one}s`]: {
+      get: {
+        ...operation(`adminList${Name}s`, `The ${one}s, in order of their ids.`),
+        parameters: [...(parent === undefined ? [] : [parent]), 'after', 'limit'].map((name) => ({
+          name,
+          in: 'query',
+          schema: { type: name === 'limit' ? 'integer' : 'string' },
+        })),
+      },
+      post: operation(`adminCreate${Name}`, `Makes a new ${one}, which is in force at once.`, create),
+    },
+    [`/admin/v1/${one}s/{name}`]: {
+      get: named(`adminShow${Name}`, `One ${one}.`),
+      patch: named(`adminChange${Name}`, `Changes the parts of the ${one} that are named.`, change),
+      delete: named(`adminRemove${Name}`, `Removes the ${one}.`, ReasonBody),
+    },
+  })
+  return {
+    ...level('org', 'Org', undefined, OrgCreateBody, OrgChangeBody),
+    ...level('tenant', 'Tenant', 'org', TenantCreateBody, TenantChangeBody),
+    ...level('key', 'Key', 'tenant', KeyCreateBody, KeyChangeBody),
+    '/admin/v1/keys/{name}/rotate': {
+      post: named('adminRotateKey', 'A new secret, told once; the one before lives on for the grace.', KeyRotateBody),
+    },
+    '/admin/v1/keys/{name}/secrets/{hash}': {
+      delete: {
+        ...operation('adminRevokeSecret', 'Ends one secret at once, named by the beginning of its hash.', ReasonBody),
+        parameters: ['name', 'hash'].map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+      },
+    },
+    '/admin/v1/tenancy-changes': {
+      get: {
+        ...operation('adminListTenancyChanges', 'Who changed which org, tenant or key and why, newest first.'),
+        parameters: ['id', 'limit'].map((name) => ({
+          name,
+          in: 'query',
+          schema: { type: name === 'limit' ? 'integer' : 'string' },
+        })),
       },
     },
   }

@@ -45,7 +45,7 @@ export function termsOf(asked: Asker): Terms {
     id: asked.id,
     tenant,
     key,
-    band: bandFor(tenant, wishes.band),
+    band: bandFor(asked.caller.bands ?? tenant.bands, wishes.band),
     bid: Math.min(Math.max(wishes.bid ?? 0, -tenant.bidMax), tenant.bidMax),
     slo,
     arrivedAt: asked.now,
@@ -123,10 +123,10 @@ function bandOfTier(tier: string | undefined): string | undefined {
   return tier === 'priority' ? 'interactive' : undefined
 }
 
-/** The tenant's own best band, if the client asks for none or for more than its tenant may have. */
-function bandFor(tenant: Tenant, wanted: string | undefined): Band {
-  const band = BANDS.find((known) => known === wanted && tenant.bands.includes(known))
-  return band ?? (tenant.bands.includes('standard') ? 'standard' : (tenant.bands[0] ?? 'standard'))
+/** The tenant's or key's own best band, if the client asks for none or for more than it may have. */
+function bandFor(bands: readonly Band[], wanted: string | undefined): Band {
+  const band = BANDS.find((known) => known === wanted && bands.includes(known))
+  return band ?? (bands.includes('standard') ? 'standard' : (bands[0] ?? 'standard'))
 }
 
 /** A client may ask for a looser promise than its tenant has, never for a tighter one. */

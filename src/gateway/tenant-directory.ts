@@ -3,6 +3,7 @@ import { ChurningMap } from '../base/churning-map.ts'
 import type { TokenIdentity } from '../domain/identity.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
 import type { Caller, KeyDirectory, Peer, PeerDirectory } from './authenticate.ts'
+import type { KeyCode, ToldRefusal } from './error-table.ts'
 
 /** Subjects whose callers are kept, about 300 bytes each. */
 export const SUBJECTS_MAX = 10_000
@@ -10,6 +11,12 @@ export const SUBJECTS_MAX = 10_000
 /** A subject may be a person's address: its hash tells callers apart in logs and metrics, and says no more. */
 const subjectName = (issuerId: string, name: string): string =>
   `${issuerId}@${hash('sha256', name, 'hex').slice(0, 16)}`
+
+/** Keys and tenants that were made at run time, beside those of the configuration file. */
+export interface RunTimeKeys {
+  callerOf(digest: string): Caller | undefined
+  whyNot(digest: string): ToldRefusal<KeyCode> | undefined
+}
 
 /**
  * The callers by key, with their terms. A reload replaces the whole directory at once: later requests get the new
@@ -28,6 +35,8 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
   /** Callers of tokens, made on first use, for the same reason; the first one makes room. */
   #subjects = new ChurningMap<string, Caller>()
 
+  #runTime: RunTimeKeys | undefined
+
   constructor(
     tenants: readonly Tenant[],
     keys: ReadonlyArray<{ readonly key: Key; readonly hash: string }>,
@@ -37,7 +46,16 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
   }
 
   byHash(digest: string): Caller | undefined {
-    return this.#callers.get(digest)
+    return this.#callers.get(digest) ?? this.#runTime?.callerOf(digest)
+  }
+
+  whyNot(digest: string): ToldRefusal<KeyCode> | undefined {
+    return this.#runTime?.whyNot(digest)
+  }
+
+  /** Adds the keys that were made at run time; the file's are looked at first. */
+  addRunTime(keys: RunTimeKeys): void {
+    this.#runTime = keys
   }
 
   peerByHash(digest: string): Peer | undefined {

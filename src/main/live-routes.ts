@@ -20,6 +20,7 @@ import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
 import { recordRoute } from '../gateway/routes/record.ts'
 import { regionRoute } from '../gateway/routes/region.ts'
+import { tenancyRoutes } from '../gateway/routes/tenancy.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { PlatformWorkBudgets } from '../lifecycle/reserve-work.ts'
@@ -89,6 +90,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       keys: control.admins,
       bodyBytesMax,
     }),
+    ...tenancyRoutes({ tenancy: control.tenancy, keys: control.admins, bodyBytesMax }),
     ...operateRoutes({
       readiness: () => readiness(platform, control),
       openApi: openApiDocument({
@@ -126,9 +128,10 @@ function rulesOf({ config, platform, backends, tokens, control }: RouteParts): R
   }
 }
 
-function readiness(platform: Platform, { registry }: Control): { isReady: boolean; because: string } {
+function readiness(platform: Platform, { registry, tenancy }: Control): { isReady: boolean; because: string } {
   if (platform.isSteppingDown) return { isReady: false, because: 'shutting down' }
   if (!registry.isSettled) return { isReady: false, because: 'the registry has not been read yet' }
+  if (!tenancy.tenancy.isSettled) return { isReady: false, because: 'the keys have not been read yet' }
   const { readyReplicas } = platform.turnstile.view()
   if (readyReplicas === 0) return { isReady: false, because: 'no replica is ready' }
   const [denied, ...more] = platform.policies.health.denials()

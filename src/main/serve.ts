@@ -21,6 +21,7 @@ import { ControlLoop } from '../lifecycle/control-loop.ts'
 import { keepTwins, recallTwins } from '../lifecycle/learning/keep-twins.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { SqlRegistryStore } from '../store/sql-registry-store.ts'
+import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
@@ -87,11 +88,8 @@ export async function serve(
     clock,
     platform,
     backends,
-    registry: {
-      store: new SqlRegistryStore(store.database),
-      isInUse: store.isInUse,
-      isShared: store.isShared,
-    },
+    registry: { store: new SqlRegistryStore(store.database), isInUse: store.isInUse, isShared: store.isShared },
+    tenancyStore: new SqlTenancyStore(store.database),
     keeper,
     onFault,
     onReloaded: (summary) => tell('ready', `configuration read again: ${summary}`),
@@ -107,6 +105,7 @@ export async function serve(
   tell('ready', 'listening')
   io.out(welcome(config, address))
   void control.registry.start()
+  void control.tenancy.tenancy.start()
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
 

@@ -161,9 +161,35 @@ create table twin_memory (
 );
 `
 
+/**
+ * Orgs, tenants and keys that were made at run time, and every change of them. Who and why are one value: nothing is
+ * searched by them.
+ */
+const TENANCY = `
+create table tenancy_record (
+  level text not null,
+  id text not null,
+  body jsonb not null,
+  primary key (level, id)
+);
+
+create table tenancy_fact (
+  revision bigint not null,
+  ordinal int not null,
+  level text not null,
+  id text not null,
+  story jsonb not null,
+  before jsonb,
+  after jsonb,
+  primary key (revision, ordinal)
+);
+create index tenancy_fact_by_id on tenancy_fact (id);
+`
+
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
   { step: 3, name: 'vectors apart', sql: VECTORS_APART },
   { step: 4, name: 'twins', sql: TWINS },
+  { step: 5, name: 'tenancy', sql: TENANCY },
 ]

@@ -68,6 +68,11 @@ export class LogLines implements Subscriber {
       }
       case 'fleet-changed':
         return this.#fleetLine(entry)
+      case 'tenancy-changed': {
+        const { at, edit, level, name, orgId, by, because } = entry
+        const fields = { [level]: name, org: orgId, by, because: maskFreeText(because) }
+        return { level: 'info', at, message: edit.replace('-', ' '), fields }
+      }
       case 'rollout-changed':
         return rolloutLine(entry)
       case 'rollout-memory':

@@ -13,6 +13,7 @@ import type { Entry, Settled } from '../../src/domain/entry.ts'
 import type { Replica } from '../../src/domain/fleet.ts'
 import type { RegistryStore } from '../../src/domain/registry.ts'
 import type { Request } from '../../src/domain/request.ts'
+import type { TenancyStore } from '../../src/domain/tenancy-store.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import type { AdminReloadAnswer } from '../../src/gateway/fleet-admin.ts'
 import { ControlLoop } from '../../src/lifecycle/control-loop.ts'
@@ -20,6 +21,7 @@ import type { Platform } from '../../src/lifecycle/platform.ts'
 import type { Backend } from '../../src/lifecycle/ports.ts'
 import { serveRequest } from '../../src/lifecycle/serve-request.ts'
 import { MemoryRegistryStore } from '../../src/store/memory-registry-store.ts'
+import { MemoryTenancyStore } from '../../src/store/memory-tenancy-store.ts'
 import { makeRequest } from './requests.ts'
 import { RecordingSink } from './virtual-world.ts'
 
@@ -32,6 +34,7 @@ const SCRIPT = { promptTokens: 400, outputTokens: 40, prefixHashes: [], finishRe
 
 export interface ControlledOptions {
   readonly store?: RegistryStore
+  readonly tenancyStore?: TenancyStore
   /** The store was used by a process before this one. */
   readonly isInUse?: boolean
   /** Other processes may write to the store: the registry looks for their revisions. */
@@ -66,6 +69,7 @@ export class ControlledWorld {
       platform: this.platform,
       backends,
       registry: { store, isInUse, isShared },
+      tenancyStore: options.tenancyStore ?? new MemoryTenancyStore(),
       keeper,
       onFault: (where, error) => void this.complaints.push(`${where}: ${String(error)}`),
       onReloaded: () => {},

@@ -2,6 +2,7 @@ import { CorpusError } from '../../domain/corpus.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Corpora, PageAsk, WorkBudgets, WorkHold } from '../../lifecycle/retrieval-ports.ts'
 import { authenticate, type Caller, type KeyDirectory } from '../authenticate.ts'
+import { refuseCall } from '../check-call.ts'
 import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
@@ -39,7 +40,7 @@ export const tokensOfBytes = (bytes: number): number => Math.ceil(bytes / BYTES_
 export async function answerCall(
   deps: CorporaDeps,
   exchange: Exchange,
-  hasText: boolean,
+  { route, hasText }: { readonly route: 'files' | 'vector-stores'; readonly hasText: boolean },
   work: (call: CorpusCall) => Promise<unknown>,
 ): Promise<void> {
   const caller = authenticate(deps.keys, exchange)
@@ -47,6 +48,7 @@ export async function answerCall(
     exchange.sendRefusal(caller)
     return
   }
+  if (refuseCall(exchange, caller, { route })) return
   const declaredBytes = Number(exchange.req.headers['content-length'] ?? 0)
   const held = deps.budgets.reserve(caller, hasText ? tokensOfBytes(declaredBytes) : 0)
   if ('code' in held) {

@@ -56,7 +56,7 @@ async function answer(deps: CorporaDeps, exchange: Exchange, method: string, res
   const path = rest === '' ? [] : rest.split('/')
   const shape = `${method} ${shapeOf(path)}`
   const handle = HANDLERS[shape]
-  await answerCall(deps, exchange, shape === WITH_TEXT, (call) => {
+  await answerCall(deps, exchange, { route: 'vector-stores', hasText: shape === WITH_TEXT }, (call) => {
     if (handle !== undefined) return handle({ ...call, deps, path })
     const message = `Unknown request URL: ${method} /v1/vector_stores.`
     throw new BodyFault(invalidRequest(message, null, 'unknown-url'))

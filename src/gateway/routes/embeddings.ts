@@ -1,6 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import { embeddingAnswer, readEmbedding } from '../../wire/embeddings.ts'
 import { identify } from '../authenticate.ts'
+import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -19,6 +20,7 @@ async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
     exchange.sendRefusal(caller)
     return
   }
+  if (refuseCall(exchange, caller, { route: 'embeddings' })) return
   const collected = await collectBody(exchange, deps.bodyBytesMax)
   if (collected.kind === 'gone') return
   const checked = collected.kind === 'fault' ? collected : readEmbedding(collected.bytes)
@@ -33,6 +35,7 @@ async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
     exchange.sendFault(read.fault)
     return
   }
+  if (refuseCall(exchange, caller, { route: 'embeddings', ...read.request })) return
   const isBase64 = body.encoding_format === 'base64'
   await serveWhole(deps, exchange, read.request, (result, usage) => {
     assert(result.kind === 'vectors', 'texts are answered with vectors')

@@ -17,7 +17,8 @@ export function fileRoutes(deps: CorporaDeps): Route[] {
   ): Route => ({
     method,
     path,
-    handle: (exchange, rest) => answerCall(deps, exchange, method === 'POST', (call) => handle(call, rest)),
+    handle: (exchange, rest) =>
+      answerCall(deps, exchange, { route: 'files', hasText: method === 'POST' }, (call) => handle(call, rest)),
   })
   return [
     route('POST', '/v1/files', (call) => upload(deps, call)),

@@ -6,6 +6,7 @@ import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { readChat, readCompletion } from '../../wire/read-body.ts'
 import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
 import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
+import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -42,6 +43,8 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
     exchange.sendRefusal(caller)
     return
   }
+  const route = kind === 'chat' ? 'chat' : 'completions'
+  if (refuseCall(exchange, caller, { route })) return
   const body = await collectBody(exchange, deps.bodyBytesMax)
   if (body.kind === 'gone') return
   const checked = body.kind === 'fault' ? body : kind === 'chat' ? readChat(body.bytes) : readCompletion(body.bytes)
@@ -59,6 +62,7 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
     exchange.sendFault(read.fault)
     return
   }
+  if (refuseCall(exchange, caller, { route, ...read.request })) return
   const cancellation = new Cancellation()
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')

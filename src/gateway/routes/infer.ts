@@ -10,6 +10,7 @@ import { makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readJson } from '../../wire/read-body.ts'
 import { authenticate, type KeyDirectory } from '../authenticate.ts'
+import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -52,6 +53,7 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
     exchange.sendRefusal(caller)
     return
   }
+  if (refuseCall(exchange, caller, { route: 'chat' })) return
   const collected = await collectBody(exchange, deps.bodyBytesMax)
   if (collected.kind === 'gone') return
   const json = collected.kind === 'fault' ? collected : readJson(collected.bytes)
@@ -84,6 +86,7 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
     exchange.sendFault(read.fault)
     return
   }
+  if (refuseCall(exchange, caller, { route: 'chat', ...read.request })) return
   const cancellation = new Cancellation()
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')

@@ -3,6 +3,7 @@ import type { OipMetadata } from '../../wire/oip.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readTensors } from '../../wire/tensors.ts'
 import { type Caller, identify } from '../authenticate.ts'
+import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -116,6 +117,7 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
     exchange.sendFault(read.fault)
     return
   }
+  if (refuseCall(exchange, caller, { route: 'open-inference', ...read.request })) return
   await serveWhole(deps, exchange, read.request, (result) => {
     assert(result.kind === 'tensors', 'tensors are answered with tensors')
     const more = version === undefined ? {} : { model_version: version }
@@ -125,7 +127,7 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
 
 function callerOf(deps: OpenInferenceDeps, exchange: Exchange): Caller | undefined {
   const caller = identify(deps.keys, exchange)
-  if (!('code' in caller)) return caller
+  if (!('code' in caller)) return refuseCall(exchange, caller, { route: 'open-inference' }) ? undefined : caller
   exchange.sendRefusal(caller)
   return undefined
 }

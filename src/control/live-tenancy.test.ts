@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest'
+import { ControlledWorld } from '../../test/support/controlled-world.ts'
+import { hashKey } from '../config/key-hash.ts'
+import { buildConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import type { TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
+import { digestOf } from '../gateway/authenticate.ts'
+import type { TenancyReply } from '../gateway/tenancy-admin.ts'
+import { DatabaseUnavailable } from '../store/database.ts'
+import { MemoryTenancyStore } from '../store/memory-tenancy-store.ts'
+
+/** A store that a test takes away, loses answers of, or sets back. */
+class FickleStore extends MemoryTenancyStore {
+  isAway = false
+  losesAnswer = false
+  lostRevisions = 0
+
+  override async load(): Promise<TenancyState> {
+    this.#check()
+    return super.load()
+  }
+
+  override async revision(): Promise<number> {
+    this.#check()
+    return (await super.revision()) - this.lostRevisions
+  }
+
+  override async write(write: TenancyWrite): Promise<number | 'stale'> {
+    this.#check()
+    const revision = await super.write(write)
+    if (this.losesAnswer) throw new DatabaseUnavailable('The database did not answer in time.')
+    return revision
+  }
+
+  #check(): void {
+    if (this.isAway) throw new DatabaseUnavailable('The database is away.')
+  }
+}
+
+const POOLS = [{ model: 'm', backend: { kind: 'simulated' } }]
+
+function configOf(tenants: object[] = []): Config {
+  const filed = { id: 'filed', keys: [{ id: 'filed-1', hash: hashKey('sk-file') }] }
+  const tree = { models: [{ name: 'm' }], pools: POOLS, tenants: [filed, ...tenants] }
+  return buildConfig({ path: 'x.yaml', tree, lineOf: () => undefined }, {})
+}
+
+const because = 'a test'
+
+async function start(store: TenancyStore, isInUse = false): Promise<ControlledWorld> {
+  const world = await ControlledWorld.start(configOf(), { tenancyStore: store, isInUse })
+  await world.control.tenancy.tenancy.start()
+  return world
+}
+
+const make = async ({ control: { tenancy } }: ControlledWorld): Promise<string> => {
+  await tenancy.change('ada', { kind: 'create-org', id: 'acme', slos: ['steady'], because })
+  await tenancy.change('ada', { kind: 'create-tenant', id: 'shop', orgId: 'acme', because })
+  return secretOf(await tenancy.change('ada', { kind: 'create-key', id: 'web', tenantId: 'shop', because }))
+}
+
+function secretOf(reply: TenancyReply): string {
+  if (reply.kind !== 'changed' || reply.secret === undefined) throw new Error(JSON.stringify(reply))
+  return reply.secret
+}
+
+const isKnown = ({ control }: ControlledWorld, secret: string): boolean =>
+  control.tenants.byHash(digestOf(secret)) !== undefined
+
+describe('the tenancy of a running gateway', () => {
+  it('puts a key in force with its change, and tells the journal who and why', async () => {
+    const world = await start(new FickleStore())
+    const secret = await make(world)
+    const caller = world.control.tenants.byHash(digestOf(secret))
+    expect(caller).toMatchObject({
+      key: { id: 'web', allowance: {} },
+      tenant: { id: 'shop', orgId: 'acme', orgWeight: 1 },
+    })
+    expect(world.control.tenants.byHash(digestOf(secret))).toBe(caller)
+    const entries = world.entries.filter(({ kind }) => kind === 'tenancy-changed')
+    expect(entries).toHaveLength(3)
+    expect(entries.at(-1)).toMatchObject({ edit: 'create-key', name: 'web', orgId: 'acme', by: 'ada', because })
+    expect(JSON.stringify(entries)).not.toContain(secret)
+  })
+
+  it('gives both secrets of a rotation the same budgets', async () => {
+    const world = await start(new FickleStore())
+    const first = await make(world)
+    const rotated = { kind: 'rotate-key', id: 'web', graceMs: 1_000, because } as const
+    const second = secretOf(await world.control.tenancy.change('ada', rotated))
+    const [one, two] = [first, second].map((secret) => world.control.tenants.byHash(digestOf(secret)))
+    expect(one?.key).toBe(two?.key)
+    expect(one?.tenant).toBe(two?.tenant)
+  })
+
+  it('goes on with known keys while the store is away, refuses changes, and takes them again later', async () => {
+    const store = new FickleStore()
+    const world = await start(store)
+    const secret = await make(world)
+    store.isAway = true
+    const removal = { kind: 'remove-key', id: 'web', because } as const
+    const away = await world.control.tenancy.change('ada', removal)
+    expect(away).toMatchObject({ kind: 'refused', refusal: { code: 'registry-unavailable' } })
+    expect(isKnown(world, secret)).toBe(true)
+    store.isAway = false
+    expect(await world.control.tenancy.change('ada', removal)).toMatchObject({ kind: 'changed' })
+    expect(isKnown(world, secret)).toBe(false)
+  })
+
+  it('takes up a change whose answer was lost before it decides another', async () => {
+    const store = new FickleStore()
+    const world = await start(store)
+    const secret = await make(world)
+    store.losesAnswer = true
+    const removal = { kind: 'remove-key', id: 'web', because } as const
+    expect(await world.control.tenancy.change('ada', removal)).toMatchObject({ kind: 'refused' })
+    store.losesAnswer = false
+    const again = await world.control.tenancy.change('ada', removal)
+    expect(again).toMatchObject({ kind: 'forbidden', refusal: { rule: 'exists' } })
+    expect(isKnown(world, secret)).toBe(false)
+  })
+
+  it('keeps what is in force when the store has lost revisions, and refuses changes', async () => {
+    const store = new FickleStore()
+    const world = await start(store)
+    const secret = await make(world)
+    store.losesAnswer = true
+    const rename = { kind: 'change-key', id: 'web', weight: 2, because } as const
+    await world.control.tenancy.change('ada', rename)
+    store.losesAnswer = false
+    store.lostRevisions = 3
+    const lost = await world.control.tenancy.change('ada', rename)
+    expect(lost).toMatchObject({ kind: 'refused', refusal: { code: 'registry-unavailable' } })
+    expect(JSON.stringify(lost)).toContain('came back at revision 1 ')
+    expect(isKnown(world, secret)).toBe(true)
+  })
+
+  it('starts with what is stored', async () => {
+    const store = new FickleStore()
+    const secret = await make(await start(store))
+    const next = await start(store, true)
+    expect(isKnown(next, secret)).toBe(true)
+    expect(isKnown(next, 'sk-file')).toBe(true)
+  })
+
+  it('lets a file that is read again win, and gives back what the file lets go of', async () => {
+    const world = await start(new FickleStore())
+    const secret = await make(world)
+    const own = hashKey('sk-own')
+    const answer = await world.reload(configOf([{ id: 'shop', weight: 7, keys: [{ id: 'web', hash: own }] }]))
+    expect(answer.kind).toBe('reloaded')
+    expect(isKnown(world, secret)).toBe(false)
+    expect(world.control.tenants.byHash(digestOf('sk-own'))?.tenant.weight).toBe(7)
+    expect(world.complaints.join('\n')).toContain('the stored key web is not in force')
+    await world.reload(configOf())
+    expect(isKnown(world, secret)).toBe(true)
+    expect(isKnown(world, 'sk-own')).toBe(false)
+  })
+
+  it('follows another gateway on the same store', async () => {
+    const store = new FickleStore()
+    const [one, two] = [await start(store), await start(store)]
+    const secret = await make(one)
+    await two.control.tenancy.change('bob', { kind: 'remove-key', id: 'web', because })
+    expect(isKnown(two, secret)).toBe(false)
+    const late = { kind: 'change-key', id: 'web', weight: 2, because } as const
+    expect(await one.control.tenancy.change('ada', late)).toMatchObject({
+      kind: 'forbidden',
+      refusal: { rule: 'exists' },
+    })
+    expect(isKnown(one, secret)).toBe(false)
+  })
+})

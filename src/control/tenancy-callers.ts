@@ -1,0 +1,96 @@
+import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
+import { BANDS, type Key, type Slo, type Tenant } from '../domain/tenant.ts'
+import type { Caller, CallerCall } from '../gateway/authenticate.ts'
+import { clientAddressOf } from '../policy/authority/client-address.ts'
+import { clipTerms } from '../policy/authority/clip-terms.ts'
+import type { KeyInForce } from '../policy/authority/find-key.ts'
+import { callDenial } from '../policy/authority/may-call.ts'
+import { sloInForce } from '../policy/authority/tree.ts'
+
+/**
+ * Callers of keys that were made at run time: records become the tenant and the key that requests carry.
+ *
+ * Budgets and standings are kept by object, so records that did not change give the same tenant and the same key, also
+ * for the two secrets of a rotation. A tenant of the configuration file is the file's own object.
+ */
+export interface CallerSettings {
+  readonly slos: ReadonlyMap<string, Slo>
+  readonly fileTenants: ReadonlyMap<string, Tenant>
+  /** The platform's own longest wait. */
+  readonly queueUsMax: number
+}
+
+export class TenancyCallers {
+  readonly #settings: CallerSettings
+  readonly #callers = new WeakMap<KeyInForce, Caller>()
+  readonly #tenants = new WeakMap<TenantRecord, { readonly org: OrgRecord; readonly tenant: Tenant }>()
+  readonly #keys = new WeakMap<KeyRecord, { readonly limits: string; readonly key: Key }>()
+
+  constructor(settings: CallerSettings) {
+    this.#settings = settings
+  }
+
+  /** Undefined where the tenant's promise is not in the configuration any more, so that nothing can be promised. */
+  callerOf(found: KeyInForce): Caller | undefined {
+    const known = this.#callers.get(found)
+    if (known !== undefined) return known
+    const tenant = this.tenantOf(found.org, found.tenant)
+    if (tenant === undefined) return undefined
+    const { terms } = found
+    const caller: Caller = {
+      tenant,
+      key: this.#keyOf(found),
+      ...(terms.bands !== undefined && { bands: terms.bands }),
+      denial: (call) => denialOf(found, call),
+    }
+    this.#callers.set(found, caller)
+    return caller
+  }
+
+  tenantOf(org: OrgRecord, record: TenantRecord): Tenant | undefined {
+    if (record.source === 'file') return this.#settings.fileTenants.get(record.id)
+    const known = this.#tenants.get(record)
+    if (known?.org === org) return known.tenant
+    const slo = this.#settings.slos.get(sloInForce(org, record))
+    if (slo === undefined) return undefined
+    const { id, orgId, weight, bidMax, contract, queueUsMax = this.#settings.queueUsMax, answerCache } = record
+    const terms = clipTerms(org.terms, record.terms)
+    const tenant: Tenant = {
+      id,
+      orgId,
+      weight,
+      ...(org.weight !== undefined && { orgWeight: org.weight }),
+      slo,
+      bands: terms.bands ?? BANDS,
+      allowance: terms.allowance ?? {},
+      bidMax,
+      contract,
+      queueUsMax,
+      ...(answerCache !== undefined && { answerCache }),
+    }
+    this.#tenants.set(record, { org, tenant })
+    return tenant
+  }
+
+  #keyOf({ key: record, terms }: KeyInForce): Key {
+    // A key without limits of its own spends its tenant's only.
+    const allowance = record.terms.allowance === undefined ? {} : (terms.allowance ?? {})
+    const limits = JSON.stringify(allowance)
+    const known = this.#keys.get(record)
+    if (known?.limits === limits) return known.key
+    const key: Key = { id: record.id, tenantId: record.tenantId, weight: record.weight, allowance }
+    this.#keys.set(record, { limits, key })
+    return key
+  }
+}
+
+function denialOf(found: KeyInForce, { remoteAddress, route, model, band }: CallerCall): ReturnType<typeof callDenial> {
+  // No proxy is trusted yet: the address is the one that the connection comes from.
+  const address = remoteAddress === undefined ? undefined : clientAddressOf(remoteAddress, undefined, [])
+  return callDenial(found, {
+    address,
+    route,
+    ...(model !== undefined && { model }),
+    ...(band !== undefined && { band }),
+  })
+}

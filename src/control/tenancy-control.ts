@@ -1,0 +1,157 @@
+import { type Clock, msToUs } from '../base/clock.ts'
+import { makeSecretPart } from '../base/live-ids.ts'
+import { toSlo } from '../config/to-domain.ts'
+import type { TreeEdit, TreeFact } from '../domain/tenancy.ts'
+import type { StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
+import type { Tenant } from '../domain/tenant.ts'
+import { type Caller, digestOf } from '../gateway/authenticate.ts'
+import type { KeyCode, ToldRefusal } from '../gateway/error-table.ts'
+import type { AdminRefusal } from '../gateway/fleet-admin.ts'
+import type { AskedEdit, ListAsk, TenancyAdmin, TenancyReply, TreeLevel, TreeRecord } from '../gateway/tenancy-admin.ts'
+import type { RunTimeKeys } from '../gateway/tenant-directory.ts'
+import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
+import type { Platform } from '../lifecycle/platform.ts'
+import { formSecret } from '../policy/authority/secret-form.ts'
+import { sloInForce } from '../policy/authority/tree.ts'
+import { LiveTenancy } from './live-tenancy.ts'
+import { TenancyCallers } from './tenancy-callers.ts'
+import type { WantedOwner } from './wanted.ts'
+
+/**
+ * The tenancy tree plugged into the platform: keys for the gateway's directory, weights and promises for the policies,
+ * facts for the journal, commands for the admin API.
+ */
+export interface TenancyControlParts {
+  readonly clock: Clock
+  readonly owner: WantedOwner
+  readonly platform: Platform
+  readonly store: TenancyStore
+  readonly isInUse: boolean
+  readonly isShared: boolean
+  readonly complain: (problem: string) => void
+}
+
+export class TenancyControl implements RunTimeKeys, TenancyAdmin {
+  readonly tenancy: LiveTenancy
+  readonly #parts: TenancyControlParts
+  #callers: TenancyCallers
+
+  constructor(parts: TenancyControlParts) {
+    this.#parts = parts
+    this.#callers = this.#makeCallers()
+    this.tenancy = new LiveTenancy({
+      ...parts,
+      onFacts: (facts) => this.#takeUp(facts),
+      onJoined: () => {
+        this.#callers = this.#makeCallers()
+        this.#tellPromises()
+      },
+    })
+  }
+
+  callerOf(digest: string): Caller | undefined {
+    const found = this.tenancy.find(digest)
+    return found.kind === 'found' ? this.#callers.callerOf(found.found) : undefined
+  }
+
+  whyNot(digest: string): ToldRefusal<KeyCode> | undefined {
+    const { kind } = this.tenancy.find(digest)
+    return kind === 'found' || kind === 'unknown' ? undefined : WHY_NOT[kind]
+  }
+
+  show(level: TreeLevel, id: string): TreeRecord | undefined {
+    return this.tenancy.tree[`${level}s`].get(id)
+  }
+
+  list(level: TreeLevel, { parentId, after = '', limit }: ListAsk): readonly TreeRecord[] {
+    const { tree } = this.tenancy
+    const children = level === 'key' ? tree.keyIds : tree.tenantIds
+    const all = parentId === undefined ? tree[`${level}s`] : children.get(parentId)
+    const ids = [...(all?.entries() ?? [])].map(([id]) => id).filter((id) => id > after)
+    return ids
+      .sort((a, b) => (a < b ? -1 : 1))
+      .slice(0, limit)
+      .flatMap((id) => this.show(level, id) ?? [])
+  }
+
+  async change(operator: string, asked: AskedEdit): Promise<TenancyReply> {
+    const secret =
+      asked.kind === 'create-key' || asked.kind === 'rotate-key' ? formSecret(asked.id, makeSecretPart()) : undefined
+    const edit = this.#editOf(asked, secret)
+    const answer = await this.tenancy.change({ kind: 'operator', name: operator, role: 'platform-admin' }, edit)
+    if (answer.kind !== 'changed') return answer
+    const { revision, facts } = answer
+    return { kind: 'changed', revision, record: facts.findLast(({ after }) => after?.id === edit.id)?.after, secret }
+  }
+
+  history(ask: {
+    readonly id?: string | undefined
+    readonly limit: number
+  }): Promise<readonly StoredFact[] | AdminRefusal> {
+    return this.tenancy.history(ask)
+  }
+
+  #editOf(asked: AskedEdit, secret: string | undefined): TreeEdit {
+    if (asked.kind === 'create-key' || asked.kind === 'rotate-key') return { ...asked, hash: digestOf(secret ?? '') }
+    if (asked.kind !== 'revoke-secret') return asked
+    const { hashPrefix, ...edit } = asked
+    const secrets = this.tenancy.tree.keys.get(asked.id)?.secrets ?? []
+    const [meant, ...others] = secrets.filter(({ hash }) => hash.startsWith(hashPrefix))
+    // A beginning that means none or both is no secret of the key, and the edit is refused as such.
+    return { ...edit, hash: meant === undefined || others.length > 0 ? hashPrefix : meant.hash }
+  }
+
+  #takeUp(facts: readonly TreeFact[]): void {
+    const { platform, clock } = this.#parts
+    for (const { level, before, after, orgId, by, because, edit } of facts) {
+      const name = (after ?? before)?.id ?? ''
+      platform.world.journal.record({ kind: 'tenancy-changed', at: clock.now(), edit, level, name, orgId, by, because })
+    }
+    for (const fact of facts) this.#reweigh(fact)
+    if (facts.some(({ level }) => level !== 'key')) this.#tellPromises()
+  }
+
+  #reweigh(fact: TreeFact): void {
+    const { platform } = this.#parts
+    if (fact.after === undefined || fact.before?.weight === fact.after.weight) return
+    const { id, weight } = fact.after
+    if (fact.level === 'org') changeWeight(platform, { kind: 'org', orgId: id, weight })
+    else if (fact.level === 'key') changeWeight(platform, { kind: 'key', keyId: id, weight: fact.after.weight })
+    else changeWeight(platform, { kind: 'tenant', tenantId: id, orgId: fact.orgId, weight: fact.after.weight })
+  }
+
+  /** The tightest promise counts: one tenant of each promise says as much as all of them. */
+  #tellPromises(): void {
+    const { tree } = this.tenancy
+    const bySlo = new Map<string, Tenant>()
+    for (const [, record] of tree.tenants.entries()) {
+      const org = tree.orgs.get(record.orgId)
+      if (org === undefined || bySlo.has(sloInForce(org, record))) continue
+      const tenant = this.#callers.tenantOf(org, record)
+      if (tenant !== undefined) bySlo.set(sloInForce(org, record), tenant)
+    }
+    changePromise(this.#parts.platform, [...bySlo.values()])
+  }
+
+  #makeCallers(): TenancyCallers {
+    const { settings, tenants } = this.#parts.owner.current
+    return new TenancyCallers({
+      slos: new Map(settings.slos.map((slo) => [slo.name, toSlo(slo)])),
+      fileTenants: new Map(tenants.map((tenant) => [tenant.id, tenant])),
+      queueUsMax: msToUs(settings.queue.waitMsMax),
+    })
+  }
+}
+
+const whyNot = (code: KeyCode, because: string): ToldRefusal<KeyCode> => ({
+  code,
+  because,
+  blame: 'request',
+  retryAfterUs: undefined,
+})
+
+const WHY_NOT = {
+  'secret-ended': whyNot('key-expired', 'this secret was replaced by a newer one, and its grace is over'),
+  expired: whyNot('key-expired', 'the time of this key is over'),
+  'not-yet': whyNot('key-not-yet-valid', 'the time of this key has not begun'),
+} as const

@@ -1,0 +1,23 @@
+import type { Instant } from '../base/clock.ts'
+import type { TreeEdit } from './tenancy.ts'
+
+/** Entries of the journal about the platform as a whole. */
+
+/** An org, a tenant or a key was made, changed or removed at run time: by whom, and why. */
+export interface TenancyChanged {
+  readonly kind: 'tenancy-changed'
+  readonly at: Instant
+  readonly edit: TreeEdit['kind']
+  readonly level: 'org' | 'tenant' | 'key'
+  readonly name: string
+  readonly orgId: string
+  readonly by: string
+  readonly because: string
+}
+
+export interface PlatformChanged {
+  readonly kind: 'platform-changed'
+  readonly at: Instant
+  readonly state: 'starting' | 'ready' | 'draining' | 'stopped'
+  readonly because: string
+}

@@ -1,0 +1,52 @@
+import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
+import type { StoredFact, TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
+
+/** Orgs, tenants and keys in memory: for tests, and as the plain twin of the SQL store. */
+export class MemoryTenancyStore implements TenancyStore {
+  readonly #orgs = new Map<string, OrgRecord>()
+  readonly #tenants = new Map<string, TenantRecord>()
+  readonly #keys = new Map<string, KeyRecord>()
+  readonly #facts: StoredFact[] = []
+  #revision = 0
+
+  load(): Promise<TenancyState> {
+    const [orgs, tenants, keys] = [inOrder(this.#orgs), inOrder(this.#tenants), inOrder(this.#keys)]
+    return Promise.resolve({ revision: this.#revision, orgs, tenants, keys })
+  }
+
+  revision(): Promise<number> {
+    return Promise.resolve(this.#revision)
+  }
+
+  write({ expectedRevision, facts }: TenancyWrite): Promise<number | 'stale'> {
+    if (expectedRevision !== this.#revision) return Promise.resolve('stale')
+    this.#revision++
+    for (const fact of structuredClone(facts)) {
+      this.#facts.push({ ...fact, revision: this.#revision })
+      if (fact.level === 'org') put(this.#orgs, fact)
+      else if (fact.level === 'tenant') put(this.#tenants, fact)
+      else put(this.#keys, fact)
+    }
+    return Promise.resolve(this.#revision)
+  }
+
+  since(revision: number, limit: number): Promise<readonly StoredFact[]> {
+    return Promise.resolve(this.#facts.filter((fact) => fact.revision > revision).slice(0, limit))
+  }
+
+  history({ id, limit }: { readonly id?: string | undefined; readonly limit: number }): Promise<readonly StoredFact[]> {
+    const isAsked = ({ before, after }: StoredFact): boolean => id === undefined || (after ?? before)?.id === id
+    return Promise.resolve(this.#facts.filter(isAsked).toReversed().slice(0, limit))
+  }
+}
+
+function put<R extends { readonly id: string }>(
+  records: Map<string, R>,
+  { before, after }: { readonly before: R | undefined; readonly after: R | undefined },
+): void {
+  if (after !== undefined) records.set(after.id, after)
+  else if (before !== undefined) records.delete(before.id)
+}
+
+const inOrder = <R extends { readonly id: string }>(records: ReadonlyMap<string, R>): R[] =>
+  [...records.values()].sort((a, b) => (a.id < b.id ? -1 : 1))

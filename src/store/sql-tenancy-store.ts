@@ -1,0 +1,114 @@
+import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
+import type { StoredFact, TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
+import type { Database, Row } from './database.ts'
+
+/**
+ * Orgs, tenants and keys in SQL. A write is one statement, so records and facts are stored together or not at all,
+ * whenever the process dies. Its revision is part of the key of its facts, so two writers against one revision cannot
+ * both succeed. Facts are only added.
+ */
+export class SqlTenancyStore implements TenancyStore {
+  readonly #database: Database
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  async load(): Promise<TenancyState> {
+    // One statement, so that records and revision belong together.
+    const rows = await this.#database.query(
+      `select level, body::text as body, (${REVISION})::int as revision
+         from (select 1) as once left join tenancy_record on true
+        order by level, id collate "C"`,
+      [],
+    )
+    const of = <R>(level: string): R[] =>
+      rows.filter((row) => row['level'] === level).map((row) => JSON.parse(String(row['body'])) as R)
+    const [orgs, tenants, keys] = [of<OrgRecord>('org'), of<TenantRecord>('tenant'), of<KeyRecord>('key')]
+    return { revision: Number(rows.at(-1)?.['revision'] ?? 0), orgs, tenants, keys }
+  }
+
+  async revision(): Promise<number> {
+    const [row] = await this.#database.query(`select (${REVISION})::int as revision`, [])
+    return Number(row?.['revision'] ?? 0)
+  }
+
+  async write({ expectedRevision, facts }: TenancyWrite): Promise<number | 'stale'> {
+    const given = facts.map(({ before, after, level, ...story }) => ({
+      level,
+      id: (after ?? before)?.id,
+      before: before ?? null,
+      after: after ?? null,
+      story,
+    }))
+    try {
+      const rows = await this.#database.query(WRITE, [
+        JSON.stringify(given).replaceAll('\\u0000', ''),
+        expectedRevision,
+      ])
+      return rows.length === facts.length ? expectedRevision + 1 : 'stale'
+    } catch (error) {
+      if ((error as { code?: string }).code === UNIQUE_VIOLATION) return 'stale'
+      throw error
+    }
+  }
+
+  async since(revision: number, limit: number): Promise<readonly StoredFact[]> {
+    const rows = await this.#database.query(
+      `select ${FACT} from tenancy_fact where revision > $1 order by revision, ordinal limit $2`,
+      [revision, limit],
+    )
+    return rows.map(toFact)
+  }
+
+  async history({
+    id,
+    limit,
+  }: {
+    readonly id?: string | undefined
+    readonly limit: number
+  }): Promise<readonly StoredFact[]> {
+    const rows = await this.#database.query(
+      `select ${FACT} from tenancy_fact where $1::text is null or id = $1
+        order by revision desc, ordinal desc limit $2`,
+      [id ?? null, limit],
+    )
+    return rows.map(toFact)
+  }
+}
+
+const UNIQUE_VIOLATION = '23505'
+
+const REVISION = 'select coalesce(max(revision), 0) from tenancy_fact'
+
+const FACT = 'revision::int as revision, level, story::text as story, before::text as before, after::text as after'
+
+/** Writes nothing when the revision is another one. */
+const WRITE = `
+with given as (
+  select ordinal::int as ordinal, item->>'level' as level, item->>'id' as id, item->'story' as story,
+         nullif(item->'before', 'null'::jsonb) as before, nullif(item->'after', 'null'::jsonb) as after
+    from jsonb_array_elements($1::jsonb) with ordinality as list (item, ordinal)
+   where $2::bigint = (${REVISION})
+), put as (
+  insert into tenancy_record (level, id, body)
+  select level, id, after from given where after is not null
+  on conflict (level, id) do update set body = excluded.body
+), removed as (
+  delete from tenancy_record using given
+   where tenancy_record.level = given.level and tenancy_record.id = given.id and given.after is null
+)
+insert into tenancy_fact (revision, ordinal, level, id, story, before, after)
+select $2::bigint + 1, ordinal, level, id, story, before, after from given
+returning revision`
+
+function toFact(row: Row): StoredFact {
+  const bodyOf = (text: unknown): unknown => (typeof text === 'string' ? JSON.parse(text) : undefined)
+  return {
+    ...(JSON.parse(String(row['story'])) as object),
+    level: row['level'],
+    before: bodyOf(row['before']),
+    after: bodyOf(row['after']),
+    revision: Number(row['revision']),
+  } as StoredFact
+}

@@ -1,0 +1,59 @@
+import Type from 'typebox'
+import { KEY_ROLES } from '../domain/actor.ts'
+
+/** Bodies of the admin API for orgs, tenants and keys. Only shapes are checked here; the authority checks what they mean. */
+const because = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
+const id = Type.String({ minLength: 1, maxLength: 256 })
+const words = Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 })
+const rate = Type.Object({ perMinute: Type.Number(), burst: Type.Number() }, { additionalProperties: false })
+const orNull = <const T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const terms = Type.Optional(
+  Type.Object(
+    {
+      notBeforeAtMs: orNull(Type.Number()),
+      expiresAtMs: orNull(Type.Number()),
+      models: orNull(words),
+      routes: orNull(words),
+      bands: orNull(words),
+      clientRanges: orNull(words),
+      allowance: orNull(
+        Type.Object(
+          {
+            requests: Type.Optional(rate),
+            tokens: Type.Optional(rate),
+            concurrencyMax: Type.Optional(Type.Number()),
+          },
+          { additionalProperties: false },
+        ),
+      ),
+      canInfer: orNull(Type.Boolean()),
+      canManage: orNull(Type.Boolean()),
+    },
+    { additionalProperties: false, description: 'Bounds; null sets a part back to the parent’s.' },
+  ),
+)
+
+const orgFields = { weight: Type.Optional(Type.Number()), slos: Type.Optional(words), terms }
+const tenantFields = {
+  weight: Type.Optional(Type.Number()),
+  slo: Type.Optional(Type.String({ maxLength: 256 })),
+  contract: Type.Optional(Type.Enum(['degrade', 'reject'])),
+  bidMax: Type.Optional(Type.Number()),
+  queueUsMax: orNull(Type.Number()),
+  terms,
+}
+const keyFields = { weight: Type.Optional(Type.Number()), role: Type.Optional(Type.Enum([...KEY_ROLES])), terms }
+
+const closed = <const T extends Type.TProperties>(properties: T) =>
+  Type.Object({ ...properties, because }, { additionalProperties: false })
+
+export const OrgCreateBody = closed({ id, ...orgFields })
+export const OrgChangeBody = closed(orgFields)
+export const TenantCreateBody = closed({ id, orgId: id, ...tenantFields })
+export const TenantChangeBody = closed(tenantFields)
+export const KeyCreateBody = closed({ id, tenantId: id, ...keyFields })
+export const KeyChangeBody = closed(keyFields)
+export const KeyRotateBody = closed({
+  graceMs: Type.Optional(Type.Number({ description: 'How long the secret before lives on; a day if absent.' })),
+})

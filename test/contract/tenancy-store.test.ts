@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { LiveClock } from '../../src/base/live-clock.ts'
+import type { KeyRecord, OrgRecord, TenantRecord, TreeFact } from '../../src/domain/tenancy.ts'
+import type { TenancyStore } from '../../src/domain/tenancy-store.ts'
+import type { Database } from '../../src/store/database.ts'
+import { PgliteDatabase } from '../../src/store/live-pglite.ts'
+import { MemoryTenancyStore } from '../../src/store/memory-tenancy-store.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { PgDatabase } from '../../src/store/pg-database.ts'
+import { PreparedDatabase } from '../../src/store/prepared-database.ts'
+import { SqlTenancyStore } from '../../src/store/sql-tenancy-store.ts'
+import { missing } from '../support/installed.ts'
+import { startPostgres, type TestServer } from '../support/servers.ts'
+
+/** What every store of orgs, tenants and keys must do: in memory, embedded, and on a real PostgreSQL server. */
+
+const clock = new LiveClock()
+let postgres: TestServer | undefined
+
+const KINDS: ReadonlyArray<{ name: string; open: () => Promise<Database | undefined>; needs?: 'postgresql' }> = [
+  { name: 'memory', open: () => Promise.resolve(undefined) },
+  {
+    name: 'PGlite',
+    open: () =>
+      Promise.resolve(new PreparedDatabase(new PgliteDatabase({ clock, path: undefined }), (db) => migrate(db))),
+  },
+  {
+    name: 'PostgreSQL',
+    needs: 'postgresql',
+    async open() {
+      postgres = await startPostgres()
+      return new PreparedDatabase(new PgDatabase({ clock, url: postgres.url }), (db) => migrate(db))
+    },
+  },
+]
+
+afterAll(() => postgres?.close())
+
+const org = (id: string, weight = 1): OrgRecord => ({ id, source: 'registry', weight, slos: ['steady'], terms: {} })
+const tenant = (id: string, orgId: string): TenantRecord => ({
+  id,
+  orgId,
+  source: 'registry',
+  weight: 1,
+  slo: 'steady',
+  contract: 'degrade',
+  bidMax: 0,
+  terms: { models: ['m "1"', 'ü \\ \n'], allowance: { tokens: { perMinute: 60, burst: 60 } } },
+})
+const key = (id: string, tenantId: string): KeyRecord => ({
+  id,
+  tenantId,
+  source: 'registry',
+  weight: 2,
+  role: 'member',
+  secrets: [{ hash: 'ab'.repeat(32), createdAtMs: 1_700_000_000_000 }],
+  terms: { expiresAtMs: 1_800_000_000_000, canInfer: true },
+})
+
+const STORY = {
+  atMs: 1_700_000_000_000,
+  by: 'ada',
+  byKind: 'operator',
+  role: 'platform-admin',
+  because: "it's time; drop table tenancy_fact; --",
+  edit: 'create-org',
+  orgId: 'acme',
+} as const
+
+const orgFact = (before: OrgRecord | undefined, after: OrgRecord | undefined): TreeFact => ({
+  ...STORY,
+  level: 'org',
+  before,
+  after,
+})
+
+describe.each(KINDS)('tenancy in $name', ({ open, needs }) => {
+  const why = needs === undefined ? undefined : missing(needs)
+  if (why !== undefined) {
+    it.skip(why, () => {})
+    return
+  }
+  let database: Database | undefined
+  let store: TenancyStore
+  beforeAll(async () => {
+    database = await open()
+    store = database === undefined ? new MemoryTenancyStore() : new SqlTenancyStore(database)
+    await store.revision()
+  }, 60_000)
+  afterAll(() => database?.close())
+
+  it('is empty at first', async () => {
+    expect(await store.load()).toEqual({ revision: 0, orgs: [], tenants: [], keys: [] })
+    expect(await store.history({ limit: 10 })).toEqual([])
+  })
+
+  it('keeps records of all levels as they were given, at one revision', async () => {
+    const facts: TreeFact[] = [
+      orgFact(undefined, org('acme')),
+      { ...STORY, level: 'tenant', before: undefined, after: tenant('shop', 'acme') },
+      { ...STORY, level: 'key', before: undefined, after: key('web', 'shop') },
+    ]
+    expect(await store.write({ expectedRevision: 0, facts })).toBe(1)
+    expect(await store.load()).toEqual({
+      revision: 1,
+      orgs: [org('acme')],
+      tenants: [tenant('shop', 'acme')],
+      keys: [key('web', 'shop')],
+    })
+    expect(await store.since(0, 10)).toEqual(facts.map((fact) => ({ ...fact, revision: 1 })))
+  })
+
+  it('replaces and removes, and tells before and after, newest first', async () => {
+    await store.write({ expectedRevision: 1, facts: [orgFact(org('acme'), org('acme', 5))] })
+    await store.write({
+      expectedRevision: 2,
+      facts: [{ ...STORY, edit: 'remove-key', level: 'key', before: key('web', 'shop'), after: undefined }],
+    })
+    const state = await store.load()
+    expect(state.keys).toEqual([])
+    expect(state.orgs[0]?.weight).toBe(5)
+    const [removal, change] = await store.history({ limit: 2 })
+    expect(removal).toMatchObject({ revision: 3, by: 'ada', because: STORY.because, before: { id: 'web' } })
+    expect(removal?.after).toBeUndefined()
+    expect(change).toMatchObject({ revision: 2, before: { weight: 1 }, after: { weight: 5 } })
+    expect((await store.history({ id: 'web', limit: 9 })).map(({ revision }) => revision)).toEqual([3, 1])
+    expect((await store.since(1, 9)).map(({ revision }) => revision)).toEqual([2, 3])
+    expect(await store.since(0, 2)).toHaveLength(2)
+  })
+
+  it('lets one of several writers win, and stores nothing of the others', async () => {
+    const before = await store.load()
+    const late = { expectedRevision: before.revision - 1, facts: [orgFact(undefined, org('late'))] }
+    expect(await store.write(late)).toBe('stale')
+    expect(await store.load()).toEqual(before)
+    const ends = await Promise.all(
+      [1, 2, 3, 4, 5].map((i) =>
+        store.write({
+          expectedRevision: before.revision,
+          facts: [orgFact(undefined, org(`o${i}`)), orgFact(org('acme', 5), org('acme', i * 10))],
+        }),
+      ),
+    )
+    expect(ends.filter((end) => end === before.revision + 1)).toHaveLength(1)
+    expect(ends.filter((end) => end === 'stale')).toHaveLength(4)
+    const { orgs, revision } = await store.load()
+    const winner = orgs.find(({ id }) => id.startsWith('o'))?.id.slice(1)
+    expect(orgs.filter(({ id }) => id.startsWith('o'))).toHaveLength(1)
+    expect(orgs.find(({ id }) => id === 'acme')?.weight).toBe(Number(winner) * 10)
+    expect(revision).toBe(before.revision + 1)
+  })
+})

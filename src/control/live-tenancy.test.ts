@@ -135,6 +135,20 @@ describe('the tenancy of a running gateway', () => {
     expect(isKnown(world, secret)).toBe(true)
   })
 
+  it('says that it cannot know, rather than that a key is wrong, until the store was read', async () => {
+    const store = new FickleStore()
+    const secret = await make(await start(store))
+    store.isAway = true
+    const next = await start(store, true)
+    expect(isKnown(next, 'sk-file')).toBe(true)
+    expect(next.control.tenants.whyNot(digestOf(secret))).toMatchObject({ code: 'keys-unavailable', blame: 'platform' })
+    store.isAway = false
+    await next.run(next.clock.now() + 6_000_000)
+    expect(isKnown(next, secret)).toBe(true)
+    expect(next.control.tenants.whyNot(digestOf('sk-wrong'))).toBeUndefined()
+    await next.close()
+  })
+
   it('starts with what is stored', async () => {
     const store = new FickleStore()
     const secret = await make(await start(store))

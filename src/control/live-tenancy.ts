@@ -65,6 +65,7 @@ export class LiveTenancy {
   #revision = 0
   #isLoaded = false
   #hasTried = false
+  #hasRead = false
   #isClosed = false
   #cancelLook: CancelTimer | undefined
 
@@ -82,6 +83,11 @@ export class LiveTenancy {
   /** False until the first try to read an existing store has ended. */
   get isSettled(): boolean {
     return this.#hasTried || !this.#parts.isInUse
+  }
+
+  /** False while a store that exists has not been read: keys that are not known here may be known there. */
+  get isComplete(): boolean {
+    return this.#hasRead || !this.#parts.isInUse
   }
 
   find(hash: string): FoundKey {
@@ -197,6 +203,7 @@ export class LiveTenancy {
     fill(this.#stored.tenants, state.tenants)
     fill(this.#stored.keys, state.keys)
     this.#isLoaded = true
+    this.#hasRead = true
     this.#join()
     onJoined()
   }

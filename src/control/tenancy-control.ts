@@ -5,7 +5,7 @@ import type { TreeEdit, TreeFact } from '../domain/tenancy.ts'
 import type { StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import { type Caller, digestOf } from '../gateway/authenticate.ts'
-import type { KeyCode, ToldRefusal } from '../gateway/error-table.ts'
+import { fixedRetryUs, type KeyCode, type ToldRefusal } from '../gateway/error-table.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
 import type { AskedEdit, ListAsk, TenancyAdmin, TenancyReply, TreeLevel, TreeRecord } from '../gateway/tenancy-admin.ts'
 import type { RunTimeKeys } from '../gateway/tenant-directory.ts'
@@ -56,7 +56,8 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
 
   whyNot(digest: string): ToldRefusal<KeyCode> | undefined {
     const { kind } = this.tenancy.find(digest)
-    return kind === 'found' || kind === 'unknown' ? undefined : WHY_NOT[kind]
+    if (kind === 'unknown') return this.tenancy.isComplete ? undefined : NOT_READ
+    return kind === 'found' ? undefined : WHY_NOT[kind]
   }
 
   show(level: TreeLevel, id: string): TreeRecord | undefined {
@@ -149,6 +150,13 @@ const whyNot = (code: KeyCode, because: string): ToldRefusal<KeyCode> => ({
   blame: 'request',
   retryAfterUs: undefined,
 })
+
+const NOT_READ: ToldRefusal<KeyCode> = {
+  code: 'keys-unavailable',
+  because: 'the store of keys has not been read yet, and this key is none of the configuration file',
+  blame: 'platform',
+  retryAfterUs: fixedRetryUs('keys-unavailable'),
+}
 
 const WHY_NOT = {
   'secret-ended': whyNot('key-expired', 'this secret was replaced by a newer one, and its grace is over'),

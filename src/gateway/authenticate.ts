@@ -79,8 +79,19 @@ export function authenticate(directory: KeyDirectory, bearer: KeyBearer): Caller
   const digest = digestOfBearer(bearer)
   if (digest === undefined) return NO_VALID_KEY
   const caller = directory.byHash(digest)
-  bearer.visit?.noteKey(caller !== undefined)
-  return caller ?? directory.whyNot?.(digest) ?? NO_VALID_KEY
+  return noted(directory, bearer, digest, caller)
+}
+
+/** The caller, or why there is none. A wrong key is counted; one that nobody could look up is not. */
+function noted(
+  directory: KeyDirectory,
+  { visit }: KeyBearer,
+  digest: string,
+  caller: Caller | undefined,
+): Caller | ToldRefusal<KeyCode> {
+  const found = caller ?? directory.whyNot?.(digest) ?? NO_VALID_KEY
+  if (!('code' in found) || found.blame !== 'platform') visit?.noteKey(!('code' in found))
+  return found
 }
 
 /** The caller that a token speaks for. A wrong token counts as a wrong key; one that nobody could check does not. */
@@ -138,13 +149,12 @@ export function identify(directory: KeyDirectory & PeerDirectory, bearer: KeyBea
   if (digest === undefined) return NO_VALID_KEY
   const { headers } = bearer.req
   const peer = directory.peerByHash(digest)
-  const own = peer === undefined ? directory.byHash(digest) : undefined
-  bearer.visit?.noteKey(peer !== undefined || own !== undefined)
   const tenantId = headers['x-spillway-tenant']
   if (peer === undefined) {
-    if (own === undefined) return directory.whyNot?.(digest) ?? NO_VALID_KEY
-    return tenantId === undefined ? own : NOT_A_PEER
+    const own = noted(directory, bearer, digest, directory.byHash(digest))
+    return 'code' in own || tenantId === undefined ? own : NOT_A_PEER
   }
+  bearer.visit?.noteKey(true)
   const caller = typeof tenantId === 'string' ? directory.onBehalf(peer, tenantId) : undefined
   if (caller === undefined) return NO_SUCH_TENANT
   return { ...caller, sentOn: { origin: originOf(headers) ?? peer.region, hops: hopsOf(headers) } }

@@ -26,6 +26,7 @@ export type KeyCode =
   | 'key-expired'
   | 'key-not-yet-valid'
   | 'key-not-allowed'
+  | 'keys-unavailable'
   | 'not-admin'
   | 'not-a-peer'
   | 'unknown-tenant'
@@ -88,6 +89,7 @@ const KEY_ROWS: Readonly<Record<KeyCode, ErrorRow>> = {
   'key-expired': atFault(401, 'Use the newest secret of the key, or ask whoever manages it for another one.'),
   'key-not-yet-valid': atFault(401, 'Come back when the time of the key has begun, or use another one.'),
   'key-not-allowed': atFault(403, 'Use another key, or ask whoever manages this one to change its terms.'),
+  'keys-unavailable': { status: 503, blame: 'platform', retryAfter: 2 * SECOND_US, advice: COME_BACK },
   'not-admin': atFault(
     403,
     'Send a key of `admin.keys`: spillway … --key, or SPILLWAY_ADMIN_KEY. Metrics take one of `admin.metricsKeys`, too.',

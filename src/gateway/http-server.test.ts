@@ -128,7 +128,9 @@ describe('requests that Node would answer by itself', () => {
   })
 
   it('CONNECT is told which methods there are', async () => {
-    expect((await answerTo('CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n')).headers).toContain('allow: GET, POST, DELETE')
+    expect((await answerTo('CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n')).headers).toContain(
+      'allow: GET, POST, PATCH, DELETE',
+    )
   })
 })
 

@@ -272,7 +272,7 @@ describe('/openapi.json', () => {
     const ids = operations.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
     for (const { path, method, operation } of operations) {
-      expect(['get', 'post', 'delete']).toContain(method)
+      expect(['get', 'post', 'patch', 'delete']).toContain(method)
       for (const response of Object.values(operation.responses)) expect(response.description).not.toBe('')
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
       const declared = (operation.parameters ?? []).filter((one) => one.in === 'path' && one.required === true)

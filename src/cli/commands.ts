@@ -28,6 +28,7 @@ import { retrievalCommand } from './retrieval.ts'
 import { rolloutCommands } from './rollout.ts'
 import { serveCommand } from './serve.ts'
 import { simulateCommand } from './simulate.ts'
+import { tenancyCommands } from './tenancy.ts'
 
 /** Every command, in the order in which the help lists them. */
 export const commands: readonly Command[] = [
@@ -63,4 +64,5 @@ export const commands: readonly Command[] = [
   configCheckCommand,
   configPrintCommand,
   keysCreateCommand,
+  ...tenancyCommands,
 ]

@@ -6,7 +6,7 @@ import { CONFIG_FLAG, type Flag, type FlagValues, textFlag, UsageError } from '.
 export interface ServerAsk {
   readonly url: string
   readonly key: string
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly body?: unknown
 }

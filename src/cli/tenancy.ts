@@ -1,0 +1,204 @@
+import { columnsOf } from './columns.ts'
+import { type Command, type Flag, type FlagValues, textFlag, UsageError } from './command.ts'
+import { ADMIN_FLAGS, AdminClient, argumentOf, BECAUSE_FLAG, becauseOf, under } from './http-admin-client.ts'
+
+/** `spillway orgs`, `tenants` and `keys`: what is made of them while the server runs, through its admin API. */
+type Level = 'org' | 'tenant' | 'key'
+
+const text = (value: string, meaning: string): Flag => ({ type: 'string', value, meaning })
+
+const WEIGHT = text('NUMBER', 'weight among its siblings')
+const TERMS = text('JSON', 'bounds, as {"models":["m1"],"expiresAtMs":1767225600000}; null sets a part back')
+
+/** Flags of each level; the names of their fields in the API are the same. */
+const FIELDS: Readonly<Record<Level, Readonly<Record<string, Flag>>>> = {
+  org: { weight: WEIGHT, slos: text('NAMES', 'promises of its tenants, separated by commas'), terms: TERMS },
+  tenant: {
+    weight: WEIGHT,
+    slo: text('NAME', 'its promise, one of its org’s'),
+    contract: text('WORD', 'degrade or reject'),
+    terms: TERMS,
+  },
+  key: { weight: WEIGHT, role: text('ROLE', 'role, which counts with canManage'), terms: TERMS },
+}
+
+const PARENTS: Readonly<Record<Level, Level | undefined>> = { org: undefined, tenant: 'org', key: 'tenant' }
+
+interface Shown {
+  readonly id: string
+  readonly source: string
+  readonly weight?: number
+  readonly secrets?: ReadonlyArray<{ readonly hash: string; readonly endsAtMs?: number }>
+}
+
+interface Changed {
+  readonly revision: number
+  readonly secret?: string
+}
+
+function listCommand(level: Level): Command {
+  const parent = PARENTS[level]
+  return {
+    name: `${level}s list`,
+    summary: `the ${level}s of a running server`,
+    about:
+      'Those of the configuration file and those that were made at run time, in order of their ids; 1,000 at most.',
+    flags: {
+      ...(parent !== undefined && { [parent]: text('ID', `only those of this ${parent}`) }),
+      after: text('ID', 'only ids after this one'),
+      ...ADMIN_FLAGS,
+    },
+    examples: [`spillway ${level}s list`],
+    async run(flags, io) {
+      const query = new URLSearchParams({ limit: '1000' })
+      for (const name of ['after', ...(parent === undefined ? [] : [parent])]) {
+        const value = textFlag(flags, name)
+        if (value !== undefined) query.set(name, value)
+      }
+      const answer = await new AdminClient(flags).call<{ data: Shown[] }>('GET', `/${level}s?${query.toString()}`)
+      const rows = answer.data.map(({ id, source, weight, secrets }) => [
+        id,
+        source,
+        String(weight ?? '-'),
+        secrets?.map(({ hash }) => hash).join(' ') ?? '',
+      ])
+      const heading = [level.toUpperCase(), 'FROM', 'WEIGHT', level === 'key' ? 'SECRETS' : '']
+      io.out(flags['json'] === true ? JSON.stringify(answer.data) : columnsOf([heading, ...rows]))
+      return 0
+    },
+  }
+}
+
+interface EditOptions {
+  readonly level: Level
+  readonly verb: string
+  readonly summary: string
+  readonly flags?: Readonly<Record<string, Flag>>
+  readonly example?: string
+  readonly call: (id: string, flags: FlagValues) => { method: 'POST' | 'PATCH' | 'DELETE'; path: string; body?: object }
+}
+
+function editCommand({ level, verb, summary, flags: more = {}, example = '', call }: EditOptions): Command {
+  const name = `${level}s ${verb}`
+  const typed = `${name} ${level === 'org' ? 'acme' : level === 'tenant' ? 'shop' : 'web'}${example} --because "contract 17"`
+  return {
+    name,
+    summary,
+    about:
+      'In force when the command returns, and kept over restarts. What the configuration file names is changed there.',
+    argument: 'ID',
+    flags: { ...more, ...BECAUSE_FLAG, ...ADMIN_FLAGS },
+    examples: [`spillway ${typed}`],
+    async run(flags, io) {
+      const id = argumentOf(flags, level, typed)
+      const because = becauseOf(flags)
+      const { method, path, body = {} } = call(id, flags)
+      const answer = await new AdminClient(flags).call<Changed>(method, path, { ...body, because })
+      io.out(flags['json'] === true ? JSON.stringify(answer) : describe(answer))
+      return 0
+    },
+  }
+}
+
+function describe({ revision, secret }: Changed): string {
+  const done = `Done: revision ${revision}.`
+  return secret === undefined ? done : `${done} The secret is shown once and stored nowhere:\n\n  ${secret}`
+}
+
+/** The fields that were typed. */
+function fieldsOf(level: Level, flags: FlagValues): Record<string, unknown> {
+  const typed = Object.keys(FIELDS[level]).flatMap((name): Array<[string, unknown]> => {
+    const value = textFlag(flags, name)
+    if (value === undefined) return []
+    if (name === 'weight') return [[name, Number(value)]]
+    if (name === 'slos') return [[name, value.split(',')]]
+    return [[name, name === 'terms' ? jsonOf(value) : value]]
+  })
+  return Object.fromEntries(typed)
+}
+
+function jsonOf(value: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    throw new UsageError(`--terms is no JSON: ${value}. Try: --terms '{"models":["m1"]}'`)
+  }
+}
+
+function parentOf(level: Level, flags: FlagValues): Record<string, string> {
+  const parent = PARENTS[level]
+  if (parent === undefined) return {}
+  const id = textFlag(flags, parent)
+  if (id === undefined) throw new UsageError(`--${parent} is missing: in which ${parent}?`)
+  return { [`${parent}Id`]: id }
+}
+
+/** `keys create` makes a key for the configuration file, without a server; a key of a running server is added. */
+function levelCommands(level: Level): Command[] {
+  const parent = PARENTS[level]
+  const verb = level === 'key' ? 'add' : 'create'
+  const inParent = parent === undefined ? {} : { [parent]: text('ID', `the ${parent} that it belongs to (required)`) }
+  const example = level === 'org' ? ' --slos steady' : level === 'tenant' ? ' --org acme' : ' --tenant shop'
+  return [
+    listCommand(level),
+    editCommand({
+      level,
+      verb,
+      summary: `a new ${level} on a running server`,
+      flags: { ...inParent, ...FIELDS[level] },
+      example,
+      call: (id, flags) => ({
+        method: 'POST',
+        path: `/${level}s`,
+        body: { id, ...parentOf(level, flags), ...fieldsOf(level, flags) },
+      }),
+    }),
+    editCommand({
+      level,
+      verb: 'change',
+      summary: `other terms for the ${level}`,
+      flags: FIELDS[level],
+      example: ' --weight 2',
+      call: (id, flags) => ({ method: 'PATCH', path: under(`/${level}s`, id), body: fieldsOf(level, flags) }),
+    }),
+    editCommand({
+      level,
+      verb: 'remove',
+      summary: `remove the ${level}${level === 'tenant' ? ' with its keys' : level === 'org' ? ', which has no tenants any more' : ' with its secrets'}`,
+      call: (id) => ({ method: 'DELETE', path: under(`/${level}s`, id) }),
+    }),
+  ]
+}
+
+export const tenancyCommands: readonly Command[] = [
+  ...levelCommands('org'),
+  ...levelCommands('tenant'),
+  ...levelCommands('key'),
+  editCommand({
+    level: 'key',
+    verb: 'rotate',
+    summary: 'a new secret; the one before lives on for the grace',
+    flags: { grace: text('MINUTES', 'how long the old secret lives on; a day if absent, 0 ends it at once') },
+    example: ' --grace 60',
+    call(id, flags) {
+      const grace = textFlag(flags, 'grace')
+      return {
+        method: 'POST',
+        path: `${under('/keys', id)}/rotate`,
+        body: grace === undefined ? {} : { graceMs: Number(grace) * 60_000 },
+      }
+    },
+  }),
+  editCommand({
+    level: 'key',
+    verb: 'revoke',
+    summary: 'end one secret of the key at once',
+    flags: { secret: text('HASH', 'beginning of the secret’s hash, as "spillway keys list" shows it (required)') },
+    example: ' --secret 1f2e3d4c',
+    call(id, flags) {
+      const hash = textFlag(flags, 'secret')
+      if (hash === undefined) throw new UsageError('--secret is missing: which one? "spillway keys list" shows them.')
+      return { method: 'DELETE', path: `${under('/keys', id)}/secrets/${encodeURIComponent(hash)}` }
+    },
+  }),
+]

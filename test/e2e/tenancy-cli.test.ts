@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runCli } from '../../src/cli/run-cli.ts'
+import { hashKey } from '../../src/config/key-hash.ts'
+import {
+  authorization,
+  MODEL,
+  postJson,
+  startPlatform,
+  type TestPlatform,
+  testTree,
+} from '../support/start-platform.ts'
+
+/** `spillway orgs …`, `tenants …` and `keys …` as a person types them, against a server that runs. */
+const ADMIN_KEY = 'sk-test-admin'
+const WHY = ['--because', 'contract 17']
+let platform: TestPlatform
+
+beforeAll(async () => {
+  const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
+  platform = await startPlatform(testTree({ admin, store: { path: 'memory:' } }))
+}, 60_000)
+afterAll(() => platform.close())
+
+async function spillway(...words: string[]): Promise<{ code: number; out: string; err: string }> {
+  const [out, err]: [string[], string[]] = [[], []]
+  const code = await runCli([...words, '--url', platform.address, '--key', ADMIN_KEY], {
+    out: (text) => out.push(text),
+    err: (text) => err.push(text),
+  })
+  return { code, out: out.join('\n'), err: err.join('\n') }
+}
+
+async function chat(key: string): Promise<number> {
+  const body = { model: MODEL, messages: [{ role: 'user', content: 'hi' }], max_tokens: 4 }
+  const response = await postJson(`${platform.baseURL}/chat/completions`, body, authorization(key))
+  await response.text()
+  return response.status
+}
+
+const secretIn = (out: string): string => /spw_\S+/.exec(out)?.[0] ?? ''
+
+describe('orgs, tenants and keys on the command line', () => {
+  it('are made, listed, changed, rotated, revoked and removed', { timeout: 60_000 }, async () => {
+    expect(await spillway('orgs', 'create', 'initech', '--slos', 'steady,patient', ...WHY)).toMatchObject({
+      code: 0,
+      out: 'Done: revision 1.',
+    })
+    await spillway('tenants', 'create', 'shop', '--org', 'initech', '--slo', 'patient', ...WHY)
+    const terms = JSON.stringify({ models: [MODEL] })
+    const first = secretIn((await spillway('keys', 'add', 'web', '--tenant', 'shop', '--terms', terms, ...WHY)).out)
+    expect(await chat(first)).toBe(200)
+    const rotated = await spillway('keys', 'rotate', 'web', '--grace', '60', '--json', ...WHY)
+    const second = (JSON.parse(rotated.out) as { secret: string }).secret
+    const { out: listed } = await spillway('keys', 'list', '--tenant', 'shop')
+    const [head = '', row = ''] = listed.split('\n')
+    expect(head).toMatch(/^KEY +FROM +WEIGHT +SECRETS$/)
+    const [, old = ''] = /^web +registry +1 +([0-9a-f]{16}) [0-9a-f]{16}$/.exec(row) ?? []
+    expect((await spillway('keys', 'revoke', 'web', '--secret', old, ...WHY)).code).toBe(0)
+    expect([await chat(first), await chat(second)]).toEqual([401, 200])
+    await spillway('keys', 'change', 'web', '--weight', '3', '--terms', '{"canInfer":false}', ...WHY)
+    expect(JSON.parse((await spillway('keys', 'list', '--tenant', 'shop', '--json')).out)).toMatchObject([
+      { id: 'web', weight: 3, terms: { models: [MODEL], canInfer: false } },
+    ])
+    expect(await chat(second)).toBe(403)
+    expect((await spillway('orgs', 'remove', 'initech', ...WHY)).err).toContain('has 1 tenants')
+    expect((await spillway('tenants', 'remove', 'shop', ...WHY)).code).toBe(0)
+    expect((await spillway('orgs', 'remove', 'initech', ...WHY)).code).toBe(0)
+    expect(await chat(second)).toBe(401)
+  })
+
+  it('say what is missing', async () => {
+    expect(await spillway('tenants', 'create', 'x', ...WHY)).toMatchObject({ code: 2 })
+    expect((await spillway('keys', 'revoke', 'web', ...WHY)).err).toContain('--secret is missing')
+    expect((await spillway('keys', 'change', 'web', '--terms', '{', ...WHY)).err).toContain('--terms is no JSON')
+    expect((await spillway('orgs', 'remove', 'initech')).err).toContain('--because is missing')
+    expect(await spillway('orgs', 'change', 'acme', '--weight', '2', ...WHY)).toMatchObject({ code: 1 })
+  })
+})

@@ -92,6 +92,22 @@ describe('the ceiling of an engine', () => {
   })
 })
 
+describe('an engine that says its memory is full while nothing runs', () => {
+  it('gets as much as one that says nothing', async () => {
+    const answer: Turnout = { ...finished(50), everyUs: 10_000 }
+    const { world, learned, report } = await makeWorld([answer])
+    const all = []
+    for (let second = 0; second < 20; second++) {
+      for (let i = 0; i < 10; i++) all.push(world.serve(prompt(200)))
+      // Idle, as it says, and what it has cached counts as in use.
+      await report({ runningCount: 0, waitingCount: 0, kvUsageRatio: 0.99, kvTokensMax: 100_000 })
+    }
+    await world.run()
+    expect(all.filter(({ settled }) => settled?.outcome === 'completed').length).toBe(200)
+    expect(learned.ceiling.sequencesMax).toBe(48)
+  })
+})
+
 async function served(world: VirtualWorld, tokens: number) {
   const { done } = world.serve(prompt(tokens))
   await world.run(world.virtual.now() + 1_000_000)

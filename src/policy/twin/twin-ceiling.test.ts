@@ -81,6 +81,10 @@ describe('a ceiling that learns', () => {
     told.report(5 * SECOND, { runningCount: 200, waitingCount: 0 })
     for (let i = 0; i < 100; i++) told.begun(7 * SECOND + i, 9, 200)
     expect(told.sequencesMax).toBe(364)
+    // The gauges have gone: first tokens are all that tells again.
+    told.report(8 * SECOND, {})
+    for (let i = 0; i < 100; i++) told.begun(9 * SECOND + i, 9, 200)
+    expect(told.sequencesMax).toBe(160)
   })
 
   it('grows again after it was lowered, but not in the second after', () => {

@@ -91,8 +91,9 @@ export class TwinCeiling {
   report(now: Instant, seen: CeilingReport): void {
     const { waitingMax, kvUsageMax, backoff } = CEILING_DEFAULTS
     const { runningCount, waitingCount, kvUsageRatio, preemptionCount } = seen
+    // Gauges may go as they came: another engine, a page that is no longer served.
+    this.#hasGauges = runningCount !== undefined && waitingCount !== undefined
     if (runningCount === undefined) return
-    this.#hasGauges = waitingCount !== undefined
     const before = this.#preemptionCount
     if (preemptionCount !== undefined) this.#preemptionCount = preemptionCount
     const hasPreempted = preemptionCount !== undefined && before !== undefined && preemptionCount > before

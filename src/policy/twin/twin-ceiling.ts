@@ -84,7 +84,8 @@ export class TwinCeiling {
     this.#late.observe(now, Math.min(lateness, 4 * lateFactor))
     this.#lateSamples++
     if (this.#hasGauges || this.#lateSamples < lateSamples || now - this.#changedAt < everyUs) return
-    if ((this.#late.view() ?? 0) < lateFactor) return
+    // One that is punctual itself met no queue, and the late ones before it met another number in flight.
+    if (lateness < lateFactor || (this.#late.view() ?? 0) < lateFactor) return
     this.#set(now, Math.min(this.#ceiling, sequences * backoff), 'first tokens come late, as behind a queue')
   }
 

@@ -63,6 +63,13 @@ describe('an engine that counts the prompt alone, as TensorRT-LLM does in stream
     expect(tokens.slice(0, 3)).toEqual([1, 8, 8])
     expect(ending).toMatchObject({ usage: { outputTokens: 17 } })
   })
+
+  it('is not believed where it counts without end', async () => {
+    const format = { ...makeGenerateReader(200), redact, tokenLength: new TokenLength() }
+    const endless = '{"text_output":"words","num_input_tokens":1e999,"num_output_tokens":1e999}'
+    const { ending } = await read(format, [endless, endless])
+    expect(ending).toEqual({ kind: 'finished', usage: undefined })
+  })
 })
 
 describe('an answer in one piece', () => {
@@ -74,6 +81,12 @@ describe('an answer in one piece', () => {
     const usage = { prompt_tokens: 9, completion_tokens: 30 }
     expect((await read(known, [{ choices, usage }], false)).tokens).toEqual([30])
     expect(known.tokenLength.bytesPerToken).toBe(3)
+  })
+
+  it('has no tokens that cannot be, whatever its engine counts', async () => {
+    const usage = { prompt_tokens: 1e300, completion_tokens: 30, prompt_tokens_details: { cached_tokens: 2e9 } }
+    const { ending } = await read(format(), [{ choices, usage }], false)
+    expect(ending).toMatchObject({ usage: { promptTokens: 0, cachedTokens: 0, outputTokens: 30 } })
   })
 
   it('is counted by its text where its engine says nothing', async () => {

@@ -128,6 +128,14 @@ describe('a fit that fades', () => {
     expect(() => new FadingFit([1, 1], OPTIONS).setPrior([1])).toThrow('each coefficient')
   })
 
+  it('takes no row whose terms have no end: its sums would be no numbers, for good', () => {
+    const fit = new FadingFit([6, 2], OPTIONS)
+    expect(fit.observe([1, Number.POSITIVE_INFINITY], 8)).toBe(1)
+    expect([fit.weight, ...fit.coefficients()]).toEqual([0, 6, 2])
+    fit.observe([1, 1e300], 8)
+    expect(fit.coefficients().every(Number.isFinite)).toBe(true)
+  })
+
   it('is never negative, never without bound, and never more than it has seen', () => {
     const positive = fc.double({ min: 0.01, max: 1e6, noNaN: true })
     const row = fc.record({

@@ -77,7 +77,8 @@ export class FadingFit {
   /** Returns how far the row was from what was expected of it, y ÷ expected; a row that says nothing is as expected. */
   observe(x: readonly number[], y: number, weight = 1): number {
     const expected = this.predict(x)
-    if (!(y > 0) || !Number.isFinite(y) || !(expected > 0)) return 1
+    // A term without end would make every sum no number, for good.
+    if (!(y > 0) || !Number.isFinite(y) || !(expected > 0) || !Number.isFinite(expected)) return 1
     const ratio = y / expected
     // Off by a factor, whichever way: a row twice as long is as surprising as one half as long.
     const off = Math.max(ratio, 1 / ratio) - 1

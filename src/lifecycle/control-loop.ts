@@ -189,7 +189,8 @@ function gaugesOf(known: PoolPolicies | undefined, replica: Replica, report: Rep
   const { isReady, runningCount, waitingCount, kvUsageRatio } = report
   if (!isReady || known === undefined || (runningCount === undefined && kvUsageRatio === undefined)) return undefined
   const kvTokensMax = known.kvTokensMaxOf(replica)
-  const isKvKnown = kvUsageRatio !== undefined && Number.isFinite(kvTokensMax)
+  const isOfLoad = known.twins?.of(replica.id).kv.countsCache !== true
+  const isKvKnown = kvUsageRatio !== undefined && Number.isFinite(kvTokensMax) && isOfLoad
   return {
     sequences: runningCount === undefined ? undefined : runningCount + (waitingCount ?? 0),
     kvTokens: isKvKnown ? Math.round(kvUsageRatio * kvTokensMax) : undefined,

@@ -1,4 +1,4 @@
-import type { Instant } from '../base/clock.ts'
+import type { CancelTimer, Instant } from '../base/clock.ts'
 import { isGenerative } from '../domain/request.ts'
 import { auditEnd, auditGrant } from './learning/audit-refusals.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
@@ -54,6 +54,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   const { replica } = lease
   const atGrant = expect(platform, attempt)
   beginLesson(platform, attempt)
+  const forgetReading = supposeRead(platform, attempt)
   const forgetDeadline = request.isCutOff
     ? clock.at(request.deadlineAt, () => cancellation.cancel('deadline-passed'))
     : undefined
@@ -70,6 +71,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     }
   } finally {
     forgetDeadline?.()
+    forgetReading?.()
     attempt.isOver = true
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
@@ -91,6 +93,16 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     })
   }
   return ending
+}
+
+/**
+ * A whole answer in one piece does not say when its prompt was read: that is when it should have been. Else prompts of whole
+ * answers would count as unread until their ends, and two long ones would keep everybody from an engine that is half idle.
+ */
+function supposeRead({ world, turnstile }: Platform, attempt: Attempt): CancelTimer | undefined {
+  const { firstTokenExpectedUs, lease, isTelling } = attempt
+  if (isTelling || firstTokenExpectedUs === undefined) return undefined
+  return world.clock.at(world.clock.now() + Math.ceil(firstTokenExpectedUs), () => turnstile.begin(lease))
 }
 
 /**

@@ -78,6 +78,16 @@ describe('gauges', () => {
       'nv_inference_pending_request_count{model="a",version="1"} 2\nnv_inference_pending_request_count{model="b",version="1"} 1\n',
       { waitingCount: 3 },
     ],
+    [
+      'an engine whose numbers cannot be',
+      'vllm:num_requests_running 1e9\nvllm:num_requests_waiting -1\nvllm:kv_cache_usage_perc 5\nsglang:max_total_num_tokens 1e300\n',
+      { waitingCount: 0 },
+    ],
+    [
+      'an engine that has one block, and rounds',
+      'vllm:kv_cache_usage_perc 1.0004\nvllm:cache_config_info{block_size="16",num_gpu_blocks="1"} 1\n',
+      { kvUsageRatio: 1 },
+    ],
     ['nobody', 'go_goroutines 7\n', {}],
     ['a broken page', 'vllm:num_requests_running{engine="0"} NaN\nvllm:num_requests_waiting', {}],
   ])('are read off the page of %s', (_, page, wanted) => expect(readEngineGauges(HEAD + page)).toEqual(wanted))

@@ -1,7 +1,8 @@
 /**
  * How busy does an engine say that it is, and how much memory does it have? Gauges and counters on a Prometheus page, by
  * whatever names the engine has for them. One pass over the page; only the lines that begin with a known name are read.
- * What the page does not tell is absent: an engine without a gauge is unknown, not idle and not empty.
+ * What the page does not tell is absent: an engine without a gauge is unknown, not idle and not empty. So is what cannot be
+ * true.
  *
  * Counts of data-parallel ranks are added (`dp_rank` of SGLang, `engine` of vLLM); several ranks of one tensor-parallel
  * group report the same sequences, so the largest of each rank counts once. Of ratios the largest counts: the fullest rank
@@ -85,10 +86,29 @@ export function readEngineGauges(page: string): EngineGauges {
     else gauges[fact] = value
   }
   if (blocks.blockCount * blocks.blockTokens > 0) gauges.kvTokensMax ??= blocks.blockCount * blocks.blockTokens
-  // An engine that has not set its memory up yet says 0.
-  if (gauges.kvTokensMax === 0) delete gauges.kvTokensMax
+  return believable(gauges)
+}
+
+/**
+ * A number that no engine can mean is none: believed, it would close the replica for as long as it is told. A ratio above 1
+ * is a percentage or worse; an engine that has not set its memory up yet says 0, or a block.
+ */
+function believable(gauges: { -readonly [K in keyof EngineGauges]: number }): EngineGauges {
+  for (const [fact, [least, most]] of BELIEVABLE) {
+    const value = gauges[fact]
+    if (value !== undefined && !(value >= least && value <= most)) delete gauges[fact]
+  }
+  if (gauges.kvUsageRatio !== undefined) gauges.kvUsageRatio = Math.min(1, gauges.kvUsageRatio)
   return gauges
 }
+
+const BELIEVABLE: ReadonlyArray<readonly [fact: keyof EngineGauges, range: readonly [least: number, most: number]]> = [
+  ['runningCount', [0, 100_000]],
+  ['waitingCount', [0, 1_000_000]],
+  // What is a little above is rounding.
+  ['kvUsageRatio', [0, 1.01]],
+  ['kvTokensMax', [256, 1e12]],
+]
 
 /** Each fact is read under the name that came first: an engine with two names for it would be counted twice. */
 function readLine(

@@ -151,7 +151,10 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const first = (value: unknown): unknown => (Array.isArray(value) ? (value[0] as unknown) : value)
 const textOf = (value: unknown): string => (typeof first(value) === 'string' ? (first(value) as string) : '')
+/** Tokens beyond which a count cannot be true. */
+const COUNT_MAX = 1e9
+
 const countOf = (value: unknown): number | undefined => {
   const count = first(value)
-  return typeof count === 'number' && count >= 0 ? count : undefined
+  return typeof count === 'number' && count >= 0 && count <= COUNT_MAX ? count : undefined
 }

@@ -232,5 +232,8 @@ function errorStatus(error: unknown): number | undefined {
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+/** Tokens beyond which a count cannot be true: a tenant would owe it for ever, and sums of its square have no end. */
+const COUNT_MAX = 1e9
+
 const countOf = (value: unknown): number =>
-  typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.round(value) : 0
+  typeof value === 'number' && value > 0 && value <= COUNT_MAX ? Math.round(value) : 0

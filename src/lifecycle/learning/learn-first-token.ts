@@ -6,7 +6,8 @@ import type { Attempt } from '../ticket.ts'
 export function learnFirstToken(calibration: Calibration, attempt: Attempt, firstTokenAt: Instant): void {
   const { ticket, plan, admitted } = attempt
   const { predicted, patience, poolId } = admitted
-  if (predicted === undefined) return
+  // Several tokens in one piece came later than the first of them, and say nothing of first tokens.
+  if (predicted === undefined || (!attempt.isTelling && attempt.tokensPerChoice > 1)) return
   calibration.begun(firstTokenAt, {
     poolId,
     sloName: ticket.request.slo.name,

@@ -9,11 +9,11 @@ const HANGS: Turnout = { deltas: 1, everyUs: 20_000, ending: 'hangs' }
 const prompt = (tokens: number) => ({ segments: [{ role: 'user', tokens }] as const, outputTokensMax: 50 })
 
 /** An engine that nobody has described, which tells what the test says. */
-async function makeWorld(turnouts: readonly Turnout[]) {
+async function makeWorld(turnouts: readonly Turnout[], kind = 'fixed') {
   const pool = {
     model: MODEL,
     backend: { kind: 'simulated', hidden: true },
-    limit: { kind: 'fixed', concurrencyMax: 64 },
+    limit: { kind, concurrencyMax: 64 },
   }
   const { world, backend } = await VirtualWorld.scripted(turnouts, { concurrencyMax: 64, tree: { pools: [pool] } })
   const { policies } = world.platform
@@ -21,6 +21,7 @@ async function makeWorld(turnouts: readonly Turnout[]) {
   const known = [...policies.poolsById.values()][0]!
   return {
     world,
+    backend,
     known,
     learned: known.twins!.of(replicaId),
     room: () => policies.dispatcher.view().pools[0]!.replicas[0]!,
@@ -89,6 +90,37 @@ describe('the ceiling of an engine', () => {
     expect(ceiling.sequencesMax).toBe(before)
     await report({ runningCount: 20, preemptionCount: 7 })
     expect([ceiling.sequencesMax, ceiling.because]).toEqual([16, 'the engine preempted sequences'])
+  })
+})
+
+describe('an engine that says its memory is full while nothing runs', () => {
+  it('gets as much as one that says nothing', async () => {
+    const answer: Turnout = { ...finished(50), everyUs: 10_000 }
+    const { world, learned, report } = await makeWorld([answer])
+    const all = []
+    for (let second = 0; second < 20; second++) {
+      for (let i = 0; i < 10; i++) all.push(world.serve(prompt(200)))
+      // Idle, as it says, and what it has cached counts as in use.
+      await report({ runningCount: 0, waitingCount: 0, kvUsageRatio: 0.99, kvTokensMax: 100_000 })
+    }
+    await world.run()
+    expect(all.filter(({ settled }) => settled?.outcome === 'completed').length).toBe(200)
+    expect(learned.ceiling.sequencesMax).toBe(48)
+  })
+})
+
+describe('whole answers in one piece', () => {
+  it('keep no place for their prompts once those should be read, and teach the twin nothing', async () => {
+    const { world, known, backend } = await makeWorld([{ ...finished(1), everyUs: 8_000_000 }], 'auto')
+    const all = Array.from({ length: 16 }, () => world.serve({ ...prompt(3_000), isStreamed: false }))
+    await world.run(world.virtual.now() + 1_000)
+    const atOnce = backend.openCount
+    await world.run(world.virtual.now() + 7_000_000)
+    expect([atOnce < 10, backend.openCount]).toEqual([true, 16])
+    await world.run()
+    expect(all.map(({ settled }) => settled?.outcome)).toEqual(all.map(() => 'completed'))
+    expect(known.twins!.of(backend.replicaIds[0]!).twin.view().firstTokenError).toBeUndefined()
+    expect(world.unrest()).toEqual([])
   })
 })
 

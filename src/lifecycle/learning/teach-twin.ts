@@ -29,9 +29,10 @@ export function teachGauges({ policies, world, turnstile }: Platform, replicaId:
   if (twins === undefined) return
   const now = world.clock.now()
   const { ceiling, kv } = twins.of(replicaId)
-  ceiling.report(now, report)
   const holdings = policies.dispatcher.holdingsOf(replicaId)
-  if (holdings === undefined || !twins.reportKv(now, replicaId, report, holdings)) return
+  const hasChanged = holdings !== undefined && twins.reportKv(now, replicaId, report, holdings)
+  ceiling.report(now, kv.countsCache ? { ...report, kvUsageRatio: undefined } : report)
+  if (!hasChanged) return
   turnstile.replicaChanged(replicaId, { kv: kv.capacity ?? UNKNOWN_KV })
 }
 

@@ -25,6 +25,29 @@ describe('the capacity of an engine', () => {
     expect(meter.capacity?.tokensMax).toBe(40_000)
   })
 
+  it('is unknown again where the engine told it and has not for minutes: another one may be there', () => {
+    const meter = new KvMeter()
+    meter.report(0, { kvTokensMax: 1_000 }, OURS)
+    meter.report(SECOND_US, { kvTokensMax: 1_000 }, OURS)
+    expect(meter.report(memoryUs, {}, OURS)).toBe(false)
+    expect(meter.capacity).toEqual({ tokensMax: 1_000, isTold: true })
+    expect(meter.report(SECOND_US + memoryUs, {}, OURS)).toBe(true)
+    expect(meter.capacity).toBeUndefined()
+  })
+
+  it('is not guessed from a share that is in use while nothing runs, until nothing is in use then', () => {
+    const meter = new KvMeter()
+    const idle = { runningCount: 0, waitingCount: 0 }
+    meter.report(0, { ...idle, kvUsageRatio: 0.97 }, OURS)
+    expect(meter.countsCache).toBe(true)
+    const seconds = reportTimes(meter, 2 * samplesMin)
+    expect(meter.capacity).toBeUndefined()
+    meter.report(seconds * SECOND_US, { ...idle, kvUsageRatio: 0 }, OURS)
+    expect(meter.countsCache).toBe(false)
+    reportTimes(meter, samplesMin)
+    expect(meter.capacity).toEqual({ tokensMax: 88_000, isTold: false })
+  })
+
   it('is unknown until enough was seen, then guessed', () => {
     const meter = new KvMeter()
     reportTimes(meter, samplesMin - 1)

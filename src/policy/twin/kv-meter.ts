@@ -12,8 +12,8 @@ import type { Instant } from '../../base/clock.ts'
  *   - when some sequences run, and as many as we hold: else others use the memory too, or ours wait and use none.
  *
  * Of the last minute's guesses the upper quartile counts: what disturbs a guess (cached tokens that an engine counts as in
- * use, the end of a burst) mostly makes it too small. Without a fresh guess for minutes the capacity is unknown again, so
- * that a wrong one, under which the memory never fills, does not last.
+ * use, the end of a burst) mostly makes it too small. Without a fresh guess for minutes, or where the engine told it and does
+ * not any more, the capacity is unknown again, so that a wrong one, under which the memory never fills, does not last.
  *
  * Deliberately not: a guess never says that a request is too big; it only says how many go together.
  * Laws: unknown until told or guessed `samplesMin` times; at most `samplesMax` guesses are kept.
@@ -29,7 +29,7 @@ export const KV_METER_DEFAULTS = {
   samplesMin: 8,
   samplesMax: 64,
   quantile: 0.75,
-  /** Microseconds without a guess after which the capacity is unknown again. */
+  /** Microseconds without a guess, or without being told, after which the capacity is unknown again. */
   memoryUs: 300_000_000,
   /** A capacity moves when the guesses have moved by this share: below it is noise. */
   changeMin: 0.03,
@@ -60,9 +60,18 @@ export class KvMeter {
   #capacity: KvCapacity | undefined
   #guesses: number[] = []
   #guessedAt: Instant = 0
+  #countsCache = false
 
   get capacity(): KvCapacity | undefined {
     return this.#capacity
+  }
+
+  /**
+   * Whether the share in use says nothing of what runs: when the engine last ran nothing, much was in use all the same, so
+   * it counts what it has cached (llama.cpp's slots keep their prompts) or the gauge is broken.
+   */
+  get countsCache(): boolean {
+    return this.#countsCache
   }
 
   /** What is told may be remembered from before a restart; the engine corrects it with its first report. */
@@ -74,10 +83,20 @@ export class KvMeter {
   /** True when the capacity has changed. */
   report(now: Instant, report: KvReport, holdings: KvHoldings): boolean {
     const { kvTokensMax } = report
-    if (kvTokensMax !== undefined && kvTokensMax > 0) return this.#set({ tokensMax: kvTokensMax, isTold: true })
-    if (this.#capacity?.isTold === true) return false
-    const guess = guessOf(report, holdings)
+    this.#noteIdle(report)
+    if (kvTokensMax !== undefined && kvTokensMax > 0) {
+      this.#guessedAt = now
+      return this.#set({ tokensMax: kvTokensMax, isTold: true })
+    }
+    // Another engine may be there now, which tells nothing.
+    if (this.#capacity?.isTold === true) return this.#forget(now)
+    const guess = this.#countsCache ? undefined : guessOf(report, holdings)
     return guess === undefined ? this.#forget(now) : this.#learn(now, guess)
+  }
+
+  #noteIdle({ runningCount, waitingCount = 0, kvUsageRatio }: KvReport): void {
+    if (runningCount !== 0 || waitingCount !== 0 || kvUsageRatio === undefined) return
+    this.#countsCache = kvUsageRatio >= KV_METER_DEFAULTS.usageMin
   }
 
   #learn(now: Instant, guess: number): boolean {

@@ -102,6 +102,16 @@ describe('observed speed', () => {
     }
   })
 
+  it('is not thought swamped seconds after a stall, where step times are known', () => {
+    const speed = new ObservedSpeed(ALONE, STEPS)
+    const expectedUs = expectedUnder(IDLE, 300)
+    for (let i = 0; i < 24; i++) speed.observePrefill(i, prompt(300, 20 * SECOND, expectedUs))
+    expect(speed.under(IDLE).prefillUs(300, 0)).toBeGreaterThan(10 * expectedUs)
+    // Well again: one attempt at a time, half a second each.
+    for (let i = 1; i <= 10; i++) speed.observePrefill(i * 0.5 * SECOND, prompt(300, expectedUs, expectedUs))
+    expect(speed.under(IDLE).prefillUs(300, 0)).toBeLessThan(0.2 * SECOND)
+  })
+
   it('fades with time: what was before a long pause is outweighed by one sample', () => {
     const speed = new ObservedSpeed(ALONE)
     const impatient = new ObservedSpeed(ALONE)

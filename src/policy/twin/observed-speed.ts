@@ -34,6 +34,12 @@ export const OBSERVED_SPEED_DEFAULTS = {
    * has just learned that it was off by a factor would otherwise be corrected twice.
    */
   slopeUnderLoadMax: 4,
+  /**
+   * And a first token that took more than this many times what was expected, and half a second, counts as if it had taken
+   * that: a stall. Two dozen of 20 s would otherwise make an engine that is well again look swamped for ten seconds.
+   */
+  stallFactor: 16,
+  stallUs: 500_000,
 }
 
 export class ObservedSpeed implements EngineSpeed {
@@ -98,13 +104,15 @@ export class ObservedSpeed implements EngineSpeed {
     },
   ): void {
     const x = seen.expectedUs ?? this.#alone.prefillUs(seen.uncachedTokens, seen.cachedTokens)
+    const { stallFactor, stallUs } = this.#options
+    const tookUs = this.#steps === undefined ? seen.tookUs : Math.min(seen.tookUs, stallFactor * x + stallUs)
     const keep = this.#keepSince(now, this.#prefillAt)
     this.#prefillAt = now
     this.#weight = this.#weight * keep + 1
     this.#sumX = this.#sumX * keep + x
-    this.#sumY = this.#sumY * keep + seen.tookUs
+    this.#sumY = this.#sumY * keep + tookUs
     this.#sumXX = this.#sumXX * keep + x * x
-    this.#sumXY = this.#sumXY * keep + x * seen.tookUs
+    this.#sumXY = this.#sumXY * keep + x * tookUs
   }
 
   /** An answer's tokens came `gapUs` apart on the average. */

@@ -73,6 +73,16 @@ describe('a ceiling that learns', () => {
     expect(ceiling.sequencesMax).toBe(160)
   })
 
+  it('is not lowered to the few that come after a stall, when those come in time', () => {
+    const ceiling = busy(5)
+    // All of a stall's first tokens come at once, in the second after the last change.
+    for (let i = 0; i < 29; i++) ceiling.begun(4.9 * SECOND + i, 2_000, 29)
+    expect(ceiling.sequencesMax).toBe(364)
+    ceiling.begun(5.5 * SECOND, 1, 1)
+    ceiling.begun(6 * SECOND, 1, 1)
+    expect(ceiling.sequencesMax).toBe(364)
+  })
+
   it('is not lowered by first tokens that are as expected, nor where the engine tells its queue itself', () => {
     const punctual = busy(5)
     for (let i = 0; i < 100; i++) punctual.begun(6 * SECOND + i, 2, 200)
@@ -81,6 +91,10 @@ describe('a ceiling that learns', () => {
     told.report(5 * SECOND, { runningCount: 200, waitingCount: 0 })
     for (let i = 0; i < 100; i++) told.begun(7 * SECOND + i, 9, 200)
     expect(told.sequencesMax).toBe(364)
+    // The gauges have gone: first tokens are all that tells again.
+    told.report(8 * SECOND, {})
+    for (let i = 0; i < 100; i++) told.begun(9 * SECOND + i, 9, 200)
+    expect(told.sequencesMax).toBe(160)
   })
 
   it('grows again after it was lowered, but not in the second after', () => {

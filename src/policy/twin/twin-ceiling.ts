@@ -84,15 +84,17 @@ export class TwinCeiling {
     this.#late.observe(now, Math.min(lateness, 4 * lateFactor))
     this.#lateSamples++
     if (this.#hasGauges || this.#lateSamples < lateSamples || now - this.#changedAt < everyUs) return
-    if ((this.#late.view() ?? 0) < lateFactor) return
+    // One that is punctual itself met no queue, and the late ones before it met another number in flight.
+    if (lateness < lateFactor || (this.#late.view() ?? 0) < lateFactor) return
     this.#set(now, Math.min(this.#ceiling, sequences * backoff), 'first tokens come late, as behind a queue')
   }
 
   report(now: Instant, seen: CeilingReport): void {
     const { waitingMax, kvUsageMax, backoff } = CEILING_DEFAULTS
     const { runningCount, waitingCount, kvUsageRatio, preemptionCount } = seen
+    // Gauges may go as they came: another engine, a page that is no longer served.
+    this.#hasGauges = runningCount !== undefined && waitingCount !== undefined
     if (runningCount === undefined) return
-    this.#hasGauges = waitingCount !== undefined
     const before = this.#preemptionCount
     if (preemptionCount !== undefined) this.#preemptionCount = preemptionCount
     const hasPreempted = preemptionCount !== undefined && before !== undefined && preemptionCount > before

@@ -114,5 +114,10 @@ describe('what was known before a restart', () => {
     { ...MEMORY, decode: [0, 0, 0, 0] },
     { ...MEMORY, tokenBudget: 0 },
     { ...MEMORY, ceiling: '5' },
+    { ...MEMORY, tokenBudget: 1e-6 },
+    { ...MEMORY, decode: [1e300, 1, 1, 1] },
+    { ...MEMORY, decode: [1e308, 1e308, 1, 1] },
+    { ...MEMORY, decode: [1e-300, 1e-300, 0, 0] },
+    { ...MEMORY, read: [1e200, 1e200, 1e200, 1e200] },
   ])('is nothing when it cannot be read: %j', (value) => expect(readTwinMemory(value)).toBeUndefined())
 })

@@ -22,8 +22,11 @@ export function readTwinMemory(value: unknown): TwinMemory | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { prior, decode, read, tokenBudget, rows, sequencesSeen, ceiling, kv } = value as Partial<TwinMemory>
   if (typeof prior !== 'string' || !areFour(decode) || !areFour(read)) return undefined
-  if (!isAmount(tokenBudget) || !isAmount(rows) || !isAmount(sequencesSeen) || !isAmount(ceiling)) return undefined
-  const isKvKnown = isAmount(kv?.tokensMax) && typeof kv?.isTold === 'boolean'
+  // Beyond these no row could correct it, and the engine would stand idle beside a gateway that thinks it a wreck.
+  if (!isTime(wholeUsOf(decode, ORDINARY_STEP)) || !isTime(wholeUsOf(read, ORDINARY_PROMPT))) return undefined
+  if (!isAmount(tokenBudget) || tokenBudget < TOKEN_BUDGET_MIN) return undefined
+  if (!isAmount(rows) || !isAmount(sequencesSeen) || !isAmount(ceiling)) return undefined
+  const isKvKnown = isAmount(kv?.tokensMax) && kv.tokensMax >= 1 && typeof kv?.isTold === 'boolean'
   return { prior, decode, read, tokenBudget, rows, sequencesSeen, ceiling, kv: isKvKnown ? kv : undefined }
 }
 
@@ -45,8 +48,18 @@ const SHARE_MIN = 0.001
 const ORDINARY_STEP = [1, 64, 64_000, 320]
 const ORDINARY_PROMPT = [1, READ_KNOT, READ_KNOT, READ_KNOT ** 2 / 2]
 
+/** Tokens of a step at least, and microseconds of an ordinary step or prompt: ten minutes are not even a laptop's. */
+const TOKEN_BUDGET_MIN = 16
+const WHOLE_US_MIN = 1
+const WHOLE_US_MAX = 600_000_000
+
+const isTime = (wholeUs: number): boolean => wholeUs >= WHOLE_US_MIN && wholeUs <= WHOLE_US_MAX
+
+const wholeUsOf = (coefficients: readonly number[], ordinary: readonly number[]): number =>
+  coefficients.reduce((sum, coefficient, i) => sum + coefficient * ordinary[i]!, 0)
+
 function floored(coefficients: readonly number[], ordinary: readonly number[]): readonly number[] {
-  const wholeUs = coefficients.reduce((sum, coefficient, i) => sum + coefficient * ordinary[i]!, 0)
+  const wholeUs = wholeUsOf(coefficients, ordinary)
   return coefficients.map((coefficient, i) => Math.max(coefficient, (wholeUs * SHARE_MIN) / ordinary[i]!))
 }
 

@@ -78,6 +78,8 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     auditEnd(platform, attempt)
     const usage = ending.kind === 'finished' ? ending.usage : undefined
     attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice, usage)
+    if (ending.kind === 'finished' && request.isStreamed)
+      attempt.lesson?.streamed(clock.now(), ticket, attempt.tokensPerChoice)
     learnFromAttempt(platform, attempt, { ending, atGrant, atEnd })
     tellDenial(platform, attempt, ending)
     journal.record({

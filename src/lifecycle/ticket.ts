@@ -196,6 +196,8 @@ export class Attempt {
   firstTokenExpectedUs: number | undefined
   /** What it teaches of an engine whose steps are learned. */
   lesson: Lesson | undefined
+  /** Streams of its pool are handed over only when they are whole. */
+  isBuffered = false
   /** Tokens that the engine worked on for this attempt, as far as is known; undefined until the attempt is over. */
   used: Usage | undefined
   /** Weighted tokens of the attempt that no tenant pays for. */
@@ -218,8 +220,9 @@ export class Attempt {
     return this.ticket.outputTokens / this.ticket.request.choiceCount
   }
 
-  /** A whole answer in one piece does not say when its first token came. */
+  /** A whole answer in one piece does not say when its first token came, nor does a stream that was gathered. */
   get isTelling(): boolean {
+    if (this.isBuffered) return false
     const { request, gaps } = this.ticket
     return request.isStreamed || gaps !== undefined || !isGenerative(request.kind)
   }

@@ -14,6 +14,11 @@ import type { LearnedReplica, Twins } from '../../policy/twin/twins.ts'
 const STRETCH_US_MIN = 300_000
 const STRETCH_TOKENS_MIN = 24
 
+interface StreamTimes {
+  readonly firstTokenAt: Instant | undefined
+  readonly lastTokenAt: Instant | undefined
+}
+
 type Prompt = Pick<Usage, 'promptTokens' | 'cachedTokens'>
 
 export class Lesson {
@@ -82,6 +87,14 @@ export class Lesson {
   /** Its tokens turned out to be so many times what was counted: the stretch that is open began in the old count. */
   trueUp(ratio: number): void {
     if (this.#stretch !== undefined) this.#stretch.tokens *= ratio
+  }
+
+  /** A stream has ended whole: was it handed over as it was made? */
+  streamed(now: Instant, { firstTokenAt, lastTokenAt }: StreamTimes, tokens: number): void {
+    if (firstTokenAt === undefined || lastTokenAt === undefined) return
+    const seen = { firstTokenUs: firstTokenAt - this.#grantedAt, restUs: lastTokenAt - firstTokenAt, tokens }
+    if (!this.#twins.buffered.observe(now, seen)) return
+    for (const { twin } of this.#twins.all().values()) twin.forgetReading()
   }
 
   /** The attempt is over, and its lease is back; its last token came at `lastTokenAt`. `usage` is what the engine reports. */

@@ -124,6 +124,34 @@ describe('whole answers in one piece', () => {
   })
 })
 
+describe('streams that a proxy hands over when they are whole', () => {
+  it('are not taken for an engine that reads for half a second: it is not refused requests while it is free', async () => {
+    const { world, known, backend } = await makeWorld([finished(1)], 'auto')
+    backend.generate = async ({ sink, request }) => {
+      const whole = Promise.withResolvers<void>()
+      world.virtual.at(world.virtual.now() + 510_000, () => whole.resolve())
+      await whole.promise
+      void sink.write({ tokens: 1 })
+      void sink.write({ tokens: 199 })
+      return {
+        kind: 'finished',
+        usage: { promptTokens: request.segments[0]!.tokens, cachedTokens: 0, outputTokens: 200 },
+      }
+    }
+    const all = []
+    for (let i = 0; i < 200; i++) {
+      const slo = { name: 'chat', ttftUs: 1_000_000, interTokenUs: 60_000, totalUs: 40_000_000 }
+      all.push(world.serve({ ...prompt(1_000), outputTokensMax: 400, isStreamed: true, slo }))
+      await world.run(world.virtual.now() + 100_000)
+    }
+    await world.run()
+    expect(known.twins!.buffered.isUsual).toBe(true)
+    const late = all.slice(100).filter(({ settled }) => settled?.outcome === 'completed')
+    expect(late.length).toBeGreaterThanOrEqual(80)
+    expect(world.unrest()).toEqual([])
+  })
+})
+
 async function served(world: VirtualWorld, tokens: number) {
   const { done } = world.serve(prompt(tokens))
   await world.run(world.virtual.now() + 1_000_000)

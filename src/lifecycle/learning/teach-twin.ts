@@ -19,6 +19,7 @@ export function beginLesson({ policies, world }: Platform, attempt: Attempt): vo
   attempt.firstTokenExpectedUs = timesUnderLoad(alone, steps, load, own).ttftUs
   const { twins } = pool
   if (twins === undefined) return
+  attempt.isBuffered = twins.buffered.isUsual
   attempt.lesson = new Lesson(world.clock.now(), { twins, replicaId: replica.id, estimate, load })
 }
 

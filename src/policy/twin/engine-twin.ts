@@ -247,6 +247,12 @@ export class EngineTwin implements EngineSpeed, Steps {
     if (factor !== undefined) this.#startOver(this.#read, factor)
   }
 
+  /** What was taken for the reading of prompts was something else. */
+  forgetReading(): void {
+    this.#read.fade(0)
+    this.#read.setPrior(this.#choice.prior.read)
+  }
+
   openStretch(now: Instant, tokens: number): Stretch {
     const stretch = { at: now, tokens, sequenceUs: 0, contextTokenUs: 0, readTokens: 0 }
     this.#mark(now, stretch, tokens)

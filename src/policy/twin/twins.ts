@@ -1,5 +1,6 @@
 import type { Instant } from '../../base/clock.ts'
 import type { EngineSpeed } from '../../domain/engine-speed.ts'
+import { BufferedStreams } from './buffered-streams.ts'
 import { CacheTrust } from './cache-trust.ts'
 import { EngineTwin } from './engine-twin.ts'
 import { type KvHoldings, KvMeter, type KvReport } from './kv-meter.ts'
@@ -29,6 +30,7 @@ export class Twins implements EngineSpeed, Steps {
   readonly #sequencesMax: number
   /** What of the prefixes that its engines should hold they do hold. */
   readonly cache = new CacheTrust()
+  readonly buffered = new BufferedStreams()
   readonly #replicas = new Map<string, LearnedReplica>()
   #leading: EngineTwin
   #kvTokensMax = Number.POSITIVE_INFINITY

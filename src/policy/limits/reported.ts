@@ -20,7 +20,8 @@ import type { Limit, LimitSample, LimitView } from './limit.ts'
  *
  * And no queue inside the engine: while the prompts that it has not begun to answer fill a step, it gets no more. A
  * burst into an idle engine would otherwise take every place at once, and wait for its first tokens where nobody can
- * reorder, degrade or refuse it. The bound is on what is there already, so that long prompts fit when short ones do.
+ * reorder, degrade or refuse it. The bound is on what is there already, so that long prompts fit when short ones do. An
+ * engine that is learned, and calm, may have more unread: as much as is read in a part of the promised first token.
  *
  * Deliberately not: no KV (the replica's room checks it against memory), no look at the queue, no bound on the first
  * token (admission's business).

@@ -9,14 +9,13 @@
  * The bar: `/health` p99 at most 100 ms, and memory back within 150 MB of what it was. Exits with 1 when it is missed.
  * Quote figures of an idle machine only; the row `nothing` shows what the machine adds by itself.
  */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Worker } from 'node:worker_threads'
+import { startServer } from '../start-server.ts'
 import { ATTACKS } from './attacks.ts'
 
 const PROBE_EVERY_MS = 20
@@ -47,27 +46,6 @@ interface Measured {
   readonly unanswered: number
   readonly cpuSeconds: number
   readonly rssMb: { readonly before: number; readonly most: number; readonly after: number }
-}
-
-async function startServer(): Promise<{ url: string; pid: number; stop: () => Promise<void> }> {
-  const cli = fileURLToPath(new URL('../../../src/cli/cli.ts', import.meta.url))
-  const env = { ...process.env, LOG_LEVEL: 'silent', SPILLWAY_STORE_PATH: 'memory:' }
-  const child = spawn(process.execPath, [cli, 'serve', '--port', '0'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  let said = ''
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', (chunk: Buffer) => {
-      said += chunk.toString()
-      const found = /listening on (http:\S+)/.exec(said)?.[1]
-      if (found !== undefined) resolve(found)
-    })
-    void ended.then(() => reject(new Error(`the server ended: ${said}`)))
-  })
-  const stop = async (): Promise<void> => {
-    child.kill('SIGKILL')
-    await ended
-  }
-  return { url, pid: child.pid as number, stop }
 }
 
 function rssMbOf(pid: number): number {
@@ -111,7 +89,7 @@ async function warmUp(url: string): Promise<void> {
 }
 
 async function measure(name: string): Promise<Measured> {
-  const server = await startServer()
+  const server = await startServer([], { SPILLWAY_STORE_PATH: 'memory:' })
   const agent = new Agent({ keepAlive: true })
   await warmUp(server.url)
   await sleep(2_000)
@@ -136,7 +114,7 @@ async function measure(name: string): Promise<Measured> {
   await sleep(name === 'nothing' ? 0 : REST_MS)
   const after = rssMbOf(server.pid)
   agent.destroy()
-  await server.stop()
+  await server.stop('SIGKILL')
   const at = (ratio: number): number => all[Math.min(all.length - 1, Math.floor(all.length * ratio))] ?? 0
   return {
     attack: name,

@@ -14,14 +14,12 @@
  * turns on the engine. A good answer has its first token within 1 s, 60 ms a token, and ends within 40 s. Bounded: no
  * run lasts longer than its seconds and the answers that are open then. The engine must be on loopback.
  */
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { startServer } from '../start-server.ts'
 import { play, type Seen } from './client.ts'
 import { makeWorkload, tenantsOf, type Workload } from './workloads.ts'
 
@@ -85,28 +83,12 @@ async function startGateway(way: string, engine: string, tenants: readonly strin
   const file = join(folder, 'spillway.yaml')
   // JSON is YAML.
   writeFileSync(file, JSON.stringify(configOf(way, engine, keys, 'memory:')))
-  const cli = fileURLToPath(new URL('../../../src/cli/cli.ts', import.meta.url))
-  const env = { ...process.env, LOG_LEVEL: 'silent' }
-  const child = spawn(process.execPath, [cli, 'serve', '--config', file, '--port', '0'], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const ended = once(child, 'exit')
-  let said = ''
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', (chunk: Buffer) => {
-      said += chunk.toString()
-      const found = /listening on (http:\S+)/.exec(said)?.[1]
-      if (found !== undefined) resolve(found)
-    })
-    void ended.then(() => reject(new Error(`the gateway ended: ${said}`)))
-  })
+  const server = await startServer(['--config', file])
   const stop = async (): Promise<void> => {
-    child.kill('SIGTERM')
-    await ended
+    await server.stop('SIGTERM')
     rmSync(folder, { recursive: true, force: true })
   }
-  return { url: `${url}/v1`, keys, stop }
+  return { url: `${server.url}/v1`, keys, stop }
 }
 
 const isGood = ({ status, code, firstTokenS, totalS, tokens }: Seen): boolean =>

@@ -8,6 +8,7 @@ import type { Exchange } from '../gateway/exchange.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { JsonSink, SseSink } from '../gateway/http-sinks.ts'
 import type { DeltaSink, Sink } from '../lifecycle/ports.ts'
+import { IN_OPENAI_WORDS } from '../wire/openai-dialects.ts'
 import type { WireFault } from '../wire/openai-error.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import {
@@ -177,9 +178,10 @@ function makeSink(
       kind,
       id: `${kind === 'chat' ? 'chatcmpl' : 'cmpl'}-${id}`,
       createdAtS: Math.floor(usToSeconds(engine.clock.now())),
+      model: engine.model,
       includesUsage: body.stream_options?.include_usage === true,
     },
-    askedModel: engine.model,
+    wording: IN_OPENAI_WORDS,
     clock: engine.clock,
     cancellation,
     stalledReaderUs: engine.stalledReaderUs,

@@ -3,17 +3,15 @@ import { type Clock, usToMs } from '../base/clock.ts'
 import type { Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
-import { type AnswerIdentity, StreamEncoder, WholeAnswer } from '../wire/answer.ts'
+import type { AnswerIdentity, StreamWriter, WholeWriter, Wording } from '../wire/dialect.ts'
 import { wireRetrieved } from '../wire/passage-text.ts'
-import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../wire/sse.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sinks that send an answer over HTTP: event by event, or as one document. */
 export interface SinkOptions {
   readonly exchange: Exchange
-  readonly identity: Omit<AnswerIdentity, 'model'>
-  /** The client's name for the model: an alias is returned as the alias. */
-  readonly askedModel: string
+  readonly identity: AnswerIdentity
+  readonly wording: Pick<Wording, 'stream' | 'whole'>
   readonly clock: Clock
   readonly cancellation: Cancellation
   /** Headers with what is left of the caller's budgets. */
@@ -66,22 +64,22 @@ export function cutOffUnread({
 
 export class SseSink implements Sink {
   readonly #options: SinkOptions
-  readonly #encoder: StreamEncoder
+  readonly #writer: StreamWriter
   #stopKeepAlive: () => void = () => {}
 
   constructor(options: SinkOptions) {
     this.#options = options
-    this.#encoder = new StreamEncoder({ ...options.identity, model: options.askedModel })
+    this.#writer = options.wording.stream(options.identity)
     this.#keepAliveLater()
   }
 
   start(head: AnswerHead): void {
     const { exchange, headersOf = spillwayHeaders } = this.#options
     this.#stopKeepAlive()
-    this.#encoder.noteRung(head.rung)
+    this.#writer.noteRung(head.rung)
     if (exchange.isOpen) this.#sendHead(headersOf(head))
     if (this.#options.listsPassages && head.retrieved !== undefined) {
-      exchange.res.write(this.#encoder.aside({ spillway: { retrieval: wireRetrieved(head.retrieved, true) } }))
+      exchange.res.write(this.#writer.aside({ spillway: { retrieval: wireRetrieved(head.retrieved, true) } }))
     }
   }
 
@@ -108,7 +106,7 @@ export class SseSink implements Sink {
     this.#stopKeepAlive = clock.at(clock.now() + keepAliveUs, () => {
       if (exchange.res.destroyed || exchange.res.writableEnded) return
       if (exchange.isOpen) this.#sendHead([])
-      exchange.res.write(SSE_KEEP_ALIVE)
+      exchange.res.write(this.#writer.keepAlive)
       this.#keepAliveLater()
     })
   }
@@ -116,14 +114,14 @@ export class SseSink implements Sink {
   write(delta: Delta): Promise<void> | undefined {
     const { res } = this.#options.exchange
     if (delta.choices === undefined || res.destroyed) return undefined
-    return res.write(this.#encoder.chunk(delta.choices, this.#options.runningUsage?.()))
+    return res.write(this.#writer.chunk(delta.choices, this.#options.runningUsage?.()))
       ? undefined
       : this.#untilDrained()
   }
 
   finish(usage: Usage): void {
     this.#stopKeepAlive()
-    this.#options.exchange.res.end(this.#encoder.end(usage))
+    this.#options.exchange.res.end(this.#writer.end(usage))
     cutOffUnread(this.#options)
   }
 
@@ -132,7 +130,7 @@ export class SseSink implements Sink {
     this.#stopKeepAlive()
     if (exchange.isOpen) exchange.sendRefusal(refusal, this.#options.rateLimits())
     else if (!exchange.res.writableEnded) {
-      exchange.res.end(sseFrame(exchange.errors.ofRefusal(refusal).body) + SSE_DONE)
+      exchange.res.end(this.#writer.fail(exchange.errors.ofRefusal(refusal).body))
       cutOffUnread(this.#options)
     }
   }
@@ -161,11 +159,12 @@ export class SseSink implements Sink {
 
 export class JsonSink implements Sink {
   readonly #options: SinkOptions
-  readonly #answer = new WholeAnswer()
+  readonly #answer: WholeWriter
   #head: AnswerHead | undefined
 
   constructor(options: SinkOptions) {
     this.#options = options
+    this.#answer = options.wording.whole(options.identity)
   }
 
   start(head: AnswerHead): void {
@@ -179,9 +178,9 @@ export class JsonSink implements Sink {
   }
 
   finish(usage: Usage): void {
-    const { exchange, identity, askedModel, rateLimits, headersOf = spillwayHeaders } = this.#options
-    const head = this.#head ?? { model: askedModel, rung: 'full' }
-    const body = this.#answer.encode({ ...identity, model: askedModel }, usage, this.#ours(head))
+    const { exchange, identity, rateLimits, headersOf = spillwayHeaders } = this.#options
+    const head = this.#head ?? { model: identity.model, rung: 'full' }
+    const body = this.#answer.encode(usage, this.#ours(head))
     const headers = rateLimits()
     for (const part of headersOf(head)) headers.push(part)
     exchange.sendJson(200, body, headers)

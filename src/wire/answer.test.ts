@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { checked } from '../../test/support/openai-shapes.ts'
 import { framesIn, textIn } from '../../test/support/sse-frames.ts'
 import type { ChoiceDelta } from '../domain/delta.ts'
-import { type AnswerIdentity, StreamEncoder, WholeAnswer } from './answer.ts'
+import { StreamEncoder, WholeAnswer } from './answer.ts'
+import type { AnswerIdentity } from './dialect.ts'
 
 const identity: AnswerIdentity = {
   kind: 'chat',
@@ -74,9 +75,9 @@ describe('a whole answer', () => {
     fc.assert(
       fc.property(anyDeltas, (spoken) => {
         const deltas = spoken.map(([index, content]) => says(index, content))
-        const whole = new WholeAnswer()
+        const whole = new WholeAnswer(identity)
         for (const delta of deltas) whole.add([delta])
-        const answer = JSON.parse(whole.encode(identity, usage)) as {
+        const answer = JSON.parse(whole.encode(usage)) as {
           choices: Array<{ index: number; message: { content: string } }>
         }
         checked('chat', answer)
@@ -90,10 +91,9 @@ describe('a whole answer', () => {
   })
 
   it('has usage with details, and what a rung adds', () => {
-    const whole = new WholeAnswer()
+    const whole = new WholeAnswer({ ...identity, kind: 'completion' })
     whole.add([says(0, 'x', 'stop')])
-    const completion = { ...identity, kind: 'completion' as const }
-    expect(checked('completion', JSON.parse(whole.encode(completion, usage, { rung: 'cap' })))).toMatchObject({
+    expect(checked('completion', JSON.parse(whole.encode(usage, { rung: 'cap' })))).toMatchObject({
       usage: { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13, prompt_tokens_details: { cached_tokens: 4 } },
       spillway: { rung: 'cap' },
     })

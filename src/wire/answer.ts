@@ -1,6 +1,7 @@
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { RequestKind } from '../domain/request.ts'
-import { SSE_DONE } from './sse.ts'
+import type { AnswerIdentity, StreamWriter, WholeWriter } from './dialect.ts'
+import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from './sse.ts'
 
 /**
  * Our answers in OpenAI's shapes: one id, one `created` and one model for all chunks of a stream; the first delta of
@@ -9,17 +10,10 @@ import { SSE_DONE } from './sse.ts'
  * What never changes within a stream is put into JSON once; a chunk is then two concatenations and one
  * `JSON.stringify` of the new text.
  */
-export interface AnswerIdentity {
-  readonly kind: RequestKind
-  readonly id: string
-  readonly createdAtS: number
-  readonly model: string
-  readonly includesUsage: boolean
-}
-
 const FINGERPRINT = 'fp_spillway'
 
-export class StreamEncoder {
+export class StreamEncoder implements StreamWriter {
+  readonly keepAlive = SSE_KEEP_ALIVE
   readonly #kind: RequestKind
   readonly #includesUsage: boolean
   readonly #head: string
@@ -63,6 +57,10 @@ export class StreamEncoder {
     return `${this.#head}],"usage":${JSON.stringify(wireUsage(usage))}}\n\n${SSE_DONE}`
   }
 
+  fail(error: string): string {
+    return sseFrame(error) + SSE_DONE
+  }
+
   #chatChoice(choice: ChoiceDelta): string {
     const { index, content, extra, finishReason, logprobs } = choice
     const isFirst = this.#startedChoices[index] !== true
@@ -89,8 +87,13 @@ interface WholeChoice {
 }
 
 /** Collects an answer that is sent as one JSON document, built by hand like the chunks of a stream. */
-export class WholeAnswer {
+export class WholeAnswer implements WholeWriter {
+  readonly #identity: AnswerIdentity
   readonly #choices: Array<WholeChoice | undefined> = []
+
+  constructor(identity: AnswerIdentity) {
+    this.#identity = identity
+  }
 
   add(choices: readonly ChoiceDelta[]): void {
     for (const { index, content, finishReason, extra, logprobs } of choices) {
@@ -106,8 +109,8 @@ export class WholeAnswer {
     }
   }
 
-  /** `ours` are Spillway's own fields beside the answer. */
-  encode(identity: AnswerIdentity, usage: Usage, ours?: Readonly<Record<string, unknown>>): string {
+  encode(usage: Usage, ours?: Readonly<Record<string, unknown>>): string {
+    const identity = this.#identity
     const isChat = identity.kind === 'chat'
     let choices = ''
     for (let index = 0; index < this.#choices.length; index++) {

@@ -1,10 +1,10 @@
 import { Cancellation } from '../../base/cancellation.ts'
 import { type Clock, usToSeconds } from '../../base/clock.ts'
-import type { Request, RequestKind } from '../../domain/request.ts'
+import type { Request } from '../../domain/request.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
-import { readChat, readCompletion } from '../../wire/read-body.ts'
-import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
+import type { Dialect, Wording } from '../../wire/dialect.ts'
+import { CHAT_DIALECT, COMPLETION_DIALECT } from '../../wire/openai-dialects.ts'
 import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
 import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
@@ -17,7 +17,7 @@ import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
  * Bytes → request → ticket: the first row of a request's walk. `serveRequest` knows no HTTP; the answer comes back
- * through the sink.
+ * through the sink. What a client says, and how it is answered, is its dialect's business (`wire/dialect.ts`).
  */
 export interface GenerateDeps {
   readonly platform: Platform
@@ -32,22 +32,22 @@ export interface GenerateDeps {
 
 export function generateRoutes(deps: GenerateDeps): Route[] {
   return [
-    { method: 'POST', path: '/v1/chat/completions', handle: (exchange) => generate(deps, exchange, 'chat') },
-    { method: 'POST', path: '/v1/completions', handle: (exchange) => generate(deps, exchange, 'completion') },
+    { method: 'POST', path: '/v1/chat/completions', handle: (exchange) => generate(deps, exchange, CHAT_DIALECT) },
+    { method: 'POST', path: '/v1/completions', handle: (exchange) => generate(deps, exchange, COMPLETION_DIALECT) },
   ]
 }
 
-async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKind): Promise<void> {
+async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect): Promise<void> {
   const caller = identify(deps.keys, exchange)
   if ('code' in caller) {
     exchange.sendRefusal(caller)
     return
   }
-  const route = kind === 'chat' ? 'chat' : 'completions'
+  const { route, kind } = dialect
   if (refuseCall(exchange, caller, { route })) return
   const body = await collectBody(exchange, deps.bodyBytesMax)
   if (body.kind === 'gone') return
-  const checked = body.kind === 'fault' ? body : kind === 'chat' ? readChat(body.bytes) : readCompletion(body.bytes)
+  const checked = body.kind === 'fault' ? body : dialect.read(body.bytes)
   if (checked.kind === 'fault') {
     exchange.sendFault(checked.fault)
     return
@@ -55,7 +55,7 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
   const { headers } = exchange.req
   const now = deps.clock.now()
   const read = await withTrueSize(
-    toRequest({ id: exchange.id, kind, body: checked.value, headers, caller, now }, deps.rules),
+    toRequest({ id: exchange.id, kind, body: checked.value.body, headers, caller, now }, deps.rules),
     deps.rules,
   )
   if (read.kind === 'fault') {
@@ -67,29 +67,35 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
   })
-  const sink = makeSink(deps, exchange, read.request, checked.value, cancellation)
+  const sink = makeSink(deps, exchange, { request: read.request, dialect, wording: checked.value, cancellation })
   await serveRequest(deps.platform, read.request, cancellation, sink)
+}
+
+interface Asking {
+  readonly request: Request
+  readonly dialect: Dialect
+  readonly wording: Wording
+  readonly cancellation: Cancellation
 }
 
 function makeSink(
   deps: GenerateDeps,
   exchange: Exchange,
-  request: Request,
-  body: ChatBody | CompletionBody,
-  cancellation: Cancellation,
+  { request, dialect, wording, cancellation }: Asking,
 ): SseSink | JsonSink {
-  const { kind } = request
+  const { body } = wording
   const options = {
     exchange,
     rateLimits: () => rateLimitHeaders(deps.platform.rateLimits(request)),
     keepAliveUs: deps.keepAliveUs,
     identity: {
-      kind,
-      id: `${kind === 'chat' ? 'chatcmpl' : 'cmpl'}-${exchange.id.slice(4)}`,
+      kind: dialect.kind,
+      id: dialect.idPrefix + exchange.id.slice(4),
       createdAtS: Math.floor(usToSeconds(deps.clock.now())),
+      model: body.model,
       includesUsage: body.stream_options?.include_usage === true,
     },
-    askedModel: body.model,
+    wording,
     clock: deps.clock,
     cancellation,
     stalledReaderUs: deps.stalledReaderUs,

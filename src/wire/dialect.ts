@@ -1,0 +1,58 @@
+import type { ChoiceDelta, Usage } from '../domain/delta.ts'
+import type { CallRoute } from '../domain/key-terms.ts'
+import type { RequestKind } from '../domain/request.ts'
+import type { Checked } from './check.ts'
+import type { ChatBody, CompletionBody } from './schemas.ts'
+
+/**
+ * A dialect is the words in which a client asks and is answered: OpenAI's chat and text completions, its Responses,
+ * Anthropic's Messages. The story knows none of them: a dialect turns the client's body into a chat request (or a text
+ * completion), and the deltas of the answer into its own documents and events. One file set per dialect; the sinks of the
+ * gateway write what a dialect's writers give them.
+ */
+export interface Dialect {
+  /** The route's name in the terms of keys. */
+  readonly route: CallRoute
+  readonly kind: RequestKind
+  /** What stands in front of an answer's id. */
+  readonly idPrefix: string
+  read(bytes: Buffer): Checked<Wording>
+}
+
+/** A body in the platform's words, and how its answer is put. */
+export interface Wording {
+  readonly body: ChatBody | CompletionBody
+  stream(identity: AnswerIdentity): StreamWriter
+  whole(identity: AnswerIdentity): WholeWriter
+}
+
+export interface AnswerIdentity {
+  readonly kind: RequestKind
+  readonly id: string
+  readonly createdAtS: number
+  /** The client's name for the model: an alias is returned as the alias. */
+  readonly model: string
+  readonly includesUsage: boolean
+}
+
+/** The frames of a streamed answer, as text. After `end` or `fail` nothing is asked any more. */
+export interface StreamWriter {
+  /** A degraded answer says so where the dialect has a place for it; told once, before the first chunk. */
+  noteRung(rung: string): void
+  /** `running`: the usage so far, where a client has asked for it in every frame. */
+  chunk(choices: readonly ChoiceDelta[], running?: Usage): string
+  /** A frame that carries fields of ours; clients that do not know them skip it. */
+  aside(more: Readonly<Record<string, unknown>>): string
+  /** Sent where nothing else has been for a while; it may come before the first chunk. */
+  readonly keepAlive: string
+  end(usage: Usage): string
+  /** The answer breaks off. `error`: the error's document in the words of the exchange. */
+  fail(error: string): string
+}
+
+/** Collects an answer that is sent as one document. */
+export interface WholeWriter {
+  add(choices: readonly ChoiceDelta[]): void
+  /** `ours` are Spillway's own fields beside the answer. */
+  encode(usage: Usage, ours?: Readonly<Record<string, unknown>>): string
+}

@@ -1,0 +1,28 @@
+import { StreamEncoder, WholeAnswer } from './answer.ts'
+import type { Checked } from './check.ts'
+import type { Dialect, Wording } from './dialect.ts'
+import { readChat, readCompletion } from './read-body.ts'
+import type { ChatBody, CompletionBody } from './schemas.ts'
+
+/** OpenAI's chat and text completions: the dialects in which the platform itself thinks, so that nothing is translated. */
+export const IN_OPENAI_WORDS: Pick<Wording, 'stream' | 'whole'> = {
+  stream: (identity) => new StreamEncoder(identity),
+  whole: (identity) => new WholeAnswer(identity),
+}
+
+const worded = (checked: Checked<ChatBody | CompletionBody>): Checked<Wording> =>
+  checked.kind === 'ok' ? { kind: 'ok', value: { body: checked.value, ...IN_OPENAI_WORDS } } : checked
+
+export const CHAT_DIALECT: Dialect = {
+  route: 'chat',
+  kind: 'chat',
+  idPrefix: 'chatcmpl-',
+  read: (bytes) => worded(readChat(bytes)),
+}
+
+export const COMPLETION_DIALECT: Dialect = {
+  route: 'completions',
+  kind: 'completion',
+  idPrefix: 'cmpl-',
+  read: (bytes) => worded(readCompletion(bytes)),
+}

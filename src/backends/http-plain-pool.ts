@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { Dispatcher } from 'undici'
+import { TurnBatch } from '../base/live-turn-batch.ts'
 import { type ResponseEvents, ResponseFault, ResponseParser } from '../wire/response-parser.ts'
 
 /**
@@ -35,6 +36,9 @@ export interface PlainAsk {
 }
 
 type Handler = Dispatcher.DispatchHandler
+
+/** Answers that ended in one turn of the event loop are handled together. */
+const endings = new TurnBatch()
 
 /** One buffer for all connections: a read is handled before the next one begins. */
 const READ_BYTES = 64 << 10
@@ -316,7 +320,9 @@ class Line implements ResponseEvents {
     this.#turn = undefined
     if (turn === undefined) return
     turn.line = undefined
-    turn.handler.onResponseEnd?.(turn, {})
+    endings.add(() => {
+      if (!turn.aborted) turn.handler.onResponseEnd?.(turn, {})
+    })
   }
 
   /** The reader has caught up with an answer that had ended. */

@@ -1,3 +1,5 @@
+import type { Clock, Instant } from '../base/clock.ts'
+import { TurnBatch } from '../base/live-turn-batch.ts'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { tooComplex } from '../wire/scan-json.ts'
 import type { ToldRefusal } from './error-table.ts'
@@ -13,7 +15,7 @@ import { HEAVY_BODY_BYTES, type Visit } from './ingress.ts'
  * of them at once do not stop everything else.
  */
 export type CollectedBody =
-  | { readonly kind: 'ok'; readonly bytes: Buffer }
+  | { readonly kind: 'ok'; readonly bytes: Buffer; readonly readAt?: Instant }
   | { readonly kind: 'fault'; readonly fault: WireFault }
   /** The client has gone, or has been answered already: nothing is left to do. */
   | { readonly kind: 'gone' }
@@ -21,10 +23,13 @@ export type CollectedBody =
 const JSON_TYPE = 'application/json'
 const GONE: CollectedBody = { kind: 'gone' }
 
+/** Bodies that were read in one turn of the event loop go on together. */
+const arrivals = new TurnBatch()
+
 export async function collectBody(
   exchange: Exchange,
   bytesMax: number,
-  wantedType: string = JSON_TYPE,
+  { wantedType = JSON_TYPE, clock }: CollectOptions = {},
 ): Promise<CollectedBody> {
   const { req, res, visit } = exchange
   const refusal = unsupported(wantedType, req.headers['content-type'], req.headers['content-encoding'])
@@ -36,10 +41,16 @@ export async function collectBody(
     visit?.release()
     return turnAway(exchange, tooMuch)
   }
-  const collected = await receive(exchange, bytesMax, declaredSize)
+  const collected = await receive(exchange, { bytesMax, declaredSize, clock })
   const bounded = collected.kind === 'ok' ? await bound(collected, visit, wantedType) : collected
   visit?.release()
   return res.destroyed ? GONE : bounded
+}
+
+export interface CollectOptions {
+  readonly wantedType?: string
+  /** Tells when the last byte was read, which is before the body is handed on. */
+  readonly clock?: Clock
 }
 
 /** A body that is not too much work to parse. A large one has a turn to be scanned in, and one to be parsed in. */
@@ -56,7 +67,13 @@ async function bound(
   return collected
 }
 
-function receive(exchange: Exchange, bytesMax: number, declaredSize: number): Promise<CollectedBody> {
+interface Reception {
+  readonly bytesMax: number
+  readonly declaredSize: number
+  readonly clock: Clock | undefined
+}
+
+function receive(exchange: Exchange, { bytesMax, declaredSize, clock }: Reception): Promise<CollectedBody> {
   const { req, visit } = exchange
   const isDeclared = !Number.isNaN(declaredSize)
   return new Promise((resolve) => {
@@ -81,11 +98,18 @@ function receive(exchange: Exchange, bytesMax: number, declaredSize: number): Pr
       }
       parts.push(part)
       // The parser passes no more bytes than were declared, so the body is complete before its end is announced.
-      if (size === declaredSize) end(whole(parts))
+      if (size === declaredSize) pass()
     }
+    /** The request closes as soon as it has been read; whether its client has gone is asked after the batch. */
+    const pass = (): void => {
+      const all = whole(parts, clock?.now())
+      req.removeListener('close', leave)
+      arrivals.add(() => end(all))
+    }
+    const leave = (): void => end(GONE)
     req.on('data', take)
-    if (!(declaredSize > 0)) req.on('end', () => end(whole(parts)))
-    req.on('close', () => end(GONE))
+    if (!(declaredSize > 0)) req.on('end', pass)
+    req.on('close', leave)
   })
 }
 
@@ -106,8 +130,9 @@ function stopReading({ req, res }: Exchange): void {
   req.pause()
 }
 
-function whole(parts: readonly Buffer[]): CollectedBody {
-  return { kind: 'ok', bytes: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts) }
+function whole(parts: readonly Buffer[], readAt: Instant | undefined): CollectedBody {
+  const bytes = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
+  return readAt === undefined ? { kind: 'ok', bytes } : { kind: 'ok', bytes, readAt }
 }
 
 function unsupported(

@@ -42,7 +42,7 @@ export function fileRoutes(deps: CorporaDeps): Route[] {
 }
 
 async function upload(deps: CorporaDeps, { exchange, tenantId, hold }: CorpusCall): Promise<unknown> {
-  const body = await collectBody(exchange, FILE_BYTES_MAX, 'multipart/form-data')
+  const body = await collectBody(exchange, FILE_BYTES_MAX, { wantedType: 'multipart/form-data' })
   if (body.kind === 'gone') throw new BodyFault(invalidRequest('The client has gone.', null))
   const form = body.kind === 'fault' ? body : readUpload(body.bytes, exchange.req.headers['content-type'] ?? '')
   if (form.kind === 'fault') throw new BodyFault(form.fault)

@@ -45,7 +45,7 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
   }
   const { route, kind } = dialect
   if (refuseCall(exchange, caller, { route })) return
-  const body = await collectBody(exchange, deps.bodyBytesMax)
+  const body = await collectBody(exchange, deps.bodyBytesMax, { clock: deps.clock })
   if (body.kind === 'gone') return
   const checked = body.kind === 'fault' ? body : dialect.read(body.bytes)
   if (checked.kind === 'fault') {
@@ -53,7 +53,7 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
     return
   }
   const { headers } = exchange.req
-  const now = deps.clock.now()
+  const now = (body.kind === 'ok' ? body.readAt : undefined) ?? deps.clock.now()
   const read = await withTrueSize(
     toRequest({ id: exchange.id, kind, body: checked.value.body, headers, caller, now }, deps.rules),
     deps.rules,

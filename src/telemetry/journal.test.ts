@@ -45,6 +45,21 @@ describe('LiveJournal', () => {
     expect(b.taken).toEqual(recorded)
   })
 
+  it('offers a subscriber the kinds that it takes, and no others', () => {
+    const { journal, runAll } = makeScheduled()
+    const all = makeSubscriber('all')
+    const ends = makeSubscriber('ends')
+    journal.subscribe(all.subscriber)
+    const recorded = story()
+    for (const entry of recorded) journal.record(entry)
+    journal.subscribe({ ...ends.subscriber, kinds: new Set(['settled']) })
+    for (const entry of recorded) journal.record(entry)
+    runAll()
+    expect(all.taken).toEqual([...recorded, ...recorded])
+    expect(ends.taken).toEqual(recorded.filter(({ kind }) => kind === 'settled'))
+    expect(journal.view().map(({ taken }) => taken)).toEqual([2 * recorded.length, 1])
+  })
+
   it('waits for a good moment, unless a burst comes: then for the next one', () => {
     const asked: string[] = []
     const journal = new LiveJournal({ schedule: (_drain, when) => asked.push(when) })

@@ -5,8 +5,8 @@ import type { Journal } from '../lifecycle/ports.ts'
 /**
  * The live journal: delivers entries to subscribers without making requests wait for them.
  *
- * `record` puts the entry into one bounded ring per subscriber and returns: no subscriber code runs on the request's
- * path. Rings are drained in batches later, when the scheduler says so (live: a few milliseconds later, so that many
+ * `record` puts the entry into one bounded ring per subscriber that takes its kind, and returns: no subscriber code runs
+ * on the request's path. Rings are drained in batches later, when the scheduler says so (live: a few milliseconds later, so that many
  * requests share one delivery and one write of the log; simulated: whenever the simulator calls `drain`).
  *
  *   record ──▶ ring ──▶ metrics
@@ -18,6 +18,8 @@ import type { Journal } from '../lifecycle/ports.ts'
  */
 export interface Subscriber {
   readonly name: string
+  /** The kinds of entries that it takes; absent: all. It is offered no others. */
+  readonly kinds?: ReadonlySet<Entry['kind']>
   /**
    * A returned promise means: busy, deliver nothing more until it settles. If it throws or rejects, the entry is lost.
    */
@@ -63,6 +65,8 @@ const BURST_ENTRIES = 1_024
 
 export class LiveJournal implements Journal {
   readonly #feeds: Feed[] = []
+  /** Who takes entries of a kind; made when the first entry of the kind comes. */
+  readonly #takers = new Map<Entry['kind'], readonly Feed[]>()
   readonly #schedule: LiveJournalOptions['schedule']
   readonly #drainSome = (): void => {
     this.#isScheduled = false
@@ -77,11 +81,12 @@ export class LiveJournal implements Journal {
 
   subscribe(subscriber: Subscriber, ringEntries = RING_ENTRIES): void {
     this.#feeds.push(new Feed(subscriber, ringEntries, () => this.#wake('soon')))
+    this.#takers.clear()
   }
 
   record(entry: Entry): void {
-    const feeds = this.#feeds
-    for (let i = 0; i < feeds.length; i++) (feeds[i] as Feed).offer(entry)
+    const takers = this.#takers.get(entry.kind) ?? this.#takersOf(entry.kind)
+    for (let i = 0; i < takers.length; i++) (takers[i] as Feed).offer(entry)
     if (!this.#isScheduled) this.#wake('soon')
     else if (++this.#recordedSinceWake === BURST_ENTRIES) this.#ask('next')
   }
@@ -96,6 +101,12 @@ export class LiveJournal implements Journal {
 
   view(): SubscriberView[] {
     return this.#feeds.map((feed) => feed.view())
+  }
+
+  #takersOf(kind: Entry['kind']): readonly Feed[] {
+    const takers = this.#feeds.filter((feed) => feed.takes(kind))
+    this.#takers.set(kind, takers)
+    return takers
   }
 
   #deliver(batchOf: (waiting: number) => number): boolean {
@@ -136,6 +147,10 @@ class Feed {
     this.#subscriber = subscriber
     this.#ring = new Ring(ringEntries)
     this.#onFree = onFree
+  }
+
+  takes(kind: Entry['kind']): boolean {
+    return this.#subscriber.kinds?.has(kind) ?? true
   }
 
   offer(entry: Entry): void {

@@ -31,8 +31,25 @@ const REPLICAS_MAX = 10_000
 
 const LEVEL_ORDER = { info: 0, warn: 1, error: 2, silent: 3 } as const
 
+/** Every kind that has a line. */
+const LOGGED = [
+  'settled',
+  'fault-seen',
+  'platform-changed',
+  'breaker-changed',
+  'fleet-changed',
+  'tenancy-changed',
+  'rollout-changed',
+  'rollout-memory',
+  'replica-reported',
+  'replica-denied',
+] as const satisfies ReadonlyArray<Entry['kind']>
+
+type LoggedEntry = Extract<Entry, { readonly kind: (typeof LOGGED)[number] }>
+
 export class LogLines implements Subscriber {
   readonly name = 'log'
+  readonly kinds: ReadonlySet<Entry['kind']> = new Set(LOGGED)
   readonly #spell: (line: LogLine) => string
   readonly #levelMin: number
   readonly #destination: LogDestination
@@ -45,7 +62,7 @@ export class LogLines implements Subscriber {
   }
 
   take(entry: Entry): void {
-    const line = this.#lineOf(entry)
+    const line = this.kinds.has(entry.kind) ? this.#lineOf(entry as LoggedEntry) : undefined
     if (line !== undefined && LEVEL_ORDER[line.level] >= this.#levelMin) this.#destination.write(this.#spell(line))
   }
 
@@ -53,7 +70,7 @@ export class LogLines implements Subscriber {
     this.#destination.flush?.()
   }
 
-  #lineOf(entry: Entry): LogLine | undefined {
+  #lineOf(entry: LoggedEntry): LogLine | undefined {
     switch (entry.kind) {
       case 'settled':
         return settledLine(entry)
@@ -81,8 +98,6 @@ export class LogLines implements Subscriber {
         return this.#replicaLine(entry)
       case 'replica-denied':
         return deniedLine(entry)
-      default:
-        return undefined
     }
   }
 

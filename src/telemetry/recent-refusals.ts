@@ -17,6 +17,7 @@ export interface RecentRefusalsOptions {
 
 export class RecentRefusals implements Subscriber {
   readonly name = 'recent-refusals'
+  readonly kinds = new Set(['settled'] as const)
   readonly #perTenantMax: number
   readonly #tenantsMax: number
   /** By tenant, the one refused longest ago first; of each, the oldest refusal first. */

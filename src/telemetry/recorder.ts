@@ -47,6 +47,7 @@ interface OpenRequest {
 
 export class Recorder implements Subscriber {
   readonly name = 'recorder'
+  readonly kinds = new Set(['arrived', 'answer-looked-up', 'settled'] as const)
   readonly #renaming: Renaming
   readonly #missedEntries: () => number
   readonly #openMax: number

@@ -100,7 +100,7 @@ export class Book {
   dismiss(pool: PoolState, candidate: Candidate): void {
     candidate.lane.remove(candidate)
     this.#unqueue(pool, candidate)
-    if (candidate.lane.band !== 'offline') candidate.lane.backlog.foregroundCount--
+    if (candidate.lane.band !== 'offline') candidate.lane.backlog.moveForeground(-1)
     if (candidate.counted !== undefined) this.#listener?.left(candidate.counted)
   }
 

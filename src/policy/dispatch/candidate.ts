@@ -5,6 +5,7 @@ import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.
 import type { QueuedPart } from './backlog-listener.ts'
 import { ReadingTime } from './long-prompts.ts'
 import type { Offer } from './offer.ts'
+import type { PromiseGroup } from './promise-group.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
 /** What one tenant has waiting and running at one pool. Amounts in predicted cost. */
@@ -31,8 +32,8 @@ export class TenantBacklog implements BacklogView {
   foregroundQueuedCount = 0
   /** When such a ticket last came or ended. */
   seenAt = Number.NEGATIVE_INFINITY
-  /** Microseconds within which the tenant is promised a first token. */
-  promiseUs = Number.POSITIVE_INFINITY
+  /** Tenants with the same promise; undefined until the tenant has one. */
+  group: PromiseGroup | undefined
   readonly readingTime = new ReadingTime()
   /** Lasting answers that run, and their part of the pool's room (`lasting-answers.ts`). */
   lastingCount = 0
@@ -49,9 +50,31 @@ export class TenantBacklog implements BacklogView {
     return this.foregroundCount > 0 || now - this.seenAt <= this.promiseUs
   }
 
+  /** Microseconds within which the tenant is promised a first token. */
+  get promiseUs(): number {
+    return this.group?.promiseUs ?? Number.POSITIVE_INFINITY
+  }
+
+  join(group: PromiseGroup): void {
+    if (this.foregroundCount > 0) {
+      if (this.group !== undefined) this.group.atWorkCount--
+      group.atWorkCount++
+    }
+    this.group = group
+    group.see(this.seenAt, this)
+  }
+
   countForeground(now: number, sign: 1 | -1): void {
-    this.foregroundCount += sign
+    this.moveForeground(sign)
     this.seenAt = now
+    this.group?.see(now, this)
+  }
+
+  /** As if the ticket had never come: it does not count as seen. */
+  moveForeground(sign: 1 | -1): void {
+    const wasAtWork = this.foregroundCount > 0
+    this.foregroundCount += sign
+    if (this.group !== undefined && wasAtWork !== this.foregroundCount > 0) this.group.atWorkCount += sign
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Estimate } from '../../domain/plan.ts'
 import { type OrgWeights, sharesAmong } from '../fairness/tree-share.ts'
 import { kvTokensOf } from '../limits/ledger.ts'
-import { activeBeside } from './active-tenants.ts'
+import { type ActivePromises, activeBeside } from './active-tenants.ts'
 import type { Candidate, TenantBacklog } from './candidate.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
@@ -43,6 +43,7 @@ export const LASTING_ANSWER_DEFAULTS = {
 interface RoomyPool {
   readonly rooms: ReadonlyMap<string, ReplicaRoom>
   readonly backlogs: ReadonlyMap<string, TenantBacklog>
+  readonly promises: ActivePromises
   readonly orgWeights: OrgWeights
 }
 
@@ -61,7 +62,7 @@ export class LastingAnswers {
     const own = head.lane.backlog
     if (own.lastingCount === 0 || !this.#isLasting(now, head)) return undefined
     const addedRatio = this.#roomRatio(head.estimate)
-    const { active } = activeBeside(now, own, this.#pool.backlogs.values())
+    const active = activeBeside(now, own, this.#pool.backlogs.values())
     const [ownShare = 1, ...shares] = sharesAmong(active, this.#pool.orgWeights)
     if (own.lastingRatio + addedRatio <= ownShare + ROUNDING) return undefined
     let keptRatio = 0
@@ -99,8 +100,7 @@ export class LastingAnswers {
     if (lane.band === 'offline') return false
     const longestUs = estimate.engineUs * Math.max(1, outputTokensAtMost(estimate) / Math.max(1, estimate.outputTokens))
     if (longestUs <= SHORTEST_LASTING_US) return false
-    const { promiseUsMin } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
-    return longestUs > promiseUsMin * LASTING_ANSWER_DEFAULTS.promiseTimes
+    return longestUs > this.#pool.promises.tightestBeside(now, lane.backlog) * LASTING_ANSWER_DEFAULTS.promiseTimes
   }
 
   /** O(replicas of the pool): asked only for lasting answers. */
@@ -119,7 +119,7 @@ export class LastingAnswers {
 
 /** Sums of a few hundred parts of the room are this exact. */
 const ROUNDING = 1e-9
-/** Microseconds. Shorter answers are never lasting, and cost no look at the pool's tenants. */
+/** Microseconds. Shorter answers are never lasting. */
 const SHORTEST_LASTING_US = 2_000_000
 
 const outputTokensAtMost = ({ outputTokensHigh, outputTokensUnproven }: Estimate): number =>

@@ -1,5 +1,5 @@
 import { type OrgWeights, sharesAmong } from '../fairness/tree-share.ts'
-import { activeBeside } from './active-tenants.ts'
+import { type ActivePromises, activeBeside } from './active-tenants.ts'
 import type { Candidate, TenantBacklog } from './candidate.ts'
 import { isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -15,6 +15,7 @@ import type { ReplicaRoom } from './replica-room.ts'
 interface ReadPool {
   readonly rooms: ReadonlyMap<string, ReplicaRoom>
   readonly backlogs: ReadonlyMap<string, TenantBacklog>
+  readonly promises: ActivePromises
   readonly readyReplicaCount: number
   readonly orgWeights: OrgWeights
 }
@@ -60,13 +61,12 @@ export class PoolReading {
     const reading = room?.reading
     if (reading === undefined || !isLongFor(reading, estimate)) return false
     const readUs = reading.readUs(estimate.promptTokens - estimate.cachedTokens)
-    const { promiseUsMin } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
-    return readUs > promiseUsMin * LONG_PROMPT_DEFAULTS.promiseRatio
+    return readUs > this.#pool.promises.tightestBeside(now, lane.backlog) * LONG_PROMPT_DEFAULTS.promiseRatio
   }
 
   /** Microseconds of reading that the tenant earns per microsecond: its share of the replicas that are ready. */
   #earned(now: number, { lane }: Candidate): number {
-    const { active } = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
+    const active = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
     const share = sharesAmong(active, this.#pool.orgWeights)[0] as number
     return share * Math.max(1, this.#pool.readyReplicaCount)
   }

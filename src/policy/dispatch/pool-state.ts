@@ -7,6 +7,7 @@ import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
 import type { Load } from '../limits/ledger.ts'
+import { ActivePromises } from './active-tenants.ts'
 import { BarredLanes } from './barred-lanes.ts'
 import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
@@ -53,6 +54,7 @@ export class PoolState implements PoolCounts {
   readonly rooms = new Map<string, ReplicaRoom>()
   readonly open: ReplicaRoom[] = []
   readonly backlogs = new Map<string, TenantBacklog>()
+  readonly promises = new ActivePromises()
   readonly kept = new KeptRooms((room) => {
     this.refreshOpen(room)
     if (!room.isKept) this.roomGrowth++
@@ -126,16 +128,20 @@ export class PoolState implements PoolCounts {
     const known = this.#lanes.get(key.id)?.[bandRank]
     if (known !== undefined) {
       known.usedIn = this.#sweepCount
-      known.backlog.promiseUs = tenant.slo.ttftUs
+      this.#promise(known.backlog, tenant)
       return known
     }
     if (this.#laneCount >= this.#sweepAt) this.#forgetIdleLanes()
     const lane = this.#makeLane(tenant, key, band)
-    lane.backlog.promiseUs = tenant.slo.ttftUs
+    this.#promise(lane.backlog, tenant)
     const bands = this.#lanes.get(key.id) ?? [undefined, undefined, undefined]
     bands[bandRank] = lane
     this.#lanes.set(key.id, bands)
     return lane
+  }
+
+  #promise(backlog: TenantBacklog, { slo }: Tenant): void {
+    if (backlog.promiseUs !== slo.ttftUs) backlog.join(this.promises.groupOf(slo.ttftUs))
   }
 
   #makeLane(tenant: Tenant, key: Key, band: Band): PoolLane {
@@ -178,6 +184,7 @@ export class PoolState implements PoolCounts {
     const named = new Set<string>()
     for (const lane of this.lanes()) named.add(lane.tenantId)
     for (const tenantId of this.backlogs.keys()) if (!named.has(tenantId)) this.backlogs.delete(tenantId)
+    this.promises.forgetUnused(this.backlogs.values())
   }
 
   /** The pool is removed, and the shared buffer's records of its lanes with it. */
@@ -185,6 +192,7 @@ export class PoolState implements PoolCounts {
     for (const lane of this.lanes()) this.#buffer.detach(lane)
     this.#lanes.clear()
     this.backlogs.clear()
+    this.promises.forgetUnused([])
     this.#laneCount = 0
   }
 

@@ -330,15 +330,16 @@ function priorFrom(fit: FadingFit, factor = 1): readonly number[] {
   return fit.coefficients().map((coefficient, i) => factor * Math.max(coefficient, LEAST_RATIO * prior[i]!))
 }
 
+/** Asked several times for each request: it allocates nothing. */
 function stepUsOf(
   coefficients: readonly number[],
-  ...[sequences, contextTokens, prefillTokens]: StepArguments
+  sequences: number,
+  contextTokens: number,
+  prefillTokens: number,
 ): number {
-  const [base, perSequence, perContext, perPrompt] = coefficients as Four
-  return base + perSequence * sequences + perContext * contextTokens + perPrompt * prefillTokens
+  const c = coefficients as Four
+  return c[0] + c[1] * sequences + c[2] * contextTokens + c[3] * prefillTokens
 }
-
-type StepArguments = Parameters<StepModel['meanTokenUs']>
 
 /** By time and by rows, whichever forgets more. */
 function keepOf(elapsedUs: number): number {

@@ -63,9 +63,10 @@ export class SseReader {
       this.#isFirst = false
       if (text.charCodeAt(0) === 0xfeff) at = 1
     }
+    // Nearly all engines end lines with LF alone; then one native search finds each end.
+    const hasCr = text.includes('\r')
     while (at < text.length) {
-      let end = at
-      while (end < text.length && !isLineEnd(text.charCodeAt(end))) end++
+      const end = hasCr ? endOfLine(text, at) : lfOrEnd(text, at)
       if (end === at) this.#endFrame(onData)
       else if (text.startsWith('data', at)) this.#addData(text, at, end)
       at = text.charCodeAt(end) === CR && text.charCodeAt(end + 1) === LF ? end + 2 : end + 1
@@ -89,6 +90,17 @@ export class SseReader {
     this.#data = undefined
     if (data !== undefined) onData(data)
   }
+}
+
+function lfOrEnd(text: string, at: number): number {
+  const end = text.indexOf('\n', at)
+  return end < 0 ? text.length : end
+}
+
+function endOfLine(text: string, at: number): number {
+  let end = at
+  while (end < text.length && !isLineEnd(text.charCodeAt(end))) end++
+  return end
 }
 
 function isLineEnd(code: number): boolean {

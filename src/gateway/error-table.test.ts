@@ -6,7 +6,7 @@ import { journalOf } from '../../test/support/simulated.ts'
 import { readTree } from '../../test/support/tidy-tree.ts'
 import { usToSeconds } from '../base/clock.ts'
 import type { Blame } from '../domain/outcome.ts'
-import { ERROR_TABLE, type ErrorCode, type ErrorRow, statusOf, statusOfFault, wireCode } from './error-table.ts'
+import { challengeOf, ERROR_TABLE, type ErrorCode, type ErrorRow, statusOf, statusOfFault, wireCode } from './error-table.ts'
 
 const rows = Object.entries(ERROR_TABLE) as [ErrorCode, ErrorRow][]
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)))
@@ -37,6 +37,19 @@ describe('the rows', () => {
   it('a fault without a code is a 400', () => {
     expect(statusOfFault({ code: null, message: 'No.', param: null })).toBe(400)
     expect(statusOfFault({ code: 'unknown-url', message: 'No.', param: null })).toBe(404)
+  })
+})
+
+describe('the challenge of a 401', () => {
+  it('asks for a bearer, and calls only what was a credential an invalid one', () => {
+    const wrong = 'Bearer error="invalid_token"'
+    const told = rows.flatMap(([code, { status }]) => (status === 401 ? [[code, challengeOf(code)[1]]] : []))
+    expect(Object.fromEntries(told)).toEqual({
+      'invalid-api-key': 'Bearer',
+      'invalid-token': wrong,
+      'key-expired': wrong,
+      'key-not-yet-valid': wrong,
+    })
   })
 })
 

@@ -298,6 +298,20 @@ export function fixedRetryUs(code: ErrorCode): number | undefined {
   return typeof retryAfter === 'number' ? retryAfter : undefined
 }
 
+/**
+ * What a 401 asks for (RFC 9110, 15.5.2): a bearer's key or token. A credential that was one and does not count any more
+ * is named as such (RFC 6750, 3.1); where nothing usable was sent, nothing is said of it.
+ */
+export function challengeOf(code: ErrorCode): readonly string[] {
+  return ['www-authenticate', STALE_CREDENTIALS.has(code) ? 'Bearer error="invalid_token"' : 'Bearer']
+}
+
+const STALE_CREDENTIALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'invalid-token',
+  'key-expired',
+  'key-not-yet-valid',
+])
+
 /** The code as clients see it. */
 export const wireCode = (code: ErrorCode): string => code.replaceAll('-', '_')
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TokenFinding } from '../domain/identity.ts'
-import type { ToldFault, ToldRefusal } from './error-table.ts'
+import { challengeOf, type ToldFault, type ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
 import type { Visit } from './ingress.ts'
 
@@ -72,6 +72,6 @@ export class Exchange {
 
   sendRefusal(refusal: ToldRefusal, more: readonly string[] = []): void {
     const { status, body, headers } = this.errors.ofRefusal(refusal)
-    this.sendJson(status, body, [...headers, ...more])
+    this.sendJson(status, body, [...headers, ...(status === 401 ? challengeOf(refusal.code) : []), ...more])
   }
 }

@@ -160,6 +160,10 @@ describe('a wrong token', () => {
     expect([response.status, error]).toMatchObject([401, { code: 'invalid_token', type: 'invalid_request_error' }])
     expect(error.message).toContain('The token has expired.')
     expect(JSON.stringify(error)).not.toContain('ada')
+    expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+    const without = await fetch(`${platform.address}/v1/models`)
+    expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    expect((await ask(platform, await sign())).headers.get('www-authenticate')).toBeNull()
   })
 
   it('of any kind gets no answer', async () => {

@@ -52,7 +52,7 @@ export function keysAddressProblem(
 }
 
 function checkTenantsOf(
-  { tenant, tenantClaim, tenants }: IssuerConfig,
+  { tenant, tenantClaim, tenants, orgs }: IssuerConfig,
   path: Path,
   known: readonly string[],
 ): Problem[] {
@@ -66,7 +66,8 @@ function checkTenantsOf(
     ...Object.entries(tenants ?? {}).map(([value, id]) => ({ id, at: [...path, 'tenants', value] })),
   ]
   for (const { id, at } of named) {
-    if (known.includes(id)) continue
+    // Tenants of these orgs may be made at run time.
+    if (known.includes(id) || orgs !== undefined) continue
     const guess = nearest(id, known)
     const advice = guess === undefined ? `Known: ${known.join(', ')}` : `Did you mean "${guess}"?`
     problems.push({ path: at, text: `is "${id}", but there is no such tenant. ${advice}` })

@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { ROLES } from '../domain/actor.ts'
 import * as defaults from './defaults.ts'
 import { TlsSchema } from './schema-backends.ts'
 import { httpUrl, item, name, section } from './schema-fields.ts'
@@ -69,11 +70,18 @@ const IssuerSchema = item(
           'Tenants by the values of `tenantClaim`, as `{ team-a: acme }`; other values are ignored. If absent, the value is the tenant\u2019s id.',
       }),
     ),
+    orgs: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+        maxItems: 1_000,
+        description:
+          'Orgs whose tenants the tokens of this issuer may name; all if absent. Set it where administrators of orgs choose ids of tenants that a claim could name too.',
+      }),
+    ),
     roleClaim: Type.Optional(claim('Claim that holds roles: a text or a list of texts. Dots lead into objects.')),
-    roles: Type.Record(Type.String(), Type.Enum(['platform-admin', 'metrics-reader']), {
+    roles: Type.Record(Type.String(), Type.Enum([...ROLES]), {
       default: {},
       description:
-        'Roles by the values of `roleClaim`: `platform-admin` opens the admin API, `metrics-reader` the metrics. Other values are ignored.',
+        'Roles by the values of `roleClaim`: `platform-admin` opens the admin API, `metrics-reader` the metrics; `org-admin`, `auditor`, `billing-reader` and `member` count in the org of the token\u2019s tenant. Other values are ignored.',
     }),
     allowance: AllowanceSchema,
     plainHttp: Type.Boolean({

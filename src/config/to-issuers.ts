@@ -18,6 +18,7 @@ export function toIssuers({ oidc }: Pick<Settings, 'oidc'>): IssuerTerms[] {
     ...(one.jwksUrl !== undefined && { jwksUrl: one.jwksUrl }),
     ...(one.tenant !== undefined && { tenantId: one.tenant }),
     ...(one.tenants !== undefined && { tenants: new Map(Object.entries(one.tenants)) }),
+    ...(one.orgs !== undefined && { orgIds: one.orgs }),
     ...(one.roleClaim !== undefined && { roleClaim: one.roleClaim }),
   }))
 }

@@ -1,9 +1,11 @@
+import type { KeyTerms } from '../domain/key-terms.ts'
 import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
 import { BANDS, type Key, type Slo, type Tenant } from '../domain/tenant.ts'
 import type { Caller, CallerCall } from '../gateway/authenticate.ts'
+import type { RunTimeTenant } from '../gateway/tenant-directory.ts'
 import { clientAddressOf } from '../policy/authority/client-address.ts'
-import { clipTerms } from '../policy/authority/clip-terms.ts'
-import type { KeyInForce } from '../policy/authority/find-key.ts'
+import { clipTerms, rangesOf } from '../policy/authority/clip-terms.ts'
+import { type KeyInForce, timeProblem } from '../policy/authority/find-key.ts'
 import { callDenial } from '../policy/authority/may-call.ts'
 import { sloInForce } from '../policy/authority/tree.ts'
 
@@ -24,6 +26,10 @@ export class TenancyCallers {
   readonly #settings: CallerSettings
   readonly #callers = new WeakMap<KeyInForce, Caller>()
   readonly #tenants = new WeakMap<TenantRecord, { readonly org: OrgRecord; readonly tenant: Tenant }>()
+  readonly #runTimeTenants = new WeakMap<
+    TenantRecord,
+    { readonly org: OrgRecord; readonly terms: KeyTerms; readonly made: RunTimeTenant }
+  >()
   readonly #keys = new WeakMap<KeyRecord, { readonly limits: string; readonly key: Key }>()
 
   constructor(settings: CallerSettings) {
@@ -45,6 +51,28 @@ export class TenancyCallers {
     }
     this.#callers.set(found, caller)
     return caller
+  }
+
+  /** The tenant for callers without a key: on its own terms, which it may have outlived. */
+  runTimeTenantOf(org: OrgRecord, record: TenantRecord, nowMs: number): RunTimeTenant | undefined {
+    let known = this.#runTimeTenants.get(record)
+    if (known?.org !== org) {
+      const tenant = this.tenantOf(org, record)
+      if (tenant === undefined) return undefined
+      const terms = clipTerms(org.terms, record.terms)
+      const ranges = terms.clientRanges === undefined ? undefined : rangesOf(terms.clientRanges)
+      known = {
+        org,
+        terms,
+        made: {
+          tenant,
+          denial: (call) => denialOf({ terms, ranges }, call),
+          peerDenial: (call) => denialOf({ terms, ranges: undefined }, call),
+        },
+      }
+      this.#runTimeTenants.set(record, known)
+    }
+    return timeProblem(known.terms, nowMs) === undefined ? known.made : undefined
   }
 
   tenantOf(org: OrgRecord, record: TenantRecord): Tenant | undefined {
@@ -84,7 +112,10 @@ export class TenancyCallers {
   }
 }
 
-function denialOf(found: KeyInForce, { remoteAddress, route, model, band }: CallerCall): ReturnType<typeof callDenial> {
+function denialOf(
+  found: Parameters<typeof callDenial>[0],
+  { remoteAddress, route, model, band }: CallerCall,
+): ReturnType<typeof callDenial> {
   // No proxy is trusted yet: the address is the one that the connection comes from.
   const address = remoteAddress === undefined ? undefined : clientAddressOf(remoteAddress, undefined, [])
   return callDenial(found, {

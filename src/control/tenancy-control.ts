@@ -1,4 +1,4 @@
-import { type Clock, msToUs } from '../base/clock.ts'
+import { type Clock, msToUs, usToMs } from '../base/clock.ts'
 import { makeSecretPart } from '../base/live-ids.ts'
 import { toSlo } from '../config/to-domain.ts'
 import type { TreeEdit, TreeFact } from '../domain/tenancy.ts'
@@ -8,7 +8,7 @@ import { type Caller, digestOf } from '../gateway/authenticate.ts'
 import { fixedRetryUs, type KeyCode, type ToldRefusal } from '../gateway/error-table.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
 import type { AskedEdit, ListAsk, TenancyAdmin, TenancyReply, TreeLevel, TreeRecord } from '../gateway/tenancy-admin.ts'
-import type { RunTimeKeys } from '../gateway/tenant-directory.ts'
+import type { RunTimeKeys, RunTimeTenant } from '../gateway/tenant-directory.ts'
 import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { formSecret } from '../policy/authority/secret-form.ts'
@@ -58,6 +58,18 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     const { kind } = this.tenancy.find(digest)
     if (kind === 'unknown') return this.tenancy.isComplete ? undefined : NOT_READ
     return kind === 'found' ? undefined : WHY_NOT[kind]
+  }
+
+  tenantOf(tenantId: string): RunTimeTenant | undefined {
+    const { tree } = this.tenancy
+    const record = tree.tenants.get(tenantId)
+    const org = record?.source === 'registry' ? tree.orgs.get(record.orgId) : undefined
+    if (record === undefined || org === undefined) return undefined
+    return this.#callers.runTimeTenantOf(org, record, Math.floor(usToMs(this.#parts.clock.now())))
+  }
+
+  whyNoTenant(): ToldRefusal<KeyCode> | undefined {
+    return this.tenancy.isComplete ? undefined : TENANTS_NOT_READ
   }
 
   show(level: TreeLevel, id: string): TreeRecord | undefined {
@@ -156,6 +168,11 @@ const NOT_READ: ToldRefusal<KeyCode> = {
   because: 'the store of keys has not been read yet, and this key is none of the configuration file',
   blame: 'platform',
   retryAfterUs: fixedRetryUs('keys-unavailable'),
+}
+
+const TENANTS_NOT_READ: ToldRefusal<KeyCode> = {
+  ...NOT_READ,
+  because: 'the store of tenants has not been read yet, and this tenant is none of the configuration file',
 }
 
 const WHY_NOT = {

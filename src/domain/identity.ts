@@ -3,8 +3,11 @@ import type { Allowance } from './tenant.ts'
 
 /** Who a token is about, and on what terms its issuer is trusted. A key needs none of this: it is known by its hash. */
 
-/** What a caller may do besides sending its tenant's requests: of the platform's roles, those that a token can have. */
-export type TokenRole = Extract<Role, 'platform-admin' | 'metrics-reader'>
+/**
+ * What a caller may do besides sending its tenant's requests. `platform-admin` and `metrics-reader` hold on the whole
+ * platform, the others in the org of the token's tenant.
+ */
+export type TokenRole = Role
 
 /** A verified token in our words. */
 export interface TokenIdentity {
@@ -15,6 +18,10 @@ export interface TokenIdentity {
   /** Absent: the token names none, and may have a role only. */
   readonly tenantId?: string
   readonly roles: readonly TokenRole[]
+  /** Orgs whose tenants the issuer may name; absent: all. */
+  readonly orgIds?: readonly string[]
+  /** End of the token. What it administers does not outlive it. */
+  readonly expiresAtMs?: number
   /** What one subject may use, within its tenant's allowance. */
   readonly allowance: Allowance
 }
@@ -35,6 +42,8 @@ export interface ClaimTerms {
   readonly tenantClaim: string
   /** Tenants by the claim's values; where it is absent, a value is the tenant's own name. */
   readonly tenants?: ReadonlyMap<string, string>
+  /** Orgs whose tenants the issuer may name; absent: all. */
+  readonly orgIds?: readonly string[]
   readonly roleClaim?: string
   readonly roles: ReadonlyMap<string, TokenRole>
   readonly allowance: Allowance

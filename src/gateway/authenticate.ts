@@ -26,7 +26,8 @@ export interface Caller {
 /** A call as far as it is known: first where it comes from and its route, then its model and band. */
 export interface CallerCall {
   readonly remoteAddress: string | undefined
-  readonly route: CallRoute
+  /** `manage`: a call about the key itself, or about its org. */
+  readonly route: CallRoute | 'manage'
   /** Public name, aliases resolved. */
   readonly model?: string | undefined
   readonly band?: Band | undefined
@@ -52,6 +53,8 @@ export interface KeyDirectory {
   whyNot?(digest: string): ToldRefusal<KeyCode> | undefined
   /** The caller that a verified token speaks for; undefined when it names no tenant of ours. */
   byIdentity(identity: TokenIdentity): Caller | undefined
+  /** Why a tenant that is not known here may still be one; undefined when all are known. */
+  whyNoTenant?(): ToldRefusal<KeyCode> | undefined
 }
 
 /** Checks tokens. What is known is told at once; a token that is new here takes a moment. */
@@ -101,6 +104,8 @@ function callerOfToken(
   proof: TokenFinding,
 ): Caller | ToldRefusal<KeyCode> {
   const caller = proof.kind === 'known' ? directory.byIdentity(proof.identity) : undefined
+  const unread = proof.kind === 'known' && caller === undefined ? directory.whyNoTenant?.() : undefined
+  if (unread !== undefined) return unread
   if (proof.kind !== 'unchecked') visit?.noteKey(caller !== undefined, caller?.key.id)
   if (caller !== undefined) return caller
   return proof.kind === 'known' ? NO_TENANT : tokenRefusal(proof)
@@ -156,7 +161,7 @@ export function identify(directory: KeyDirectory & PeerDirectory, bearer: KeyBea
   }
   bearer.visit?.noteKey(true)
   const caller = typeof tenantId === 'string' ? directory.onBehalf(peer, tenantId) : undefined
-  if (caller === undefined) return NO_SUCH_TENANT
+  if (caller === undefined) return directory.whyNoTenant?.() ?? NO_SUCH_TENANT
   return { ...caller, sentOn: { origin: originOf(headers) ?? peer.region, hops: hopsOf(headers) } }
 }
 

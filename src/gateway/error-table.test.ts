@@ -6,7 +6,15 @@ import { journalOf } from '../../test/support/simulated.ts'
 import { readTree } from '../../test/support/tidy-tree.ts'
 import { usToSeconds } from '../base/clock.ts'
 import type { Blame } from '../domain/outcome.ts'
-import { challengeOf, ERROR_TABLE, type ErrorCode, type ErrorRow, statusOf, statusOfFault, wireCode } from './error-table.ts'
+import {
+  challengeOf,
+  ERROR_TABLE,
+  type ErrorCode,
+  type ErrorRow,
+  statusOf,
+  statusOfFault,
+  wireCode,
+} from './error-table.ts'
 
 const rows = Object.entries(ERROR_TABLE) as [ErrorCode, ErrorRow][]
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)))

@@ -2,11 +2,14 @@ import { hash } from 'node:crypto'
 import { ChurningMap } from '../base/churning-map.ts'
 import type { TokenIdentity } from '../domain/identity.ts'
 import type { Key, Tenant } from '../domain/tenant.ts'
-import type { Caller, KeyDirectory, Peer, PeerDirectory } from './authenticate.ts'
+import type { Caller, CallerCall, CallerDenial, KeyDirectory, Peer, PeerDirectory } from './authenticate.ts'
 import type { KeyCode, ToldRefusal } from './error-table.ts'
 
 /** Subjects whose callers are kept, about 300 bytes each. */
 export const SUBJECTS_MAX = 10_000
+
+/** Tenants that peers act for whose callers are kept. */
+export const BEHALF_MAX = 10_000
 
 /** A subject may be a person's address: its hash tells callers apart in logs and metrics, and says no more. */
 const subjectName = (issuerId: string, name: string): string =>
@@ -16,6 +19,23 @@ const subjectName = (issuerId: string, name: string): string =>
 export interface RunTimeKeys {
   callerOf(digest: string): Caller | undefined
   whyNot(digest: string): ToldRefusal<KeyCode> | undefined
+  /** While its terms hold; the same object as long as nothing about it changes. */
+  tenantOf(tenantId: string): RunTimeTenant | undefined
+  whyNoTenant(): ToldRefusal<KeyCode> | undefined
+}
+
+/** A tenant that callers without a key of their own act for: subjects of tokens, and peers. */
+export interface RunTimeTenant {
+  readonly tenant: Tenant
+  readonly denial: (call: CallerCall) => CallerDenial | undefined
+  /** The address is the peer's, not the client's: ranges of addresses were held by the peer. */
+  readonly peerDenial: (call: CallerCall) => CallerDenial | undefined
+}
+
+/** A caller, and the tenant that it was made for. A tenant that changes is another object. */
+interface MadeCaller {
+  readonly madeFor: Tenant | RunTimeTenant
+  readonly caller: Caller
 }
 
 /**
@@ -30,10 +50,10 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
   /**
    * Callers of peers, made on first use. A caller must stay the same object, because its budgets are kept by object.
    */
-  readonly #behalf = new Map<string, Caller>()
+  #behalf = new ChurningMap<string, MadeCaller>()
 
   /** Callers of tokens, made on first use, for the same reason; the first one makes room. */
-  #subjects = new ChurningMap<string, Caller>()
+  #subjects = new ChurningMap<string, MadeCaller>()
 
   #runTime: RunTimeKeys | undefined
 
@@ -67,21 +87,23 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
    * Budgets are kept by the key's id, so a caller that made room and comes back finds what it has spent.
    */
   byIdentity(identity: TokenIdentity): Caller | undefined {
-    const { issuerId, subject, tenantId = '', allowance } = identity
-    const tenant = this.#tenants.get(tenantId)
-    if (tenant === undefined) return undefined
+    const { issuerId, subject, tenantId = '', allowance, orgIds } = identity
     const name = `${issuerId}\n${tenantId}\n${subject}`
-    const known = this.#subjects.get(name)
-    if (known !== undefined) return known
-    const caller: Caller = { tenant, key: { id: subjectName(issuerId, name), tenantId, weight: 1, allowance } }
-    if (this.#subjects.size >= SUBJECTS_MAX) {
-      for (const first of this.#subjects.keys()) {
-        this.#subjects.delete(first)
-        break
-      }
+    const madeFor = this.#tenants.get(tenantId) ?? this.#runTime?.tenantOf(tenantId)
+    const tenant = madeFor === undefined ? undefined : plainTenant(madeFor)
+    if (madeFor === undefined || tenant === undefined || orgIds?.includes(tenant.orgId) === false) {
+      this.#subjects.delete(name)
+      return undefined
     }
-    this.#subjects.set(name, caller)
-    return caller
+    return callerIn(this.#subjects, SUBJECTS_MAX, name, madeFor, () => ({
+      tenant,
+      key: { id: subjectName(issuerId, name), tenantId, weight: 1, allowance },
+      ...('denial' in madeFor && { denial: madeFor.denial }),
+    }))
+  }
+
+  whyNoTenant(): ToldRefusal<KeyCode> | undefined {
+    return this.#runTime?.whyNoTenant()
   }
 
   /** For tests: callers of tokens that are kept. */
@@ -96,16 +118,21 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
    */
   onBehalf({ region }: Peer, tenantId: string): Caller | undefined {
     const name = `${region}/${tenantId}`
-    const known = this.#behalf.get(name)
-    if (known !== undefined) return known
-    const tenant = this.#tenants.get(tenantId)
-    if (tenant === undefined) return undefined
-    const caller: Caller = {
-      tenant: { ...tenant, contract: 'reject' },
-      key: { id: `${tenantId}@${region}`, tenantId, weight: 1, allowance: {} },
+    const madeFor = this.#tenants.get(tenantId) ?? this.#runTime?.tenantOf(tenantId)
+    if (madeFor === undefined) {
+      this.#behalf.delete(name)
+      return undefined
     }
-    this.#behalf.set(name, caller)
-    return caller
+    return callerIn(this.#behalf, BEHALF_MAX, name, madeFor, () => ({
+      tenant: { ...plainTenant(madeFor), contract: 'reject' },
+      key: { id: `${tenantId}@${region}`, tenantId, weight: 1, allowance: {} },
+      ...('denial' in madeFor && { denial: madeFor.peerDenial }),
+    }))
+  }
+
+  /** For tests: callers of peers that are kept. */
+  get behalfCount(): number {
+    return this.#behalf.size
   }
 
   get tenants(): ReadonlyMap<string, Tenant> {
@@ -125,8 +152,31 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
     }
     this.#tenants = byId
     this.#peers = new Map(peers.map(({ region, hash }) => [hash.replace(/^sha256:/, ''), { region }]))
-    this.#behalf.clear()
+    this.#behalf = new ChurningMap()
     this.#subjects = new ChurningMap()
     this.#callers = callers
   }
+}
+
+const plainTenant = (madeFor: Tenant | RunTimeTenant): Tenant => ('denial' in madeFor ? madeFor.tenant : madeFor)
+
+/** The caller that was made for this very tenant, or a new one; the first one makes room. */
+function callerIn(
+  callers: ChurningMap<string, MadeCaller>,
+  max: number,
+  name: string,
+  madeFor: Tenant | RunTimeTenant,
+  make: () => Caller,
+): Caller {
+  const known = callers.get(name)
+  if (known?.madeFor === madeFor) return known.caller
+  if (known === undefined && callers.size >= max) {
+    for (const first of callers.keys()) {
+      callers.delete(first)
+      break
+    }
+  }
+  const caller = make()
+  callers.set(name, { madeFor, caller })
+  return caller
 }

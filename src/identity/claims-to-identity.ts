@@ -22,11 +22,20 @@ export function identityOf(claims: Claims, terms: ClaimTerms): TokenFinding {
   const tenantIds = tenantsOf(claims, terms)
   if (tenantIds.size > 1) return refused(`names more than one tenant in its claim \`${terms.tenantClaim}\``)
   const [tenantId] = tenantIds
-  const { issuerId, allowance } = terms
+  const { issuerId, allowance, orgIds } = terms
   const roles = rolesOf(claims, terms)
+  const { exp } = claims
   return {
     kind: 'known',
-    identity: { issuerId, subject, roles, allowance, ...(tenantId !== undefined && { tenantId }) },
+    identity: {
+      issuerId,
+      subject,
+      roles,
+      allowance,
+      ...(tenantId !== undefined && { tenantId }),
+      ...(orgIds !== undefined && { orgIds }),
+      ...(typeof exp === 'number' && { expiresAtMs: Math.floor(exp * 1_000) }),
+    },
   }
 }
 

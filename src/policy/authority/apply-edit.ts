@@ -8,6 +8,7 @@ import { changeTenant, createTenant, removeTenant } from './edit-tenant.ts'
 import { actorOfSecret } from './find-key.ts'
 import { mayDo } from './may-do.ts'
 import { quoted, reasonProblem } from './plain-text.ts'
+import { actorOfToken } from './token-actor.ts'
 import { applyFact, type TenancyTree } from './tree.ts'
 
 /**
@@ -19,7 +20,7 @@ import { applyFact, type TenancyTree } from './tree.ts'
  *
  * In this order: is the actor still one (its secret may have been revoked since the call came in); does its role allow the
  * call; is the reason plain; then the rules of the level. An actor with a secret is read from the tree again, so that what
- * it brings along counts for nothing.
+ * it brings along counts for nothing; that of a token is held against its tenant as it is now.
  *
  * Laws: a refused edit changes nothing. No edit makes an operator, moves a record to another org, or lets a child exceed
  * its parent. The facts, applied to the old tree, give the new one.
@@ -89,8 +90,11 @@ function planOf(context: EditContext, edit: TreeEdit): EditPlan {
 }
 
 function liveActor(tree: TenancyTree, caller: Actor, nowMs: number): Actor | undefined {
-  if (caller.kind === 'operator' || caller.credential === undefined) return caller
-  return actorOfSecret(tree, caller.credential.hash, nowMs)
+  if (caller.kind === 'operator') return caller
+  if (caller.credential !== undefined) return actorOfSecret(tree, caller.credential.hash, nowMs)
+  const actor = actorOfToken(tree, caller, nowMs)
+  // The tenant may have been removed meanwhile, and its id taken in another org.
+  return actor?.orgId === caller.orgId ? actor : undefined
 }
 
 function notLive(caller: Actor): AuthorityRefusal {

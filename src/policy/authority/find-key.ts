@@ -122,7 +122,8 @@ function keyOf(tree: TenancyTree, hash: string): KeyRecord | undefined {
   return id === undefined ? undefined : tree.keys.get(id)
 }
 
-function timeProblem({ notBeforeAtMs, expiresAtMs }: KeyTerms, nowMs: number): FoundKey | undefined {
+/** Why terms do not hold at this instant. */
+export function timeProblem({ notBeforeAtMs, expiresAtMs }: KeyTerms, nowMs: number): FoundKey | undefined {
   if (notBeforeAtMs !== undefined && nowMs < notBeforeAtMs) return NOT_YET
   return expiresAtMs !== undefined && nowMs >= expiresAtMs ? EXPIRED : undefined
 }

@@ -2,12 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { type CancelTimer, type Clock, msToUs, secondsToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
 import { toRecords } from '../config/to-records.ts'
-import type { Actor } from '../domain/actor.ts'
+import type { Actor, OrgActor } from '../domain/actor.ts'
 import type { AuthorityRefusal, TreeEdit, TreeFact } from '../domain/tenancy.ts'
-import type { StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
+import type { FactsAsk, StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
 import { PLATFORM_TENANT_ID, type Slo } from '../domain/tenant.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
 import { applyEdit } from '../policy/authority/apply-edit.ts'
+import { idRefusal } from '../policy/authority/edit-checks.ts'
 import { type FoundKey, KeyFinder } from '../policy/authority/find-key.ts'
 import { loadTree } from '../policy/authority/load-tree.ts'
 import { emptyTree, type TenancyTree } from '../policy/authority/tree.ts'
@@ -122,10 +123,7 @@ export class LiveTenancy {
     }
   }
 
-  async history(ask: {
-    readonly id?: string | undefined
-    readonly limit: number
-  }): Promise<readonly StoredFact[] | AdminRefusal> {
+  async history(ask: FactsAsk): Promise<readonly StoredFact[] | AdminRefusal> {
     if (!this.#isLoaded && !this.#parts.isInUse) return []
     try {
       return await this.#parts.store.history(ask)
@@ -143,11 +141,14 @@ export class LiveTenancy {
   async #tryChange(actor: Actor, edit: TreeEdit): Promise<TenancyAnswer> {
     for (let i = 0; i < TRIES; i++) {
       if (!this.#isLoaded || i > 0) await this.#read()
-      const problem = settingsProblem(this.#file, edit)
+      // Promises are the operators' business: their names are told to nobody else.
+      const problem = actor.kind === 'operator' ? settingsProblem(this.#file, edit) : undefined
       if (problem !== undefined) return { kind: 'forbidden', refusal: problem }
       const decidedOn = this.#tree
       const result = applyEdit(decidedOn, actor, edit, this.#nowMs())
       if (result.kind === 'refused') return { kind: 'forbidden', refusal: result.refusal }
+      const taken = actor.kind === 'operator' ? undefined : await this.#idProblem(actor, edit)
+      if (taken !== undefined) return { kind: 'forbidden', refusal: taken }
       const revision = await this.#write(result.facts)
       if (revision === 'stale') continue
       this.#revision = revision
@@ -160,6 +161,17 @@ export class LiveTenancy {
     }
     const because = 'somebody else is changing orgs, tenants or keys at the same time. Try again'
     return refused({ code: 'changed-meanwhile', because, param: null })
+  }
+
+  /**
+   * An id that another org has had is not given to an org's administrators: what was stored, counted or logged under a
+   * tenant's id would be theirs. The words are those of an id that is taken.
+   */
+  async #idProblem({ orgId }: OrgActor, edit: TreeEdit): Promise<AuthorityRefusal | undefined> {
+    const level = edit.kind === 'create-tenant' ? 'tenant' : edit.kind === 'create-key' ? 'key' : undefined
+    if (level === undefined) return undefined
+    const [last] = await this.#parts.store.history({ id: edit.id, level, limit: 1 })
+    return last === undefined || last.orgId === orgId ? undefined : idRefusal(level, edit.id, true)
   }
 
   async #write(facts: readonly TreeFact[]): Promise<number | 'stale'> {

@@ -1,20 +1,29 @@
 import { type Clock, msToUs, usToMs } from '../base/clock.ts'
-import { makeSecretPart } from '../base/live-ids.ts'
 import { toSlo } from '../config/to-domain.ts'
-import type { TreeEdit, TreeFact } from '../domain/tenancy.ts'
-import type { StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
+import type { OrgActor } from '../domain/actor.ts'
+import type { TreeFact } from '../domain/tenancy.ts'
+import type { TenancyStore } from '../domain/tenancy-store.ts'
 import type { Tenant } from '../domain/tenant.ts'
-import { type Caller, digestOf } from '../gateway/authenticate.ts'
+import { administratorName } from '../gateway/admin-directory.ts'
+import type { Caller } from '../gateway/authenticate.ts'
 import { fixedRetryUs, type KeyCode, type ToldRefusal } from '../gateway/error-table.ts'
-import type { AdminRefusal } from '../gateway/fleet-admin.ts'
-import type { AskedEdit, ListAsk, TenancyAdmin, TenancyReply, TreeLevel, TreeRecord } from '../gateway/tenancy-admin.ts'
+import type {
+  AskedEdit,
+  TenancyAdmin,
+  TenancyDesk,
+  TenancyReply,
+  TenantCredential,
+  TreeStanding,
+} from '../gateway/tenancy-admin.ts'
 import type { RunTimeKeys, RunTimeTenant } from '../gateway/tenant-directory.ts'
 import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import { formSecret } from '../policy/authority/secret-form.ts'
-import { sloInForce } from '../policy/authority/tree.ts'
+import { actorOfSecret } from '../policy/authority/find-key.ts'
+import { actorOfToken, orgRoleOf } from '../policy/authority/token-actor.ts'
+import { sloInForce, tenantTerms } from '../policy/authority/tree.ts'
 import { LiveTenancy } from './live-tenancy.ts'
 import { TenancyCallers } from './tenancy-callers.ts'
+import { ActorDesk } from './tenancy-desk.ts'
 import type { WantedOwner } from './wanted.ts'
 
 /**
@@ -65,53 +74,61 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     const record = tree.tenants.get(tenantId)
     const org = record?.source === 'registry' ? tree.orgs.get(record.orgId) : undefined
     if (record === undefined || org === undefined) return undefined
-    return this.#callers.runTimeTenantOf(org, record, Math.floor(usToMs(this.#parts.clock.now())))
+    return this.#callers.runTimeTenantOf(org, record, this.#nowMs())
   }
 
   whyNoTenant(): ToldRefusal<KeyCode> | undefined {
     return this.tenancy.isComplete ? undefined : TENANTS_NOT_READ
   }
 
-  show(level: TreeLevel, id: string): TreeRecord | undefined {
-    return this.tenancy.tree[`${level}s`].get(id)
+  asOperator(name: string): TenancyDesk {
+    return new ActorDesk(this.tenancy, { kind: 'operator', name, role: 'platform-admin' })
   }
 
-  list(level: TreeLevel, { parentId, after = '', limit }: ListAsk): readonly TreeRecord[] {
+  asTenant(credential: TenantCredential): TenancyDesk | undefined {
+    const actor = this.#actorOf(credential)
+    return actor === undefined ? undefined : new ActorDesk(this.tenancy, actor)
+  }
+
+  standingOf(credential: TenantCredential): Promise<TreeStanding | undefined> {
+    return Promise.resolve(this.#standingOf(credential))
+  }
+
+  #standingOf(credential: TenantCredential): TreeStanding | undefined {
+    const role = this.#actorOf(credential)?.role
+    if ('digest' in credential) {
+      const found = this.tenancy.find(credential.digest)
+      if (found.kind !== 'found') return undefined
+      const { org, tenant, key, terms } = found.found
+      return { org, tenant, key, terms, role }
+    }
     const { tree } = this.tenancy
-    const children = level === 'key' ? tree.keyIds : tree.tenantIds
-    const all = parentId === undefined ? tree[`${level}s`] : children.get(parentId)
-    const ids = [...(all?.entries() ?? [])].map(([id]) => id).filter((id) => id > after)
-    return ids
-      .sort((a, b) => (a < b ? -1 : 1))
-      .slice(0, limit)
-      .flatMap((id) => this.show(level, id) ?? [])
+    const tenant = tree.tenants.get(credential.identity.tenantId ?? '')
+    const org = tree.orgs.get(tenant?.orgId ?? '')
+    return tenant === undefined || org === undefined
+      ? undefined
+      : { org, tenant, terms: tenantTerms(tree, tenant), role }
   }
 
-  async change(operator: string, asked: AskedEdit): Promise<TenancyReply> {
-    const secret =
-      asked.kind === 'create-key' || asked.kind === 'rotate-key' ? formSecret(asked.id, makeSecretPart()) : undefined
-    const edit = this.#editOf(asked, secret)
-    const answer = await this.tenancy.change({ kind: 'operator', name: operator, role: 'platform-admin' }, edit)
-    if (answer.kind !== 'changed') return answer
-    const { revision, facts } = answer
-    return { kind: 'changed', revision, record: facts.findLast(({ after }) => after?.id === edit.id)?.after, secret }
+  /** A change by an operator. */
+  change(operator: string, asked: AskedEdit): Promise<TenancyReply> {
+    return this.asOperator(operator).change(asked)
   }
 
-  history(ask: {
-    readonly id?: string | undefined
-    readonly limit: number
-  }): Promise<readonly StoredFact[] | AdminRefusal> {
-    return this.tenancy.history(ask)
+  #actorOf(credential: TenantCredential): OrgActor | undefined {
+    const { tree } = this.tenancy
+    if ('digest' in credential) return actorOfSecret(tree, credential.digest, this.#nowMs())
+    const { roles, tenantId, orgIds, expiresAtMs } = credential.identity
+    const role = orgRoleOf(roles)
+    if (role === undefined || tenantId === undefined) return undefined
+    const terms = expiresAtMs === undefined ? {} : { expiresAtMs }
+    const name = administratorName(credential.identity)
+    const actor = actorOfToken(tree, { name, tenantId, role, terms }, this.#nowMs())
+    return actor === undefined || orgIds?.includes(actor.orgId) === false ? undefined : actor
   }
 
-  #editOf(asked: AskedEdit, secret: string | undefined): TreeEdit {
-    if (asked.kind === 'create-key' || asked.kind === 'rotate-key') return { ...asked, hash: digestOf(secret ?? '') }
-    if (asked.kind !== 'revoke-secret') return asked
-    const { hashPrefix, ...edit } = asked
-    const secrets = this.tenancy.tree.keys.get(asked.id)?.secrets ?? []
-    const [meant, ...others] = secrets.filter(({ hash }) => hash.startsWith(hashPrefix))
-    // A beginning that means none or both is no secret of the key, and the edit is refused as such.
-    return { ...edit, hash: meant === undefined || others.length > 0 ? hashPrefix : meant.hash }
+  #nowMs(): number {
+    return Math.floor(usToMs(this.#parts.clock.now()))
   }
 
   #takeUp(facts: readonly TreeFact[]): void {

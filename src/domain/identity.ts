@@ -3,12 +3,6 @@ import type { Allowance } from './tenant.ts'
 
 /** Who a token is about, and on what terms its issuer is trusted. A key needs none of this: it is known by its hash. */
 
-/**
- * What a caller may do besides sending its tenant's requests. `platform-admin` and `metrics-reader` hold on the whole
- * platform, the others in the org of the token's tenant.
- */
-export type TokenRole = Role
-
 /** A verified token in our words. */
 export interface TokenIdentity {
   /** Our name of the issuer. */
@@ -17,7 +11,11 @@ export interface TokenIdentity {
   readonly subject: string
   /** Absent: the token names none, and may have a role only. */
   readonly tenantId?: string
-  readonly roles: readonly TokenRole[]
+  /**
+   * What the caller may do besides sending its tenant's requests: `platform-admin` and `metrics-reader` hold on the whole
+   * platform, the others in the org of the token's tenant.
+   */
+  readonly roles: readonly Role[]
   /** Orgs whose tenants the issuer may name; absent: all. */
   readonly orgIds?: readonly string[]
   /** End of the token. What it administers does not outlive it. */
@@ -45,7 +43,7 @@ export interface ClaimTerms {
   /** Orgs whose tenants the issuer may name; absent: all. */
   readonly orgIds?: readonly string[]
   readonly roleClaim?: string
-  readonly roles: ReadonlyMap<string, TokenRole>
+  readonly roles: ReadonlyMap<string, Role>
   readonly allowance: Allowance
 }
 

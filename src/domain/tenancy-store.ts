@@ -17,6 +17,15 @@ export interface TenancyWrite {
 /** A stored fact with the number of its write. */
 export type StoredFact = TreeFact & { readonly revision: number }
 
+/** Which facts of the history are asked for; an absent part asks for all. */
+export interface FactsAsk {
+  readonly id?: string | undefined
+  readonly level?: TreeFact['level']
+  /** Only those of this org, since it was made: an org before it may have had the same id. */
+  readonly orgId?: string
+  readonly limit: number
+}
+
 /**
  * Keeps what was made at run time of orgs, tenants and keys, with the history of their changes. A write is stored whole,
  * records and facts, or not at all. Secrets are hashes here as everywhere.
@@ -27,6 +36,6 @@ export interface TenancyStore {
   write(write: TenancyWrite): Promise<number | 'stale'>
   /** Facts after a revision, oldest first. */
   since(revision: number, limit: number): Promise<readonly StoredFact[]>
-  /** Newest first; of one record where an id is given. */
-  history(ask: { readonly id?: string | undefined; readonly limit: number }): Promise<readonly StoredFact[]>
+  /** Newest first. */
+  history(ask: FactsAsk): Promise<readonly StoredFact[]>
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import type { TokenFinding, TokenIdentity, TokenRole } from '../domain/identity.ts'
+import type { Role } from '../domain/actor.ts'
+import type { TokenFinding, TokenIdentity } from '../domain/identity.ts'
 import { authenticate, digestOfBearer, type KeyBearer, type KeyDirectory, NO_VALID_KEY } from './authenticate.ts'
 import type { KeyCode, ToldRefusal } from './error-table.ts'
 
@@ -7,12 +8,12 @@ import type { KeyCode, ToldRefusal } from './error-table.ts'
 export class AdminDirectory {
   #ids: ReadonlyMap<string, string> = new Map()
   readonly #tenants: KeyDirectory
-  readonly #roles: readonly TokenRole[]
+  readonly #roles: readonly Role[]
 
   constructor(
     keys: ReadonlyArray<{ readonly id: string; readonly hash: string }>,
     tenants: KeyDirectory,
-    roles: readonly TokenRole[] = [],
+    roles: readonly Role[] = [],
   ) {
     this.#tenants = tenants
     this.#roles = roles
@@ -53,7 +54,7 @@ export class AdminDirectory {
 }
 
 /** The history of changes must say who it was: the subject itself, where it is a name and no free text. */
-function administratorName({ issuerId, subject }: TokenIdentity): string {
+export function administratorName({ issuerId, subject }: TokenIdentity): string {
   const isName = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/.test(subject)
   return `${issuerId}@${isName ? subject : hash('sha256', subject, 'hex').slice(0, 16)}`
 }

@@ -264,7 +264,7 @@ const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
   'changed-meanwhile': atFault(409, 'Look at what changed, then send the change again.'),
   'too-many-changes': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
   'registry-unavailable': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },
-  'no-such-record': atFault(404, 'GET /admin/v1/orgs, /tenants and /keys list what there is.'),
+  'no-such-record': atFault(404, 'GET …/orgs, …/tenants and …/keys list what there is.'),
   'id-taken': atFault(409, 'Choose another id.'),
   'two-live-secrets': atFault(409, 'Revoke one of the two secrets, or rotate with graceMs 0, which ends both.'),
   'beyond-authority': atFault(403, 'Ask for less, or ask whoever `error.spillway.authority` names.'),

@@ -1,3 +1,6 @@
+import type { KeyRole } from '../domain/actor.ts'
+import type { TokenIdentity } from '../domain/identity.ts'
+import type { KeyTerms } from '../domain/key-terms.ts'
 import type { AuthorityRefusal, KeyRecord, OrgRecord, TenantRecord, TreeEdit } from '../domain/tenancy.ts'
 import type { StoredFact } from '../domain/tenancy-store.ts'
 import type { AdminRefusal } from './fleet-admin.ts'
@@ -22,8 +25,13 @@ export type TenancyReply =
       /** A new secret, told once: nothing keeps it. */
       readonly secret: string | undefined
     }
+  | TenancyDenied
+
+export type TenancyDenied =
   | { readonly kind: 'forbidden'; readonly refusal: AuthorityRefusal }
   | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
+
+export type TenancySight<T> = { readonly kind: 'seen'; readonly value: T } | TenancyDenied
 
 export interface ListAsk {
   /** Only those of this org or tenant. */
@@ -33,14 +41,42 @@ export interface ListAsk {
   readonly limit: number
 }
 
-/** What the admin API needs of the tenancy tree. */
-export interface TenancyAdmin {
-  show(level: TreeLevel, id: string): TreeRecord | undefined
+export interface TenancyHistoryAsk {
+  readonly id?: string | undefined
+  readonly limit: number
+}
+
+/**
+ * Orgs, tenants and keys as one administrator sees and changes them. What is out of an administrator's reach is answered
+ * as if it did not exist.
+ */
+export interface TenancyDesk {
+  show(level: TreeLevel, id: string): Promise<TenancySight<TreeRecord>>
   /** In order of ids. */
-  list(level: TreeLevel, ask: ListAsk): readonly TreeRecord[]
-  change(operator: string, edit: AskedEdit): Promise<TenancyReply>
-  history(ask: {
-    readonly id?: string | undefined
-    readonly limit: number
-  }): Promise<readonly StoredFact[] | AdminRefusal>
+  list(level: TreeLevel, ask: ListAsk): Promise<TenancySight<readonly TreeRecord[]>>
+  change(edit: AskedEdit): Promise<TenancyReply>
+  /** Newest first. */
+  history(ask: TenancyHistoryAsk): Promise<TenancySight<readonly StoredFact[]>>
+}
+
+/** What calls with tenants' credentials have to show: the digest of a secret, or what a token proved. */
+export type TenantCredential = { readonly digest: string } | { readonly identity: TokenIdentity }
+
+/** Where a caller stands in the tree. */
+export interface TreeStanding {
+  readonly org: OrgRecord
+  readonly tenant: TenantRecord
+  /** Absent: a token, which has no key. */
+  readonly key?: KeyRecord
+  /** The caller's terms in force. */
+  readonly terms: KeyTerms
+  /** The role that counts; undefined: the caller does not manage. */
+  readonly role: KeyRole | undefined
+}
+
+export interface TenancyAdmin {
+  asOperator(name: string): TenancyDesk
+  /** Undefined: the key or token does not manage. */
+  asTenant(credential: TenantCredential): TenancyDesk | undefined
+  standingOf(credential: TenantCredential): Promise<TreeStanding | undefined>
 }

@@ -1,4 +1,5 @@
-import type { ClaimTerms, TokenFinding, TokenRole } from '../domain/identity.ts'
+import type { Role } from '../domain/actor.ts'
+import type { ClaimTerms, TokenFinding } from '../domain/identity.ts'
 import type { TokenPart } from './parse-token.ts'
 
 /**
@@ -45,7 +46,7 @@ function tenantsOf(claims: Claims, { tenantId, tenantClaim, tenants }: ClaimTerm
   return new Set(tenants === undefined ? values : values.flatMap((value) => tenants.get(value) ?? []))
 }
 
-function rolesOf(claims: Claims, { roleClaim, roles }: ClaimTerms): TokenRole[] {
+function rolesOf(claims: Claims, { roleClaim, roles }: ClaimTerms): Role[] {
   if (roleClaim === undefined) return []
   return [...new Set(textsAt(claims, roleClaim).flatMap((value) => roles.get(value) ?? []))]
 }

@@ -3,7 +3,7 @@ import type { Instant } from '../base/clock.ts'
 import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RequestShape } from '../domain/request-shape.ts'
-import type { RateLimitView } from '../policy/budgets/budgets.ts'
+import type { RateLimitView, ScopeStanding } from '../policy/budgets/budgets.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { AdmissionMeters } from './admission-meters.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
@@ -126,6 +126,12 @@ export class Platform {
   rateLimits(payer: Pick<Request, 'tenant' | 'key'>): RateLimitView {
     const { budgets, standings } = this.policies
     return budgets.view(this.world.clock.now(), standings.of(payer).scopes)
+  }
+
+  /** What this tenant and this key have left of every bound, each by itself. */
+  budgetsOf(payer: Pick<Request, 'tenant' | 'key'>): readonly ScopeStanding[] {
+    const { budgets, standings } = this.policies
+    return budgets.scopeViews(this.world.clock.now(), standings.of(payer).scopes)
   }
 
   /** The attempt's first token has come. */

@@ -15,6 +15,7 @@ import { embeddingsRoute } from '../gateway/routes/embeddings.ts'
 import { explainRoutes } from '../gateway/routes/explain.ts'
 import { generateRoutes } from '../gateway/routes/generate.ts'
 import { inferRoute } from '../gateway/routes/infer.ts'
+import { meRoute } from '../gateway/routes/me.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
 import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
@@ -90,7 +91,13 @@ export function liveRoutes(parts: RouteParts): Route[] {
       keys: control.admins,
       bodyBytesMax,
     }),
-    ...tenancyRoutes({ tenancy: control.tenancy, keys: control.admins, bodyBytesMax }),
+    ...tenancyRoutes({ tenancy: control.tenancy, admins: control.admins, keys, bodyBytesMax }),
+    meRoute({
+      keys,
+      tenancy: control.tenancy,
+      budgetsOf: (caller) => platform.budgetsOf(caller),
+      refusals: (ask) => telemetry.refusals(ask),
+    }),
     ...operateRoutes({
       readiness: () => readiness(platform, control),
       openApi: openApiDocument({

@@ -1,5 +1,5 @@
 import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
-import type { StoredFact, TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
+import type { FactsAsk, StoredFact, TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
 
 /** Orgs, tenants and keys in memory: for tests, and as the plain twin of the SQL store. */
 export class MemoryTenancyStore implements TenancyStore {
@@ -34,8 +34,15 @@ export class MemoryTenancyStore implements TenancyStore {
     return Promise.resolve(this.#facts.filter((fact) => fact.revision > revision).slice(0, limit))
   }
 
-  history({ id, limit }: { readonly id?: string | undefined; readonly limit: number }): Promise<readonly StoredFact[]> {
-    const isAsked = ({ before, after }: StoredFact): boolean => id === undefined || (after ?? before)?.id === id
+  history({ id, level, orgId, limit }: FactsAsk): Promise<readonly StoredFact[]> {
+    const isMaking = (fact: StoredFact): boolean =>
+      fact.level === 'org' && fact.before === undefined && fact.after?.id === orgId
+    const first = orgId === undefined ? 0 : (this.#facts.findLast(isMaking)?.revision ?? 0)
+    const isAsked = (fact: StoredFact): boolean =>
+      (id === undefined || (fact.after ?? fact.before)?.id === id) &&
+      (level === undefined || fact.level === level) &&
+      (orgId === undefined || fact.orgId === orgId) &&
+      fact.revision >= first
     return Promise.resolve(this.#facts.filter(isAsked).toReversed().slice(0, limit))
   }
 }

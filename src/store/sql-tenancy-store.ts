@@ -1,5 +1,5 @@
 import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
-import type { StoredFact, TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
+import type { FactsAsk, StoredFact, TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
 import type { Database, Row } from './database.ts'
 
 /**
@@ -61,17 +61,18 @@ export class SqlTenancyStore implements TenancyStore {
     return rows.map(toFact)
   }
 
-  async history({
-    id,
-    limit,
-  }: {
-    readonly id?: string | undefined
-    readonly limit: number
-  }): Promise<readonly StoredFact[]> {
+  async history({ id, level, orgId, limit }: FactsAsk): Promise<readonly StoredFact[]> {
+    // Conditions that are not asked for are left out, so that the ones that are can use their index.
+    const asked = [
+      { sql: 'id = $?', value: id },
+      { sql: 'level = $?', value: level },
+      { sql: `story->>'orgId' = $? and revision >= (${ORG_MADE})`, value: orgId },
+    ].filter(({ value }) => value !== undefined)
+    const conditions = asked.map(({ sql }, i) => sql.replaceAll('$?', `$${i + 2}`))
     const rows = await this.#database.query(
-      `select ${FACT} from tenancy_fact where $1::text is null or id = $1
-        order by revision desc, ordinal desc limit $2`,
-      [id ?? null, limit],
+      `select ${FACT} from tenancy_fact ${conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`}
+        order by revision desc, ordinal desc limit $1`,
+      [limit, ...asked.map(({ value }) => value ?? null)],
     )
     return rows.map(toFact)
   }
@@ -80,6 +81,10 @@ export class SqlTenancyStore implements TenancyStore {
 const UNIQUE_VIOLATION = '23505'
 
 const REVISION = 'select coalesce(max(revision), 0) from tenancy_fact'
+
+/** The revision that made an org; 0 for orgs of the configuration file. */
+const ORG_MADE = `select coalesce(max(made.revision), 0) from tenancy_fact as made
+  where made.id = $? and made.level = 'org' and made.before is null`
 
 const FACT = 'revision::int as revision, level, story::text as story, before::text as before, after::text as after'
 

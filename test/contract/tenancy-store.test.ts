@@ -128,6 +128,24 @@ describe.each(KINDS)('tenancy in $name', ({ open, needs }) => {
     expect(await store.since(0, 2)).toHaveLength(2)
   })
 
+  it('tells the history of one org, of one level, and of an org since it was made last', async () => {
+    const { revision } = await store.load()
+    const ofOrg = (orgId: string, fact: TreeFact): TreeFact => ({ ...fact, orgId })
+    const made = ofOrg('bolt', orgFact(undefined, org('bolt')))
+    const shop: TreeFact = ofOrg('bolt', { ...STORY, level: 'tenant', before: undefined, after: tenant('web', 'bolt') })
+    const gone: TreeFact = ofOrg('bolt', { ...STORY, level: 'tenant', before: tenant('web', 'bolt'), after: undefined })
+    await store.write({ expectedRevision: revision, facts: [made, shop] })
+    await store.write({ expectedRevision: revision + 1, facts: [gone, ofOrg('bolt', orgFact(org('bolt'), undefined))] })
+    const told = async (ask: object) =>
+      (await store.history({ limit: 9, ...ask })).map((fact) => fact.revision - revision)
+    expect(await told({ orgId: 'bolt' })).toEqual([2, 2, 1, 1])
+    expect(await told({ orgId: 'nobody' })).toEqual([])
+    expect(await told({ id: 'web', level: 'tenant' })).toEqual([2, 1])
+    expect(await told({ id: 'web', level: 'tenant', orgId: 'acme' })).toEqual([])
+    await store.write({ expectedRevision: revision + 2, facts: [made] })
+    expect(await told({ orgId: 'bolt' })).toEqual([3])
+  })
+
   it('lets one of several writers win, and stores nothing of the others', async () => {
     const before = await store.load()
     const late = { expectedRevision: before.revision - 1, facts: [orgFact(undefined, org('late'))] }

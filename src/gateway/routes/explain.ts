@@ -81,7 +81,18 @@ const LIMIT_MAX = 500
 const limitOf = (text: string | null): number =>
   Math.min(LIMIT_MAX, Math.max(1, Math.trunc(Number(text ?? LIMIT_DEFAULT)) || LIMIT_DEFAULT))
 
-function wireRefusal({ at, ticketId, tenantId, model, band, rung, outcome, refusal, arrivedAt }: Settled): object {
+/** A refusal as clients see it. */
+export function wireRefusal({
+  at,
+  ticketId,
+  tenantId,
+  model,
+  band,
+  rung,
+  outcome,
+  refusal,
+  arrivedAt,
+}: Settled): object {
   return {
     request: ticketId,
     at: new Date(usToMs(at)).toISOString(),

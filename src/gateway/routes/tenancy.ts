@@ -1,4 +1,5 @@
 import type { AuthorityHolder, AuthorityRefusal, AuthorityRule } from '../../domain/tenancy.ts'
+import type { StoredFact } from '../../domain/tenancy-store.ts'
 import { ReasonBody } from '../../wire/admin.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
 import {
@@ -11,50 +12,123 @@ import {
   TenantCreateBody,
 } from '../../wire/tenancy.ts'
 import type { AdminDirectory } from '../admin-directory.ts'
+import { authenticate, digestOfBearer, type KeyDirectory } from '../authenticate.ts'
+import { refuseCall } from '../check-call.ts'
 import type { Exchange } from '../exchange.ts'
 import type { AdminCode } from '../fleet-admin.ts'
 import type { Route } from '../http-server.ts'
-import type { AskedEdit, TenancyAdmin, TenancyReply, TreeLevel, TreeRecord } from '../tenancy-admin.ts'
-import { type AdminAsk, adminRoute, bodyOf, refuse } from './admin.ts'
+import type {
+  AskedEdit,
+  TenancyAdmin,
+  TenancyDenied,
+  TenancyDesk,
+  TenancyReply,
+  TenancySight,
+  TenantCredential,
+  TreeLevel,
+  TreeRecord,
+} from '../tenancy-admin.ts'
+import { adminRoute, bodyOf, refuse } from './admin.ts'
 
 /**
- * Orgs, tenants and keys of the running platform, for operators. Every change has a reason and is stored with its author;
- * it is in force when the call returns. A new secret is in the answer once and nowhere else. What the configuration file
- * names is shown and cannot be changed here.
+ * Orgs, tenants and keys of the running platform. Every change has a reason and is stored with its author; it is in force
+ * when the call returns. A new secret is in the answer once and nowhere else. What the configuration file names is shown
+ * and cannot be changed here.
+ *
+ *   /admin/v1/…      with operators' keys: everything
+ *   /v1/spillway/…   with tenants' keys that manage, and tokens with a role in an org: that org, as far as the role goes
+ *
+ * Both have the same bodies and answers. A key of the one kind is nobody under the path of the other.
  */
 export interface TenancyDeps {
   readonly tenancy: TenancyAdmin
-  readonly keys: AdminDirectory
+  readonly admins: AdminDirectory
+  readonly keys: KeyDirectory
   readonly bodyBytesMax: number
 }
 
-const ROOT = '/admin/v1'
+interface DeskAsk {
+  readonly exchange: Exchange
+  readonly desk: TenancyDesk
+  readonly rest: string
+  readonly query: URLSearchParams
+}
+
+type DeskRoute = (method: Route['method'], path: string, handle: (ask: DeskAsk) => unknown) => Route
+
+export function tenancyRoutes({ tenancy, admins, keys, bodyBytesMax }: TenancyDeps): Route[] {
+  const forOperators: DeskRoute = (method, path, handle) =>
+    adminRoute(admins, method, `/admin/v1/${path}`, (ask) => handle({ ...ask, desk: tenancy.asOperator(ask.by) }))
+  const forTenants: DeskRoute = (method, path, handle) => ({
+    method,
+    path: `${SELF_ROOT}/${path}`,
+    async handle(exchange, rest) {
+      const desk = deskOf(exchange, keys, tenancy)
+      if (desk === undefined) return
+      const query = new URL(exchange.req.url ?? '/', 'http://localhost').searchParams
+      const value = await handle({ exchange, desk, rest, query })
+      if (value !== undefined) exchange.sendJson(200, JSON.stringify(value))
+    },
+  })
+  return [...deskRoutes(forOperators, bodyBytesMax), ...deskRoutes(forTenants, bodyBytesMax)]
+}
+
+/** The desk of a tenant's key or token; undefined: it was refused. */
+function deskOf(exchange: Exchange, keys: KeyDirectory, tenancy: TenancyAdmin): TenancyDesk | undefined {
+  const caller = authenticate(keys, exchange)
+  if ('code' in caller) {
+    exchange.sendRefusal(caller)
+    return undefined
+  }
+  if (refuseCall(exchange, caller, { route: 'manage' })) return undefined
+  const credential = credentialOf(exchange)
+  const desk = credential === undefined ? undefined : tenancy.asTenant(credential)
+  if (desk === undefined) exchange.sendRefusal({ ...NOT_MANAGING, because: `${caller.key.id} does not manage an org` })
+  return desk
+}
+
+/** What a request proves beyond its caller; undefined for a request without a credential. */
+export function credentialOf(exchange: Exchange): TenantCredential | undefined {
+  const { proof } = exchange
+  if (proof !== undefined) return proof.kind === 'known' ? { identity: proof.identity } : undefined
+  const digest = digestOfBearer(exchange)
+  return digest === undefined ? undefined : { digest }
+}
+
+const NOT_MANAGING = {
+  code: 'key-not-allowed',
+  blame: 'request',
+  retryAfterUs: undefined,
+  detail: { terms: 'canManage' },
+} as const
+
+export const SELF_ROOT = '/v1/spillway'
 
 /** The grace of a replaced secret where the call names none: time for a rollout of the new one. */
 const GRACE_MS = 24 * 3_600_000
 
-export function tenancyRoutes({ tenancy, keys, bodyBytesMax }: TenancyDeps): Route[] {
-  const on = (method: Route['method'], path: string, handle: (ask: AdminAsk) => unknown): Route =>
-    adminRoute(keys, method, path, handle)
+function deskRoutes(on: DeskRoute, bodyBytesMax: number): Route[] {
   const edited = async (
-    { exchange, by }: AdminAsk,
+    { exchange, desk }: DeskAsk,
     check: (body: unknown) => Checked<{ because: string }>,
     editOf: (body: object) => object,
   ): Promise<unknown> => {
     const body = await bodyOf(exchange, bodyBytesMax, check)
     if (body === undefined) return undefined
-    return replied(exchange, await tenancy.change(by, editOf(body) as AskedEdit))
+    return replied(exchange, await desk.change(editOf(body) as AskedEdit))
   }
   const level = (name: TreeLevel, checkCreate: Check, checkChange: Check): Route[] => [
-    on('GET', `${ROOT}/${name}s`, ({ query }) => listed(tenancy, name, query)),
-    on('GET', `${ROOT}/${name}s/*`, ({ exchange, rest }) => shownOr404(exchange, tenancy, name, rest)),
-    on('POST', `${ROOT}/${name}s`, (ask) => edited(ask, checkCreate, (body) => ({ ...body, kind: `create-${name}` }))),
-    on('PATCH', `${ROOT}/${name}s/*`, (ask) =>
+    on('GET', `${name}s`, (ask) => listed(ask, name)),
+    on('GET', `${name}s/*`, async ({ exchange, desk, rest }) =>
+      seen(exchange, await desk.show(name, rest), shownRecord),
+    ),
+    on('POST', `${name}s`, (ask) => edited(ask, checkCreate, (body) => ({ ...body, kind: `create-${name}` }))),
+    on('PATCH', `${name}s/*`, (ask) =>
       edited(ask, checkChange, (body) => ({ ...body, kind: `change-${name}`, id: ask.rest })),
     ),
   ]
   const removal = (name: 'org' | 'tenant') =>
-    on('DELETE', `${ROOT}/${name}s/*`, (ask) =>
+    on('DELETE', `${name}s/*`, (ask) =>
       edited(ask, checkReason, (body) => ({ ...body, kind: `remove-${name}`, id: ask.rest })),
     )
   return [
@@ -63,7 +137,7 @@ export function tenancyRoutes({ tenancy, keys, bodyBytesMax }: TenancyDeps): Rou
     ...level('key', makeCheck(KeyCreateBody), makeCheck(KeyChangeBody)),
     removal('org'),
     removal('tenant'),
-    on('DELETE', `${ROOT}/keys/*`, (ask) => {
+    on('DELETE', 'keys/*', (ask) => {
       const [, id, hashPrefix] = /^([^/]+)\/secrets\/([0-9a-f]{8,64})$/.exec(ask.rest) ?? []
       return edited(ask, checkReason, (body) =>
         id === undefined
@@ -71,21 +145,15 @@ export function tenancyRoutes({ tenancy, keys, bodyBytesMax }: TenancyDeps): Rou
           : { ...body, kind: 'revoke-secret', id, hashPrefix },
       )
     }),
-    on('POST', `${ROOT}/keys/*`, (ask) => {
+    on('POST', 'keys/*', (ask) => {
       const [, id] = /^([^/]+)\/rotate$/.exec(ask.rest) ?? []
-      if (id === undefined) return notFound(ask.exchange, 'key', ask.rest)
+      if (id === undefined) return unknownCommand(ask)
       return edited(ask, checkRotate, (body) => ({ graceMs: GRACE_MS, ...body, kind: 'rotate-key', id }))
     }),
-    on('GET', `${ROOT}/tenancy-changes`, async ({ exchange, query }) => {
+    on('GET', 'tenancy-changes', async ({ exchange, desk, query }) => {
       const id = query.get('id') ?? undefined
-      const changes = await tenancy.history({ id, limit: limitOf(query) })
-      if ('code' in changes) return refuse(exchange, changes)
-      const data = changes.map((change) => ({
-        ...change,
-        before: change.before === undefined ? null : shown(change.before),
-        after: change.after === undefined ? null : shown(change.after),
-      }))
-      return { object: 'list', data }
+      const changes = await desk.history({ id, limit: limitOf(query) })
+      return seen(exchange, changes, (facts) => ({ object: 'list', data: facts.map(shownFact) }))
     }),
   ]
 }
@@ -100,36 +168,47 @@ const LIST_MAX = 1_000
 const limitOf = (query: URLSearchParams): number =>
   Math.min(LIST_MAX, Math.max(1, Math.trunc(Number(query.get('limit') ?? 100)) || 100))
 
-function listed(tenancy: TenancyAdmin, level: TreeLevel, query: URLSearchParams): object {
+async function listed({ exchange, desk, query }: DeskAsk, level: TreeLevel): Promise<unknown> {
   const parentId = level === 'org' ? undefined : (query.get(level === 'key' ? 'tenant' : 'org') ?? undefined)
   const limit = limitOf(query)
   const after = query.get('after') ?? undefined
-  const records = tenancy.list(level, { parentId, after, limit: limit + 1 })
-  return { object: 'list', data: records.slice(0, limit).map(shown), has_more: records.length > limit }
+  return seen(exchange, await desk.list(level, { parentId, after, limit: limit + 1 }), (records) => ({
+    object: 'list',
+    data: records.slice(0, limit).map(shownRecord),
+    has_more: records.length > limit,
+  }))
 }
 
-function shownOr404(exchange: Exchange, tenancy: TenancyAdmin, level: TreeLevel, id: string): unknown {
-  const record = tenancy.show(level, id)
-  return record === undefined ? notFound(exchange, level, id) : shown(record)
+function seen<T>(exchange: Exchange, sight: TenancySight<T>, tell: (value: T) => object): object | undefined {
+  return sight.kind === 'seen' ? tell(sight.value) : denied(exchange, sight)
 }
 
-const notFound = (exchange: Exchange, level: TreeLevel, id: string): undefined =>
-  refuse(exchange, { code: 'no-such-record', because: `there is no ${level} ${id}`, param: level })
+function denied(exchange: Exchange, answer: TenancyDenied): undefined {
+  return answer.kind === 'refused' ? refuse(exchange, answer.refusal) : forbid(exchange, answer.refusal)
+}
+
+const unknownCommand = ({ exchange }: DeskAsk): undefined =>
+  refuse(exchange, { code: 'no-such-record', because: 'keys have no such command. Known: rotate', param: 'key' })
+
+const shownFact = (fact: StoredFact): object => ({
+  ...fact,
+  before: fact.before === undefined ? null : shownRecord(fact.before),
+  after: fact.after === undefined ? null : shownRecord(fact.after),
+})
 
 /** A record as it is shown: hashes are cut, because a beginning is enough to name a secret. */
-function shown(record: TreeRecord): object {
+export function shownRecord(record: TreeRecord): object {
   if (!('secrets' in record)) return record
   return { ...record, secrets: record.secrets.map((secret) => ({ ...secret, hash: secret.hash.slice(0, 16) })) }
 }
 
 function replied(exchange: Exchange, reply: TenancyReply): unknown {
-  if (reply.kind === 'refused') return refuse(exchange, reply.refusal)
-  if (reply.kind === 'forbidden') return forbid(exchange, reply.refusal)
+  if (reply.kind !== 'changed') return denied(exchange, reply)
   const { revision, record, secret } = reply
   return {
     object: 'spillway.change',
     revision,
-    record: record === undefined ? null : shown(record),
+    record: record === undefined ? null : shownRecord(record),
     ...(secret !== undefined && { secret }),
   }
 }

@@ -68,7 +68,11 @@ export function keyInReach(
   return key === undefined || tenant === undefined ? undefined : { key, tenant }
 }
 
-export function noSuch({ actor }: EditContext, level: RecordChange['level'], id: string): AuthorityRefusal {
+export function noSuch(
+  { actor }: Pick<EditContext, 'actor'>,
+  level: RecordChange['level'],
+  id: string,
+): AuthorityRefusal {
   const isOperator = actor.kind === 'operator'
   const where = isOperator ? 'here' : `in the org ${actor.orgId}`
   const authority: AuthorityHolder = isOperator ? PLATFORM : { kind: 'org', id: actor.orgId }

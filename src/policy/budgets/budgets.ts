@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
 import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
 import type { QuotaHold, QuotaLimit } from './quota.ts'
-import { type BoundKind, type Scope, ScopeBudget, type Shortfall } from './scope-budget.ts'
+import { type BoundKind, type Scope, ScopeBudget, type ScopeView, type Shortfall } from './scope-budget.ts'
 import type { BucketView } from './token-bucket.ts'
 
 /**
@@ -46,6 +46,12 @@ export interface Reservation {
 export interface RateLimitView {
   readonly requests: BucketView | undefined
   readonly tokens: BucketView | undefined
+}
+
+/** One scope, and what it has left. */
+export interface ScopeStanding {
+  readonly scope: Scope
+  readonly view: ScopeView
 }
 
 export class Budgets {
@@ -117,6 +123,11 @@ export class Budgets {
       tokens = tighter(tokens, budget.tokensView(now))
     }
     return { requests, tokens }
+  }
+
+  /** Everything that these scopes have and have left, one by one. */
+  scopeViews(now: Instant, scopes: readonly Scope[]): readonly ScopeStanding[] {
+    return scopes.map((scope) => ({ scope, view: this.#budgetOf(now, scope).view(now) }))
   }
 
   #close(now: Instant, reservation: Reservation, used: { tokens: number; isRequestCounted: boolean }): void {

@@ -1,0 +1,115 @@
+import { usToMs } from '../../base/clock.ts'
+import type { Settled } from '../../domain/entry.ts'
+import type { Slo } from '../../domain/tenant.ts'
+import type { ScopeStanding } from '../../policy/budgets/budgets.ts'
+import { authenticate, type Caller, type KeyDirectory } from '../authenticate.ts'
+import { refuseCall } from '../check-call.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
+import type { TenancyAdmin, TenantCredential, TreeRecord, TreeStanding } from '../tenancy-admin.ts'
+import { wireRefusal } from './explain.ts'
+import { credentialOf, SELF_ROOT, shownRecord } from './tenancy.ts'
+
+/**
+ * GET /v1/spillway/me: what the caller may do, what it has left, and what it was refused last.
+ *
+ * For every key and token of a tenant, whether it manages or not. Its own key is shown always; the tenant's other keys to
+ * those whose role reads the tree. Secrets are not known here; hashes are cut.
+ */
+export interface MeDeps {
+  readonly keys: KeyDirectory
+  readonly tenancy: TenancyAdmin
+  readonly budgetsOf: (caller: Pick<Caller, 'tenant' | 'key'>) => readonly ScopeStanding[]
+  readonly refusals: (ask: { readonly tenantId: string; readonly limit: number }) => readonly Settled[]
+}
+
+/** Keys of the tenant in one answer; `GET /v1/spillway/keys` has all of them, page by page. */
+const KEYS_SHOWN_MAX = 100
+const REFUSALS_SHOWN_MAX = 20
+
+export function meRoute({ keys, tenancy, budgetsOf, refusals }: MeDeps): Route {
+  return {
+    method: 'GET',
+    path: `${SELF_ROOT}/me`,
+    async handle(exchange) {
+      const caller = authenticate(keys, exchange)
+      if ('code' in caller) {
+        exchange.sendRefusal(caller)
+        return
+      }
+      if (refuseCall(exchange, caller, { route: 'manage' })) return
+      const credential = credentialOf(exchange)
+      const standing = credential === undefined ? undefined : await tenancy.standingOf(credential)
+      const others = credential === undefined ? undefined : await keysOf(tenancy, credential, caller)
+      sendMe(exchange, {
+        ...whoOf(caller, standing),
+        ...termsOf(caller, standing),
+        budgets: budgetsOf(caller).map(shownBudget),
+        ...(others !== undefined && { keys: others.map(shownRecord) }),
+        refusals: refusals({ tenantId: caller.tenant.id, limit: REFUSALS_SHOWN_MAX }).map(wireRefusal),
+      })
+    },
+  }
+}
+
+const sendMe = (exchange: Exchange, me: object): void =>
+  exchange.sendJson(200, JSON.stringify({ object: 'spillway.me', ...me }))
+
+async function keysOf(
+  tenancy: TenancyAdmin,
+  credential: TenantCredential,
+  { tenant }: Caller,
+): Promise<readonly TreeRecord[] | undefined> {
+  const desk = tenancy.asTenant(credential)
+  const ask = { parentId: tenant.id, after: undefined, limit: KEYS_SHOWN_MAX }
+  const sight = await desk?.list('key', ask)
+  return sight?.kind === 'seen' ? sight.value : undefined
+}
+
+function whoOf({ tenant, key }: Caller, standing: TreeStanding | undefined): object {
+  return {
+    org: tenant.orgId,
+    tenant: tenant.id,
+    key: standing?.key === undefined ? { id: key.id, source: 'token' } : shownRecord(standing.key),
+    role: standing?.role ?? null,
+  }
+}
+
+function termsOf({ tenant, key, bands }: Caller, standing: TreeStanding | undefined): object {
+  const { slo, contract, bidMax, queueUsMax } = tenant
+  return {
+    terms: standing?.terms ?? {},
+    bands: bands ?? tenant.bands,
+    weights: { org: tenant.orgWeight ?? null, tenant: tenant.weight, key: key.weight },
+    slo: shownSlo(slo),
+    contract,
+    bidMax,
+    waitMsMax: usToMs(queueUsMax),
+  }
+}
+
+const shownSlo = ({ name, ttftUs, interTokenUs, totalUs }: Slo): object => ({
+  name,
+  ttftMs: usToMs(ttftUs),
+  interTokenMs: usToMs(interTokenUs),
+  totalMs: usToMs(totalUs),
+})
+
+/** A bound that is absent is none. */
+function shownBudget({ scope, view }: ScopeStanding): object {
+  const { requests, tokens, inFlight, quotas } = view
+  const { concurrencyMax } = scope.allowance
+  const shownBucket = (bucket: NonNullable<typeof requests>): object => ({
+    limit: bucket.limit,
+    remaining: bucket.remaining,
+    // A bucket that is never filled again says so.
+    resetMs: bucket.resetUs >= Number.MAX_SAFE_INTEGER ? null : Math.ceil(usToMs(bucket.resetUs)),
+  })
+  return {
+    scope: scope.noun,
+    ...(requests !== undefined && { requests: shownBucket(requests) }),
+    ...(tokens !== undefined && { tokens: shownBucket(tokens) }),
+    concurrency: { limit: concurrencyMax ?? null, running: inFlight },
+    ...(quotas.length > 0 && { quotas: quotas.map((quota) => ({ period: quota.period, ...shownBucket(quota) })) }),
+  }
+}

@@ -111,7 +111,7 @@ export function makeControl(parts: ControlParts): Control {
     async close() {
       await keeper.close()
       await registry.close()
-      await tenancy.tenancy.close()
+      await tenancy.close()
       await fleet.close()
     },
   }

@@ -91,6 +91,11 @@ export class LiveTenancy {
     return this.#hasRead || !this.#parts.isInUse
   }
 
+  /** Whether there is a store to write to: one that exists, or that a change has made. */
+  get isStored(): boolean {
+    return this.#isLoaded || this.#parts.isInUse
+  }
+
   find(hash: string): FoundKey {
     return this.#finder.find(this.#tree, hash, this.#nowMs())
   }

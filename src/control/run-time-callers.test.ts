@@ -120,6 +120,7 @@ describe('callers of peers', () => {
     tenants.addRunTime({
       callerOf: () => undefined,
       whyNot: () => undefined,
+      noteUse: () => {},
       whyNoTenant: () => undefined,
       tenantOf: () => made,
     })

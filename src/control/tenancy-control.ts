@@ -22,8 +22,9 @@ import { actorOfSecret } from '../policy/authority/find-key.ts'
 import { actorOfToken, orgRoleOf } from '../policy/authority/token-actor.ts'
 import { sloInForce, tenantTerms } from '../policy/authority/tree.ts'
 import { LiveTenancy } from './live-tenancy.ts'
+import { SecretUseKeeper } from './secret-use-keeper.ts'
 import { TenancyCallers } from './tenancy-callers.ts'
-import { ActorDesk } from './tenancy-desk.ts'
+import { ActorDesk, withUses } from './tenancy-desk.ts'
 import type { WantedOwner } from './wanted.ts'
 
 /**
@@ -43,10 +44,12 @@ export interface TenancyControlParts {
 export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   readonly tenancy: LiveTenancy
   readonly #parts: TenancyControlParts
+  readonly #uses: SecretUseKeeper
   #callers: TenancyCallers
 
   constructor(parts: TenancyControlParts) {
     this.#parts = parts
+    this.#uses = new SecretUseKeeper({ ...parts, isStored: () => this.tenancy.isStored })
     this.#callers = this.#makeCallers()
     this.tenancy = new LiveTenancy({
       ...parts,
@@ -69,6 +72,10 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     return kind === 'found' ? undefined : WHY_NOT[kind]
   }
 
+  noteUse(digest: string): void {
+    this.#uses.note(digest)
+  }
+
   tenantOf(tenantId: string): RunTimeTenant | undefined {
     const { tree } = this.tenancy
     const record = tree.tenants.get(tenantId)
@@ -82,16 +89,24 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   }
 
   asOperator(name: string): TenancyDesk {
-    return new ActorDesk(this.tenancy, { kind: 'operator', name, role: 'platform-admin' })
+    return new ActorDesk(this.tenancy, this.#uses, { kind: 'operator', name, role: 'platform-admin' })
   }
 
   asTenant(credential: TenantCredential): TenancyDesk | undefined {
     const actor = this.#actorOf(credential)
-    return actor === undefined ? undefined : new ActorDesk(this.tenancy, actor)
+    return actor === undefined ? undefined : new ActorDesk(this.tenancy, this.#uses, actor)
   }
 
-  standingOf(credential: TenantCredential): Promise<TreeStanding | undefined> {
-    return Promise.resolve(this.#standingOf(credential))
+  async standingOf(credential: TenantCredential): Promise<TreeStanding | undefined> {
+    const standing = this.#standingOf(credential)
+    if (standing?.key === undefined) return standing
+    const [key = standing.key] = await withUses(this.#uses, [standing.key])
+    return { ...standing, key }
+  }
+
+  async close(): Promise<void> {
+    await this.tenancy.close()
+    await this.#uses.close()
   }
 
   #standingOf(credential: TenantCredential): TreeStanding | undefined {
@@ -132,6 +147,7 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   }
 
   #takeUp(facts: readonly TreeFact[]): void {
+    for (const hash of facts.flatMap(goneSecrets)) this.#uses.forget(hash)
     const { platform, clock } = this.#parts
     for (const { level, before, after, orgId, by, because, edit } of facts) {
       const name = (after ?? before)?.id ?? ''
@@ -171,6 +187,13 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
       queueUsMax: msToUs(settings.queue.waitMsMax),
     })
   }
+}
+
+/** Hashes of the secrets that a change ended. */
+function goneSecrets({ level, before, after }: TreeFact): readonly string[] {
+  if (level !== 'key' || before === undefined) return []
+  const kept = new Set(after?.secrets.map(({ hash }) => hash))
+  return before.secrets.flatMap(({ hash }) => (kept.has(hash) ? [] : [hash]))
 }
 
 const whyNot = (code: KeyCode, because: string): ToldRefusal<KeyCode> => ({

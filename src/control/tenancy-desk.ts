@@ -17,6 +17,7 @@ import { noSuch } from '../policy/authority/edit-checks.ts'
 import { idsInReach, readRefusal, recordInReach } from '../policy/authority/in-reach.ts'
 import { formSecret } from '../policy/authority/secret-form.ts'
 import type { LiveTenancy } from './live-tenancy.ts'
+import type { SecretUseKeeper } from './secret-use-keeper.ts'
 
 /**
  * Orgs, tenants and keys for one actor: an operator sees and changes everything, somebody of an org what is in its reach.
@@ -24,10 +25,12 @@ import type { LiveTenancy } from './live-tenancy.ts'
  */
 export class ActorDesk implements TenancyDesk {
   readonly #tenancy: LiveTenancy
+  readonly #uses: SecretUseKeeper
   readonly #actor: Actor
 
-  constructor(tenancy: LiveTenancy, actor: Actor) {
+  constructor(tenancy: LiveTenancy, uses: SecretUseKeeper, actor: Actor) {
     this.#tenancy = tenancy
+    this.#uses = uses
     this.#actor = actor
   }
 
@@ -92,10 +95,27 @@ export class ActorDesk implements TenancyDesk {
     return { ...edit, hash: meant === undefined || others.length > 0 ? hashPrefix : meant.hash }
   }
 
-  /** Keys with the times of last use of their secrets. */
-  async #withUses<R extends TreeRecord>(records: readonly R[]): Promise<readonly R[]> {
-    return Promise.resolve(records)
+  async #withUses(records: readonly TreeRecord[]): Promise<readonly TreeRecord[]> {
+    return withUses(this.#uses, records)
   }
+}
+
+/** The records, keys with the times of last use of their secrets. */
+export async function withUses<R extends TreeRecord>(
+  uses: SecretUseKeeper,
+  records: readonly R[],
+): Promise<readonly R[]> {
+  const hashes = records.flatMap((record) => ('secrets' in record ? record.secrets.map(({ hash }) => hash) : []))
+  if (hashes.length === 0) return records
+  const times = await uses.lastUses(hashes)
+  return records.map((record) => {
+    if (!('secrets' in record)) return record
+    const secrets = record.secrets.map((secret) => {
+      const lastUsedAtMs = times.get(secret.hash) ?? secret.lastUsedAtMs
+      return lastUsedAtMs === undefined ? secret : { ...secret, lastUsedAtMs }
+    })
+    return { ...record, secrets }
+  })
 }
 
 /** Operators are nobody of the org: an org learns that it was an operator, and why, not who. */

@@ -38,4 +38,8 @@ export interface TenancyStore {
   since(revision: number, limit: number): Promise<readonly StoredFact[]>
   /** Newest first. */
   history(ask: FactsAsk): Promise<readonly StoredFact[]>
+  /** Keeps the latest use of each secret, by hash, and forgets those of secrets that are gone. Makes no revision. */
+  noteUses(noted: { readonly uses: ReadonlyMap<string, number>; readonly gone: readonly string[] }): Promise<void>
+  /** Last uses of these secrets, as far as any is known. */
+  usesOf(hashes: readonly string[]): Promise<ReadonlyMap<string, number>>
 }

@@ -51,6 +51,8 @@ export interface KeyDirectory {
   byHash(digest: string): Caller | undefined
   /** Why a key that is known does not count now; undefined when it is not known at all. */
   whyNot?(digest: string): ToldRefusal<KeyCode> | undefined
+  /** The key behind this digest was used. */
+  noteUse?(digest: string): void
   /** The caller that a verified token speaks for; undefined when it names no tenant of ours. */
   byIdentity(identity: TokenIdentity): Caller | undefined
   /** Why a tenant that is not known here may still be one; undefined when all are known. */
@@ -92,6 +94,7 @@ function noted(
   digest: string,
   caller: Caller | undefined,
 ): Caller | ToldRefusal<KeyCode> {
+  if (caller !== undefined) directory.noteUse?.(digest)
   const found = caller ?? directory.whyNot?.(digest) ?? NO_VALID_KEY
   if (!('code' in found) || found.blame !== 'platform') visit?.noteKey(!('code' in found))
   return found

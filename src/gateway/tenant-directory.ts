@@ -19,6 +19,8 @@ const subjectName = (issuerId: string, name: string): string =>
 export interface RunTimeKeys {
   callerOf(digest: string): Caller | undefined
   whyNot(digest: string): ToldRefusal<KeyCode> | undefined
+  /** A key was used, of the file or made at run time. */
+  noteUse(digest: string): void
   /** While its terms hold; the same object as long as nothing about it changes. */
   tenantOf(tenantId: string): RunTimeTenant | undefined
   whyNoTenant(): ToldRefusal<KeyCode> | undefined
@@ -71,6 +73,10 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
 
   whyNot(digest: string): ToldRefusal<KeyCode> | undefined {
     return this.#runTime?.whyNot(digest)
+  }
+
+  noteUse(digest: string): void {
+    this.#runTime?.noteUse(digest)
   }
 
   /** Adds the keys that were made at run time; the file's are looked at first. */

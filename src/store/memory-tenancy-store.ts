@@ -7,6 +7,7 @@ export class MemoryTenancyStore implements TenancyStore {
   readonly #tenants = new Map<string, TenantRecord>()
   readonly #keys = new Map<string, KeyRecord>()
   readonly #facts: StoredFact[] = []
+  readonly #uses = new Map<string, number>()
   #revision = 0
 
   load(): Promise<TenancyState> {
@@ -32,6 +33,22 @@ export class MemoryTenancyStore implements TenancyStore {
 
   since(revision: number, limit: number): Promise<readonly StoredFact[]> {
     return Promise.resolve(this.#facts.filter((fact) => fact.revision > revision).slice(0, limit))
+  }
+
+  noteUses({
+    uses,
+    gone,
+  }: {
+    readonly uses: ReadonlyMap<string, number>
+    readonly gone: readonly string[]
+  }): Promise<void> {
+    for (const hash of gone) this.#uses.delete(hash)
+    for (const [hash, atMs] of uses) this.#uses.set(hash, Math.max(atMs, this.#uses.get(hash) ?? 0))
+    return Promise.resolve()
+  }
+
+  usesOf(hashes: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return Promise.resolve(new Map([...this.#uses].filter(([hash]) => hashes.includes(hash))))
   }
 
   history({ id, level, orgId, limit }: FactsAsk): Promise<readonly StoredFact[]> {

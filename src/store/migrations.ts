@@ -186,10 +186,23 @@ create table tenancy_fact (
 create index tenancy_fact_by_id on tenancy_fact (id);
 `
 
+/**
+ * When secrets were used last, apart from their records: a use is no change. And the history of one org, which its own
+ * administrators read.
+ */
+const SECRET_USES = `
+create table secret_use (
+  hash text primary key,
+  used_at_ms bigint not null
+);
+create index tenancy_fact_by_org on tenancy_fact ((story->>'orgId'), revision, ordinal);
+`
+
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
   { step: 3, name: 'vectors apart', sql: VECTORS_APART },
   { step: 4, name: 'twins', sql: TWINS },
   { step: 5, name: 'tenancy', sql: TENANCY },
+  { step: 6, name: 'secret uses', sql: SECRET_USES },
 ]

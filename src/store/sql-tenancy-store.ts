@@ -61,6 +61,23 @@ export class SqlTenancyStore implements TenancyStore {
     return rows.map(toFact)
   }
 
+  async noteUses(noted: {
+    readonly uses: ReadonlyMap<string, number>
+    readonly gone: readonly string[]
+  }): Promise<void> {
+    const { uses, gone } = noted
+    await this.#database.query(NOTE_USES, [JSON.stringify(Object.fromEntries(uses)), JSON.stringify(gone)])
+  }
+
+  async usesOf(hashes: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#database.query(
+      `select secret_use.hash, used_at_ms::text as used_at_ms
+         from secret_use join jsonb_array_elements_text($1::jsonb) as asked (hash) on secret_use.hash = asked.hash`,
+      [JSON.stringify(hashes)],
+    )
+    return new Map(rows.map((row) => [String(row['hash']), Number(row['used_at_ms'])]))
+  }
+
   async history({ id, level, orgId, limit }: FactsAsk): Promise<readonly StoredFact[]> {
     // Conditions that are not asked for are left out, so that the ones that are can use their index.
     const asked = [
@@ -77,6 +94,16 @@ export class SqlTenancyStore implements TenancyStore {
     return rows.map(toFact)
   }
 }
+
+/** Two gateways may have seen the same secret: the later use stays. Rows in one order, so that they do not lock each other. */
+const NOTE_USES = `
+with gone as (
+  delete from secret_use using jsonb_array_elements_text($2::jsonb) as removed (hash)
+   where secret_use.hash = removed.hash
+)
+insert into secret_use (hash, used_at_ms)
+select key, value::bigint from jsonb_each_text($1::jsonb) order by key
+on conflict (hash) do update set used_at_ms = greatest(secret_use.used_at_ms, excluded.used_at_ms)`
 
 const UNIQUE_VIOLATION = '23505'
 

@@ -128,6 +128,19 @@ describe.each(KINDS)('tenancy in $name', ({ open, needs }) => {
     expect(await store.since(0, 2)).toHaveLength(2)
   })
 
+  it('keeps the latest use of each secret, apart from revisions, and forgets those that are gone', async () => {
+    const { revision } = await store.load()
+    const [a, b, c] = ['a', 'b', 'c'].map((letter) => letter.repeat(64)) as [string, string, string]
+    const at = 1_700_000_000_000
+    await store.noteUses({ uses: new Map(Object.entries({ [a]: at, [b]: at })), gone: [] })
+    await store.noteUses({ uses: new Map(Object.entries({ [a]: at - 60_000, [b]: at + 60_000 })), gone: [] })
+    expect(await store.usesOf([a, b, c])).toEqual(new Map(Object.entries({ [a]: at, [b]: at + 60_000 })))
+    await store.noteUses({ uses: new Map([[c, at]]), gone: [a] })
+    expect([...(await store.usesOf([a, c])).keys()]).toEqual([c])
+    expect(await store.usesOf([])).toEqual(new Map())
+    expect(await store.revision()).toBe(revision)
+  })
+
   it('tells the history of one org, of one level, and of an org since it was made last', async () => {
     const { revision } = await store.load()
     const ofOrg = (orgId: string, fact: TreeFact): TreeFact => ({ ...fact, orgId })

@@ -353,6 +353,18 @@ describe('GET /v1/spillway/me', () => {
     })
   })
 
+  it('has the last use of each secret, to the minute', async () => {
+    const before = Date.now()
+    await as('initech-web', 'GET', 'me')
+    const { body } = await as('initech-boss', 'GET', 'keys/initech-web')
+    const [secret] = body['secrets'] as Array<{ lastUsedAtMs: number }>
+    expect(secret?.lastUsedAtMs).toBeGreaterThan(before - 60_000)
+    expect(secret?.lastUsedAtMs).toBeLessThanOrEqual(Date.now())
+    await makeKey('initech-unused', 'initech-lab', {})
+    const unused = await as('initech-boss', 'GET', 'keys/initech-unused')
+    expect(unused.text).not.toContain('lastUsedAtMs')
+  })
+
   it('is there for keys of the file, and neither for operators nor for strangers', async () => {
     expect((await call(ACME_KEY, 'GET', '/v1/spillway/me')).body).toMatchObject({
       org: 'acme',

@@ -11,6 +11,7 @@ import { engineLearnedCommand } from './engine-learned.ts'
 import { engineValidateCommand } from './engine-validate.ts'
 import { explainCommand } from './explain.ts'
 import { keysCreateCommand } from './keys-create.ts'
+import { meCommand } from './me.ts'
 import {
   modelsAddCommand,
   modelsHistoryCommand,
@@ -39,6 +40,7 @@ export const commands: readonly Command[] = [
   demoCommand,
   explainCommand,
   refusals,
+  meCommand,
   recordCommand,
   engineCommand,
   engineFitCommand,

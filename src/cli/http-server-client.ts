@@ -16,7 +16,7 @@ export interface ServerAnswer<T> {
   readonly isOk: boolean
   /** When the server asks to come back; undefined when it does not. */
   readonly retryAfterMs: number | undefined
-  readonly body: T & { readonly error?: { readonly message: string } }
+  readonly body: T & { readonly error?: { readonly message: string; readonly code?: string | null } }
 }
 
 /** Time limit of a call; long, because the first change opens a database. */

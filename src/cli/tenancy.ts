@@ -1,8 +1,11 @@
 import { columnsOf } from './columns.ts'
 import { type Command, type Flag, type FlagValues, textFlag, UsageError } from './command.ts'
-import { ADMIN_FLAGS, AdminClient, argumentOf, BECAUSE_FLAG, becauseOf, under } from './http-admin-client.ts'
+import { argumentOf, BECAUSE_FLAG, becauseOf, TENANCY_FLAGS, TenancyClient, under } from './http-admin-client.ts'
 
-/** `spillway orgs`, `tenants` and `keys`: what is made of them while the server runs, through its admin API. */
+/**
+ * `spillway orgs`, `tenants` and `keys`: what is made of them while the server runs, through its API: by operators, and by
+ * tenants whose key manages their org.
+ */
 type Level = 'org' | 'tenant' | 'key'
 
 const text = (value: string, meaning: string): Flag => ({ type: 'string', value, meaning })
@@ -28,7 +31,13 @@ interface Shown {
   readonly id: string
   readonly source: string
   readonly weight?: number
-  readonly secrets?: ReadonlyArray<{ readonly hash: string; readonly endsAtMs?: number }>
+  readonly secrets?: ReadonlyArray<ShownSecret>
+}
+
+export interface ShownSecret {
+  readonly hash: string
+  readonly endsAtMs?: number
+  readonly lastUsedAtMs?: number
 }
 
 interface Changed {
@@ -46,7 +55,7 @@ function listCommand(level: Level): Command {
     flags: {
       ...(parent !== undefined && { [parent]: text('ID', `only those of this ${parent}`) }),
       after: text('ID', 'only ids after this one'),
-      ...ADMIN_FLAGS,
+      ...TENANCY_FLAGS,
     },
     examples: [`spillway ${level}s list`],
     async run(flags, io) {
@@ -55,18 +64,31 @@ function listCommand(level: Level): Command {
         const value = textFlag(flags, name)
         if (value !== undefined) query.set(name, value)
       }
-      const answer = await new AdminClient(flags).call<{ data: Shown[] }>('GET', `/${level}s?${query.toString()}`)
+      const answer = await new TenancyClient(flags).call<{ data: Shown[] }>('GET', `/${level}s?${query.toString()}`)
       const rows = answer.data.map(({ id, source, weight, secrets }) => [
         id,
         source,
         String(weight ?? '-'),
         secrets?.map(({ hash }) => hash).join(' ') ?? '',
+        secrets === undefined ? '' : lastUseOf(secrets),
       ])
-      const heading = [level.toUpperCase(), 'FROM', 'WEIGHT', level === 'key' ? 'SECRETS' : '']
+      const heading = [
+        level.toUpperCase(),
+        'FROM',
+        'WEIGHT',
+        ...(level === 'key' ? ['SECRETS', 'LAST USED'] : ['', '']),
+      ]
       io.out(flags['json'] === true ? JSON.stringify(answer.data) : columnsOf([heading, ...rows]))
       return 0
     },
   }
+}
+
+/** One time for each secret, in their order. */
+export function lastUseOf(secrets: readonly ShownSecret[]): string {
+  return secrets
+    .map(({ lastUsedAtMs: atMs }) => (atMs === undefined ? '-' : `${new Date(atMs).toISOString().slice(0, 16)}Z`))
+    .join(' ')
 }
 
 interface EditOptions {
@@ -87,13 +109,13 @@ function editCommand({ level, verb, summary, flags: more = {}, example = '', cal
     about:
       'In force when the command returns, and kept over restarts. What the configuration file names is changed there.',
     argument: 'ID',
-    flags: { ...more, ...BECAUSE_FLAG, ...ADMIN_FLAGS },
+    flags: { ...more, ...BECAUSE_FLAG, ...TENANCY_FLAGS },
     examples: [`spillway ${typed}`],
     async run(flags, io) {
       const id = argumentOf(flags, level, typed)
       const because = becauseOf(flags)
       const { method, path, body = {} } = call(id, flags)
-      const answer = await new AdminClient(flags).call<Changed>(method, path, { ...body, because })
+      const answer = await new TenancyClient(flags).call<Changed>(method, path, { ...body, because })
       io.out(flags['json'] === true ? JSON.stringify(answer) : describe(answer))
       return 0
     },

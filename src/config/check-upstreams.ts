@@ -140,7 +140,12 @@ function isBelow(file: string, folders: readonly string[]): boolean {
 }
 
 /** Variables of our own settings hold our own secrets: no pattern allows them. */
-const OWN_VARIABLES = [...settings.flatMap(({ env }) => env ?? []), 'SPILLWAY_ADMIN_KEY', 'SPILLWAY_CONFIG']
+const OWN_VARIABLES = [
+  ...settings.flatMap(({ env }) => env ?? []),
+  'SPILLWAY_ADMIN_KEY',
+  'SPILLWAY_KEY',
+  'SPILLWAY_CONFIG',
+]
 
 function mayName(variable: string, patterns: readonly string[]): boolean {
   if (OWN_VARIABLES.includes(variable)) return false

@@ -137,6 +137,9 @@ export function upstreamKeyProblems<S extends Settings>(settings: S): { settings
 /** The admin key of the environment, for commands without --key. */
 export const adminKeyOfEnvironment = (): string | undefined => environment()['SPILLWAY_ADMIN_KEY'] || undefined
 
+/** A tenant's key of the environment, for commands that tenants use too. */
+export const tenantKeyOfEnvironment = (): string | undefined => environment()['SPILLWAY_KEY'] || undefined
+
 function withUpstreamKeys(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
@@ -183,6 +186,7 @@ function misspeltNames(env: Readonly<Record<string, string | undefined>>): strin
     ...settings.flatMap((setting) => setting.env ?? []),
     'SPILLWAY_CONFIG',
     'SPILLWAY_ADMIN_KEY',
+    'SPILLWAY_KEY',
     ...OLD_ENV_NAMES,
   ]
   return Object.keys(env)

@@ -101,7 +101,7 @@ export function adminPaths(): Record<string, object> {
 }
 
 /** Orgs, tenants and keys that are made at run time. */
-function tenancyPaths(): Record<string, object> {
+export function tenancyPaths(): Record<string, object> {
   const level = (one: string, Name: string, parent: string | undefined, create: object, change: object) => ({
     [`/admin/v1/${one}s`]: {
       get: {

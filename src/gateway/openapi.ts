@@ -2,8 +2,9 @@ import type { TSchema } from 'typebox'
 import { EmbeddingBody } from '../wire/embeddings.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { TensorBody } from '../wire/tensors.ts'
-import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
+import { type AdminSchemas, adminComponents, adminPaths, tenancyPaths } from './openapi-admin.ts'
 import { corpusPaths } from './openapi-corpora.ts'
+import { ownPaths } from './openapi-tenancy.ts'
 import { InferBody } from './routes/infer.ts'
 
 /** The description of the API, made from the schemas that validate it, so that description and server agree. */
@@ -47,6 +48,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/spillway/refusals': { get: plain('listRefusals', 'Your last requests that were not answered, newest first.') },
       ...corpusPaths(refusals()),
       ...adminPaths(),
+      ...ownPaths(tenancyPaths(), plain('ownStanding', 'What the key may do, what it has left, its last refusals.')),
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
       '/metrics': { get: { ...plain('metrics', 'Prometheus metrics, for keys that may read them.'), ...METRICS_KEYS } },
@@ -61,7 +63,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
         adminKey: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A key of `admin.keys`, or a token with the role `admin`.',
+          description: 'A key of `admin.keys`, or a token with the role `platform-admin`.',
         },
         metricsKey: {
           type: 'http',

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { OAuth2Server } from 'oauth2-mock-server'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { hashKey } from '../../src/config/key-hash.ts'
 import { checked } from '../support/openai-shapes.ts'
 import {
   ACME_KEY,
@@ -149,6 +150,56 @@ describe('roles', () => {
     expect(await statuses({ groups: ['ops'], tenant: undefined })).toEqual([200, 200, 403])
     expect(await statuses({ groups: ['grafana'] })).toEqual([403, 200, 200])
     expect(await statuses({ groups: ['admin'] })).toEqual([403, 403, 200])
+  })
+})
+
+describe('roles in an org', () => {
+  const ADMIN_KEY = 'sk-test-admin'
+  const roleClaim = { roleClaim: 'groups', roles: { bosses: 'org-admin', eyes: 'auditor', staff: 'member' } }
+
+  async function call(url: string, bearer: string, body?: object): Promise<[number, string]> {
+    const response = await fetch(url, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { ...authorization(bearer), 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify({ because: 'a test', ...body }) }),
+    })
+    return [response.status, await response.text()]
+  }
+
+  it('manage the org of the token’s tenant, made at run time, and no longer than the token', async () => {
+    const admin = { keys: [{ id: 'root', hash: hashKey(ADMIN_KEY) }] }
+    const platform = await start(roleClaim, { admin, store: { path: 'memory:' } })
+    const root = (path: string, body: object) => call(`${platform.address}/admin/v1/${path}`, ADMIN_KEY, body)
+    const own = (path: string, bearer: string, body?: object) =>
+      call(`${platform.address}/v1/spillway/${path}`, bearer, body)
+    const shop = { tenant: 'shop' }
+    expect(await codeOf(ask(platform, await sign(shop)))).toEqual([403, 'token_without_tenant'])
+    for (const org of ['initech', 'umbrella']) await root('orgs', { id: org, slos: ['steady'] })
+    await root('tenants', { id: 'shop', orgId: 'initech' })
+    await root('tenants', { id: 'hive', orgId: 'umbrella' })
+    expect((await ask(platform, await sign(shop))).status).toBe(200)
+    const boss = await sign({ ...shop, groups: ['bosses', 'staff'] })
+    expect((await own('keys', boss, { id: 'web', tenantId: 'shop' }))[0]).toBe(200)
+    expect((await own('tenants', boss, { id: 'lab', orgId: 'initech' }))[0]).toBe(200)
+    expect((await own('keys', boss, { id: 'bee', tenantId: 'hive' }))[0]).toBe(404)
+    const manages = { id: 'heir', tenantId: 'shop', role: 'org-admin' }
+    const forEver = { canManage: true, expiresAtMs: Date.now() + 24 * 3_600_000 }
+    const [status, text] = await own('keys', boss, { ...manages, terms: forEver })
+    expect([status, text]).toEqual([403, expect.stringContaining('expiresAtMs-within-actor')])
+    const [made, heir] = await own('keys', boss, { ...manages, terms: { canManage: true } })
+    expect(made).toBe(200)
+    const { exp } = JSON.parse(Buffer.from(boss.split('.')[1] ?? '', 'base64url').toString()) as { exp: number }
+    expect(JSON.parse(heir)).toMatchObject({ record: { terms: { expiresAtMs: exp * 1_000 } } })
+    const statuses = async (claims: Record<string, unknown>) => {
+      const token = await sign({ ...shop, ...claims })
+      const paths = ['orgs', 'keys', 'tenancy-changes', 'me']
+      return Promise.all(paths.map(async (path) => (await own(path, token))[0]))
+    }
+    expect(await statuses({ groups: ['eyes'] })).toEqual([200, 200, 200, 200])
+    expect(await statuses({ groups: 'staff' })).toEqual([200, 200, 403, 200])
+    expect(await statuses({ groups: ['nothing'] })).toEqual([403, 403, 403, 200])
+    expect((await call(`${platform.address}/admin/v1/orgs`, boss))[0]).toBe(403)
+    expect((await own('keys', boss))[1]).not.toMatch(/umbrella|acme/)
   })
 })
 

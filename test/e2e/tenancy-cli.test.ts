@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { runCli } from '../../src/cli/run-cli.ts'
 import { hashKey } from '../../src/config/key-hash.ts'
 import {
@@ -20,10 +20,19 @@ beforeAll(async () => {
   platform = await startPlatform(testTree({ admin, store: { path: 'memory:' } }))
 }, 60_000)
 afterAll(() => platform.close())
+afterEach(() => void vi.unstubAllEnvs())
 
-async function spillway(...words: string[]): Promise<{ code: number; out: string; err: string }> {
+const spillway = (...words: string[]): Promise<Typed> => typed(...words, '--key', ADMIN_KEY)
+
+interface Typed {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+async function typed(...words: string[]): Promise<Typed> {
   const [out, err]: [string[], string[]] = [[], []]
-  const code = await runCli([...words, '--url', platform.address, '--key', ADMIN_KEY], {
+  const code = await runCli([...words, '--url', platform.address], {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
   })
@@ -53,8 +62,8 @@ describe('orgs, tenants and keys on the command line', () => {
     const second = (JSON.parse(rotated.out) as { secret: string }).secret
     const { out: listed } = await spillway('keys', 'list', '--tenant', 'shop')
     const [head = '', row = ''] = listed.split('\n')
-    expect(head).toMatch(/^KEY +FROM +WEIGHT +SECRETS$/)
-    const [, old = ''] = /^web +registry +1 +([0-9a-f]{16}) [0-9a-f]{16}$/.exec(row) ?? []
+    expect(head).toMatch(/^KEY +FROM +WEIGHT +SECRETS +LAST USED$/)
+    const [, old = ''] = /^web +registry +1 +([0-9a-f]{16}) [0-9a-f]{16} +\d{4}-\S+Z -$/.exec(row) ?? []
     expect((await spillway('keys', 'revoke', 'web', '--secret', old, ...WHY)).code).toBe(0)
     expect([await chat(first), await chat(second)]).toEqual([401, 200])
     await spillway('keys', 'change', 'web', '--weight', '3', '--terms', '{"canInfer":false}', ...WHY)
@@ -66,6 +75,54 @@ describe('orgs, tenants and keys on the command line', () => {
     expect((await spillway('tenants', 'remove', 'shop', ...WHY)).code).toBe(0)
     expect((await spillway('orgs', 'remove', 'initech', ...WHY)).code).toBe(0)
     expect(await chat(second)).toBe(401)
+  })
+
+  it('are managed with a key of the org, given or in the environment', { timeout: 60_000 }, async () => {
+    await spillway('orgs', 'create', 'globo', '--slos', 'steady', ...WHY)
+    await spillway('tenants', 'create', 'desk', '--org', 'globo', ...WHY)
+    const manages = ['--role', 'org-admin', '--terms', '{"canManage":true}']
+    const boss = secretIn((await spillway('keys', 'add', 'boss', '--tenant', 'desk', ...manages, ...WHY)).out)
+    const added = await typed('keys', 'add', 'app', '--tenant', 'desk', '--key', boss, ...WHY)
+    expect(added).toMatchObject({ code: 0, err: '' })
+    vi.stubEnv('SPILLWAY_KEY', boss)
+    expect((await typed('tenants', 'list')).out).toMatch(/^TENANT.*\ndesk +registry +1$/)
+    expect((await typed('orgs', 'list')).out).not.toContain('acme')
+    expect((await typed('keys', 'list')).out.split('\n').slice(1)).toEqual([
+      expect.stringMatching(/^app +registry +1 +[0-9a-f]{16} +-$/),
+      expect.stringMatching(/^boss +registry +1 +[0-9a-f]{16} +\d{4}-\S+Z$/),
+    ])
+    expect(await typed('orgs', 'change', 'globo', '--weight', '9', ...WHY)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('The role org-admin does not include change-org'),
+    })
+    expect((await typed('keys', 'remove', 'acme-1', ...WHY)).err).toContain('There is no key "acme-1" in the org globo')
+    expect((await typed('keys', 'remove', 'app', ...WHY)).code).toBe(0)
+    expect(await typed('keys', 'list', '--key', 'sk-nobody')).toMatchObject({ code: 2 })
+  })
+
+  it('spillway me tells a key what it may do and has left', { timeout: 60_000 }, async () => {
+    await spillway('orgs', 'create', 'hooli', '--slos', 'steady', ...WHY)
+    await spillway('tenants', 'create', 'nucleus', '--org', 'hooli', ...WHY)
+    const terms = JSON.stringify({
+      models: [MODEL],
+      expiresAtMs: 4_000_000_000_000,
+      allowance: { requests: { perMinute: 6, burst: 6 }, concurrencyMax: 2 },
+    })
+    const key = secretIn((await spillway('keys', 'add', 'box', '--tenant', 'nucleus', '--terms', terms, ...WHY)).out)
+    expect(await chat(key)).toBe(200)
+    const { code, out } = await typed('me', '--key', key)
+    expect(code).toBe(0)
+    expect(out).toMatch(/^key +box of tenant nucleus in org hooli$/m)
+    expect(out).toMatch(/^manages +no$/m)
+    expect(out).toMatch(/^expiresAtMs +2096-10-02T07:06:40.000Z$/m)
+    expect(out).toMatch(/^key +5 of 6 +no limit +0 of 2$/m)
+    expect(out).toMatch(/^box +member +[0-9a-f]{16} +\d{4}-\S+Z$/m)
+    expect(out).not.toContain('spw_')
+    vi.stubEnv('SPILLWAY_KEY', key)
+    expect(JSON.parse((await typed('me', '--json')).out)).toMatchObject({ object: 'spillway.me', tenant: 'nucleus' })
+    vi.stubEnv('SPILLWAY_KEY', '')
+    expect((await typed('me')).err).toContain('Give --key, or set SPILLWAY_KEY')
+    expect(await typed('me', '--key', ADMIN_KEY)).toMatchObject({ code: 1 })
   })
 
   it('say what is missing', async () => {

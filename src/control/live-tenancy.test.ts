@@ -5,9 +5,10 @@ import { buildConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { TenancyState, TenancyStore, TenancyWrite } from '../domain/tenancy-store.ts'
 import { digestOf } from '../gateway/authenticate.ts'
-import type { TenancyReply } from '../gateway/tenancy-admin.ts'
+import type { TenancyDesk, TenancyReply } from '../gateway/tenancy-admin.ts'
 import { DatabaseUnavailable } from '../store/database.ts'
 import { MemoryTenancyStore } from '../store/memory-tenancy-store.ts'
+import { ORG_WAITING_MAX } from './live-tenancy.ts'
 
 /** A store that a test takes away, loses answers of, or sets back. */
 class FickleStore extends MemoryTenancyStore {
@@ -66,6 +67,47 @@ function secretOf(reply: TenancyReply): string {
 
 const isKnown = ({ control }: ControlledWorld, secret: string): boolean =>
   control.tenants.byHash(digestOf(secret)) !== undefined
+
+describe('changes by an org’s administrators', () => {
+  it('wait in a bounded number, and leave room for other orgs and for operators', async () => {
+    const world = await start(new FickleStore())
+    const { tenancy } = world.control
+    const desks = new Map<string, TenancyDesk>()
+    for (const org of Array.from({ length: 9 }, (_, i) => `org${i}`)) {
+      await tenancy.change('ada', { kind: 'create-org', id: org, slos: ['steady'], because })
+      await tenancy.change('ada', { kind: 'create-tenant', id: `${org}-t`, orgId: org, because })
+      const key = { id: `${org}-k`, tenantId: `${org}-t`, role: 'org-admin', terms: { canManage: true } } as const
+      const digest = digestOf(secretOf(await tenancy.change('ada', { kind: 'create-key', ...key, because })))
+      desks.set(org, tenancy.asTenant({ digest }) as TenancyDesk)
+    }
+    const change = (org: string) =>
+      desks.get(org)?.change({ kind: 'change-tenant', id: `${org}-t`, weight: 2, because }) as Promise<TenancyReply>
+    const one = Array.from({ length: ORG_WAITING_MAX + 5 }, () => change('org0'))
+    const others = [...desks.keys()]
+      .slice(1)
+      .flatMap((org) => Array.from({ length: ORG_WAITING_MAX }, () => change(org)))
+    const operators = tenancy.change('ada', { kind: 'change-tenant', id: 'org0-t', weight: 3, because })
+    const countOf = async (replies: ReadonlyArray<Promise<TenancyReply>>) =>
+      (await Promise.all(replies)).filter(({ kind }) => kind === 'changed').length
+    expect(await countOf(one)).toBe(ORG_WAITING_MAX)
+    // Eighty of all orgs at once.
+    expect(await countOf(others)).toBe(80 - ORG_WAITING_MAX)
+    expect((await operators).kind).toBe('changed')
+    expect((await change('org8')).kind).toBe('changed')
+  })
+
+  it('are not told which promises the platform has', async () => {
+    const world = await start(new FickleStore())
+    const { tenancy } = world.control
+    await make(world)
+    const key = { id: 'boss', tenantId: 'shop', role: 'org-admin', terms: { canManage: true } } as const
+    const digest = digestOf(secretOf(await tenancy.change('ada', { kind: 'create-key', ...key, because })))
+    const desk = tenancy.asTenant({ digest })
+    const asked = await desk?.change({ kind: 'change-org', id: 'acme', slos: ['x'], because })
+    expect(asked).toMatchObject({ kind: 'forbidden', refusal: { rule: 'role-allows' } })
+    expect(JSON.stringify(asked)).not.toContain('steady')
+  })
+})
 
 describe('the tenancy of a running gateway', () => {
   it('puts a key in force with its change, and tells the journal who and why', async () => {

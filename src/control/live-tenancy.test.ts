@@ -8,7 +8,7 @@ import { digestOf } from '../gateway/authenticate.ts'
 import type { TenancyDesk, TenancyReply } from '../gateway/tenancy-admin.ts'
 import { DatabaseUnavailable } from '../store/database.ts'
 import { MemoryTenancyStore } from '../store/memory-tenancy-store.ts'
-import { ORG_WAITING_MAX } from './live-tenancy.ts'
+import { ORG_WAITING_MAX } from './change-places.ts'
 
 /** A store that a test takes away, loses answers of, or sets back. */
 class FickleStore extends MemoryTenancyStore {

@@ -13,6 +13,7 @@ import { type FoundKey, KeyFinder } from '../policy/authority/find-key.ts'
 import { loadTree } from '../policy/authority/load-tree.ts'
 import { emptyTree, type TenancyTree } from '../policy/authority/tree.ts'
 import { DatabaseUnavailable } from '../store/database.ts'
+import { ChangePlaces } from './change-places.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import type { Wanted, WantedOwner } from './wanted.ts'
 
@@ -49,12 +50,6 @@ export type TenancyAnswer =
 
 const LOOK_US = msToUs(500)
 const RETRY_US = secondsToUs(5)
-/** Changes that run or wait at once. */
-const WAITING_MAX = 100
-/** Of these, changes by orgs' own administrators: operators must get a turn whatever orgs do. */
-const ORGS_WAITING_MAX = 80
-/** Of these, changes by one org. */
-export const ORG_WAITING_MAX = 10
 /** Tries of one edit while other gateways write at the same time. */
 const TRIES = 3
 /** Facts of others that are applied one by one; after more, everything is read again. */
@@ -64,8 +59,7 @@ export class LiveTenancy {
   readonly #parts: TenancyParts
   readonly #queue = new OneAtATime()
   readonly #finder = new KeyFinder()
-  /** Changes that run or wait, by org; those of operators are not counted. */
-  readonly #waiting = new Map<string, number>()
+  readonly #places = new ChangePlaces()
   readonly #stored = { orgs: new Map(), tenants: new Map(), keys: new Map() } as StoredRecords
   #file: Config
   #tree: TenancyTree = emptyTree()
@@ -124,30 +118,17 @@ export class LiveTenancy {
 
   async change(actor: Actor, edit: TreeEdit): Promise<TenancyAnswer> {
     const orgId = actor.kind === 'operator' ? undefined : actor.orgId
-    if (this.#isFull(orgId)) {
+    if (!this.#places.take(orgId, this.#queue.count)) {
       return refused({ code: 'too-many-changes', because: 'too many changes wait already', param: null })
     }
-    this.#countWaiting(orgId, 1)
     try {
       return await this.#queue.run(() => this.#tryChange(actor, edit))
     } catch (error) {
       if (error instanceof DatabaseUnavailable) return refused(unavailable(error))
       throw error
     } finally {
-      this.#countWaiting(orgId, -1)
+      this.#places.giveBack(orgId)
     }
-  }
-
-  #isFull(orgId: string | undefined): boolean {
-    if (orgId === undefined) return this.#queue.count >= WAITING_MAX
-    return this.#queue.count >= ORGS_WAITING_MAX || (this.#waiting.get(orgId) ?? 0) >= ORG_WAITING_MAX
-  }
-
-  #countWaiting(orgId: string | undefined, more: 1 | -1): void {
-    if (orgId === undefined) return
-    const count = (this.#waiting.get(orgId) ?? 0) + more
-    if (count === 0) this.#waiting.delete(orgId)
-    else this.#waiting.set(orgId, count)
   }
 
   async history(ask: FactsAsk): Promise<readonly StoredFact[] | AdminRefusal> {

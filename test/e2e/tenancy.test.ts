@@ -45,7 +45,7 @@ async function stop(platform: TestPlatform): Promise<void> {
 
 interface Body {
   readonly secret?: string
-  readonly secrets?: ReadonlyArray<{ readonly hash: string }>
+  readonly secrets?: ReadonlyArray<{ readonly hash: string; readonly lastUsedAtMs?: number }>
   readonly data?: ReadonlyArray<Readonly<Record<string, string>>>
   readonly error?: {
     readonly code: string
@@ -122,6 +122,9 @@ describe('keys that are made at run time', () => {
     const before = await start({ path })
     const first = await makeKey(before)
     const second = (await admin(before, 'POST', 'keys/web/rotate', { graceMs: 0 })).body.secret ?? ''
+    const cron = (await admin(before, 'POST', 'keys', { id: 'cron', tenantId: 'store' })).body.secret ?? ''
+    expect((await chat(before, cron)).status).toBe(200)
+    const [used] = (await admin(before, 'GET', 'keys/cron')).body.secrets ?? []
     await stop(before)
     const after = await start({ path })
     await eventually(
@@ -135,6 +138,8 @@ describe('keys that are made at run time', () => {
       30_000,
     )
     expect((await chat(after, first)).status).toBe(401)
+    expect(used?.lastUsedAtMs).toBeGreaterThan(0)
+    expect((await admin(after, 'GET', 'keys/cron')).body.secrets).toEqual([used])
     expect((await admin(after, 'GET', 'tenants?org=initech')).body.data).toMatchObject([{ id: 'store' }])
     expect((await admin(after, 'DELETE', 'tenants/store', {})).status).toBe(200)
     expect((await chat(after, second)).status).toBe(401)

@@ -133,6 +133,13 @@ function journalled(refusal: Refusal | undefined): Refusal | undefined {
   return rest
 }
 
+/** The usage in numbers. The engine's own words for it are a part of the answer, and go to the client only. */
+function countedOnly(usage: Usage): Usage {
+  if (usage.told === undefined) return usage
+  const { promptTokens, cachedTokens, outputTokens } = usage
+  return { promptTokens, cachedTokens, outputTokens }
+}
+
 function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
   const { request, admitted, attempt } = ticket
   return {
@@ -152,7 +159,7 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     outcome: ended.outcome,
     because: ended.because,
     refusal: journalled(ended.refusal),
-    usage: ended.usage,
+    usage: countedOnly(ended.usage),
     cost: costOf(platform, ticket, ended),
     attempts: ticket.attempts,
     arrivedAt: request.arrivedAt,

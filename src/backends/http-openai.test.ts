@@ -160,7 +160,7 @@ describe('what errors mean', () => {
     [
       'FastAPI',
       fails(422, { detail: 'no such field' }),
-      { kind: 'refused', refusal: { blame: 'request', said: 'no such field' } },
+      { kind: 'refused', refusal: { blame: 'request', told: { status: 422, error: { message: 'no such field' } } } },
     ],
   ])('%s', async (_, behaviour, wanted) => {
     expect((await check(behaviour)).ending).toMatchObject(wanted)

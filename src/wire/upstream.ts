@@ -236,13 +236,6 @@ export function errorMessage(error: unknown): string | undefined {
   return textOf(message) ?? (inner === undefined ? textOf(detail) : errorMessage(inner))
 }
 
-/** The parameter that the engine complains about, if it names one. */
-export function errorParam(error: unknown): string | undefined {
-  if (!isObject(error)) return undefined
-  const { param, error: inner } = error as { param?: unknown; error?: unknown }
-  return textOf(param) ?? (inner === undefined ? undefined : errorParam(inner))
-}
-
 /**
  * Whether the engine says that the prompt is longer than its context: by OpenAI's code, llama.cpp's type, or in the words
  * of vLLM ("maximum context length") and SGLang ("longer than the model's context length").

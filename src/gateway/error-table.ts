@@ -282,7 +282,9 @@ export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
 
 const STATUS_OF_BLAME: Readonly<Record<Blame, number>> = { tenant: 429, platform: 503, request: 400 }
 
-export function statusOf({ code, blame }: Pick<ToldRefusal, 'code' | 'blame'>): number {
+/** The row's status; for a mistake that an engine found, the engine's own. */
+export function statusOf({ code, blame, told }: Pick<ToldRefusal, 'code' | 'blame' | 'told'>): number {
+  if (told !== undefined) return told.status
   const { status } = ERROR_TABLE[code]
   return status === 'by-blame' ? STATUS_OF_BLAME[blame] : status
 }

@@ -5,6 +5,7 @@ import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import type { Dialect, Wording } from '../../wire/dialect.ts'
 import { CHAT_DIALECT, COMPLETION_DIALECT } from '../../wire/openai-dialects.ts'
+import { wantsRunningUsage } from '../../wire/vllm.ts'
 import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
 import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
@@ -94,6 +95,7 @@ function makeSink(
       createdAtS: Math.floor(usToSeconds(deps.clock.now())),
       model: body.model,
       includesUsage: body.stream_options?.include_usage === true,
+      includesRunningUsage: wantsRunningUsage(body),
     },
     wording,
     clock: deps.clock,

@@ -42,6 +42,25 @@ const IngressSchema = section(
   'What is read at all, before budgets: also of requests that are refused later.',
 )
 
+const CorsSchema = section(
+  {
+    origins: Type.Array(Type.String({ pattern: '^(\\*|[a-z][a-z0-9+.-]*://[^/\\s]+)$' }), {
+      default: [],
+      maxItems: 100,
+      description:
+        'Origins of web pages that may call the gateway, as `https://app.example`; `*` allows every page. The administration and the metrics are never open to pages.',
+    }),
+    headers: Type.Array(Type.String({ pattern: '^(\\*|[A-Za-z0-9-]+)$' }), {
+      default: ['*'],
+      minItems: 1,
+      maxItems: 100,
+      description:
+        'Request headers that web pages may send; `*` allows any. SDKs send a dozen `x-stainless-…` headers.',
+    }),
+  },
+  'Requests of web pages of other origins (CORS); off while no origin is named.',
+)
+
 const ServerSchema = section(
   {
     host: Type.String({
@@ -106,6 +125,7 @@ const ServerSchema = section(
           'Port of a separate listener for `/metrics`, which asks for no key. If absent, `server.port` serves it to keys of `admin.keys` and `admin.metricsKeys`.',
       }),
     ),
+    cors: CorsSchema,
     ingress: IngressSchema,
   },
   'The HTTP server of the gateway.',

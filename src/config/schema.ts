@@ -125,6 +125,24 @@ const ServerSchema = section(
           'Port of a separate listener for `/metrics`, which asks for no key. If absent, `server.port` serves it to keys of `admin.keys` and `admin.metricsKeys`.',
       }),
     ),
+    http2: Type.Boolean({
+      default: true,
+      description:
+        'Whether HTTP/2 is offered beside HTTP/1: to clients that begin with it, and inside TLS to those that ask for it.',
+    }),
+    streamsMax: Type.Integer({
+      default: defaults.STREAMS_MAX,
+      minimum: 1,
+      maximum: 100_000,
+      description: 'Requests that one HTTP/2 connection may have open at once; further ones are refused.',
+    }),
+    aheadBytesMax: Type.Integer({
+      default: defaults.AHEAD_BYTES_MAX,
+      minimum: 1_024,
+      maximum: 16_777_216,
+      description:
+        'Bytes of a stream that may be ahead of a slow reader; then its engine waits. What the reader\u2019s own machine holds comes on top.',
+    }),
     cors: CorsSchema,
     ingress: IngressSchema,
   },

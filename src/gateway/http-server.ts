@@ -48,9 +48,36 @@ export interface HttpServerOptions {
 /** Interval at which Node looks for clients that are too slow with their headers. */
 const SLOW_CLIENT_CHECK_MS = 500
 
+type Answer = (req: IncomingMessage, res: ServerResponse) => void
+
 /** Node's server, with its open connections. */
 export class HttpServer extends Server {
+  /** Node's own listener, which reads HTTP/1 from a connection. */
+  readonly #readOne = this.listeners('connection')[0] as (socket: Socket) => void
   readonly open = new Connections(this)
+  /** Answers a request, whichever version of HTTP it came by. */
+  readonly answer: Answer
+  /** Format of errors. */
+  readonly errors: ErrorWords
+
+  constructor(limits: ServerOptions, answer: Answer, errors: ErrorWords) {
+    super(limits, (req, res) => {
+      this.open.note(req.socket, res)
+      answer(req, res)
+    })
+    this.answer = answer
+    this.errors = errors
+  }
+
+  /** From here each new connection goes to `first`, which passes on what is HTTP/1 to `readOne`. */
+  lookFirst(first: (socket: Socket) => void): void {
+    this.off('connection', this.#readOne)
+    this.on('connection', first)
+  }
+
+  readOne(socket: Socket): void {
+    this.#readOne(socket)
+  }
 }
 
 export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): HttpServer {
@@ -59,7 +86,6 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   const cors =
     (options.cors?.origins.length ?? 0) > 0 ? new Cors(options.cors as CorsOptions, options.basePath) : undefined
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
-    server.open.note(req.socket, res)
     req.url = originForm(req.url ?? '/')
     const path = pathOf(req.url)
     const isPages = cors?.admit(req, res, path) === true
@@ -117,7 +143,7 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
     // Node would answer a request without a host by itself, with a bare status line.
     requireHostHeader: false,
   }
-  const server = new HttpServer(limits, answer)
+  const server = new HttpServer(limits, answer, errors)
   server.maxConnections = options.connectionsMax
   answerOddRequests(server, options.makeRequestId, errors)
   return server

@@ -13,6 +13,7 @@ import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
 import { StoreTwinKeeper } from '../control/store-twin-keeper.ts'
 import { wantedOf } from '../control/wanted.ts'
 import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
+import { openFrontDoor } from '../gateway/http-front-door.ts'
 import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
 import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
 import { Ingress } from '../gateway/ingress.ts'
@@ -170,6 +171,7 @@ async function openListeners({
     onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
   })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
+  openFrontDoor(frontDoor, { ...options, ...server, clock })
   frontDoor.once('close', () => tokens?.close())
   const address = await listen(frontDoor, server)
   if (metricsPort === undefined) return { servers: [frontDoor], address }

@@ -5,6 +5,7 @@ import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
+import { FRONT_DOOR_SETTINGS } from './schema-front-door.ts'
 import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
@@ -40,25 +41,6 @@ const IngressSchema = section(
     }),
   },
   'What is read at all, before budgets: also of requests that are refused later.',
-)
-
-const CorsSchema = section(
-  {
-    origins: Type.Array(Type.String({ pattern: '^(\\*|[a-z][a-z0-9+.-]*://[^/\\s]+)$' }), {
-      default: [],
-      maxItems: 100,
-      description:
-        'Origins of web pages that may call the gateway, as `https://app.example`; `*` allows every page. The administration and the metrics are never open to pages.',
-    }),
-    headers: Type.Array(Type.String({ pattern: '^(\\*|[A-Za-z0-9-]+)$' }), {
-      default: ['*'],
-      minItems: 1,
-      maxItems: 100,
-      description:
-        'Request headers that web pages may send; `*` allows any. SDKs send a dozen `x-stainless-…` headers.',
-    }),
-  },
-  'Requests of web pages of other origins (CORS); off while no origin is named.',
 )
 
 const ServerSchema = section(
@@ -125,25 +107,7 @@ const ServerSchema = section(
           'Port of a separate listener for `/metrics`, which asks for no key. If absent, `server.port` serves it to keys of `admin.keys` and `admin.metricsKeys`.',
       }),
     ),
-    http2: Type.Boolean({
-      default: true,
-      description:
-        'Whether HTTP/2 is offered beside HTTP/1: to clients that begin with it, and inside TLS to those that ask for it.',
-    }),
-    streamsMax: Type.Integer({
-      default: defaults.STREAMS_MAX,
-      minimum: 1,
-      maximum: 100_000,
-      description: 'Requests that one HTTP/2 connection may have open at once; further ones are refused.',
-    }),
-    aheadBytesMax: Type.Integer({
-      default: defaults.AHEAD_BYTES_MAX,
-      minimum: 1_024,
-      maximum: 16_777_216,
-      description:
-        'Bytes of a stream that may be ahead of a slow reader; then its engine waits. What the reader\u2019s own machine holds comes on top.',
-    }),
-    cors: CorsSchema,
+    ...FRONT_DOOR_SETTINGS,
     ingress: IngressSchema,
   },
   'The HTTP server of the gateway.',

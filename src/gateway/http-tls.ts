@@ -52,8 +52,8 @@ export class TlsFront {
       rejectUnauthorized: true,
       SNICallback: (name, done) => done(null, this.#contextFor(name)),
     })
-    // A failed handshake ends its connection; there is no request to answer.
-    this.server.on('tlsClientError', () => {})
+    // There is no request to answer. Node itself leaves a connection open whose handshake takes too long.
+    this.server.on('tlsClientError', (_, socket) => socket.destroy())
   }
 
   /** Takes other certificates for new connections, or throws and keeps those that it has. */

@@ -13,7 +13,6 @@ import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
 import { StoreTwinKeeper } from '../control/store-twin-keeper.ts'
 import { wantedOf } from '../control/wanted.ts'
 import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
-import { openFrontDoor } from '../gateway/http-front-door.ts'
 import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
 import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
 import { Ingress } from '../gateway/ingress.ts'
@@ -26,6 +25,7 @@ import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { openLiveFrontDoor } from './live-front-door.ts'
 import { startLiveIdentity } from './live-identity.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
@@ -171,9 +171,10 @@ async function openListeners({
     onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
   })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
-  openFrontDoor(frontDoor, { ...options, ...server, clock })
+  openLiveFrontDoor(frontDoor, { config, clock, makeRequestId: options.makeRequestId, complain: io.err })
   frontDoor.once('close', () => tokens?.close())
-  const address = await listen(frontDoor, server)
+  const scheme = server.tls.certificates.length > 0 ? 'https' : 'http'
+  const address = await listen(frontDoor, { ...server, scheme })
   if (metricsPort === undefined) return { servers: [frontDoor], address }
   const metrics = makeHttpServer([metricsRoute(text)], { ...options, basePath: '' })
   await listen(metrics, { host: metricsHost, port: metricsPort })

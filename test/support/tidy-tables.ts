@@ -98,7 +98,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   assembly: {
     ours: 'base domain policy lifecycle engine wire backends store config',
     uses: 'waiting',
-    'fs-': 'node:fs',
+    'fs-': 'node:crypto#createPrivateKey node:crypto#X509Certificate node:fs',
     'http-': '',
     'live-': 'timers node:fs',
   },

@@ -1,4 +1,5 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
+import { checkFrontDoor } from './check-front-door.ts'
 import { checkOidc } from './check-oidc.ts'
 import { checkUpstreams } from './check-upstreams.ts'
 import type { Path, Problem } from './explain.ts'
@@ -24,6 +25,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkRegions(settings),
     ...checkUpstreams(settings),
     ...checkOidc(settings),
+    ...checkFrontDoor(settings),
   ]
 }
 

@@ -5,6 +5,7 @@ import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
+import { FRONT_DOOR_SETTINGS } from './schema-front-door.ts'
 import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
@@ -106,6 +107,7 @@ const ServerSchema = section(
           'Port of a separate listener for `/metrics`, which asks for no key. If absent, `server.port` serves it to keys of `admin.keys` and `admin.metricsKeys`.',
       }),
     ),
+    ...FRONT_DOOR_SETTINGS,
     ingress: IngressSchema,
   },
   'The HTTP server of the gateway.',

@@ -65,6 +65,13 @@ export class Exchange {
     this.res.end(body, length === body.length ? 'latin1' : 'utf8')
   }
 
+  /** 204: the headers are all there is to say. */
+  sendNothing(headers: readonly string[]): void {
+    if (!this.isOpen) return
+    this.res.writeHead(204, ['x-request-id', this.id, ...headers])
+    this.res.end()
+  }
+
   sendFault(fault: ToldFault, more: readonly string[] = []): void {
     const { status, body, headers } = this.errors.ofFault(fault)
     this.sendJson(status, body, [...headers, ...more])

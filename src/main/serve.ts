@@ -25,6 +25,7 @@ import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { openLiveFrontDoor } from './live-front-door.ts'
 import { startLiveIdentity } from './live-identity.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
@@ -170,8 +171,10 @@ async function openListeners({
     onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
   })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
+  openLiveFrontDoor(frontDoor, { config, clock, makeRequestId: options.makeRequestId, complain: io.err })
   frontDoor.once('close', () => tokens?.close())
-  const address = await listen(frontDoor, server)
+  const scheme = server.tls.certificates.length > 0 ? 'https' : 'http'
+  const address = await listen(frontDoor, { ...server, scheme })
   if (metricsPort === undefined) return { servers: [frontDoor], address }
   const metrics = makeHttpServer([metricsRoute(text)], { ...options, basePath: '' })
   await listen(metrics, { host: metricsHost, port: metricsPort })

@@ -1,9 +1,10 @@
-import { type Clock, msToUs } from '../base/clock.ts'
+import { type Clock, msToUs, secondsToUs } from '../base/clock.ts'
 import { makeSecretPart } from '../base/live-ids.ts'
+import { ANSWER_CHECK_RATIO, ANSWER_SIMILARITY_MIN, ANSWER_TEMPERATURE_MAX, ANSWER_TTL_S } from '../config/defaults.ts'
 import { toSlo } from '../config/to-domain.ts'
 import type { TreeEdit, TreeFact } from '../domain/tenancy.ts'
 import type { StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
-import type { Tenant } from '../domain/tenant.ts'
+import type { AnswerCacheTerms, Tenant } from '../domain/tenant.ts'
 import { type Caller, digestOf } from '../gateway/authenticate.ts'
 import { fixedRetryUs, type KeyCode, type ToldRefusal } from '../gateway/error-table.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
@@ -94,6 +95,7 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
 
   #editOf(asked: AskedEdit, secret: string | undefined): TreeEdit {
     if (asked.kind === 'create-key' || asked.kind === 'rotate-key') return { ...asked, hash: digestOf(secret ?? '') }
+    if (asked.kind === 'create-tenant' || asked.kind === 'change-tenant') return withCacheTerms(asked)
     if (asked.kind !== 'revoke-secret') return asked
     const { hashPrefix, ...edit } = asked
     const secrets = this.tenancy.tree.keys.get(asked.id)?.secrets ?? []
@@ -142,6 +144,20 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
       queueUsMax: msToUs(settings.queue.waitMsMax),
     })
   }
+}
+
+/** What the call does not say of the answer cache is as in the configuration file. */
+function withCacheTerms(asked: Extract<AskedEdit, { readonly kind: 'create-tenant' | 'change-tenant' }>): TreeEdit {
+  const { answerCache, ...edit } = asked
+  if (answerCache === undefined || answerCache === null) return answerCache === null ? { ...edit, answerCache } : edit
+  return { ...edit, answerCache: { ...ANSWER_TERMS, ...answerCache } }
+}
+
+const ANSWER_TERMS: AnswerCacheTerms = {
+  similarityMin: ANSWER_SIMILARITY_MIN,
+  temperatureMax: ANSWER_TEMPERATURE_MAX,
+  ttlUs: secondsToUs(ANSWER_TTL_S),
+  checkRatio: ANSWER_CHECK_RATIO,
 }
 
 const whyNot = (code: KeyCode, because: string): ToldRefusal<KeyCode> => ({

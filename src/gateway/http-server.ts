@@ -9,6 +9,7 @@ import { Exchange } from './exchange.ts'
 import { answerBrokenRequest, answerOnSocket } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
 import type { Ingress } from './ingress.ts'
+import { readTrusted } from './request-address.ts'
 
 /**
  * The HTTP server. A route is a method, a path and a function; a request without a route gets an error in OpenAI's
@@ -37,6 +38,8 @@ export interface HttpServerOptions {
   readonly onFault: (where: string, error: unknown) => void
   /** The allowance for being read; a server without one reads everything. */
   readonly ingress?: Ingress
+  /** Address ranges of the proxies whose `x-forwarded-for` is believed. */
+  readonly trustedProxies?: readonly string[]
   /** Checks the tokens of issuers; a server without one knows keys only. */
   readonly tokens?: TokenVerifier | undefined
 }
@@ -52,19 +55,20 @@ export class HttpServer extends Server {
 export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): HttpServer {
   const table = new RouteTable(routes, options.basePath)
   const errors = options.errors ?? OPENAI_ERRORS
+  const trusted = readTrusted(options.trustedProxies)
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
     server.open.note(req.socket, res)
     req.url = originForm(req.url ?? '/')
     const path = pathOf(req.url)
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
-    const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(req)
+    const exchange = new Exchange(req, res, options.makeRequestId(), errors, trusted)
+    const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(exchange)
     if (visit !== undefined && 'code' in visit) {
-      const exchange = new Exchange(req, res, options.makeRequestId(), errors)
       exchange.leaveUnread()
       exchange.sendRefusal(visit)
       return
     }
-    const exchange = new Exchange(req, res, options.makeRequestId(), errors, visit)
+    exchange.visit = visit
     if (hasNoHost(req)) {
       exchange.leaveUnread()
       exchange.sendFault(invalidRequest('The request has no Host header.', null, 'invalid-http'))

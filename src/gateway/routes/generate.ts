@@ -5,8 +5,8 @@ import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { readChat, readCompletion } from '../../wire/read-body.ts'
 import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
-import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import type { KeyDirectory, PeerDirectory } from '../authenticate.ts'
+import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -38,13 +38,9 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
 }
 
 async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKind): Promise<void> {
-  const caller = identify(deps.keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return
-  }
   const route = kind === 'chat' ? 'chat' : 'completions'
-  if (refuseCall(exchange, caller, { route })) return
+  const caller = callerOrPeerFor(exchange, deps.keys, { route })
+  if (caller === undefined) return
   const body = await collectBody(exchange, deps.bodyBytesMax)
   if (body.kind === 'gone') return
   const checked = body.kind === 'fault' ? body : kind === 'chat' ? readChat(body.bytes) : readCompletion(body.bytes)

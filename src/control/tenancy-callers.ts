@@ -30,6 +30,11 @@ export class TenancyCallers {
     this.#settings = settings
   }
 
+  /** The promises that tenants may have, by name. */
+  get slos(): ReadonlyMap<string, Slo> {
+    return this.#settings.slos
+  }
+
   /** Undefined where the tenant's promise is not in the configuration any more, so that nothing can be promised. */
   callerOf(found: KeyInForce): Caller | undefined {
     const known = this.#callers.get(found)

@@ -4,7 +4,7 @@ import { ANSWER_CHECK_RATIO, ANSWER_SIMILARITY_MIN, ANSWER_TEMPERATURE_MAX, ANSW
 import { toSlo } from '../config/to-domain.ts'
 import type { TreeEdit, TreeFact } from '../domain/tenancy.ts'
 import type { StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
-import type { AnswerCacheTerms, Tenant } from '../domain/tenant.ts'
+import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import { type Caller, digestOf } from '../gateway/authenticate.ts'
 import { fixedRetryUs, type KeyCode, type ToldRefusal } from '../gateway/error-table.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
@@ -13,9 +13,10 @@ import type { RunTimeKeys } from '../gateway/tenant-directory.ts'
 import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { formSecret } from '../policy/authority/secret-form.ts'
-import { sloInForce } from '../policy/authority/tree.ts'
+import { emptyTree } from '../policy/authority/tree.ts'
 import { LiveTenancy } from './live-tenancy.ts'
 import { TenancyCallers } from './tenancy-callers.ts'
+import { TenancyIndex } from './tenancy-index.ts'
 import type { WantedOwner } from './wanted.ts'
 
 /**
@@ -35,6 +36,7 @@ export interface TenancyControlParts {
 export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   readonly tenancy: LiveTenancy
   readonly #parts: TenancyControlParts
+  readonly #index = new TenancyIndex(emptyTree())
   #callers: TenancyCallers
 
   constructor(parts: TenancyControlParts) {
@@ -43,7 +45,11 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     this.tenancy = new LiveTenancy({
       ...parts,
       onFacts: (facts) => this.#takeUp(facts),
-      onJoined: () => {
+      onTree: (tree, changes) => {
+        this.#index.follow(tree, changes)
+        if (changes?.every(({ level }) => level === 'key') !== true) this.#tellPromises()
+      },
+      onFile: () => {
         this.#callers = this.#makeCallers()
         this.#tellPromises()
       },
@@ -65,15 +71,8 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     return this.tenancy.tree[`${level}s`].get(id)
   }
 
-  list(level: TreeLevel, { parentId, after = '', limit }: ListAsk): readonly TreeRecord[] {
-    const { tree } = this.tenancy
-    const children = level === 'key' ? tree.keyIds : tree.tenantIds
-    const all = parentId === undefined ? tree[`${level}s`] : children.get(parentId)
-    const ids = [...(all?.entries() ?? [])].map(([id]) => id).filter((id) => id > after)
-    return ids
-      .sort((a, b) => (a < b ? -1 : 1))
-      .slice(0, limit)
-      .flatMap((id) => this.show(level, id) ?? [])
+  list(level: TreeLevel, ask: ListAsk): readonly TreeRecord[] {
+    return this.#index.list(level, ask).flatMap((id) => this.show(level, id) ?? [])
   }
 
   async change(operator: string, asked: AskedEdit): Promise<TenancyReply> {
@@ -111,7 +110,6 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
       platform.world.journal.record({ kind: 'tenancy-changed', at: clock.now(), edit, level, name, orgId, by, because })
     }
     for (const fact of facts) this.#reweigh(fact)
-    if (facts.some(({ level }) => level !== 'key')) this.#tellPromises()
   }
 
   #reweigh(fact: TreeFact): void {
@@ -123,17 +121,13 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     else changeWeight(platform, { kind: 'tenant', tenantId: id, orgId: fact.orgId, weight: fact.after.weight })
   }
 
-  /** The tightest promise counts: one tenant of each promise says as much as all of them. */
+  /** The tightest promise counts, whoever has it. */
   #tellPromises(): void {
-    const { tree } = this.tenancy
-    const bySlo = new Map<string, Tenant>()
-    for (const [, record] of tree.tenants.entries()) {
-      const org = tree.orgs.get(record.orgId)
-      if (org === undefined || bySlo.has(sloInForce(org, record))) continue
-      const tenant = this.#callers.tenantOf(org, record)
-      if (tenant !== undefined) bySlo.set(sloInForce(org, record), tenant)
-    }
-    changePromise(this.#parts.platform, [...bySlo.values()])
+    const slos = this.#index.promises().flatMap((name) => this.#callers.slos.get(name) ?? [])
+    changePromise(
+      this.#parts.platform,
+      slos.map((slo) => ({ slo })),
+    )
   }
 
   #makeCallers(): TenancyCallers {

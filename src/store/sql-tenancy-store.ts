@@ -68,11 +68,11 @@ export class SqlTenancyStore implements TenancyStore {
     readonly id?: string | undefined
     readonly limit: number
   }): Promise<readonly StoredFact[]> {
-    const rows = await this.#database.query(
-      `select ${FACT} from tenancy_fact where $1::text is null or id = $1
-        order by revision desc, ordinal desc limit $2`,
-      [id ?? null, limit],
-    )
+    // Two statements, so that one record's history is found by its index and not by reading everybody's.
+    const newestFirst = 'order by revision desc, ordinal desc limit $1'
+    const rows = await (id === undefined
+      ? this.#database.query(`select ${FACT} from tenancy_fact ${newestFirst}`, [limit])
+      : this.#database.query(`select ${FACT} from tenancy_fact where id = $2 ${newestFirst}`, [limit, id]))
     return rows.map(toFact)
   }
 }

@@ -168,7 +168,10 @@ async function measure(name: string, stores: readonly TenancyStore[], progress: 
   }
   const rows: Cell[][] = [['start', ...starts.flatMap(({ wallMs, cpuMs }) => [cpuMs, wallMs])]]
   for (const [step, sizes] of times) {
-    rows.push([step, ...sizes.flatMap((all) => [median(all.map((one) => one.cpuMs)), median(all.map((one) => one.wallMs))])])
+    rows.push([
+      step,
+      ...sizes.flatMap((all) => [median(all.map((one) => one.cpuMs)), median(all.map((one) => one.wallMs))]),
+    ])
   }
   for (const [gateway, other] of pairs) for (const one of [gateway, other]) await one.world.close()
   const columns = ['what', ...SIZES.flatMap((size) => [`${size}: CPU ms`, `${size}: wall ms`])]

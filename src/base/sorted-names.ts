@@ -45,7 +45,15 @@ export class SortedNames {
   }
 
   /** Names behind this one, in order, that begin so. */
-  page({ after, prefix = '', limit }: { readonly after: string; readonly prefix?: string; readonly limit: number }): string[] {
+  page({
+    after,
+    prefix = '',
+    limit,
+  }: {
+    readonly after: string
+    readonly prefix?: string
+    readonly limit: number
+  }): string[] {
     // A name of the prefix alone is none of its names: those have something behind it.
     const from = after < prefix ? prefix : after
     const found: string[] = []

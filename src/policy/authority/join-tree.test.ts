@@ -58,7 +58,11 @@ const file = fc
   })
 
 const stored = fc.oneof(
-  fc.record({ level: fc.constant('org' as const), record: orgId.map((id) => org(id, 'registry')), isGone: fc.boolean() }),
+  fc.record({
+    level: fc.constant('org' as const),
+    record: orgId.map((id) => org(id, 'registry')),
+    isGone: fc.boolean(),
+  }),
   fc.record({
     level: fc.constant('tenant' as const),
     record: fc.tuple(tenantId, orgId, weight).map(([id, parent, weighs]) => tenant(id, parent, 'registry', weighs)),
@@ -77,7 +81,10 @@ const contentOf = (tree: TenancyTree): object =>
       name,
       Object.fromEntries(
         [...tree[name].entries()]
-          .map(([id, value]) => [id, 'size' in Object(value) ? [...(value as unknown as TenancyTree['orgs']).entries()].sort() : value])
+          .map(([id, value]) => [
+            id,
+            'size' in Object(value) ? [...(value as unknown as TenancyTree['orgs']).entries()].sort() : value,
+          ])
           .sort(),
       ),
     ]),
@@ -103,7 +110,11 @@ it('makes the tree that joining anew makes, and mostly without joining anew', ()
           else records.set(record.id, record)
           next = withStored(joined, [{ level, before, after: isGone ? undefined : record } as RecordChange])
         }
-        const records = { orgs: [...kept.orgs.values()], tenants: [...kept.tenants.values()], keys: [...kept.keys.values()] }
+        const records = {
+          orgs: [...kept.orgs.values()],
+          tenants: [...kept.tenants.values()],
+          keys: [...kept.keys.values()],
+        }
         const anew = loadTree(filed, records)
         counts[next === undefined ? 'anew' : 'quick']++
         if (next !== undefined) expect(contentOf(next)).toEqual(contentOf(anew.tree))

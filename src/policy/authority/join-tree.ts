@@ -14,10 +14,7 @@ import { applyFact, type RecordChange, type TenancyTree } from './tree.ts'
  * Law: the tree is the one that `loadTree` makes of the same records.
  * Example: the file names a tenant that is new to both: one record more. It names a stored tenant: join anew.
  */
-export function withStored(
-  { tree, setAside }: LoadedTree,
-  changes: readonly RecordChange[],
-): TenancyTree | undefined {
+export function withStored({ tree, setAside }: LoadedTree, changes: readonly RecordChange[]): TenancyTree | undefined {
   const mayReturn = setAside.some((aside) => changes.some((change) => mayFree(change, aside)))
   return mayReturn ? undefined : withChanges(tree, changes, 'registry')
 }

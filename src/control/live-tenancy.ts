@@ -49,7 +49,8 @@ export type TenancyAnswer =
   | { readonly kind: 'forbidden'; readonly refusal: AuthorityRefusal }
   | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
 
-const LOOK_US = msToUs(500)
+/** Between two looks for what other gateways have changed. */
+export const LOOK_US = msToUs(500)
 const RETRY_US = secondsToUs(5)
 /** Changes that run or wait at once. */
 const WAITING_MAX = 100

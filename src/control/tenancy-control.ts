@@ -14,7 +14,7 @@ import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { formSecret } from '../policy/authority/secret-form.ts'
 import { emptyTree } from '../policy/authority/tree.ts'
-import { LiveTenancy } from './live-tenancy.ts'
+import { LiveTenancy, LOOK_US } from './live-tenancy.ts'
 import { TenancyCallers } from './tenancy-callers.ts'
 import { TenancyIndex } from './tenancy-index.ts'
 import type { WantedOwner } from './wanted.ts'
@@ -82,6 +82,9 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     const answer = await this.tenancy.change({ kind: 'operator', name: operator, role: 'platform-admin' }, edit)
     if (answer.kind !== 'changed') return answer
     const { revision, facts } = answer
+    const { clock, isShared } = this.#parts
+    // Clients go over to a new secret when they are told it: by then the other gateways must have looked for it.
+    if (isShared && asked.kind === 'rotate-key') await clock.sleep(SEEN_BY_OTHERS_US)
     return { kind: 'changed', revision, record: facts.findLast(({ after }) => after?.id === edit.id)?.after, secret }
   }
 
@@ -153,6 +156,9 @@ const ANSWER_TERMS: AnswerCacheTerms = {
   ttlUs: secondsToUs(ANSWER_TTL_S),
   checkRatio: ANSWER_CHECK_RATIO,
 }
+
+/** Twice the time between two looks of another gateway. */
+const SEEN_BY_OTHERS_US = 2 * LOOK_US
 
 const whyNot = (code: KeyCode, because: string): ToldRefusal<KeyCode> => ({
   code,

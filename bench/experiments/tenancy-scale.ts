@@ -193,7 +193,7 @@ async function run({ progress }: ExperimentOptions): Promise<Findings> {
     progress,
   )
   const found = [embedded]
-  const servers: Array<{ close(): Promise<unknown> | unknown }> = []
+  const servers: Array<{ close(): unknown }> = []
   if (missing('postgresql') === undefined) {
     const stores: TenancyStore[] = []
     for (const _ of SIZES) {

@@ -75,20 +75,13 @@ const stored = fc.oneof(
   }),
 )
 
-const contentOf = (tree: TenancyTree): object =>
-  Object.fromEntries(
-    (['orgs', 'tenants', 'keys', 'keyIdByHash', 'tenantIds', 'keyIds'] as const).map((name) => [
-      name,
-      Object.fromEntries(
-        [...tree[name].entries()]
-          .map(([id, value]) => [
-            id,
-            'size' in Object(value) ? [...(value as unknown as TenancyTree['orgs']).entries()].sort() : value,
-          ])
-          .sort(),
-      ),
-    ]),
-  )
+const namesIn = (map: { entries(): Iterable<readonly [string, unknown]> }): string[] =>
+  Array.from(map.entries(), ([name]) => name).sort((a, b) => (a < b ? -1 : 1))
+
+const contentOf = ({ orgs, tenants, keys, keyIdByHash, tenantIds, keyIds }: TenancyTree): object => ({
+  records: [orgs, tenants, keys, keyIdByHash].map((map) => new Map<string, unknown>(map.entries())),
+  children: [tenantIds, keyIds].map((map) => new Map(Array.from(map.entries(), ([id, set]) => [id, namesIn(set)]))),
+})
 
 it('makes the tree that joining anew makes, and mostly without joining anew', () => {
   const counts = { quick: 0, anew: 0 }

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { BANDS } from '../domain/tenant.ts'
+import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import * as defaults from './defaults.ts'
 import { durationMs, item, name, section, weight } from './schema-fields.ts'
 
@@ -26,11 +27,11 @@ export const SloSchema = item(
 const rateOf = (unit: 'Requests' | 'Tokens') =>
   item(
     {
-      perMinute: Type.Number({ exclusiveMinimum: 0, maximum: 1e12, description: `${unit} per minute.` }),
+      perMinute: Type.Integer({ minimum: 1, maximum: 1e12, description: `${unit} per minute.` }),
       burst: Type.Optional(
-        Type.Number({
-          exclusiveMinimum: 0,
-          maximum: 1e12,
+        Type.Integer({
+          minimum: 1,
+          maximum: BURST_MAX,
           description: `${unit} that may come at once after a pause; \`perMinute\` if absent.`,
         }),
       ),

@@ -37,7 +37,7 @@ const IngressSchema = section(
     }),
     failedKeysPerMinute: count(defaults.INGRESS_FAILED_KEYS_PER_MINUTE, {
       description:
-        'Wrong keys a minute that are looked up for one address; then keys that have not been valid before get 429 there. Behind a proxy that hides addresses, all clients are one address.',
+        'Wrong keys a minute that are looked up for one address; then keys that have not been valid before get 429 there. Behind a proxy that is not one of `server.trustedProxies`, all clients are one address.',
     }),
   },
   'What is read at all, before budgets: also of requests that are refused later.',
@@ -108,6 +108,12 @@ const ServerSchema = section(
       }),
     ),
     ...FRONT_DOOR_SETTINGS,
+    trustedProxies: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      default: [],
+      maxItems: 256,
+      description:
+        'Addresses of proxies before the gateway, as `10.0.0.0/8`. Of a request that comes from one of them, `x-forwarded-for` says the client’s address; of any other request it is not read.',
+    }),
     ingress: IngressSchema,
   },
   'The HTTP server of the gateway.',

@@ -1,6 +1,7 @@
 import { msToUs, secondsToUs } from '../base/clock.ts'
 import { type Model, type ModelKind, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
+import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import type { HoldoutItem, HoldoutOptions } from '../policy/rollout/holdout.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import type { ShadowRule } from '../policy/rollout/shadow.ts'
@@ -266,5 +267,5 @@ export function toAllowance({ requests, tokens, concurrencyMax }: TenantConfig['
 }
 
 function toRate({ perMinute, burst = perMinute }: { perMinute: number; burst?: number }): RateLimit {
-  return { perMinute, burst }
+  return { perMinute, burst: Math.min(burst, BURST_MAX) }
 }

@@ -1,7 +1,7 @@
 import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
 import { BANDS, type Key, type Slo, type Tenant } from '../domain/tenant.ts'
 import type { Caller, CallerCall } from '../gateway/authenticate.ts'
-import { clientAddressOf } from '../policy/authority/client-address.ts'
+import { parseAddress } from '../policy/authority/client-range.ts'
 import { clipTerms } from '../policy/authority/clip-terms.ts'
 import type { KeyInForce } from '../policy/authority/find-key.ts'
 import { callDenial } from '../policy/authority/may-call.ts'
@@ -30,6 +30,11 @@ export class TenancyCallers {
     this.#settings = settings
   }
 
+  /** The promises that tenants may have, by name. */
+  get slos(): ReadonlyMap<string, Slo> {
+    return this.#settings.slos
+  }
+
   /** Undefined where the tenant's promise is not in the configuration any more, so that nothing can be promised. */
   callerOf(found: KeyInForce): Caller | undefined {
     const known = this.#callers.get(found)
@@ -41,6 +46,7 @@ export class TenancyCallers {
       tenant,
       key: this.#keyOf(found),
       ...(terms.bands !== undefined && { bands: terms.bands }),
+      ...(terms.models !== undefined && { models: terms.models }),
       denial: (call) => denialOf(found, call),
     }
     this.#callers.set(found, caller)
@@ -84,12 +90,11 @@ export class TenancyCallers {
   }
 }
 
-function denialOf(found: KeyInForce, { remoteAddress, route, model, band }: CallerCall): ReturnType<typeof callDenial> {
-  // No proxy is trusted yet: the address is the one that the connection comes from.
-  const address = remoteAddress === undefined ? undefined : clientAddressOf(remoteAddress, undefined, [])
+function denialOf(found: KeyInForce, { clientAddress, route, model, band }: CallerCall): ReturnType<typeof callDenial> {
+  const text = found.ranges === undefined ? undefined : clientAddress()
   return callDenial(found, {
-    address,
-    route,
+    address: text === undefined ? undefined : parseAddress(text),
+    ...(route !== undefined && { route }),
     ...(model !== undefined && { model }),
     ...(band !== undefined && { band }),
   })

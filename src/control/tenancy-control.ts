@@ -1,9 +1,10 @@
-import { type Clock, msToUs } from '../base/clock.ts'
+import { type Clock, msToUs, secondsToUs } from '../base/clock.ts'
 import { makeSecretPart } from '../base/live-ids.ts'
+import { ANSWER_CHECK_RATIO, ANSWER_SIMILARITY_MIN, ANSWER_TEMPERATURE_MAX, ANSWER_TTL_S } from '../config/defaults.ts'
 import { toSlo } from '../config/to-domain.ts'
 import type { TreeEdit, TreeFact } from '../domain/tenancy.ts'
 import type { StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
-import type { Tenant } from '../domain/tenant.ts'
+import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import { type Caller, digestOf } from '../gateway/authenticate.ts'
 import { fixedRetryUs, type KeyCode, type ToldRefusal } from '../gateway/error-table.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
@@ -12,9 +13,10 @@ import type { RunTimeKeys } from '../gateway/tenant-directory.ts'
 import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { formSecret } from '../policy/authority/secret-form.ts'
-import { sloInForce } from '../policy/authority/tree.ts'
-import { LiveTenancy } from './live-tenancy.ts'
+import { emptyTree } from '../policy/authority/tree.ts'
+import { LiveTenancy, LOOK_US } from './live-tenancy.ts'
 import { TenancyCallers } from './tenancy-callers.ts'
+import { TenancyIndex } from './tenancy-index.ts'
 import type { WantedOwner } from './wanted.ts'
 
 /**
@@ -34,6 +36,7 @@ export interface TenancyControlParts {
 export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   readonly tenancy: LiveTenancy
   readonly #parts: TenancyControlParts
+  readonly #index = new TenancyIndex(emptyTree())
   #callers: TenancyCallers
 
   constructor(parts: TenancyControlParts) {
@@ -42,7 +45,11 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     this.tenancy = new LiveTenancy({
       ...parts,
       onFacts: (facts) => this.#takeUp(facts),
-      onJoined: () => {
+      onTree: (tree, changes) => {
+        this.#index.follow(tree, changes)
+        if (changes?.every(({ level }) => level === 'key') !== true) this.#tellPromises()
+      },
+      onFile: () => {
         this.#callers = this.#makeCallers()
         this.#tellPromises()
       },
@@ -64,15 +71,8 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     return this.tenancy.tree[`${level}s`].get(id)
   }
 
-  list(level: TreeLevel, { parentId, after = '', limit }: ListAsk): readonly TreeRecord[] {
-    const { tree } = this.tenancy
-    const children = level === 'key' ? tree.keyIds : tree.tenantIds
-    const all = parentId === undefined ? tree[`${level}s`] : children.get(parentId)
-    const ids = [...(all?.entries() ?? [])].map(([id]) => id).filter((id) => id > after)
-    return ids
-      .sort((a, b) => (a < b ? -1 : 1))
-      .slice(0, limit)
-      .flatMap((id) => this.show(level, id) ?? [])
+  list(level: TreeLevel, ask: ListAsk): readonly TreeRecord[] {
+    return this.#index.list(level, ask).flatMap((id) => this.show(level, id) ?? [])
   }
 
   async change(operator: string, asked: AskedEdit): Promise<TenancyReply> {
@@ -82,6 +82,9 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     const answer = await this.tenancy.change({ kind: 'operator', name: operator, role: 'platform-admin' }, edit)
     if (answer.kind !== 'changed') return answer
     const { revision, facts } = answer
+    const { clock, isShared } = this.#parts
+    // Clients go over to a new secret when they are told it: by then the other gateways must have looked for it.
+    if (isShared && asked.kind === 'rotate-key') await clock.sleep(SEEN_BY_OTHERS_US)
     return { kind: 'changed', revision, record: facts.findLast(({ after }) => after?.id === edit.id)?.after, secret }
   }
 
@@ -94,6 +97,7 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
 
   #editOf(asked: AskedEdit, secret: string | undefined): TreeEdit {
     if (asked.kind === 'create-key' || asked.kind === 'rotate-key') return { ...asked, hash: digestOf(secret ?? '') }
+    if (asked.kind === 'create-tenant' || asked.kind === 'change-tenant') return withCacheTerms(asked)
     if (asked.kind !== 'revoke-secret') return asked
     const { hashPrefix, ...edit } = asked
     const secrets = this.tenancy.tree.keys.get(asked.id)?.secrets ?? []
@@ -109,7 +113,6 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
       platform.world.journal.record({ kind: 'tenancy-changed', at: clock.now(), edit, level, name, orgId, by, because })
     }
     for (const fact of facts) this.#reweigh(fact)
-    if (facts.some(({ level }) => level !== 'key')) this.#tellPromises()
   }
 
   #reweigh(fact: TreeFact): void {
@@ -121,17 +124,13 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     else changeWeight(platform, { kind: 'tenant', tenantId: id, orgId: fact.orgId, weight: fact.after.weight })
   }
 
-  /** The tightest promise counts: one tenant of each promise says as much as all of them. */
+  /** The tightest promise counts, whoever has it. */
   #tellPromises(): void {
-    const { tree } = this.tenancy
-    const bySlo = new Map<string, Tenant>()
-    for (const [, record] of tree.tenants.entries()) {
-      const org = tree.orgs.get(record.orgId)
-      if (org === undefined || bySlo.has(sloInForce(org, record))) continue
-      const tenant = this.#callers.tenantOf(org, record)
-      if (tenant !== undefined) bySlo.set(sloInForce(org, record), tenant)
-    }
-    changePromise(this.#parts.platform, [...bySlo.values()])
+    const slos = this.#index.promises().flatMap((name) => this.#callers.slos.get(name) ?? [])
+    changePromise(
+      this.#parts.platform,
+      slos.map((slo) => ({ slo })),
+    )
   }
 
   #makeCallers(): TenancyCallers {
@@ -143,6 +142,23 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     })
   }
 }
+
+/** What the call does not say of the answer cache is as in the configuration file. */
+function withCacheTerms(asked: Extract<AskedEdit, { readonly kind: 'create-tenant' | 'change-tenant' }>): TreeEdit {
+  const { answerCache, ...edit } = asked
+  if (answerCache === undefined || answerCache === null) return answerCache === null ? { ...edit, answerCache } : edit
+  return { ...edit, answerCache: { ...ANSWER_TERMS, ...answerCache } }
+}
+
+const ANSWER_TERMS: AnswerCacheTerms = {
+  similarityMin: ANSWER_SIMILARITY_MIN,
+  temperatureMax: ANSWER_TEMPERATURE_MAX,
+  ttlUs: secondsToUs(ANSWER_TTL_S),
+  checkRatio: ANSWER_CHECK_RATIO,
+}
+
+/** Twice the time between two looks of another gateway. */
+const SEEN_BY_OTHERS_US = 2 * LOOK_US
 
 const whyNot = (code: KeyCode, because: string): ToldRefusal<KeyCode> => ({
   code,

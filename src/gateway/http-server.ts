@@ -10,6 +10,7 @@ import { Exchange } from './exchange.ts'
 import { answerBrokenRequest, answerOnSocket } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
 import type { Ingress } from './ingress.ts'
+import { readTrusted } from './request-address.ts'
 import { nearestPath, notFound } from './unknown-route.ts'
 
 /**
@@ -41,6 +42,8 @@ export interface HttpServerOptions {
   readonly ingress?: Ingress
   /** Web pages that may call this server; none if absent. */
   readonly cors?: CorsOptions
+  /** Address ranges of the proxies whose `x-forwarded-for` is believed. */
+  readonly trustedProxies?: readonly string[]
   /** Checks the tokens of issuers; a server without one knows keys only. */
   readonly tokens?: TokenVerifier | undefined
 }
@@ -85,19 +88,20 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   const errors = options.errors ?? OPENAI_ERRORS
   const cors =
     (options.cors?.origins.length ?? 0) > 0 ? new Cors(options.cors as CorsOptions, options.basePath) : undefined
+  const trusted = readTrusted(options.trustedProxies)
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
     req.url = originForm(req.url ?? '/')
     const path = pathOf(req.url)
     const isPages = cors?.admit(req, res, path) === true
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
-    const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(req)
+    const exchange = new Exchange(req, res, options.makeRequestId(), errors, trusted)
+    const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(exchange)
     if (visit !== undefined && 'code' in visit) {
-      const exchange = new Exchange(req, res, options.makeRequestId(), errors)
       exchange.leaveUnread()
       exchange.sendRefusal(visit)
       return
     }
-    const exchange = new Exchange(req, res, options.makeRequestId(), errors, visit)
+    exchange.visit = visit
     if (hasNoHost(req)) {
       exchange.leaveUnread()
       exchange.sendFault(invalidRequest('The request has no Host header.', null, 'invalid-http'))

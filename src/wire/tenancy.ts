@@ -41,6 +41,17 @@ const tenantFields = {
   contract: Type.Optional(Type.Enum(['degrade', 'reject'])),
   bidMax: Type.Optional(Type.Number()),
   queueUsMax: orNull(Type.Number()),
+  answerCache: orNull(
+    Type.Object(
+      {
+        similarityMin: Type.Optional(Type.Number()),
+        temperatureMax: Type.Optional(Type.Number()),
+        ttlUs: Type.Optional(Type.Number()),
+        checkRatio: Type.Optional(Type.Number()),
+      },
+      { additionalProperties: false, description: 'The answer cache; {} turns it on as the file does, null off.' },
+    ),
+  ),
   terms,
 }
 const keyFields = { weight: Type.Optional(Type.Number()), role: Type.Optional(Type.Enum([...KEY_ROLES])), terms }

@@ -86,7 +86,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
 
   // The gateway starts the story and reads what a budget has left. Admission and the dispatcher are not its business.
   gateway: {
-    ours: 'base domain policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
+    ours: 'base domain policy/authority/client-address policy/authority/client-range policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
     uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#hash node:crypto#timingSafeEqual',
     'http-': 'node:crypto#X509Certificate node:http node:http2 node:net node:tls',
   },

@@ -1,8 +1,8 @@
 import { CorpusError } from '../../domain/corpus.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Corpora, PageAsk, WorkBudgets, WorkHold } from '../../lifecycle/retrieval-ports.ts'
-import { authenticate, type Caller, type KeyDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import type { Caller, KeyDirectory } from '../authenticate.ts'
+import { callerFor } from '../check-call.ts'
 import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
@@ -43,12 +43,8 @@ export async function answerCall(
   { route, hasText }: { readonly route: 'files' | 'vector-stores'; readonly hasText: boolean },
   work: (call: CorpusCall) => Promise<unknown>,
 ): Promise<void> {
-  const caller = authenticate(deps.keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return
-  }
-  if (refuseCall(exchange, caller, { route })) return
+  const caller = callerFor(exchange, deps.keys, { route })
+  if (caller === undefined) return
   const declaredBytes = Number(exchange.req.headers['content-length'] ?? 0)
   const held = deps.budgets.reserve(caller, hasText ? tokensOfBytes(declaredBytes) : 0)
   if ('code' in held) {

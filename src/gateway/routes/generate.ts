@@ -6,8 +6,8 @@ import { serveRequest } from '../../lifecycle/serve-request.ts'
 import type { Dialect, Wording } from '../../wire/dialect.ts'
 import { CHAT_DIALECT, COMPLETION_DIALECT } from '../../wire/openai-dialects.ts'
 import { wantsRunningUsage } from '../../wire/vllm.ts'
-import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import type { KeyDirectory, PeerDirectory } from '../authenticate.ts'
+import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -39,13 +39,9 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
 }
 
 async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect): Promise<void> {
-  const caller = identify(deps.keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return
-  }
   const { route, kind } = dialect
-  if (refuseCall(exchange, caller, { route })) return
+  const caller = callerOrPeerFor(exchange, deps.keys, { route })
+  if (caller === undefined) return
   const body = await collectBody(exchange, deps.bodyBytesMax, { clock: deps.clock })
   if (body.kind === 'gone') return
   const checked = body.kind === 'fault' ? body : dialect.read(body.bytes)

@@ -1,4 +1,5 @@
 import type { AuthorityRefusal, OrgRecord, TenantRecord, TreeEdit } from '../../domain/tenancy.ts'
+import type { AnswerCacheTerms } from '../../domain/tenant.ts'
 import {
   boundRefusal,
   checkTerms,
@@ -129,10 +130,22 @@ function valuesRefusal(org: OrgRecord, values: TenantValues): AuthorityRefusal |
   if (!isWait || (queueUsMax ?? 0) < 0 || (queueUsMax ?? 0) > QUEUE_US_MAX) {
     return invalid('queueUsMax', 'is not a time between 0 and a day')
   }
-  const numbers = answerCache === undefined || answerCache === null ? [] : Object.values(answerCache)
-  if (!numbers.every((value) => Number.isFinite(value) && value >= 0))
-    return invalid('answerCache', 'has no valid terms')
+  const wrong = answerCache === undefined || answerCache === null ? undefined : wrongCacheTerm(answerCache)
+  if (wrong !== undefined) return invalid(`answerCache.${wrong}`, `is not between ${CACHE_TERMS[wrong].join(' and ')}`)
   return weightRefusal(values.weight)
+}
+
+/** Least and most of each, as in the configuration file. */
+const CACHE_TERMS: Readonly<Record<keyof AnswerCacheTerms, readonly [number, number]>> = {
+  similarityMin: [0, 1],
+  temperatureMax: [0, 2],
+  ttlUs: [1_000_000, 31_536_000_000_000],
+  checkRatio: [0, 1],
+}
+
+function wrongCacheTerm(terms: AnswerCacheTerms): keyof AnswerCacheTerms | undefined {
+  const names = Object.keys(CACHE_TERMS) as Array<keyof AnswerCacheTerms>
+  return names.find((name) => !(terms[name] >= CACHE_TERMS[name][0] && terms[name] <= CACHE_TERMS[name][1]))
 }
 
 function sloRefusal({ id, slos }: OrgRecord, slo: string): AuthorityRefusal {

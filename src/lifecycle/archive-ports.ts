@@ -30,6 +30,8 @@ export interface Archive {
   whyNot(tenant: Tenant, inputBytes: number): NotArchived | undefined
   /** Returns at once and never throws. */
   keep(tenant: Tenant, answer: AnswerDraft): void
+  /** Counts an answer that was to be stored and cannot be, because it grew too large to be collected. */
+  lose(why: NotArchived): void
   find(tenantId: string, kind: ArchivedKind, id: string): Promise<ArchivedAnswer | undefined>
   /** The answer and those that it goes on from, the oldest first; undefined when the answer itself is unknown. */
   chain(tenantId: string, kind: ArchivedKind, id: string): Promise<AnswerChain | undefined>
@@ -85,8 +87,8 @@ export interface ArchiveStore {
   makeRoom(tenantId: string, bound: ArchiveTotal, limit: number): Promise<number>
   /** Erases answers of any tenant whose time is over, `limit` at most. Says how many. */
   sweep(nowMs: number, limit: number): Promise<number>
-  /** Erases answers of the tenant, `limit` at most. Says how many. */
-  eraseTenant(tenantId: string, limit: number): Promise<number>
+  /** Erases answers of the tenant that were begun before this instant, `limit` at most. Says how many. */
+  eraseTenant(tenantId: string, beforeMs: number, limit: number): Promise<number>
   /** Tenants that have answers, in order of their ids, after this one. */
   tenants(after: string, limit: number): Promise<readonly ArchiveTenant[]>
 }

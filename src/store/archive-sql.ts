@@ -140,9 +140,10 @@ with ended as (
 ), ${TAKE_OFF}
 select count(*)::int as n from gone`
 
+/** $1 tenant, $2 begun before, $3 limit. */
 export const ERASE_TENANT = `
 with part as (
-  select id from archived_answer where tenant_id = $1::text limit $2::int
+  select id from archived_answer where tenant_id = $1::text and created_at_ms < $2::bigint limit $3::int
 ), gone as (
   delete from archived_answer a using part where a.tenant_id = $1::text and a.id = part.id
   returning a.tenant_id, a.bytes
@@ -150,8 +151,7 @@ with part as (
 select count(*)::int as n from gone`
 
 /** A tenant without answers leaves no trace. */
-export const FORGET_TOTALS =
-  'delete from archive_total where answers <= 0 and ($1::text is null or tenant_id = $1::text)'
+export const FORGET_TOTALS = 'delete from archive_total where answers <= 0 and tenant_id = $1::text'
 
 export const TENANTS = `
 select tenant_id, answers, bytes::float8 as bytes, last_written_at_ms::float8 as last_written_at_ms

@@ -101,8 +101,9 @@ export class MemoryArchiveStore implements ArchiveStore {
     return Promise.resolve(this.#erase(ended.slice(0, limit)))
   }
 
-  eraseTenant(tenantId: string, limit: number): Promise<number> {
-    return Promise.resolve(this.#erase([...(this.#tenants.get(tenantId)?.values() ?? [])].slice(0, limit)))
+  eraseTenant(tenantId: string, beforeMs: number, limit: number): Promise<number> {
+    const old = this.#sorted(tenantId).filter(({ createdAtMs }) => createdAtMs < beforeMs)
+    return Promise.resolve(this.#erase(old.slice(0, limit)))
   }
 
   tenants(after: string, limit: number): Promise<readonly ArchiveTenant[]> {

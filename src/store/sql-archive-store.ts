@@ -98,8 +98,8 @@ export class SqlArchiveStore implements ArchiveStore {
   }
 
   /** In the platform's lane: a tenant that is removed cannot be in its own way. */
-  async eraseTenant(tenantId: string, limit: number): Promise<number> {
-    const erased = countOf(await this.#database.query(ERASE_TENANT, [tenantId, limit]))
+  async eraseTenant(tenantId: string, beforeMs: number, limit: number): Promise<number> {
+    const erased = countOf(await this.#database.query(ERASE_TENANT, [tenantId, beforeMs, limit]))
     if (erased < limit) await this.#database.query(FORGET_TOTALS, [tenantId])
     return erased
   }

@@ -77,6 +77,10 @@ export class LogLines implements Subscriber {
         return rolloutLine(entry)
       case 'rollout-memory':
         return memoryLine(entry)
+      case 'archive-erased': {
+        const { at, because, count } = entry
+        return { level: 'info', at, message: 'stored answers erased', fields: { because, count } }
+      }
       case 'replica-reported':
         return this.#replicaLine(entry)
       case 'replica-denied':

@@ -34,6 +34,17 @@ const terms = Type.Optional(
   ),
 )
 
+const storing = orNull(
+  Type.Object(
+    {
+      ttlS: Type.Optional(Type.Number()),
+      countMax: Type.Optional(Type.Number()),
+      bytesMax: Type.Optional(Type.Number()),
+    },
+    { additionalProperties: false, description: 'Storing of answers (`store: true`); null ends it.' },
+  ),
+)
+
 const orgFields = { weight: Type.Optional(Type.Number()), slos: Type.Optional(words), terms }
 const tenantFields = {
   weight: Type.Optional(Type.Number()),
@@ -41,6 +52,7 @@ const tenantFields = {
   contract: Type.Optional(Type.Enum(['degrade', 'reject'])),
   bidMax: Type.Optional(Type.Number()),
   queueUsMax: orNull(Type.Number()),
+  storing,
   terms,
 }
 const keyFields = { weight: Type.Optional(Type.Number()), role: Type.Optional(Type.Enum([...KEY_ROLES])), terms }

@@ -1,11 +1,14 @@
 import { Cancellation } from '../../base/cancellation.ts'
 import { type Clock, usToSeconds } from '../../base/clock.ts'
 import type { Request, RequestKind } from '../../domain/request.ts'
+import type { Archive } from '../../lifecycle/archive-ports.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
+import type { Sink } from '../../lifecycle/ports.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
+import type { Checked } from '../../wire/check.ts'
 import { readChat, readCompletion } from '../../wire/read-body.ts'
 import type { ChatBody, CompletionBody } from '../../wire/schemas.ts'
-import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
+import { type Caller, identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
 import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
@@ -13,6 +16,7 @@ import type { Route } from '../http-server.ts'
 import { JsonSink, SseSink } from '../http-sinks.ts'
 import { withTrueSize } from '../prompt-size.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
+import { keepingChat, readStoring, type StoringWish, storingHeaders } from '../storing.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
@@ -28,6 +32,8 @@ export interface GenerateDeps {
   readonly stalledReaderUs: number
   /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
+  /** Where answers go whose clients ask to store them. */
+  readonly archive: Archive
 }
 
 export function generateRoutes(deps: GenerateDeps): Route[] {
@@ -52,10 +58,16 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
     exchange.sendFault(checked.fault)
     return
   }
+  const storing = storingOf(deps, caller, kind, checked.value, 'bytes' in body ? body.bytes.length : 0)
+  if (storing.kind === 'fault') {
+    exchange.sendFault(storing.fault)
+    return
+  }
+  const asked = storing.value?.body ?? checked.value
   const { headers } = exchange.req
   const now = deps.clock.now()
   const read = await withTrueSize(
-    toRequest({ id: exchange.id, kind, body: checked.value, headers, caller, now }, deps.rules),
+    toRequest({ id: exchange.id, kind, body: asked, headers, caller, now }, deps.rules),
     deps.rules,
   )
   if (read.kind === 'fault') {
@@ -67,8 +79,20 @@ async function generate(deps: GenerateDeps, exchange: Exchange, kind: RequestKin
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
   })
-  const sink = makeSink(deps, exchange, read.request, checked.value, cancellation)
+  const sink = makeSink(deps, exchange, read.request, asked, cancellation, storing.value)
   await serveRequest(deps.platform, read.request, cancellation, sink)
+}
+
+/** Only chat completions can be stored. */
+function storingOf(
+  { archive }: GenerateDeps,
+  { tenant }: Caller,
+  kind: RequestKind,
+  body: ChatBody | CompletionBody,
+  bytes: number,
+): Checked<StoringWish | undefined> {
+  if (kind !== 'chat') return { kind: 'ok', value: undefined }
+  return readStoring(archive, tenant, body as ChatBody, bytes)
 }
 
 function makeSink(
@@ -77,7 +101,8 @@ function makeSink(
   request: Request,
   body: ChatBody | CompletionBody,
   cancellation: Cancellation,
-): SseSink | JsonSink {
+  storing: StoringWish | undefined,
+): Sink {
   const { kind } = request
   const options = {
     exchange,
@@ -94,6 +119,10 @@ function makeSink(
     cancellation,
     stalledReaderUs: deps.stalledReaderUs,
     listsPassages: body.spillway?.retrieval?.include_passages === true,
+    ...(storing !== undefined && { headersOf: storingHeaders(storing) }),
   }
-  return body.stream === true ? new SseSink(options) : new JsonSink(options)
+  const sink = body.stream === true ? new SseSink(options) : new JsonSink(options)
+  if (storing === undefined) return sink
+  const identity = { ...options.identity, model: body.model }
+  return keepingChat(sink, storing, { ...deps, tenant: request.tenant, requestId: exchange.id, identity })
 }

@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { STORING_DEFAULTS, STORING_MAX } from '../domain/archive.ts'
 import { BANDS } from '../domain/tenant.ts'
 import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import * as defaults from './defaults.ts'
@@ -131,6 +132,30 @@ const AnswerCacheSchema = item(
   'The answer cache, which gives a kept answer to a question that is nearly the same; off if absent.',
 )
 
+const StoringSchema = item(
+  {
+    ttlS: Type.Integer({
+      default: STORING_DEFAULTS.ttlS,
+      minimum: 1,
+      maximum: STORING_MAX.ttlS,
+      description: 'Time that a stored answer is kept, in seconds: thirty days unless given.',
+    }),
+    countMax: Type.Integer({
+      default: STORING_DEFAULTS.countMax,
+      minimum: 1,
+      maximum: STORING_MAX.countMax,
+      description: 'Stored answers of the tenant at most; the oldest make room.',
+    }),
+    bytesMax: Type.Integer({
+      default: STORING_DEFAULTS.bytesMax,
+      minimum: 1,
+      maximum: STORING_MAX.bytesMax,
+      description: 'Bytes of the tenant\u2019s stored answers at most; the oldest make room.',
+    }),
+  },
+  'Storing of answers for clients that ask for it with `store: true`; no answer is stored if absent.',
+)
+
 export const OrgSchema = item(
   {
     id: name(
@@ -178,6 +203,7 @@ export const TenantSchema = item(
     ),
     allowance: AllowanceSchema,
     answerCache: Type.Optional(AnswerCacheSchema),
+    storing: Type.Optional(StoringSchema),
     keys: Type.Array(KeySchema, { default: [], description: 'Keys of the tenant.' }),
   },
   'A tenant: isolated from all others.',

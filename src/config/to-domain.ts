@@ -226,6 +226,7 @@ export function toTenants(config: Config): Tenant[] {
     queueUsMax: msToUs(tenant.waitMsMax ?? config.queue.waitMsMax),
     ...(orgWeights.has(tenant.org ?? tenant.id) && { orgWeight: orgWeights.get(tenant.org ?? tenant.id)! }),
     ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
+    ...(tenant.storing !== undefined && { storing: tenant.storing }),
   }))
 }
 

@@ -59,7 +59,8 @@ export class TenancyCallers {
     if (known?.org === org) return known.tenant
     const slo = this.#settings.slos.get(sloInForce(org, record))
     if (slo === undefined) return undefined
-    const { id, orgId, weight, bidMax, contract, queueUsMax = this.#settings.queueUsMax, answerCache } = record
+    const { id, orgId, weight, bidMax, contract, queueUsMax = this.#settings.queueUsMax } = record
+    const { answerCache, storing } = record
     const terms = clipTerms(org.terms, record.terms)
     const tenant: Tenant = {
       id,
@@ -73,6 +74,7 @@ export class TenancyCallers {
       contract,
       queueUsMax,
       ...(answerCache !== undefined && { answerCache }),
+      ...(storing !== undefined && { storing }),
     }
     this.#tenants.set(record, { org, tenant })
     return tenant

@@ -31,6 +31,8 @@ export interface TenancyControlParts {
   readonly isInUse: boolean
   readonly isShared: boolean
   readonly complain: (problem: string) => void
+  /** A tenant is gone: what is kept of it may go too. */
+  readonly onTenantRemoved: (tenantId: string) => void
 }
 
 export class TenancyControl implements RunTimeKeys, TenancyAdmin {
@@ -112,7 +114,11 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
       const name = (after ?? before)?.id ?? ''
       platform.world.journal.record({ kind: 'tenancy-changed', at: clock.now(), edit, level, name, orgId, by, because })
     }
-    for (const fact of facts) this.#reweigh(fact)
+    for (const fact of facts) {
+      this.#reweigh(fact)
+      const isGone = fact.level === 'tenant' && fact.after === undefined && fact.before !== undefined
+      if (isGone) this.#parts.onTenantRemoved(fact.before.id)
+    }
   }
 
   #reweigh(fact: TreeFact): void {

@@ -1,3 +1,4 @@
+import { STORING_DEFAULTS, STORING_MAX, type StoringTerms } from '../../domain/archive.ts'
 import type { AuthorityRefusal, OrgRecord, TenantRecord, TreeEdit } from '../../domain/tenancy.ts'
 import type { AnswerCacheTerms } from '../../domain/tenant.ts'
 import {
@@ -27,7 +28,8 @@ import { isNumberIn } from './valid-terms.ts'
  *
  * A tenant's promise is one of those that its org was given. Weights divide the org's share among its tenants, so an
  * org's administrator sets them, but only where the org has a weight of its own: an org without one weighs as much as its
- * tenants, and its administrator would take from other orgs. The removal of a tenant removes its keys.
+ * tenants, and its administrator would take from other orgs. Whether answers are stored for the tenant's clients, and how
+ * many, is an operator's to say: the store is the platform's. The removal of a tenant removes its keys.
  */
 type EditOf<Kind extends TreeEdit['kind']> = Extract<TreeEdit, { readonly kind: Kind }>
 type TenantValues = Omit<EditOf<'change-tenant'>, 'kind' | 'id' | 'because'>
@@ -48,6 +50,7 @@ export function createTenant(context: EditContext, edit: EditOf<'create-tenant'>
       id: orgId,
     }) ??
     shareRefusal(context, org) ??
+    storingRefusal(context, edit.storing) ??
     valuesRefusal(org, edit)
   if (refusal !== undefined) return refusedBy(refusal)
   const slo = edit.slo ?? org.slos[0]
@@ -67,6 +70,7 @@ export function changeTenant(context: EditContext, edit: EditOf<'change-tenant'>
   const refusal =
     fileRefusal('tenant', before) ??
     (edit.weight === undefined ? undefined : shareRefusal(context, org)) ??
+    storingRefusal(context, edit.storing) ??
     valuesRefusal(org, edit)
   if (refusal !== undefined) return refusedBy(refusal)
   const checked = checkTerms(tenantParents(org), before.terms, edit.terms ?? {})
@@ -109,6 +113,21 @@ function shareRefusal({ actor }: EditContext, { id, weight }: OrgRecord): Author
   if (actor.kind === 'operator' || weight !== undefined) return undefined
   const because = `the org ${id} has no weight of its own, so its tenants' weights count against other orgs. Have an operator give the org a weight`
   return refusalOf('org-has-weight', PLATFORM, 'weight', because)
+}
+
+function storingRefusal({ actor }: EditContext, storing: TenantValues['storing']): AuthorityRefusal | undefined {
+  if (storing === undefined) return undefined
+  if (actor.kind !== 'operator' && storing !== null) {
+    const because = 'answers are stored by the platform. Have an operator allow it'
+    return refusalOf('role-allows', PLATFORM, 'storing', because)
+  }
+  for (const part of ['ttlS', 'countMax', 'bytesMax'] as const) {
+    const value = storing?.[part]
+    if (value === undefined || (Number.isSafeInteger(value) && value >= 1 && value <= STORING_MAX[part])) continue
+    const because = `storing.${part} is not a whole number from 1 to ${STORING_MAX[part]}`
+    return refusalOf('value-is-valid', PLATFORM, `storing.${part}`, because)
+  }
+  return undefined
 }
 
 /** Bounds as in the configuration file. */
@@ -155,7 +174,8 @@ function sloRefusal({ id, slos }: OrgRecord, slo: string): AuthorityRefusal {
 
 function withValues(tenant: TenantRecord, values: TenantValues): TenantRecord {
   const { weight, slo, contract, bidMax, queueUsMax, answerCache } = values
-  const { queueUsMax: wait, answerCache: cache, ...rest } = tenant
+  const { queueUsMax: wait, answerCache: cache, storing: _before, ...rest } = tenant
+  const storing = storingAfter(tenant, values)
   const nextWait = queueUsMax === undefined ? wait : (queueUsMax ?? undefined)
   const nextCache = answerCache === undefined ? cache : (answerCache ?? undefined)
   return {
@@ -166,5 +186,11 @@ function withValues(tenant: TenantRecord, values: TenantValues): TenantRecord {
     ...(bidMax !== undefined && { bidMax }),
     ...(nextWait !== undefined && { queueUsMax: nextWait }),
     ...(nextCache !== undefined && { answerCache: nextCache }),
+    ...(storing !== undefined && { storing }),
   }
+}
+
+function storingAfter({ storing: before }: TenantRecord, { storing }: TenantValues): StoringTerms | undefined {
+  if (storing === undefined || storing === null) return storing === null ? undefined : before
+  return { ...STORING_DEFAULTS, ...before, ...storing }
 }

@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox'
 import { EmbeddingBody } from '../wire/embeddings.ts'
+import { ResponsesBody } from '../wire/responses-schema.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
@@ -21,6 +22,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
     paths: {
       '/v1/chat/completions': { post: generation('createChatCompletion', 'Answers a conversation.', ChatBody) },
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
+      '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),

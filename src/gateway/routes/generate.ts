@@ -5,6 +5,8 @@ import type { Platform } from '../../lifecycle/platform.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import type { Dialect, Wording } from '../../wire/dialect.ts'
 import { CHAT_DIALECT, COMPLETION_DIALECT } from '../../wire/openai-dialects.ts'
+import type { WireFault } from '../../wire/openai-error.ts'
+import { RESPONSES_DIALECT } from '../../wire/responses-dialect.ts'
 import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
 import { refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
@@ -34,6 +36,7 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
   return [
     { method: 'POST', path: '/v1/chat/completions', handle: (exchange) => generate(deps, exchange, CHAT_DIALECT) },
     { method: 'POST', path: '/v1/completions', handle: (exchange) => generate(deps, exchange, COMPLETION_DIALECT) },
+    { method: 'POST', path: '/v1/responses', handle: (exchange) => generate(deps, exchange, RESPONSES_DIALECT) },
   ]
 }
 
@@ -59,7 +62,7 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
     deps.rules,
   )
   if (read.kind === 'fault') {
-    exchange.sendFault(read.fault)
+    exchange.sendFault(inWordsOf(dialect, read.fault))
     return
   }
   if (refuseCall(exchange, caller, { route, ...read.request })) return
@@ -69,6 +72,13 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
   })
   const sink = makeSink(deps, exchange, { request: read.request, dialect, wording: checked.value, cancellation })
   await serveRequest(deps.platform, read.request, cancellation, sink)
+}
+
+/** A fault that was found in the translated body names the parameter that the client sent. */
+function inWordsOf({ params }: Dialect, fault: WireFault): WireFault {
+  const param = fault.param === null ? undefined : params?.[fault.param]
+  if (param === undefined) return fault
+  return { ...fault, param, message: fault.message.replace(`'${fault.param}'`, `'${param}'`) }
 }
 
 interface Asking {

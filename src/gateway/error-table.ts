@@ -241,6 +241,7 @@ const FAULT_ROWS: Readonly<Record<FaultCode, ErrorRow>> = {
   'model-not-found': REFUSAL_ROWS['model-not-found'],
   'model-not-supported': atFault(400, 'Use the endpoint that the message names.'),
   'request-not-found': atFault(404, 'Ask soon after the request, with a key of the same tenant.'),
+  'previous-response-not-found': atFault(400, 'Send the whole conversation in `input`, with `store: false`.'),
   'wrong-tenant': atFault(403, 'Send the tenant that the key belongs to.'),
 }
 

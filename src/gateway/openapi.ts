@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox'
 import { EmbeddingBody } from '../wire/embeddings.ts'
+import { ResponsesBody } from '../wire/responses-schema.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
@@ -33,6 +34,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
         get: { ...plain('getChatCompletionMessages', 'The messages that a stored completion answers.'), ...AT_ID },
       },
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
+      '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),

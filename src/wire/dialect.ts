@@ -16,6 +16,8 @@ export interface Dialect {
   readonly kind: RequestKind
   /** What stands in front of an answer's id. */
   readonly idPrefix: string
+  /** Parameters of the platform's body that have another name here: an error names what the client sent. */
+  readonly params?: Readonly<Record<string, string>>
   read(bytes: Buffer): Checked<Wording>
 }
 

@@ -36,6 +36,7 @@ export type FaultCode =
   | 'model-not-found'
   | 'model-not-supported'
   | 'request-not-found'
+  | 'previous-response-not-found'
   | 'wrong-tenant'
 
 /**

@@ -8,6 +8,8 @@ import { serveRequest } from '../../lifecycle/serve-request.ts'
 import type { Checked } from '../../wire/check.ts'
 import type { Dialect, Wording } from '../../wire/dialect.ts'
 import { CHAT_DIALECT, COMPLETION_DIALECT } from '../../wire/openai-dialects.ts'
+import type { WireFault } from '../../wire/openai-error.ts'
+import { RESPONSES_DIALECT } from '../../wire/responses-dialect.ts'
 import type { ChatBody } from '../../wire/schemas.ts'
 import { wantsRunningUsage } from '../../wire/vllm.ts'
 import type { Caller, KeyDirectory, PeerDirectory } from '../authenticate.ts'
@@ -42,6 +44,7 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
   return [
     { method: 'POST', path: '/v1/chat/completions', handle: (exchange) => generate(deps, exchange, CHAT_DIALECT) },
     { method: 'POST', path: '/v1/completions', handle: (exchange) => generate(deps, exchange, COMPLETION_DIALECT) },
+    { method: 'POST', path: '/v1/responses', handle: (exchange) => generate(deps, exchange, RESPONSES_DIALECT) },
   ]
 }
 
@@ -69,7 +72,7 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
     deps.rules,
   )
   if (read.kind === 'fault') {
-    exchange.sendFault(read.fault)
+    exchange.sendFault(inWordsOf(dialect, read.fault))
     return
   }
   if (refuseCall(exchange, caller, { route, ...read.request })) return
@@ -77,7 +80,7 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
   })
-  const wording = { ...checked.value, body: asked }
+  const wording = storing.value === undefined ? checked.value : { ...checked.value, body: asked }
   const asking = { request: read.request, dialect, wording, cancellation, storing: storing.value }
   await serveRequest(deps.platform, read.request, cancellation, makeSink(deps, exchange, asking))
 }
@@ -92,6 +95,13 @@ function storingOf(
 ): Checked<StoringWish | undefined> {
   if (route !== 'chat') return { kind: 'ok', value: undefined }
   return readStoring(archive, tenant, body as ChatBody, bytes)
+}
+
+/** A fault that was found in the translated body names the parameter that the client sent. */
+function inWordsOf({ params }: Dialect, fault: WireFault): WireFault {
+  const param = fault.param === null ? undefined : params?.[fault.param]
+  if (param === undefined) return fault
+  return { ...fault, param, message: fault.message.replace(`'${fault.param}'`, `'${param}'`) }
 }
 
 interface Asking {

@@ -63,6 +63,14 @@ const HEADER = '/**\n * What?\n * So.\n */\n'
 const lines = (count: number) => 'x()\n'.repeat(count)
 const isOutsideLifecycle = (path: string) => !path.startsWith('src/lifecycle/')
 
+/** The check itself, what it asks, and the administrators' keys, which only tell a tenant's key from a wrong one. */
+const LOOK_UP_KEYS: readonly string[] = [
+  'src/gateway/check-call.ts',
+  'src/gateway/authenticate.ts',
+  'src/gateway/admin-directory.ts',
+  'src/gateway/tenant-directory.ts',
+]
+
 const RULES: readonly Rule[] = [
   {
     name: 'every file can be read, and src is TypeScript',
@@ -160,6 +168,20 @@ const RULES: readonly Rule[] = [
         ]),
     seeds: TICKET_WRITES,
     clean: NOT_TICKET_WRITES,
+  },
+  {
+    // A route that looked a key up by itself would forget what the key's terms say of addresses and routes.
+    name: 'only two files look up whose key it is: routes ask gateway/check-call.ts',
+    find: (tree) =>
+      tree.paths
+        .filter((path) => /^src\/(gateway|main|control)\/.*(?<!\.test)\.ts$/.test(path) && !LOOK_UP_KEYS.includes(path))
+        .filter((path) => /\b(authenticate|identify|byHash|byIdentity|onBehalf)\(/.test(tree.text(path)))
+        .map((path) => `${path}: looks a key up`),
+    seeds: [
+      [{ 'src/gateway/routes/a.ts': 'const a = authenticate(keys, exchange)' }, 'looks a key up'],
+      [{ 'src/gateway/routes/a.ts': 'const a = keys.byHash(digest)' }, 'src/gateway/routes/a.ts'],
+    ],
+    clean: [{ 'src/gateway/routes/a.ts': 'const a = callerFor(exchange, keys, {})' }],
   },
   {
     name: 'names are kebab-case and say what is inside',

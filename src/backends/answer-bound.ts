@@ -115,7 +115,7 @@ export class AnswerBound {
     return this.#bytes <= this.#streamBytesMax
   }
 
-  /** The choices of one frame that are passed on: without those that were not asked for, and none beyond its bound. */
+  /** The choices of one frame that are passed on, the same list where all are: without those that were not asked for, and none beyond its bound. */
   ofFrame(choices: readonly ChoiceDelta[]): readonly ChoiceDelta[] {
     let passed: ChoiceDelta[] | undefined
     for (const [i, choice] of choices.entries()) {
@@ -126,11 +126,11 @@ export class AnswerBound {
     return passed ?? choices
   }
 
-  /** The choices of a whole answer, cut where their tokens end. `reported` is the engine's count over all choices. */
+  /** The choices of a whole answer, cut where their tokens end; the same list where none is. `reported` is the engine's count over all choices. */
   ofWhole(choices: readonly ChoiceDelta[], reported: number | undefined): readonly ChoiceDelta[] {
     const excess = (reported ?? 0) / this.tokensMax
     const keptRatio = excess > REPORTED_RATIO_MIN ? 1 / excess : 1
-    return choices.flatMap((choice) => {
+    const passed = choices.flatMap((choice) => {
       if (!this.#isRequested(choice)) return []
       const { content } = choice
       if (content === null) return [choice]
@@ -138,6 +138,8 @@ export class AnswerBound {
       if (content.length <= charactersMax) return [choice]
       return [{ ...choice, content: withoutHalf(content.slice(0, charactersMax)), finishReason: 'length' }]
     })
+    const isSame = passed.length === choices.length && passed.every((choice, i) => choice === choices[i])
+    return isSame ? choices : passed
   }
 
   /** An end for every choice that the stream has not finished. */

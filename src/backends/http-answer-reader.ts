@@ -6,6 +6,7 @@ import { SseOverflow, SseReader } from '../wire/sse.ts'
 import { TokenLength } from '../wire/token-length.ts'
 import type { UpstreamAnswer } from '../wire/upstream.ts'
 import { AnswerBound } from './answer-bound.ts'
+import { EngineTexts, type RelayTerms, type Said } from './engine-texts.ts'
 import { endingOf, retryAfterSeconds } from './http-ending.ts'
 
 /**
@@ -17,7 +18,8 @@ import { endingOf, retryAfterSeconds } from './http-ending.ts'
  *
  * An answer ends exactly once, at the latest where `AnswerBound` says that the engine has written what it was asked for.
  * When the sink reports a slow reader, the connection is paused and the engine's socket fills, which is the backpressure;
- * frames of the same read are held until the reader has caught up. The tokens of a frame are counted by `FrameTokens`.
+ * frames of the same read are held until the reader has caught up. The tokens of a frame are counted by `FrameTokens`;
+ * `EngineTexts` says which of the engine's own texts go with them.
  *
  * An engine's own words never go into journalled reasons: they may quote the prompt or the answer.
  */
@@ -30,6 +32,8 @@ export interface AnswerFormat {
   readonly redact: (text: string) => string
   /** How long the tokens of this engine are; learned from its answers. None for models without tokens. */
   readonly tokenLength?: TokenLength
+  /** The engine speaks OpenAI's words, which may be passed on. */
+  readonly relays?: RelayTerms
 }
 
 /** Most bytes of an error that are read. */
@@ -39,6 +43,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call
   readonly #format: AnswerFormat
   readonly #bound: AnswerBound
+  readonly #texts: EngineTexts
   /** Made with the first text. */
   #tokens: FrameTokens | undefined
   readonly #resolve: (ending: Ending) => void
@@ -67,6 +72,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#call = call
     this.#format = format
     this.#bound = AnswerBound.of(call.request, call.plan, format.tokenLength)
+    this.#texts = new EngineTexts(call, format.relays)
     this.#resolve = resolve
     this.#reject = reject
   }
@@ -145,9 +151,10 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     }
     const [first] = this.#parts
     const whole = this.#parts.length === 1 && first !== undefined ? first : Buffer.concat(this.#parts)
-    const json = parsed(whole.toString('utf8'))
+    const text = whole.toString('utf8')
+    const json = parsed(text)
     if (this.#status >= 300) this.#refuse(this.#status, json)
-    else this.#readWhole(json)
+    else this.#readWhole({ text, json, isFrame: false })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -209,7 +216,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
       this.#lose('the engine sent a frame that is not JSON')
       return
     }
-    const wait = this.#relay(this.#format.read(json), undefined)
+    const wait = this.#relay(this.#format.read(json), undefined, { text, json, isFrame: true })
     if (wait === undefined) return
     this.#isBlocked = true
     controller.pause()
@@ -225,44 +232,44 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     if (!this.#isBlocked && !controller.aborted) controller.resume()
   }
 
-  #readWhole(json: unknown): void {
-    if (json === undefined) {
+  #readWhole(said: Said): void {
+    if (said.json === undefined) {
       this.#lose('the engine sent something that is not JSON')
       return
     }
-    const answer = this.#format.read(json)
+    const answer = this.#format.read(said.json)
     // An answer in one piece has all its tokens at once.
-    void this.#relay(answer, answer.isOutputUncounted === true ? undefined : answer.usage?.outputTokens)
+    void this.#relay(answer, answer.isOutputUncounted === true ? undefined : answer.usage?.outputTokens, said)
     if (this.#hasEnded) return
     if (this.#hasChoices) this.#finish()
     else this.#lose('the engine sent an answer without choices')
   }
 
-  #relay(answer: UpstreamAnswer, allTokens: number | undefined): Promise<void> | undefined {
-    const { error } = answer
+  #relay(answer: UpstreamAnswer, allTokens: number | undefined, said?: Said): Promise<void> | undefined {
+    const { error, result } = answer
     if (error !== undefined) {
       // Before the first token, an error under a 200 is treated by its own status.
       if (error.status !== undefined && !this.#hasChoices) this.#refuse(error.status, error.json)
       this.#lose('the engine reported an error in the middle of its answer')
       return undefined
     }
-    if (answer.usage !== undefined) this.#noteUsage(answer, answer.usage)
-    const { result } = answer
+    if (answer.usage !== undefined) this.#noteUsage(answer, answer.usage, said)
     const choices =
       this.#sse === undefined
         ? this.#bound.ofWhole(answer.choices, answer.usage?.outputTokens)
         : this.#bound.ofFrame(answer.choices)
-    let isEmpty = result === undefined
     if (result !== undefined) this.#hasChoices = true
+    let isEmpty = result === undefined
     for (const choice of choices) {
       this.#hasChoices = true
       if (choice.finishReason !== null) this.#noteFinished(choice.index)
       if (choice.content || choice.extra !== undefined || choice.finishReason !== null) isEmpty = false
     }
-    if (isEmpty) return undefined
+    const text = choices === answer.choices ? this.#texts.of(answer, said) : undefined
+    if (isEmpty) return text === undefined ? undefined : this.#texts.pass(choices, text)
     try {
       if (result !== undefined) return this.#call.sink.write({ tokens: 0, result })
-      const wait = this.#call.sink.write({ tokens: this.#count(choices, answer, allTokens), choices })
+      const wait = this.#texts.write(this.#count(choices, answer, allTokens), choices, text, said)
       if (this.#bound.hasCut && this.#isWhole) this.#endCut()
       return wait
     } catch (error) {
@@ -271,8 +278,10 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     }
   }
 
-  #noteUsage({ reasoningTokens = 0, isOutputUncounted = false }: UpstreamAnswer, usage: Usage): void {
+  #noteUsage(answer: UpstreamAnswer, usage: Usage, said: Said | undefined): void {
+    const { reasoningTokens = 0, isOutputUncounted = false } = answer
     this.#usage = usage
+    this.#texts.noteUsage(answer, said)
     this.#reasoningTokens = reasoningTokens
     this.#isOutputUncounted = isOutputUncounted
     this.#bound.noteReported(usage.outputTokens)
@@ -292,8 +301,9 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   /** The answer is whole: how many tokens did the engine count? */
   #finish(): void {
+    this.#texts.writeAhead()
     const tokens = this.#tokens
-    const usage = this.#usage
+    const usage = this.#texts.toldUsage(this.#usage)
     if (tokens === undefined || usage === undefined || this.#bound.hasCut) this.#end({ kind: 'finished', usage })
     else if (this.#isOutputUncounted) {
       this.#end({ kind: 'finished', usage: { ...usage, outputTokens: tokens.counted } })

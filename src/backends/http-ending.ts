@@ -1,17 +1,16 @@
 import type { Refusal } from '../domain/outcome.ts'
 import type { Ending } from '../lifecycle/ports.ts'
-import { errorCode, errorMessage, errorParam, isContextError } from '../wire/upstream.ts'
+import { engineErrorOf } from '../wire/engine-error.ts'
+import { errorCode, isContextError } from '../wire/upstream.ts'
 
 /**
  * The meaning of an error status: is the request at fault, is the replica full, are we denied, or is the replica itself
- * at fault? A fault of the request is told to the client. A full replica may be tried again after the time that it says.
+ * at fault? A fault of the request is told to the client as the engine said it (`wire/engine-error.ts`). A full replica may be tried again after the time that it says.
  * A wrong key, a wrong address and a used-up quota stay as they are until a person mends them: such a replica is not
  * tried again, and the client is promised nothing. Everything else may be tried elsewhere. The engine's own message goes
  * to the client alone, and only where it is about the client's request.
  */
 
-/** Longest message of an engine in our error body. */
-const SAID_LENGTH_MAX = 300
 /** Seconds until a replica that refused is tried again, if it does not say. */
 const RETRY_AFTER_S = 1
 /** Longest wait that an engine may ask for: the daily quota of a hosted engine must not close it for hours. */
@@ -75,27 +74,15 @@ function whyDenied({ status, json }: ErrorAnswer): string | undefined {
   return DENIED[status]
 }
 
-function rejected({ json, redact }: ErrorAnswer, because: string): Refusal {
-  const words = errorMessage(json)
-  const said = words === undefined ? undefined : redact(words).replaceAll(/\s+/g, ' ').slice(0, SAID_LENGTH_MAX)
-  const param = paramOf(json, redact)
+function rejected({ status, json, redact }: ErrorAnswer, because: string): Refusal {
   return {
     code: isContextError(json) ? 'context-length-exceeded' : 'replica-rejected-request',
     because,
     blame: 'request',
     retryAfterUs: undefined,
-    ...(said === undefined ? {} : { said }),
-    ...(param === undefined ? {} : { param }),
+    told: engineErrorOf({ status, json, redact }),
   }
 }
-
-/** A name like `messages[0].content`; any other value is not passed on. */
-function paramOf(json: unknown, redact: ErrorAnswer['redact']): string | undefined {
-  const param = errorParam(json)
-  return param !== undefined && PARAM_NAME.test(param) && redact(param) === param ? param : undefined
-}
-
-const PARAM_NAME = /^[\w.[\]-]{1,100}$/
 
 /** `retry-after-ms`, or `retry-after` in seconds or as a date. */
 export function retryAfterSeconds(headers: Readonly<Record<string, unknown>>, nowMs: number): number | undefined {

@@ -81,7 +81,8 @@ export class HttpOpenAiBackend implements Backend {
       return send(this.#embeddingFormat(request.text?.body as EmbeddingBody), embeddingBody(request, model))
     }
     const tokenLength = this.#tokenLengths.of(model)
-    const format = { read: readUpstream, redact: this.#redact, tokenLength }
+    const relays = { keepsModel: request.text?.body['model'] === model }
+    const format = { read: readUpstream, redact: this.#redact, tokenLength, relays }
     if (!this.#running.isAskedOf(request, tokenLength)) return send(format, upstreamBody(request, plan, model, style))
     return this.#running.ask((asksRunningUsage) =>
       send(format, upstreamBody(request, plan, model, { ...style, asksRunningUsage })),

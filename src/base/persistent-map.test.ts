@@ -53,6 +53,19 @@ describe('a persistent map', () => {
     expect([both.without(other).get(one), both.with(one, 'new').get(one)]).toEqual(['one', 'new'])
   })
 
+  it('is the same when it is made of all entries at once, and changing it leaves it as it was', () => {
+    const entries = Array.from({ length: 2_000 }, (_, i) => [`name-${(i * 7) % 1_500}`, i] as const)
+    const atOnce = PersistentMap.from(entries)
+    let oneByOne = PersistentMap.empty<number>()
+    for (const [name, value] of entries) oneByOne = oneByOne.with(name, value)
+    expect([...atOnce.entries()]).toEqual([...oneByOne.entries()])
+    expect(atOnce.size).toBe(1_500)
+    const before = [...atOnce.entries()]
+    atOnce.with('name-3', -1).without('name-4').with('more', 1)
+    expect([...atOnce.entries()]).toEqual(before)
+    expect(PersistentMap.from([]).size).toBe(0)
+  })
+
   it('holds many entries', () => {
     let map = PersistentMap.empty<number>()
     for (let i = 0; i < 5_000; i++) map = map.with(`key-${i}`, i)

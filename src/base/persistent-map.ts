@@ -27,6 +27,20 @@ export class PersistentMap<V> {
     return new PersistentMap<V>(undefined, 0)
   }
 
+  /** A map of many entries at once: its nodes are nobody's yet and are changed in place. Of two with one key the last counts. */
+  static from<V>(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
+    let root: TrieNode<V> | undefined
+    let size = 0
+    for (const [key, value] of entries) {
+      assert(value !== undefined, 'a persistent map stores no undefined')
+      const leaf: TrieLeaf<V> = { kind: 'leaf', hash: mixedHash(key), key, value, next: undefined }
+      const count = { added: 1 }
+      root = root === undefined ? leaf : putInPlace(root, leaf, 0, count)
+      size += count.added
+    }
+    return new PersistentMap(root, size)
+  }
+
   get(key: string): V | undefined {
     let node = this.#root
     const hash = mixedHash(key)
@@ -124,6 +138,20 @@ function put<V>(node: TrieNode<V>, leaf: TrieLeaf<V>, shift: number, count: { ad
   }
   const children = node.children.with(at, put(child, leaf, shift + BITS, count))
   return { kind: 'branch', bitmap: node.bitmap, children }
+}
+
+/** As `put`, for branches that no map has yet. */
+function putInPlace<V>(node: TrieNode<V>, leaf: TrieLeaf<V>, shift: number, count: { added: number }): TrieNode<V> {
+  if (node.kind === 'leaf') return put(node, leaf, shift, count)
+  const own = node as { bitmap: number; children: TrieNode<V>[] } & typeof node
+  const bit = 1 << ((leaf.hash >>> shift) & MASK)
+  const at = bitCount(own.bitmap & (bit - 1))
+  const child = own.children[at]
+  if ((own.bitmap & bit) === 0 || child === undefined) {
+    own.children.splice(at, 0, leaf)
+    own.bitmap |= bit
+  } else own.children[at] = putInPlace(child, leaf, shift + BITS, count)
+  return own
 }
 
 function take<V>(node: TrieNode<V>, key: string, hash: number, shift: number): TrieNode<V> | undefined {

@@ -1,4 +1,6 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
+import { parseRange } from '../policy/authority/client-range.ts'
+import { checkFrontDoor } from './check-front-door.ts'
 import { checkOidc } from './check-oidc.ts'
 import { checkUpstreams } from './check-upstreams.ts'
 import type { Path, Problem } from './explain.ts'
@@ -24,7 +26,19 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkRegions(settings),
     ...checkUpstreams(settings),
     ...checkOidc(settings),
+    ...checkFrontDoor(settings),
+    ...checkProxies(settings),
   ]
+}
+
+function checkProxies({ server: { trustedProxies } }: Settings): Problem[] {
+  return trustedProxies.flatMap((text, i): Problem[] => {
+    const range = parseRange(text)
+    const path = ['server', 'trustedProxies', i]
+    if (typeof range === 'string') return [{ path, text: range }]
+    if (range.prefixBits > 0) return []
+    return [{ path, text: 'trusts everybody, so that anybody could invent an address. Name the proxies\u2019 own' }]
+  })
 }
 
 function checkRegions({ regions: { local, peers } }: Settings): Problem[] {

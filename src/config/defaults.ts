@@ -18,6 +18,10 @@ export const IDLE_TIMEOUT_MS = 65_000
 export const STALLED_READER_MS = 30_000
 /** Under the 30 s that Kubernetes waits between SIGTERM and SIGKILL. */
 export const SHUTDOWN_GRACE_MS = 20_000
+/** A connection pool of one busy client; ten of them are the connections that may be open. */
+export const STREAMS_MAX = 1_000
+/** Some 300 tokens as events: enough that a reader on a slow way never waits for the engine. */
+export const AHEAD_BYTES_MAX = 64 * 1_024
 /** Twice the 5,000 open streams that one process is measured to hold. */
 export const CONNECTIONS_MAX = 10_000
 

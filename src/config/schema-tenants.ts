@@ -1,5 +1,7 @@
 import Type from 'typebox'
+import { STORING_DEFAULTS, STORING_MAX } from '../domain/archive.ts'
 import { BANDS } from '../domain/tenant.ts'
+import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import * as defaults from './defaults.ts'
 import { durationMs, item, name, section, weight } from './schema-fields.ts'
 
@@ -26,11 +28,11 @@ export const SloSchema = item(
 const rateOf = (unit: 'Requests' | 'Tokens') =>
   item(
     {
-      perMinute: Type.Number({ exclusiveMinimum: 0, maximum: 1e12, description: `${unit} per minute.` }),
+      perMinute: Type.Integer({ minimum: 1, maximum: 1e12, description: `${unit} per minute.` }),
       burst: Type.Optional(
-        Type.Number({
-          exclusiveMinimum: 0,
-          maximum: 1e12,
+        Type.Integer({
+          minimum: 1,
+          maximum: BURST_MAX,
           description: `${unit} that may come at once after a pause; \`perMinute\` if absent.`,
         }),
       ),
@@ -130,6 +132,30 @@ const AnswerCacheSchema = item(
   'The answer cache, which gives a kept answer to a question that is nearly the same; off if absent.',
 )
 
+const StoringSchema = item(
+  {
+    ttlS: Type.Integer({
+      default: STORING_DEFAULTS.ttlS,
+      minimum: 1,
+      maximum: STORING_MAX.ttlS,
+      description: 'Time that a stored answer is kept, in seconds: thirty days unless given.',
+    }),
+    countMax: Type.Integer({
+      default: STORING_DEFAULTS.countMax,
+      minimum: 1,
+      maximum: STORING_MAX.countMax,
+      description: 'Stored answers of the tenant at most; the oldest make room.',
+    }),
+    bytesMax: Type.Integer({
+      default: STORING_DEFAULTS.bytesMax,
+      minimum: 1,
+      maximum: STORING_MAX.bytesMax,
+      description: 'Bytes of the tenant\u2019s stored answers at most; the oldest make room.',
+    }),
+  },
+  'Storing of answers for clients that ask for it with `store: true`; no answer is stored if absent.',
+)
+
 export const OrgSchema = item(
   {
     id: name(
@@ -177,6 +203,7 @@ export const TenantSchema = item(
     ),
     allowance: AllowanceSchema,
     answerCache: Type.Optional(AnswerCacheSchema),
+    storing: Type.Optional(StoringSchema),
     keys: Type.Array(KeySchema, { default: [], description: 'Keys of the tenant.' }),
   },
   'A tenant: isolated from all others.',

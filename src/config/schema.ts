@@ -5,6 +5,7 @@ import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
+import { FRONT_DOOR_SETTINGS } from './schema-front-door.ts'
 import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
@@ -36,7 +37,7 @@ const IngressSchema = section(
     }),
     failedKeysPerMinute: count(defaults.INGRESS_FAILED_KEYS_PER_MINUTE, {
       description:
-        'Wrong keys a minute that are looked up for one address; then keys that have not been valid before get 429 there. Behind a proxy that hides addresses, all clients are one address.',
+        'Wrong keys a minute that are looked up for one address; then keys that have not been valid before get 429 there. Behind a proxy that is not one of `server.trustedProxies`, all clients are one address.',
     }),
   },
   'What is read at all, before budgets: also of requests that are refused later.',
@@ -106,6 +107,13 @@ const ServerSchema = section(
           'Port of a separate listener for `/metrics`, which asks for no key. If absent, `server.port` serves it to keys of `admin.keys` and `admin.metricsKeys`.',
       }),
     ),
+    ...FRONT_DOOR_SETTINGS,
+    trustedProxies: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      default: [],
+      maxItems: 256,
+      description:
+        'Addresses of proxies before the gateway, as `10.0.0.0/8`. Of a request that comes from one of them, `x-forwarded-for` says the client’s address; of any other request it is not read.',
+    }),
     ingress: IngressSchema,
   },
   'The HTTP server of the gateway.',

@@ -1,6 +1,7 @@
 import { msToUs, secondsToUs } from '../base/clock.ts'
 import { type Model, type ModelKind, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
+import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import type { HoldoutItem, HoldoutOptions } from '../policy/rollout/holdout.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import type { ShadowRule } from '../policy/rollout/shadow.ts'
@@ -225,6 +226,7 @@ export function toTenants(config: Config): Tenant[] {
     queueUsMax: msToUs(tenant.waitMsMax ?? config.queue.waitMsMax),
     ...(orgWeights.has(tenant.org ?? tenant.id) && { orgWeight: orgWeights.get(tenant.org ?? tenant.id)! }),
     ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
+    ...(tenant.storing !== undefined && { storing: tenant.storing }),
   }))
 }
 
@@ -266,5 +268,5 @@ export function toAllowance({ requests, tokens, concurrencyMax }: TenantConfig['
 }
 
 function toRate({ perMinute, burst = perMinute }: { perMinute: number; burst?: number }): RateLimit {
-  return { perMinute, burst }
+  return { perMinute, burst: Math.min(burst, BURST_MAX) }
 }

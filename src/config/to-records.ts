@@ -18,7 +18,7 @@ export function toRecords(config: Config): TreeRecords {
   })
   const inForce = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
   const tenants = config.tenants.map((tenant): TenantRecord => {
-    const { id, org: orgId = id, weight, slo, contract, bidMax, bands, waitMsMax } = tenant
+    const { id, org: orgId = id, weight, slo, contract, bidMax, bands, waitMsMax, storing } = tenant
     const answerCache = inForce.get(id)?.answerCache
     const allowance = toAllowance(tenant.allowance)
     return {
@@ -31,6 +31,7 @@ export function toRecords(config: Config): TreeRecords {
       bidMax,
       ...(waitMsMax !== undefined && { queueUsMax: msToUs(waitMsMax) }),
       ...(answerCache !== undefined && { answerCache }),
+      ...(storing !== undefined && { storing }),
       terms: { bands, ...(isLimit(allowance) && { allowance }) },
     }
   })

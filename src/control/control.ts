@@ -58,6 +58,8 @@ export interface ControlParts {
   readonly onFault: (where: string, error: unknown) => void
   readonly onReloaded: (summary: string) => void
   readonly complain: (problem: string) => void
+  /** A tenant was removed, at run time or from the file: what is kept of it may go too. */
+  readonly onTenantRemoved: (tenantId: string) => void
 }
 
 export function makeControl(parts: ControlParts): Control {
@@ -92,8 +94,10 @@ export function makeControl(parts: ControlParts): Control {
     isInUse,
     isShared,
     complain,
+    onTenantRemoved: parts.onTenantRemoved,
   })
   directories.tenants.addRunTime(tenancy)
+  tellRemoved(owner, tenancy, parts.onTenantRemoved)
   return {
     admin: new PlatformAdmin({
       platform,
@@ -115,6 +119,15 @@ export function makeControl(parts: ControlParts): Control {
       await fleet.close()
     },
   }
+}
+
+/** Tells of tenants that the file has no more. One that the store knows by the same name is in force from now on. */
+function tellRemoved(owner: WantedOwner, { tenancy }: TenancyControl, onRemoved: (tenantId: string) => void): void {
+  let before = owner.current.tenants
+  owner.onChange(({ tenants }) => {
+    for (const { id } of before) if (!tenancy.tree.tenants.has(id)) onRemoved(id)
+    before = tenants
+  })
 }
 
 /** Each directory is replaced as a whole when the settings change, and counts from the next request on. */

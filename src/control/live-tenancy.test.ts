@@ -9,6 +9,7 @@ import type { TenancyDesk, TenancyReply } from '../gateway/tenancy-admin.ts'
 import { DatabaseUnavailable } from '../store/database.ts'
 import { MemoryTenancyStore } from '../store/memory-tenancy-store.ts'
 import { ORG_WAITING_MAX } from './change-places.ts'
+import { LOOK_US } from './live-tenancy.ts'
 
 /** A store that a test takes away, loses answers of, or sets back. */
 class FickleStore extends MemoryTenancyStore {
@@ -211,6 +212,111 @@ describe('the tenancy of a running gateway', () => {
     await world.reload(configOf())
     expect(isKnown(world, secret)).toBe(true)
     expect(isKnown(world, 'sk-own')).toBe(false)
+  })
+
+  /** Two gateways that look for each other's changes. */
+  async function startTwo(): Promise<readonly [ControlledWorld, ControlledWorld, FickleStore]> {
+    const store = new FickleStore()
+    const [one, two] = await Promise.all(
+      [1, 2].map(() => ControlledWorld.start(configOf(), { tenancyStore: store, isInUse: true, isShared: true })),
+    )
+    if (one === undefined || two === undefined) throw new Error('two worlds were asked for')
+    for (const { control } of [one, two]) await control.tenancy.tenancy.start()
+    return [one, two, store]
+  }
+
+  it('ends a revoked secret here when the call returns, and at another gateway with its next look', async () => {
+    const [one, two] = await startTwo()
+    const secret = await make(one)
+    await two.run(two.clock.now() + LOOK_US)
+    expect([isKnown(one, secret), isKnown(two, secret)]).toEqual([true, true])
+    await one.control.tenancy.change('ada', {
+      kind: 'revoke-secret',
+      id: 'web',
+      hashPrefix: digestOf(secret),
+      because,
+    })
+    expect([isKnown(one, secret), isKnown(two, secret)]).toEqual([false, true])
+    // Half a second, and what the store takes to answer: within the two seconds that are promised.
+    await two.run(two.clock.now() + LOOK_US)
+    expect(isKnown(two, secret)).toBe(false)
+    await Promise.all([one.close(), two.close()])
+  })
+
+  it('tells a rotated secret when every other gateway has looked for it', async () => {
+    const [one, two] = await startTwo()
+    const first = await make(one)
+    await two.run(two.clock.now() + LOOK_US)
+    let told: string | undefined
+    const rotated = { kind: 'rotate-key', id: 'web', graceMs: 60_000, because } as const
+    const telling = one.control.tenancy.change('ada', rotated).then((reply) => {
+      told = secretOf(reply)
+    })
+    await one.run(one.clock.now() + LOOK_US)
+    expect(told).toBeUndefined()
+    await two.run(two.clock.now() + LOOK_US)
+    await one.run(one.clock.now() + LOOK_US)
+    await telling
+    for (const world of [one, two]) {
+      for (const secret of [first, told ?? '']) expect(isKnown(world, secret)).toBe(true)
+    }
+    await Promise.all([one.close(), two.close()])
+  })
+
+  it('goes on looking for others’ changes after the store was away', async () => {
+    const [one, two, store] = await startTwo()
+    const secret = await make(one)
+    await two.run(two.clock.now() + LOOK_US)
+    store.isAway = true
+    await two.run(two.clock.now() + 10 * LOOK_US)
+    expect(isKnown(two, secret)).toBe(true)
+    store.isAway = false
+    await one.control.tenancy.change('ada', { kind: 'remove-key', id: 'web', because })
+    await two.run(two.clock.now() + LOOK_US)
+    expect(isKnown(two, secret)).toBe(false)
+    await Promise.all([one.close(), two.close()])
+  })
+
+  it('keeps a key’s id free of what an older key of that id was: its secrets, terms and grace', async () => {
+    const world = await start(new FickleStore())
+    const first = await make(world)
+    const { tenancy } = world.control
+    const change = (edit: Parameters<typeof tenancy.change>[1]) => tenancy.change('ada', edit)
+    const second = secretOf(await change({ kind: 'rotate-key', id: 'web', graceMs: 60_000, because }))
+    await change({ kind: 'change-key', id: 'web', terms: { models: [] }, because })
+    await change({ kind: 'remove-key', id: 'web', because })
+    const third = secretOf(await change({ kind: 'create-key', id: 'web', tenantId: 'shop', because }))
+    expect([first, second, third].map((secret) => isKnown(world, secret))).toEqual([false, false, true])
+    expect(tenancy.tenancy.tree.keys.get('web')?.terms.models).toBeUndefined()
+  })
+
+  it('revokes one of two secrets only by a beginning that means one', async () => {
+    const store = new FickleStore()
+    const world = await start(store)
+    await make(world)
+    const { tenancy } = world.control
+    await tenancy.change('ada', { kind: 'rotate-key', id: 'web', graceMs: 60_000, because })
+    const revoke = (hashPrefix: string) =>
+      tenancy.change('ada', { kind: 'revoke-secret', id: 'web', hashPrefix, because })
+    // Nothing begins so, and everything begins with nothing: neither may end a secret.
+    for (const prefix of ['', 'zzzzzzzz']) expect(await revoke(prefix)).toMatchObject({ kind: 'forbidden' })
+    const record = tenancy.tenancy.tree.keys.get('web') as { secrets: ReadonlyArray<{ hash: string }> }
+    expect(record.secrets).toHaveLength(2)
+    expect(await revoke(record.secrets[0]?.hash ?? '')).toMatchObject({ kind: 'changed' })
+  })
+
+  it('does not give a grace back when the clock is set back', async () => {
+    const world = await start(new FickleStore())
+    const first = await make(world)
+    const { tenancy } = world.control
+    await tenancy.change('ada', { kind: 'rotate-key', id: 'web', graceMs: 5_000, because })
+    await world.run(world.clock.now() + 6_000_000)
+    expect(isKnown(world, first)).toBe(false)
+    // What has ended is gone with the next change, so no clock brings it back.
+    await tenancy.change('ada', { kind: 'rotate-key', id: 'web', graceMs: 5_000, because })
+    const record = tenancy.tenancy.tree.keys.get('web') as { secrets: ReadonlyArray<{ hash: string }> }
+    expect(record.secrets.map(({ hash }) => hash)).not.toContain(digestOf(first))
+    expect(record.secrets).toHaveLength(2)
   })
 
   it('follows another gateway on the same store', async () => {

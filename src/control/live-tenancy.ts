@@ -10,8 +10,9 @@ import type { AdminRefusal } from '../gateway/fleet-admin.ts'
 import { applyEdit } from '../policy/authority/apply-edit.ts'
 import { idRefusal } from '../policy/authority/edit-checks.ts'
 import { type FoundKey, KeyFinder } from '../policy/authority/find-key.ts'
-import { loadTree } from '../policy/authority/load-tree.ts'
-import { emptyTree, type TenancyTree } from '../policy/authority/tree.ts'
+import { fileChanges, withFile, withStored } from '../policy/authority/join-tree.ts'
+import { type LoadedTree, loadTree, type TreeRecords } from '../policy/authority/load-tree.ts'
+import { emptyTree, type RecordChange, type TenancyTree } from '../policy/authority/tree.ts'
 import { DatabaseUnavailable } from '../store/database.ts'
 import { ChangePlaces } from './change-places.ts'
 import { OneAtATime } from './one-at-a-time.ts'
@@ -39,8 +40,10 @@ export interface TenancyParts {
   readonly complain: (problem: string) => void
   /** Called when facts are in force. */
   readonly onFacts: (facts: readonly TreeFact[]) => void
-  /** Called when the tree was made anew from both sources. */
-  readonly onJoined: () => void
+  /** Called when the tree is another one: by these changes, or made anew from both sources. */
+  readonly onTree: (tree: TenancyTree, changes?: readonly RecordChange[]) => void
+  /** Called when other settings of the file are in force. */
+  readonly onFile: () => void
 }
 
 export type TenancyAnswer =
@@ -48,7 +51,8 @@ export type TenancyAnswer =
   | { readonly kind: 'forbidden'; readonly refusal: AuthorityRefusal }
   | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
 
-const LOOK_US = msToUs(500)
+/** Between two looks for what other gateways have changed. */
+export const LOOK_US = msToUs(500)
 const RETRY_US = secondsToUs(5)
 /** Tries of one edit while other gateways write at the same time. */
 const TRIES = 3
@@ -62,7 +66,10 @@ export class LiveTenancy {
   readonly #places = new ChangePlaces()
   readonly #stored = { orgs: new Map(), tenants: new Map(), keys: new Map() } as StoredRecords
   #file: Config
+  #fileRecords: TreeRecords
   #tree: TenancyTree = emptyTree()
+  /** Stored records that are not in force. */
+  #setAside: LoadedTree['setAside'] = []
   #revision = 0
   #isLoaded = false
   #hasTried = false
@@ -73,6 +80,7 @@ export class LiveTenancy {
   constructor(parts: TenancyParts) {
     this.#parts = parts
     this.#file = parts.owner.current.settings
+    this.#fileRecords = toRecords(this.#file)
     this.#join()
     parts.owner.onChange((wanted) => this.#follow(wanted))
   }
@@ -152,8 +160,7 @@ export class LiveTenancy {
       // Promises are the operators' business: their names are told to nobody else.
       const problem = actor.kind === 'operator' ? settingsProblem(this.#file, edit) : undefined
       if (problem !== undefined) return { kind: 'forbidden', refusal: problem }
-      const decidedOn = this.#tree
-      const result = applyEdit(decidedOn, actor, edit, this.#nowMs())
+      const result = applyEdit(this.#tree, actor, edit, this.#nowMs())
       if (result.kind === 'refused') return { kind: 'forbidden', refusal: result.refusal }
       const taken = actor.kind === 'operator' ? undefined : await this.#idProblem(actor, edit)
       if (taken !== undefined) return { kind: 'forbidden', refusal: taken }
@@ -161,9 +168,7 @@ export class LiveTenancy {
       if (revision === 'stale') continue
       this.#revision = revision
       this.#store(result.facts)
-      // The file may have been read again meanwhile.
-      if (this.#tree === decidedOn) this.#tree = result.tree
-      else this.#join()
+      this.#takeUp(result.facts)
       this.#parts.onFacts(result.facts)
       return { kind: 'changed', revision, facts: result.facts }
     }
@@ -205,14 +210,14 @@ export class LiveTenancy {
 
   /** Takes up what the store has and this process has not. */
   async #read(): Promise<void> {
-    const { store, onFacts, onJoined } = this.#parts
+    const { store, onFacts } = this.#parts
     const revision = await store.revision()
     if (revision < this.#revision) throw new DatabaseUnavailable(lostText(revision, this.#revision))
     const facts = this.#revision === 0 ? [] : await store.since(this.#revision, FACTS_MAX)
     if (this.#revision > 0 && facts.length < FACTS_MAX) {
       this.#revision = facts.at(-1)?.revision ?? this.#revision
       this.#store(facts)
-      if (facts.length > 0) this.#join()
+      this.#takeUp(facts)
       this.#isLoaded = true
       onFacts(facts)
       return
@@ -225,7 +230,19 @@ export class LiveTenancy {
     this.#isLoaded = true
     this.#hasRead = true
     this.#join()
-    onJoined()
+  }
+
+  /** Facts that are stored: each by itself where that gives the tree of both sources, else both are joined anew. */
+  #takeUp(facts: readonly TreeFact[]): void {
+    if (facts.length === 0) return
+    const next = withStored({ tree: this.#tree, setAside: this.#setAside }, facts)
+    if (next === undefined) this.#join()
+    else this.#put(next, facts)
+  }
+
+  #put(tree: TenancyTree, changes: readonly RecordChange[]): void {
+    this.#tree = tree
+    this.#parts.onTree(tree, changes)
   }
 
   #store(facts: readonly TreeFact[]): void {
@@ -240,15 +257,22 @@ export class LiveTenancy {
     const isSame = isDeepStrictEqual(partsOf(this.#file), partsOf(settings))
     this.#file = settings
     if (isSame) return
-    this.#join()
-    this.#parts.onJoined()
+    const before = this.#fileRecords
+    this.#fileRecords = toRecords(settings)
+    const changes = fileChanges(before, this.#fileRecords, isDeepStrictEqual)
+    const next = withFile({ tree: this.#tree, setAside: this.#setAside }, changes)
+    if (next === undefined) this.#join()
+    else this.#put(next, changes)
+    this.#parts.onFile()
   }
 
   #join(): void {
     const { orgs, tenants, keys } = this.#stored
     const stored = { orgs: [...orgs.values()], tenants: [...tenants.values()], keys: [...keys.values()] }
-    const { tree, setAside } = loadTree(toRecords(this.#file), stored)
+    const { tree, setAside } = loadTree(this.#fileRecords, stored)
     this.#tree = tree
+    this.#setAside = setAside
+    this.#parts.onTree(tree)
     const told = setAside.filter(({ id, level }) => this.#stored[`${level}s`].has(id)).slice(0, TOLD_MAX)
     for (const { level, id, because } of told) {
       this.#parts.complain(`tenancy: the stored ${level} ${id} is not in force: ${ASIDE_WORDS[because]}.`)

@@ -65,7 +65,7 @@ describe.each(WAYS)('a tenant that is made at run time, for %s', (way, call, cod
     expect(call(world)).toMatchObject({ tenant: { bands: ['offline'] } })
     await tenancy.change('ada', { kind: 'change-org', id: 'acme', terms: { models: [] }, because })
     const denial = (call(world) as { denial?: (of: object) => unknown }).denial
-    expect(denial?.({ remoteAddress: '10.0.0.1', route: 'chat', model: 'm' })).toBe('models')
+    expect(denial?.({ clientAddress: () => '10.0.0.1', route: 'chat', model: 'm' })).toBe('models')
     await tenancy.change('ada', { kind: 'remove-tenant', id: 'shop', because })
     expect(call(world)).toMatchObject({ code })
     expect(world.control.tenants.subjectCount + world.control.tenants.behalfCount).toBe(0)
@@ -90,7 +90,9 @@ describe.each(WAYS)('a tenant that is made at run time, for %s', (way, call, cod
     const terms = { clientRanges: ['10.0.0.0/8'] }
     await world.control.tenancy.change('ada', { kind: 'change-tenant', id: 'shop', terms, because })
     const denial = (call(world) as { denial: (of: object) => unknown }).denial
-    expect(denial({ remoteAddress: '203.0.113.9', route: 'chat' })).toBe(way === 'a peer' ? undefined : 'clientRanges')
+    expect(denial({ clientAddress: () => '203.0.113.9', route: 'chat' })).toBe(
+      way === 'a peer' ? undefined : 'clientRanges',
+    )
   })
 
   it('is not called unknown while the store has not been read', async () => {

@@ -3,7 +3,7 @@ import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
 import { BANDS, type Key, type Slo, type Tenant } from '../domain/tenant.ts'
 import type { Caller, CallerCall } from '../gateway/authenticate.ts'
 import type { RunTimeTenant } from '../gateway/tenant-directory.ts'
-import { clientAddressOf } from '../policy/authority/client-address.ts'
+import { parseAddress } from '../policy/authority/client-range.ts'
 import { clipTerms, rangesOf } from '../policy/authority/clip-terms.ts'
 import { type KeyInForce, timeProblem } from '../policy/authority/find-key.ts'
 import { callDenial } from '../policy/authority/may-call.ts'
@@ -36,6 +36,11 @@ export class TenancyCallers {
     this.#settings = settings
   }
 
+  /** The promises that tenants may have, by name. */
+  get slos(): ReadonlyMap<string, Slo> {
+    return this.#settings.slos
+  }
+
   /** Undefined where the tenant's promise is not in the configuration any more, so that nothing can be promised. */
   callerOf(found: KeyInForce): Caller | undefined {
     const known = this.#callers.get(found)
@@ -47,6 +52,7 @@ export class TenancyCallers {
       tenant,
       key: this.#keyOf(found),
       ...(terms.bands !== undefined && { bands: terms.bands }),
+      ...(terms.models !== undefined && { models: terms.models }),
       denial: (call) => denialOf(found, call),
     }
     this.#callers.set(found, caller)
@@ -81,7 +87,8 @@ export class TenancyCallers {
     if (known?.org === org) return known.tenant
     const slo = this.#settings.slos.get(sloInForce(org, record))
     if (slo === undefined) return undefined
-    const { id, orgId, weight, bidMax, contract, queueUsMax = this.#settings.queueUsMax, answerCache } = record
+    const { id, orgId, weight, bidMax, contract, queueUsMax = this.#settings.queueUsMax } = record
+    const { answerCache, storing } = record
     const terms = clipTerms(org.terms, record.terms)
     const tenant: Tenant = {
       id,
@@ -95,6 +102,7 @@ export class TenancyCallers {
       contract,
       queueUsMax,
       ...(answerCache !== undefined && { answerCache }),
+      ...(storing !== undefined && { storing }),
     }
     this.#tenants.set(record, { org, tenant })
     return tenant
@@ -114,13 +122,12 @@ export class TenancyCallers {
 
 function denialOf(
   found: Parameters<typeof callDenial>[0],
-  { remoteAddress, route, model, band }: CallerCall,
+  { clientAddress, route, model, band }: CallerCall,
 ): ReturnType<typeof callDenial> {
-  // No proxy is trusted yet: the address is the one that the connection comes from.
-  const address = remoteAddress === undefined ? undefined : clientAddressOf(remoteAddress, undefined, [])
+  const text = found.ranges === undefined ? undefined : clientAddress()
   return callDenial(found, {
-    address,
-    route,
+    address: text === undefined ? undefined : parseAddress(text),
+    ...(route !== undefined && { route }),
     ...(model !== undefined && { model }),
     ...(band !== undefined && { band }),
   })

@@ -3,7 +3,6 @@ import { toSlo } from '../config/to-domain.ts'
 import type { OrgActor } from '../domain/actor.ts'
 import type { TreeFact } from '../domain/tenancy.ts'
 import type { TenancyStore } from '../domain/tenancy-store.ts'
-import type { Tenant } from '../domain/tenant.ts'
 import { administratorName } from '../gateway/admin-directory.ts'
 import type { Caller } from '../gateway/authenticate.ts'
 import { fixedRetryUs, type KeyCode, type ToldRefusal } from '../gateway/error-table.ts'
@@ -20,11 +19,12 @@ import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { actorOfSecret } from '../policy/authority/find-key.ts'
 import { actorOfToken, orgRoleOf } from '../policy/authority/token-actor.ts'
-import { sloInForce, tenantTerms } from '../policy/authority/tree.ts'
+import { emptyTree, tenantTerms } from '../policy/authority/tree.ts'
 import { LiveTenancy } from './live-tenancy.ts'
 import { SecretUseKeeper } from './secret-use-keeper.ts'
 import { TenancyCallers } from './tenancy-callers.ts'
-import { ActorDesk, withUses } from './tenancy-desk.ts'
+import { ActorDesk, type DeskParts, withUses } from './tenancy-desk.ts'
+import { TenancyIndex } from './tenancy-index.ts'
 import type { WantedOwner } from './wanted.ts'
 
 /**
@@ -39,12 +39,15 @@ export interface TenancyControlParts {
   readonly isInUse: boolean
   readonly isShared: boolean
   readonly complain: (problem: string) => void
+  /** A tenant is gone: what is kept of it may go too. */
+  readonly onTenantRemoved: (tenantId: string) => void
 }
 
 export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   readonly tenancy: LiveTenancy
   readonly #parts: TenancyControlParts
   readonly #uses: SecretUseKeeper
+  readonly #index = new TenancyIndex(emptyTree())
   #callers: TenancyCallers
 
   constructor(parts: TenancyControlParts) {
@@ -54,7 +57,11 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     this.tenancy = new LiveTenancy({
       ...parts,
       onFacts: (facts) => this.#takeUp(facts),
-      onJoined: () => {
+      onTree: (tree, changes) => {
+        this.#index.follow(tree, changes)
+        if (changes?.every(({ level }) => level === 'key') !== true) this.#tellPromises()
+      },
+      onFile: () => {
         this.#callers = this.#makeCallers()
         this.#tellPromises()
       },
@@ -89,12 +96,12 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   }
 
   asOperator(name: string): TenancyDesk {
-    return new ActorDesk(this.tenancy, this.#uses, { kind: 'operator', name, role: 'platform-admin' })
+    return new ActorDesk(this.#deskParts(), { kind: 'operator', name, role: 'platform-admin' })
   }
 
   asTenant(credential: TenantCredential): TenancyDesk | undefined {
     const actor = this.#actorOf(credential)
-    return actor === undefined ? undefined : new ActorDesk(this.tenancy, this.#uses, actor)
+    return actor === undefined ? undefined : new ActorDesk(this.#deskParts(), actor)
   }
 
   async standingOf(credential: TenantCredential): Promise<TreeStanding | undefined> {
@@ -142,6 +149,11 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     return actor === undefined || orgIds?.includes(actor.orgId) === false ? undefined : actor
   }
 
+  #deskParts(): DeskParts {
+    const { clock, isShared } = this.#parts
+    return { clock, isShared, tenancy: this.tenancy, index: this.#index, uses: this.#uses }
+  }
+
   #nowMs(): number {
     return Math.floor(usToMs(this.#parts.clock.now()))
   }
@@ -153,8 +165,11 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
       const name = (after ?? before)?.id ?? ''
       platform.world.journal.record({ kind: 'tenancy-changed', at: clock.now(), edit, level, name, orgId, by, because })
     }
-    for (const fact of facts) this.#reweigh(fact)
-    if (facts.some(({ level }) => level !== 'key')) this.#tellPromises()
+    for (const fact of facts) {
+      this.#reweigh(fact)
+      const isGone = fact.level === 'tenant' && fact.after === undefined && fact.before !== undefined
+      if (isGone) this.#parts.onTenantRemoved(fact.before.id)
+    }
   }
 
   #reweigh(fact: TreeFact): void {
@@ -166,17 +181,13 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     else changeWeight(platform, { kind: 'tenant', tenantId: id, orgId: fact.orgId, weight: fact.after.weight })
   }
 
-  /** The tightest promise counts: one tenant of each promise says as much as all of them. */
+  /** The tightest promise counts, whoever has it. */
   #tellPromises(): void {
-    const { tree } = this.tenancy
-    const bySlo = new Map<string, Tenant>()
-    for (const [, record] of tree.tenants.entries()) {
-      const org = tree.orgs.get(record.orgId)
-      if (org === undefined || bySlo.has(sloInForce(org, record))) continue
-      const tenant = this.#callers.tenantOf(org, record)
-      if (tenant !== undefined) bySlo.set(sloInForce(org, record), tenant)
-    }
-    changePromise(this.#parts.platform, [...bySlo.values()])
+    const slos = this.#index.promises().flatMap((name) => this.#callers.slos.get(name) ?? [])
+    changePromise(
+      this.#parts.platform,
+      slos.map((slo) => ({ slo })),
+    )
   }
 
   #makeCallers(): TenancyCallers {

@@ -10,13 +10,31 @@ export interface Delta {
   readonly innerGapUs?: number
   /** What the client sees; absent in simulation. */
   readonly choices?: readonly ChoiceDelta[]
+  /** What an engine says beside its choices, where its own text cannot be passed on as it is. */
+  readonly beside?: Readonly<Record<string, unknown>>
   /** The whole answer of a model that does not stream; such a delta has no tokens. */
   readonly result?: Result
+  /** The engine's own text of this delta, where it can be passed on as it is. */
+  readonly frame?: EngineText
+  /** Frames without a token that came before this delta, and go out with it. */
+  readonly ahead?: readonly AheadFrame[]
+}
+
+export interface AheadFrame {
+  readonly choices: readonly ChoiceDelta[]
+  readonly frame: EngineText
+}
+
+/** What an engine wrote: a frame of a stream or a whole answer, as JSON text. Numbers and unknown members are as they came. */
+export interface EngineText {
+  readonly json: string
+  /** The engine was asked for the model by the client's own name for it, so its name for it is for the client, too. */
+  readonly keepsModel: boolean
 }
 
 /** Vectors, one per text; or named tensors, as the protocol writes them. */
 export type Result =
-  | { readonly kind: 'vectors'; readonly vectors: readonly Float32Array[] }
+  | { readonly kind: 'vectors'; readonly vectors: readonly Float32Array[]; readonly document?: EngineText }
   | { readonly kind: 'tensors'; readonly document: Readonly<Record<string, unknown>> }
 
 /**
@@ -29,10 +47,25 @@ export interface ChoiceDelta {
   readonly finishReason: string | null
   readonly extra?: Readonly<Record<string, unknown>>
   readonly logprobs?: unknown
+  /** What an engine says beside the message, where its own text cannot be passed on as it is. */
+  readonly beside?: Readonly<Record<string, unknown>>
 }
 
 /** Measured work, as reported by the engine. */
 export interface Usage {
+  readonly promptTokens: number
+  readonly cachedTokens: number
+  readonly outputTokens: number
+  /** The engine's own words for it; absent where we counted, and in the journal. */
+  readonly told?: ToldUsage
+}
+
+/** The `usage` of an engine with all its details, and the numbers that were read from it. */
+export interface ToldUsage {
+  /** The frame, or the whole answer, that has the engine's `usage`. */
+  readonly source: EngineText
+  /** That frame has no choice, and is not passed on by itself. */
+  readonly isAlone: boolean
   readonly promptTokens: number
   readonly cachedTokens: number
   readonly outputTokens: number

@@ -30,6 +30,7 @@ export type TermsPatch = { readonly [Part in keyof KeyTerms]?: KeyTerms[Part] | 
 export const CALL_ROUTES = [
   'chat',
   'completions',
+  'responses',
   'embeddings',
   'open-inference',
   'models',

@@ -60,6 +60,12 @@ export interface Refusal<Code extends string = RefusalCode> {
   readonly detail?: Readonly<Record<string, number | string>>
   /** The parameter at fault, where one is. */
   readonly param?: string
-  /** An engine's own words, for the client alone: they may quote its prompt, so they are never journalled. */
-  readonly said?: string
+  /** An engine's own error, for the client alone: it may quote the prompt, so it is never journalled. */
+  readonly told?: EngineError
+}
+
+/** What an engine said is wrong with a request: its HTTP status, and its error object in OpenAI's shape. */
+export interface EngineError {
+  readonly status: number
+  readonly error: Readonly<Record<string, unknown>>
 }

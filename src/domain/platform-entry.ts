@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import type { ArchiveErasure, NotArchived } from './archive.ts'
 import type { TreeEdit } from './tenancy.ts'
 
 /** Entries of the journal about the platform as a whole. */
@@ -20,4 +21,20 @@ export interface PlatformChanged {
   readonly at: Instant
   readonly state: 'starting' | 'ready' | 'draining' | 'stopped'
   readonly because: string
+}
+
+/** Answers that clients asked to store were written, or were lost and why. Nothing of the answers themselves. */
+export interface ArchiveWritten {
+  readonly kind: 'archive-written'
+  readonly at: Instant
+  readonly outcome: 'kept' | NotArchived
+  readonly count: number
+}
+
+/** Stored answers were erased without a client's order. */
+export interface ArchiveErased {
+  readonly kind: 'archive-erased'
+  readonly at: Instant
+  readonly because: ArchiveErasure
+  readonly count: number
 }

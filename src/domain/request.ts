@@ -94,6 +94,8 @@ export interface Request {
   /** How often the request was sent from region to region, and its first region; absent when it came from a client. */
   readonly hops?: number
   readonly origin?: string
+  /** Public names of the models that may answer; absent: any. */
+  readonly modelsAllowed?: readonly string[]
   readonly text: RequestText | undefined
   readonly retrieval?: RetrievalWish
   /** Headers that a rollout's rules look at, by name in lower case. */

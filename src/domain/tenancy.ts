@@ -1,4 +1,5 @@
 import type { Actor, KeyRole, Role } from './actor.ts'
+import type { StoringTerms } from './archive.ts'
 import type { KeySecret, KeyTerms, TermsPatch } from './key-terms.ts'
 import type { AnswerCacheTerms } from './tenant.ts'
 
@@ -34,6 +35,7 @@ export interface TenantRecord {
   /** Absent: the platform's own longest wait. */
   readonly queueUsMax?: number
   readonly answerCache?: AnswerCacheTerms
+  readonly storing?: StoringTerms
   readonly terms: KeyTerms
 }
 
@@ -75,6 +77,8 @@ interface TenantFields {
   readonly bidMax?: number
   readonly queueUsMax?: number | null
   readonly answerCache?: AnswerCacheTerms | null
+  /** Parts that are absent stay as they are, or are the defaults; null ends storing. */
+  readonly storing?: Partial<StoringTerms> | null
   readonly terms?: TermsPatch
 }
 

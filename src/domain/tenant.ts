@@ -1,3 +1,5 @@
+import type { StoringTerms } from './archive.ts'
+
 /**
  * A tenant is a party isolated from others, with its promises; a key is a credential that names a tenant. Tenants
  * belong to an org, which is the top of the fairness tree: org → tenant → key.
@@ -62,8 +64,10 @@ export interface Tenant {
   readonly contract: 'degrade' | 'reject'
   /** Longest wait of a ticket of this tenant for a turn. */
   readonly queueUsMax: number
-  /** Absent: no answer of this tenant is stored. */
+  /** Absent: no answer of this tenant is repeated. */
   readonly answerCache?: AnswerCacheTerms
+  /** Absent: no answer of this tenant is archived, whatever its clients ask for. */
+  readonly storing?: StoringTerms
 }
 
 export interface Key {

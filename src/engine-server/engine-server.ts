@@ -95,7 +95,7 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
     .map((route) => withKey(route, options.apiKey))
     .map((route) => withReadiness(route, () => !isClosing && clock.now() >= readyAt))
   // An engine reads everything, as vLLM does: the gateway in front of it has the allowances.
-  const { ingress: _noIngress, ...serverOptions } = config.server
+  const { ingress: _noIngress, cors: _noPages, ...serverOptions } = config.server
   const server = makeHttpServer(routes, {
     ...serverOptions,
     basePath: '',

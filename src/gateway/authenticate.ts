@@ -17,6 +17,8 @@ export interface Caller {
   readonly key: Key
   /** Bands of a key that has fewer than its tenant. */
   readonly bands?: readonly Band[]
+  /** Models of a key that may not use all of them. */
+  readonly models?: readonly string[]
   /** The part of the key's terms that forbids a call; absent where the key has no terms of its own. */
   readonly denial?: (call: CallerCall) => CallerDenial | undefined
   /** The region that sent the request on, and how often it was sent on. */
@@ -25,9 +27,10 @@ export interface Caller {
 
 /** A call as far as it is known: first where it comes from and its route, then its model and band. */
 export interface CallerCall {
-  readonly remoteAddress: string | undefined
-  /** `manage`: a call about the key itself, or about its org. */
-  readonly route: CallRoute | 'manage'
+  /** Asked for by keys with client ranges only. */
+  readonly clientAddress: () => string | undefined
+  /** Absent where no model is asked and nothing is stored. */
+  readonly route?: CallRoute
   /** Public name, aliases resolved. */
   readonly model?: string | undefined
   readonly band?: Band | undefined

@@ -15,7 +15,7 @@ import type { AdminCode } from './fleet-admin.ts'
  * The simulated engine's server speaks vLLM's errors instead (src/engine-server/engine-errors.ts): those are vLLM's
  * types, not ours, and are not in this table.
  */
-export type ErrorCode = RefusalCode | KeyCode | IngressCode | CorpusCode | AdminCode | FaultCode
+export type ErrorCode = RefusalCode | KeyCode | IngressCode | CorpusCode | ArchiveCode | AdminCode | FaultCode
 
 /** What is wrong with the key that a client sent. */
 export type KeyCode =
@@ -36,6 +36,9 @@ export type IngressCode = 'ingress-requests' | 'ingress-bytes' | 'ingress-failed
 
 /** What a client is told about corpora. Inside retrieval `unavailable` is clear; to a client the code names the part. */
 export type CorpusCode = Exclude<CorpusRefusal, 'unavailable'> | 'retrieval-unavailable'
+
+/** What a client is told about stored answers. */
+export type ArchiveCode = 'answer-not-found' | 'archive-unavailable'
 
 /** A refusal of any layer, as the gateway tells it. */
 export type ToldRefusal<Code extends ErrorCode = ErrorCode> = Refusal<Code>
@@ -207,6 +210,12 @@ const CORPUS_ROWS: Readonly<Record<CorpusCode, ErrorRow>> = {
   'retrieval-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
 }
 
+/** Stored answers. */
+const ARCHIVE_ROWS: Readonly<Record<ArchiveCode, ErrorRow>> = {
+  'answer-not-found': atFault(404, 'Only answers that were stored, and have not expired, can be asked for.'),
+  'archive-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
+}
+
 /** What cannot be read, and what it names that is not there. */
 const FAULT_ROWS: Readonly<Record<FaultCode, ErrorRow>> = {
   'invalid-http': atFault(400, 'Speak HTTP/1.1 to this port.'),
@@ -232,6 +241,7 @@ const FAULT_ROWS: Readonly<Record<FaultCode, ErrorRow>> = {
   'model-not-found': REFUSAL_ROWS['model-not-found'],
   'model-not-supported': atFault(400, 'Use the endpoint that the message names.'),
   'request-not-found': atFault(404, 'Ask soon after the request, with a key of the same tenant.'),
+  'previous-response-not-found': atFault(400, 'Send the whole conversation in `input`, with `store: false`.'),
   'wrong-tenant': atFault(403, 'Send the tenant that the key belongs to.'),
 }
 
@@ -276,13 +286,16 @@ export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   ...INGRESS_ROWS,
   ...REFUSAL_ROWS,
   ...CORPUS_ROWS,
+  ...ARCHIVE_ROWS,
   ...ADMIN_ROWS,
   ...FAULT_ROWS,
 }
 
 const STATUS_OF_BLAME: Readonly<Record<Blame, number>> = { tenant: 429, platform: 503, request: 400 }
 
-export function statusOf({ code, blame }: Pick<ToldRefusal, 'code' | 'blame'>): number {
+/** The row's status; for a mistake that an engine found, the engine's own. */
+export function statusOf({ code, blame, told }: Pick<ToldRefusal, 'code' | 'blame' | 'told'>): number {
+  if (told !== undefined) return told.status
   const { status } = ERROR_TABLE[code]
   return status === 'by-blame' ? STATUS_OF_BLAME[blame] : status
 }

@@ -69,8 +69,12 @@ describe('when to come back', () => {
 
 it('an engine’s own words and parameter are passed on', () => {
   const error = toOpenAiError(
-    refusal({ code: 'replica-rejected-request', blame: 'request', said: 'No top_k.', param: 'top_k' }),
+    refusal({
+      code: 'replica-rejected-request',
+      blame: 'request',
+      told: { status: 422, error: { message: 'No top_k.', param: 'top_k', type: 'theirs', code: null } },
+    }),
   )
-  expect(error).toMatchObject({ param: 'top_k', type: 'invalid_request_error' })
+  expect(error).toMatchObject({ param: 'top_k', type: 'theirs' })
   expect(error.message).toContain('No top_k.')
 })

@@ -28,7 +28,7 @@ export const OPENAI_ERRORS: ErrorWords = {
   ofFault: (fault) => ({ status: statusOfFault(fault), body: errorBody(faultError(fault)), headers: [] }),
   ofRefusal: (refusal) => ({
     status: statusOf(refusal),
-    body: errorBody(toOpenAiError(refusal), detailOf(refusal)),
+    body: errorBody({ ...refusal.told?.error, ...toOpenAiError(refusal) }, detailOf(refusal)),
     headers: retryHeaders(refusal),
   }),
 }
@@ -38,11 +38,16 @@ function faultError(fault: ToldFault): OpenAiError {
   return { message, type: typeOfStatus(statusOfFault(fault)), param, code: code === null ? null : wireCode(code) }
 }
 
+/** An engine's own words stand alone: it said them to the client, and they need no advice of ours. */
 export function toOpenAiError(refusal: ToldRefusal): OpenAiError {
   const { advice, param } = ERROR_TABLE[refusal.code]
-  const message = [sentence(refusal.because), refusal.said, advice].filter(Boolean).join(' ')
-  const type = typeOfStatus(statusOf(refusal))
-  return { message, type, param: refusal.param ?? param ?? null, code: wireCode(refusal.code) }
+  const { message, type, param: toldParam, code } = (refusal.told?.error ?? {}) as Partial<OpenAiError>
+  return {
+    message: message ?? `${sentence(refusal.because)} ${advice}`,
+    type: type ?? typeOfStatus(statusOf(refusal)),
+    param: toldParam ?? refusal.param ?? param ?? null,
+    code: code === undefined ? wireCode(refusal.code) : code,
+  }
 }
 
 /** A reason as a sentence: a capital letter in front, a full stop at the end. */

@@ -3,6 +3,7 @@ import type { TokenFinding } from '../domain/identity.ts'
 import { challengeOf, type ToldFault, type ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
 import type { Visit } from './ingress.ts'
+import { requestAddress, type TrustedProxies } from './request-address.ts'
 
 /** A rest of this size costs less to read than a new connection. */
 const UNREAD_BYTES_MAX = 64 * 1_024
@@ -17,21 +18,28 @@ export class Exchange {
   readonly id: string
   readonly errors: ErrorWords
   /** The allowance that the request is charged to; undefined on servers without one. */
-  readonly visit: Visit | undefined
+  visit: Visit | undefined
   /** What was found out about the request's token, before its route was called; undefined when it has none. */
   proof: TokenFinding | undefined
+  readonly #trusted: TrustedProxies
 
-  constructor(req: IncomingMessage, res: ServerResponse, id: string, errors: ErrorWords, visit?: Visit) {
+  constructor(req: IncomingMessage, res: ServerResponse, id: string, errors: ErrorWords, trusted: TrustedProxies = []) {
     this.req = req
     this.res = res
     this.id = id
     this.errors = errors
-    this.visit = visit
+    this.#trusted = trusted
+  }
+
+  /** The client's address, behind the proxies that are trusted; undefined when nobody knows it. */
+  get clientAddress(): string | undefined {
+    return requestAddress(this.req, this.#trusted)
   }
 
   /** The same exchange with errors in another format. */
   inWords(errors: ErrorWords): Exchange {
-    const same = new Exchange(this.req, this.res, this.id, errors, this.visit)
+    const same = new Exchange(this.req, this.res, this.id, errors, this.#trusted)
+    same.visit = this.visit
     same.proof = this.proof
     return same
   }
@@ -63,6 +71,13 @@ export class Exchange {
     this.res.writeHead(status, head)
     // ASCII is the same in both encodings; as latin1, Node sends it together with the headers without examining it.
     this.res.end(body, length === body.length ? 'latin1' : 'utf8')
+  }
+
+  /** 204: the headers are all there is to say. */
+  sendNothing(headers: readonly string[]): void {
+    if (!this.isOpen) return
+    this.res.writeHead(204, ['x-request-id', this.id, ...headers])
+    this.res.end()
   }
 
   sendFault(fault: ToldFault, more: readonly string[] = []): void {

@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
+import { Sessions } from './http-sessions.ts'
 
 /**
  * The open connections of a server, with the last response on each, so that connections can be closed without cutting
@@ -13,13 +14,22 @@ import { Server as NetServer, type Socket } from 'node:net'
 export class Connections {
   readonly #server: Server
   readonly #last = new Map<Socket, ServerResponse | undefined>()
+  /** Connections that speak HTTP/2. */
+  readonly sessions = new Sessions()
 
   constructor(server: Server) {
     this.#server = server
-    server.on('connection', (socket: Socket) => {
-      this.#last.set(socket, undefined)
-      socket.on('close', () => this.#last.delete(socket))
-    })
+    server.on('connection', (socket: Socket) => this.add(socket))
+  }
+
+  add(socket: Socket): void {
+    this.#last.set(socket, undefined)
+    socket.on('close', () => this.#last.delete(socket))
+  }
+
+  /** The connection goes on as something else: as the TLS connection inside it, or as a session of HTTP/2. */
+  handOver(socket: Socket): void {
+    this.#last.delete(socket)
   }
 
   /** A request came in; `response` is where its answer will go. */
@@ -43,6 +53,7 @@ export class Connections {
         resolve()
       })
     })
+    this.sessions.close()
     for (const [socket, response] of this.#last) {
       if (response?.writableFinished === true) socket.destroy()
       else response?.on('finish', () => socket.destroySoon())
@@ -52,10 +63,12 @@ export class Connections {
 
   /** All answers have ended: a connection that is not being sent the rest of one has nothing to wait for. */
   closeWaiting(): void {
+    this.sessions.closeWaiting()
     for (const socket of this.#last.keys()) if (!this.isAnswering(socket)) socket.destroy()
   }
 
   closeAll(): void {
+    this.sessions.closeAll()
     for (const socket of this.#last.keys()) socket.destroy()
   }
 }

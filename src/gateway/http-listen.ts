@@ -3,13 +3,16 @@ import type { AddressInfo } from 'node:net'
 import type { HttpServer } from './http-server.ts'
 
 /** Starts listening and gives the address; a port in use or a missing permission rejects with the system's own error. */
-export function listen(server: Server, where: { readonly host: string; readonly port: number }): Promise<string> {
+export function listen(
+  server: Server,
+  where: { readonly host: string; readonly port: number; readonly scheme?: 'http' | 'https' },
+): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen({ host: where.host, port: where.port }, () => {
       server.off('error', reject)
       const { address, port, family } = server.address() as AddressInfo
-      resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
+      resolve(`${where.scheme ?? 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
     })
   })
 }

@@ -86,6 +86,23 @@ it('a route below a path gets the rest of it, decoded; an exact one goes first',
   expect(await ask('/things')).toMatchObject({ error: { code: 'unknown_url' } })
 })
 
+it('a path that nobody serves names the nearest one that is, as text for clients of Ollama', async () => {
+  const fine: Route['handle'] = (exchange) => exchange.sendJson(200, '{}')
+  const address = await start([{ method: 'POST', path: '/v1/chat/completions', handle: fine }, get('/v1/models', fine)])
+  const ask = (method: string, path: string) => sendRaw(address, { method, path })
+  const missed = await ask('POST', '/base/chat/completions')
+  expect(missed.status).toBe(404)
+  expect(checked('error', JSON.parse(missed.text))).toMatchObject({
+    error: {
+      code: 'unknown_url',
+      message: expect.stringContaining('Did you mean /base/v1/chat/completions?') as string,
+    },
+  })
+  const ollama = await ask('POST', '/base/api/chat')
+  expect(ollama).toMatchObject({ status: 404, headers: { 'content-type': 'text/plain; charset=utf-8' } })
+  expect(ollama.text).toMatch(/^Unknown request URL: POST \/base\/api\/chat\. .*POST \/v1\/chat\/completions/)
+})
+
 describe('requests that Node would answer by itself', () => {
   async function answerTo(text: string): Promise<{ status: number; code: string | null; headers: string }> {
     const address = await start([get('/fine', (exchange) => exchange.sendJson(200, '{}'))])

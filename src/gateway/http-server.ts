@@ -3,12 +3,15 @@ import type { Socket } from 'node:net'
 import type { TokenFinding } from '../domain/identity.ts'
 import { invalidRequest } from '../wire/openai-error.ts'
 import { jwtOf, type TokenVerifier } from './authenticate.ts'
+import { Cors, type CorsOptions } from './cors.ts'
 import { fixedRetryUs } from './error-table.ts'
 import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
 import { answerBrokenRequest, answerOnSocket } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
 import type { Ingress } from './ingress.ts'
+import { readTrusted } from './request-address.ts'
+import { nearestPath, notFound } from './unknown-route.ts'
 
 /**
  * The HTTP server. A route is a method, a path and a function; a request without a route gets an error in OpenAI's
@@ -37,6 +40,10 @@ export interface HttpServerOptions {
   readonly onFault: (where: string, error: unknown) => void
   /** The allowance for being read; a server without one reads everything. */
   readonly ingress?: Ingress
+  /** Web pages that may call this server; none if absent. */
+  readonly cors?: CorsOptions
+  /** Address ranges of the proxies whose `x-forwarded-for` is believed. */
+  readonly trustedProxies?: readonly string[]
   /** Checks the tokens of issuers; a server without one knows keys only. */
   readonly tokens?: TokenVerifier | undefined
 }
@@ -44,27 +51,57 @@ export interface HttpServerOptions {
 /** Interval at which Node looks for clients that are too slow with their headers. */
 const SLOW_CLIENT_CHECK_MS = 500
 
+type Answer = (req: IncomingMessage, res: ServerResponse) => void
+
 /** Node's server, with its open connections. */
 export class HttpServer extends Server {
+  /** Node's own listener, which reads HTTP/1 from a connection. */
+  readonly #readOne = this.listeners('connection')[0] as (socket: Socket) => void
   readonly open = new Connections(this)
+  /** Answers a request, whichever version of HTTP it came by. */
+  readonly answer: Answer
+  /** Format of errors. */
+  readonly errors: ErrorWords
+
+  constructor(limits: ServerOptions, answer: Answer, errors: ErrorWords) {
+    super(limits, (req, res) => {
+      this.open.note(req.socket, res)
+      answer(req, res)
+    })
+    this.answer = answer
+    this.errors = errors
+  }
+
+  /** From here each new connection goes to `first`, which passes on what is HTTP/1 to `readOne`. */
+  lookFirst(first: (socket: Socket) => void): void {
+    this.off('connection', this.#readOne)
+    this.on('connection', first)
+  }
+
+  readOne(socket: Socket): void {
+    this.#readOne(socket)
+  }
 }
 
 export function makeHttpServer(routes: readonly Route[], options: HttpServerOptions): HttpServer {
   const table = new RouteTable(routes, options.basePath)
   const errors = options.errors ?? OPENAI_ERRORS
+  const cors =
+    (options.cors?.origins.length ?? 0) > 0 ? new Cors(options.cors as CorsOptions, options.basePath) : undefined
+  const trusted = readTrusted(options.trustedProxies)
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
-    server.open.note(req.socket, res)
     req.url = originForm(req.url ?? '/')
     const path = pathOf(req.url)
+    const isPages = cors?.admit(req, res, path) === true
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
-    const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(req)
+    const exchange = new Exchange(req, res, options.makeRequestId(), errors, trusted)
+    const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(exchange)
     if (visit !== undefined && 'code' in visit) {
-      const exchange = new Exchange(req, res, options.makeRequestId(), errors)
       exchange.leaveUnread()
       exchange.sendRefusal(visit)
       return
     }
-    const exchange = new Exchange(req, res, options.makeRequestId(), errors, visit)
+    exchange.visit = visit
     if (hasNoHost(req)) {
       exchange.leaveUnread()
       exchange.sendFault(invalidRequest('The request has no Host header.', null, 'invalid-http'))
@@ -76,7 +113,7 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
       return
     }
     if (found === undefined) {
-      notFound(exchange, path, table.methodsOf(path))
+      answerUnknown(exchange, path, isPages ? cors : undefined)
       return
     }
     try {
@@ -85,6 +122,12 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
     } catch (error) {
       failed(exchange, found.route, error)
     }
+  }
+  const answerUnknown = (exchange: Exchange, path: string, cors: Cors | undefined): void => {
+    const methods = table.methodsOf(path)
+    const preflight = methods.length === 0 ? undefined : cors?.preflight(exchange.req, methods)
+    if (preflight === undefined) notFound(exchange, path, methods, table.nearest(path))
+    else exchange.sendNothing(preflight)
   }
   const failed = (exchange: Exchange, route: Route, error: unknown): void => {
     options.onFault(`route ${route.path}`, error)
@@ -104,7 +147,7 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
     // Node would answer a request without a host by itself, with a bare status line.
     requireHostHeader: false,
   }
-  const server = new HttpServer(limits, answer)
+  const server = new HttpServer(limits, answer, errors)
   server.maxConnections = options.connectionsMax
   answerOddRequests(server, options.makeRequestId, errors)
   return server
@@ -160,18 +203,27 @@ class RouteTable {
   /** Routes by method, then by path, so that no key is built for each request. */
   readonly #exact = new Map<string, Map<string, Found>>(METHODS.map((method) => [method, new Map()]))
   readonly #under: ReadonlyArray<{ prefix: string; route: Route }>
+  readonly #paths: readonly string[]
+  readonly #basePath: string
 
   constructor(routes: readonly Route[], basePath: string) {
     const isUnder = (route: Route): boolean => route.path.endsWith('/*')
     for (const route of routes) {
       if (!isUnder(route)) this.#exact.get(route.method)?.set(basePath + route.path, { route, rest: '' })
     }
+    this.#basePath = basePath
+    this.#paths = routes.map(({ path }) => basePath + path)
     this.#under = routes.filter(isUnder).map((route) => ({ prefix: basePath + route.path.slice(0, -1), route }))
   }
 
   /** Methods of the routes with this path; empty when no route has it. */
   methodsOf(path: string): string[] {
     return METHODS.filter((method) => this.find(method, path) !== undefined)
+  }
+
+  /** The known path that a client with this one may have meant. */
+  nearest(path: string): string | undefined {
+    return nearestPath(path, this.#paths, this.#basePath)
   }
 
   find(method: string, path: string): Found | undefined {
@@ -207,15 +259,4 @@ function pathOf(url: string): string {
   const query = url.indexOf('?')
   const path = query < 0 ? url : url.slice(0, query)
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-}
-
-function notFound(exchange: Exchange, path: string, methods: readonly string[]): void {
-  const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
-  const { method } = exchange.req
-  if (methods.length === 0) {
-    exchange.sendFault(invalidRequest(`Unknown request URL: ${method} ${shown}.`, null, 'unknown-url'))
-    return
-  }
-  const fault = invalidRequest(`Method ${method} is not allowed for ${shown}.`, null, 'method-not-allowed')
-  exchange.sendFault(fault, ['allow', methods.join(', ')])
 }

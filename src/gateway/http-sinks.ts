@@ -1,6 +1,6 @@
 import type { Cancellation } from '../base/cancellation.ts'
 import { type Clock, usToMs } from '../base/clock.ts'
-import type { Delta, Usage } from '../domain/delta.ts'
+import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import type { AnswerIdentity, StreamWriter, WholeWriter, Wording } from '../wire/dialect.ts'
@@ -62,6 +62,9 @@ export function cutOffUnread({
   if (res.writableLength > 0) res.setTimeout(usToMs(stalledReaderUs), () => res.destroy())
 }
 
+const isBare = ({ content, extra, finishReason }: ChoiceDelta): boolean =>
+  !content && extra === undefined && finishReason === null
+
 export class SseSink implements Sink {
   readonly #options: SinkOptions
   readonly #writer: StreamWriter
@@ -114,9 +117,18 @@ export class SseSink implements Sink {
   write(delta: Delta): Promise<void> | undefined {
     const { res } = this.#options.exchange
     if (delta.choices === undefined || res.destroyed) return undefined
-    return res.write(this.#writer.chunk(delta.choices, this.#options.runningUsage?.()))
-      ? undefined
-      : this.#untilDrained()
+    let text = ''
+    for (const { choices, frame } of delta.ahead ?? []) text += this.#writer.relay?.(frame, choices) ?? ''
+    text += this.#textOf(delta, delta.choices)
+    return text === '' || res.write(text) ? undefined : this.#untilDrained()
+  }
+
+  #textOf({ tokens, frame, beside }: Delta, choices: readonly ChoiceDelta[]): string {
+    const writer = this.#writer
+    if (frame !== undefined && writer.relay !== undefined) return writer.relay(frame, choices)
+    // A frame that has something only for clients of the engine's own dialect.
+    if (frame !== undefined && tokens === 0 && choices.every(isBare)) return ''
+    return writer.chunk(choices, this.#options.runningUsage?.(), beside)
   }
 
   finish(usage: Usage): void {
@@ -172,8 +184,9 @@ export class JsonSink implements Sink {
   }
 
   /** Bounded by the plan's `outputTokensMax`, so collecting the answer needs no backpressure. */
-  write(delta: Delta): undefined {
-    if (delta.choices !== undefined) this.#answer.add(delta.choices)
+  write({ choices, frame, beside }: Delta): undefined {
+    if (frame !== undefined && this.#answer.relay !== undefined) this.#answer.relay(frame)
+    else if (choices !== undefined) this.#answer.add(choices, beside)
     return undefined
   }
 

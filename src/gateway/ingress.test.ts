@@ -1,7 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { VirtualClock } from '../base/virtual-clock.ts'
-import { addressGroup, HOLDERS_MAX, Ingress, Visit } from './ingress.ts'
+import { type Arriving, addressGroup, HOLDERS_MAX, Ingress, Visit } from './ingress.ts'
 
 const MIB = 1_048_576
 
@@ -17,9 +16,9 @@ function makeIngress(limits = {}): { ingress: Ingress; clock: VirtualClock } {
   return { ingress, clock }
 }
 
-const from = (remoteAddress: string, key?: string): Pick<IncomingMessage, 'headers' | 'socket'> => ({
-  headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
-  socket: { remoteAddress } as IncomingMessage['socket'],
+const from = (clientAddress: string, key?: string): Arriving => ({
+  req: { headers: key === undefined ? {} : { authorization: `Bearer ${key}` } },
+  clientAddress,
 })
 
 /** What is said to a request; undefined when it is read. */

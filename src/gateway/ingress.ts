@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { ChurningMap } from '../base/churning-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
@@ -67,12 +67,12 @@ export class Ingress {
   }
 
   /** Takes one request from the allowance of its caller, before anything of it is looked at but its headers. */
-  arrive({ headers, socket }: Pick<IncomingMessage, 'headers' | 'socket'>): Visit | ToldRefusal<IngressCode> {
+  arrive({ req, clientAddress }: Arriving): Visit | ToldRefusal<IngressCode> {
     const now = this.#options.clock.now()
-    const token = tokenOf(headers.authorization)
+    const token = tokenOf(req.headers.authorization)
     const keyHash = token === undefined ? undefined : fnv1a32(this.#options.salt + token)
     const ofKey = keyHash === undefined ? undefined : this.#keys.find(this.#holders.get(keyHash) ?? keyHash)
-    const address = addressGroup(socket.remoteAddress)
+    const address = addressGroup(clientAddress)
     if (ofKey === undefined && keyHash !== undefined) {
       const waitUs = this.#addresses.of(now, address).failedKeysWaitUs(now)
       if (waitUs !== undefined) return this.#refuse('ingress-failed-keys', waitUs)
@@ -153,6 +153,12 @@ export class Ingress {
     const tokens = this.#holders.size
     return { keys: this.#keys.size, addresses: this.#addresses.size, tokens, bufferedBytes: this.#bufferedBytes }
   }
+}
+
+/** A request that comes in: an `Exchange`. */
+export interface Arriving {
+  readonly req: { readonly headers: IncomingHttpHeaders }
+  readonly clientAddress: string | undefined
 }
 
 interface VisitFacts {

@@ -1,6 +1,8 @@
 import type { TSchema } from 'typebox'
 import { EmbeddingBody } from '../wire/embeddings.ts'
+import { ResponsesBody } from '../wire/responses-schema.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
+import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths, tenancyPaths } from './openapi-admin.ts'
 import { corpusPaths } from './openapi-corpora.ts'
@@ -20,8 +22,20 @@ export function openApiDocument(options: { version: string; basePath: string; ad
     servers: [{ url: options.basePath === '' ? '/' : options.basePath }],
     security: [{ key: [] }],
     paths: {
-      '/v1/chat/completions': { post: generation('createChatCompletion', 'Answers a conversation.', ChatBody) },
+      '/v1/chat/completions': {
+        post: generation('createChatCompletion', 'Answers a conversation.', ChatBody),
+        get: plain('listChatCompletions', 'Lists your stored completions, oldest first.'),
+      },
+      '/v1/chat/completions/{id}': {
+        get: { ...plain('getChatCompletion', 'A stored completion.'), ...AT_ID },
+        post: { ...whole('updateChatCompletion', 'Changes its metadata.', MetadataBody, 'Error'), ...AT_ID },
+        delete: { ...plain('deleteChatCompletion', 'Deletes a stored completion.'), ...AT_ID },
+      },
+      '/v1/chat/completions/{id}/messages': {
+        get: { ...plain('getChatCompletionMessages', 'The messages that a stored completion answers.'), ...AT_ID },
+      },
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
+      '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),

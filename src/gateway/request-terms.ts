@@ -34,6 +34,7 @@ type Terms = Pick<
   | 'isCutOff'
   | 'hops'
   | 'origin'
+  | 'modelsAllowed'
 >
 
 export function termsOf(asked: Asker): Terms {
@@ -52,6 +53,7 @@ export function termsOf(asked: Asker): Terms {
     deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
     ...(session !== undefined && { sessionHash: session }),
     ...asked.caller.sentOn,
+    ...(asked.caller.models !== undefined && { modelsAllowed: asked.caller.models }),
     ...((wishes.isCutOff ?? slo.isCutOff) === true && { isCutOff: true }),
   }
 }

@@ -3,14 +3,25 @@ import type { TokenIdentity } from '../domain/identity.ts'
 import type { KeyTerms } from '../domain/key-terms.ts'
 import type { AuthorityRefusal, KeyRecord, OrgRecord, TenantRecord, TreeEdit } from '../domain/tenancy.ts'
 import type { StoredFact } from '../domain/tenancy-store.ts'
+import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { AdminRefusal } from './fleet-admin.ts'
 
 /** An edit as an administrator asks for it: hashes of new secrets are made by the server, and old ones are named short. */
 export type AskedEdit =
-  | Exclude<TreeEdit, { readonly kind: 'create-key' | 'rotate-key' | 'revoke-secret' }>
+  | Exclude<
+      TreeEdit,
+      { readonly kind: 'create-key' | 'rotate-key' | 'revoke-secret' | 'create-tenant' | 'change-tenant' }
+    >
+  | AskedTenant<'create-tenant'>
+  | AskedTenant<'change-tenant'>
   | Omit<Extract<TreeEdit, { readonly kind: 'create-key' }>, 'hash'>
   | Omit<Extract<TreeEdit, { readonly kind: 'rotate-key' }>, 'hash'>
   | (Omit<Extract<TreeEdit, { readonly kind: 'revoke-secret' }>, 'hash'> & { readonly hashPrefix: string })
+
+/** Terms of the answer cache that are not named are the configuration file's defaults. */
+type AskedTenant<Kind extends TreeEdit['kind']> = Omit<Extract<TreeEdit, { readonly kind: Kind }>, 'answerCache'> & {
+  readonly answerCache?: Partial<AnswerCacheTerms> | null
+}
 
 export type TreeRecord = OrgRecord | TenantRecord | KeyRecord
 

@@ -8,6 +8,7 @@ import { patienceOf } from '../policy/admission/feasibility.ts'
 import { withoutPlace } from '../policy/admission/refusals.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
+import { mayAnswer } from '../policy/planning/make-plan.ts'
 import { hasUsablePeer, pickOtherRegion, pickPool } from './fleet/pick-pool.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { observePressure } from './learning/observe-pressure.ts'
@@ -166,6 +167,8 @@ function rungsFor(policies: Policies, request: Request, picked: PickedRelease | 
   const smaller = rungs.find((rung) => rung.isFallbackUsed)
   if (full === undefined || smaller === undefined || request.tenant.contract === 'reject') return rungs
   if (picked === undefined || isHealthy(policies, picked.release.id) || hasUsablePeer(policies, request)) return rungs
+  const { fallback } = picked.release
+  if (fallback !== undefined && !mayAnswer(request, fallback)) return rungs
   return rungs.map((rung) =>
     rung.depth < smaller.depth ? { ...full, ...rungName(smaller), isFallbackUsed: true } : rung,
   )

@@ -23,7 +23,7 @@ export function changeWeight({ policies }: Platform, change: WeightChange): void
 }
 
 /** Replaces the tenants whose promises count. */
-export function changePromise(platform: Platform, tenants: readonly Tenant[]): void {
+export function changePromise(platform: Platform, tenants: ReadonlyArray<Pick<Tenant, 'slo'>>): void {
   if (!platform.policies.tightestPromise.replace(tenants)) return
   for (const pool of platform.pools)
     for (const replica of pool.replicas) platform.turnstile.replicaChanged(replica.id, UNCHANGED)

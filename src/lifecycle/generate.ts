@@ -123,6 +123,7 @@ function believable({ policies }: Platform, { plan, ticket }: Attempt, ending: E
   if (promptTokens <= promptTokensMax && outputTokens <= outputTokensMax && cachedTokens <= promptTokens) return ending
   const believed = Math.min(promptTokens, promptTokensMax)
   const usage = {
+    ...ending.usage,
     promptTokens: believed,
     cachedTokens: Math.min(cachedTokens, believed),
     outputTokens: Math.min(outputTokens, outputTokensMax),

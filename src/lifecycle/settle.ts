@@ -128,9 +128,16 @@ function usageSoFar(ticket: Ticket, unreportedTokens = 0): Usage {
 
 /** The refusal without the engine's own words: those go to the client only. */
 function journalled(refusal: Refusal | undefined): Refusal | undefined {
-  if (refusal?.said === undefined) return refusal
-  const { said: _said, ...rest } = refusal
+  if (refusal?.told === undefined) return refusal
+  const { told: _told, ...rest } = refusal
   return rest
+}
+
+/** The usage in numbers. The engine's own words for it are a part of the answer, and go to the client only. */
+function countedOnly(usage: Usage): Usage {
+  if (usage.told === undefined) return usage
+  const { promptTokens, cachedTokens, outputTokens } = usage
+  return { promptTokens, cachedTokens, outputTokens }
 }
 
 function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
@@ -152,7 +159,7 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     outcome: ended.outcome,
     because: ended.because,
     refusal: journalled(ended.refusal),
-    usage: ended.usage,
+    usage: countedOnly(ended.usage),
     cost: costOf(platform, ticket, ended),
     attempts: ticket.attempts,
     arrivedAt: request.arrivedAt,

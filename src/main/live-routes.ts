@@ -21,8 +21,10 @@ import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
 import { recordRoute } from '../gateway/routes/record.ts'
 import { regionRoute } from '../gateway/routes/region.ts'
+import { storedCompletionRoutes } from '../gateway/routes/stored-completions.ts'
 import { tenancyRoutes } from '../gateway/routes/tenancy.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
+import type { Archive } from '../lifecycle/archive-ports.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { PlatformWorkBudgets } from '../lifecycle/reserve-work.ts'
 import { isSizeInDoubt } from '../lifecycle/size-in-doubt.ts'
@@ -43,14 +45,16 @@ export interface RouteParts {
   readonly control: Control
   readonly telemetry: LiveTelemetry
   readonly retrieval: LiveRetrieval
+  readonly archive: Archive
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
-  const { config, clock, platform, backends, control, telemetry, retrieval } = parts
+  const { config, clock, platform, backends, control, telemetry, retrieval, archive } = parts
   const { models, tenants: keys } = control
   const rules = rulesOf(parts)
   const { bodyBytesMax } = config.server
   const stalledReaderUs = msToUs(config.server.stalledReaderMs)
+  const budgets = new PlatformWorkBudgets(platform)
   const whole = { platform, clock, keys, rules, bodyBytesMax, stalledReaderUs }
   return [
     ...generateRoutes({
@@ -61,7 +65,9 @@ export function liveRoutes(parts: RouteParts): Route[] {
       bodyBytesMax,
       stalledReaderUs,
       keepAliveUs: msToUs(config.server.keepAliveMs),
+      archive,
     }),
+    ...storedCompletionRoutes({ archive, keys, budgets, bodyBytesMax }),
     inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
     embeddingsRoute(whole),
     ...openInferenceRoutes({
@@ -85,7 +91,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
     }),
     ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
     ...modelRoutes(models, keys),
-    ...corporaRoutes({ corpora: retrieval.corpora, keys, budgets: new PlatformWorkBudgets(platform), bodyBytesMax }),
+    ...corporaRoutes({ corpora: retrieval.corpora, keys, budgets, bodyBytesMax }),
     ...adminRoutes({
       admin: control.admin,
       keys: control.admins,

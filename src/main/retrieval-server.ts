@@ -33,7 +33,7 @@ export async function serveRetrieval(config: Config, io: Io): Promise<Running> {
   const own: Config = { ...config, retrieval: retrievalConfig }
   const store = await makeLiveStore(own, clock, io.err)
   const retrieval = await makeLiveRetrieval(own, { clock, journal, store, complain: io.err })
-  const { ingress: _noIngress, ...serverOptions } = config.server
+  const { ingress: _noIngress, cors: _noPages, ...serverOptions } = config.server
   const { bodyBytesMax } = serverOptions
   const server = makeHttpServer(
     [

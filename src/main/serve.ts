@@ -9,6 +9,7 @@ import { makeIds, makePrefixSalt, makeRequestIds } from '../base/live-ids.ts'
 import type { Io, Running } from '../base/running.ts'
 import type { Config } from '../config/schema.ts'
 import { type Control, makeControl } from '../control/control.ts'
+import { LiveArchive } from '../control/live-archive.ts'
 import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
 import { StoreTwinKeeper } from '../control/store-twin-keeper.ts'
 import { wantedOf } from '../control/wanted.ts'
@@ -20,11 +21,13 @@ import { metricsRoute } from '../gateway/routes/operate.ts'
 import { ControlLoop } from '../lifecycle/control-loop.ts'
 import { keepTwins, recallTwins } from '../lifecycle/learning/keep-twins.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import { SqlArchiveStore } from '../store/sql-archive-store.ts'
 import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { openLiveFrontDoor } from './live-front-door.ts'
 import { startLiveIdentity } from './live-identity.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
@@ -90,17 +93,19 @@ export async function serve(
     backends,
     registry: { store: new SqlRegistryStore(store.database), isInUse: store.isInUse, isShared: store.isShared },
     tenancyStore: new SqlTenancyStore(store.database),
+    onTenantRemoved: (tenantId) => void archive.eraseTenant(tenantId),
     keeper,
     onFault,
     onReloaded: (summary) => tell('ready', `configuration read again: ${summary}`),
     complain: io.err,
   })
+  const archive = makeArchive({ store, clock, journal, complain: io.err, control })
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
   await loop.start()
 
   const tokens = new TokenCounter({ clock })
-  const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval })
+  const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval, archive })
   const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))
@@ -119,7 +124,7 @@ export async function serve(
       await finishAnswers({ config, clock, platform, servers, onAnswersEnded: () => telemetry.endRecordings() })
       loop.stop()
       keepTwins(platform)
-      await Promise.all([twinKeeper.close(), control.close()])
+      await Promise.all([twinKeeper.close(), archive.close(), control.close()])
       tokens.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
@@ -132,6 +137,24 @@ export async function serve(
 
 function makeTwinKeeper({ database, isInUse, isDurable }: LiveStore, clock: Clock, io: Io): StoreTwinKeeper {
   return new StoreTwinKeeper({ clock, store: new SqlTwinStore(database), isInUse, isDurable, complain: io.err })
+}
+
+interface ArchiveWorld {
+  readonly store: LiveStore
+  readonly clock: Clock
+  readonly journal: LiveJournal
+  readonly complain: (problem: string) => void
+  readonly control: Control
+}
+
+function makeArchive({ store, control, ...world }: ArchiveWorld): LiveArchive {
+  const { tenancy } = control.tenancy
+  return new LiveArchive({
+    ...world,
+    store: new SqlArchiveStore(store.database),
+    isInUse: store.isInUse,
+    census: { isComplete: () => tenancy.isComplete, has: (tenantId) => tenancy.tree.tenants.has(tenantId) },
+  })
 }
 
 interface ListenerParts {
@@ -170,8 +193,10 @@ async function openListeners({
     onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
   })
   const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
+  openLiveFrontDoor(frontDoor, { config, clock, makeRequestId: options.makeRequestId, complain: io.err })
   frontDoor.once('close', () => tokens?.close())
-  const address = await listen(frontDoor, server)
+  const scheme = server.tls.certificates.length > 0 ? 'https' : 'http'
+  const address = await listen(frontDoor, { ...server, scheme })
   if (metricsPort === undefined) return { servers: [frontDoor], address }
   const metrics = makeHttpServer([metricsRoute(text)], { ...options, basePath: '' })
   await listen(metrics, { host: metricsHost, port: metricsPort })

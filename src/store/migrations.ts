@@ -187,6 +187,37 @@ create index tenancy_fact_by_id on tenancy_fact (id);
 `
 
 /**
+ * Answers that clients asked to store. Documents are JSON text and not `jsonb`, because a client gets back what it was
+ * sent, to the letter; NUL, which PostgreSQL's texts cannot have, is escaped in JSON. What a tenant has in all is
+ * counted in a row of its own, because counting ten thousand answers at every write would cost more than the write.
+ */
+const ARCHIVE = `
+create table archived_answer (
+  tenant_id text not null,
+  id text collate "C" not null,
+  kind text not null,
+  created_at_ms bigint not null,
+  expires_at_ms bigint not null,
+  model text not null,
+  metadata jsonb not null,
+  previous_id text collate "C",
+  document text not null,
+  input text not null,
+  bytes int not null,
+  primary key (tenant_id, id)
+);
+create index archived_answer_by_age on archived_answer (tenant_id, created_at_ms, id);
+create index archived_answer_by_end on archived_answer (expires_at_ms);
+
+create table archive_total (
+  tenant_id text collate "C" primary key,
+  answers int not null,
+  bytes bigint not null,
+  last_written_at_ms bigint not null
+);
+`
+
+/**
  * When secrets were used last, apart from their records: a use is no change. And the history of one org, which its own
  * administrators read.
  */
@@ -204,5 +235,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { step: 3, name: 'vectors apart', sql: VECTORS_APART },
   { step: 4, name: 'twins', sql: TWINS },
   { step: 5, name: 'tenancy', sql: TENANCY },
-  { step: 6, name: 'secret uses', sql: SECRET_USES },
+  { step: 6, name: 'archive', sql: ARCHIVE },
+  { step: 7, name: 'secret uses', sql: SECRET_USES },
 ]

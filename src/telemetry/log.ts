@@ -43,6 +43,7 @@ const LOGGED = [
   'rollout-memory',
   'replica-reported',
   'replica-denied',
+  'archive-erased',
 ] as const satisfies ReadonlyArray<Entry['kind']>
 
 type LoggedEntry = Extract<Entry, { readonly kind: (typeof LOGGED)[number] }>
@@ -94,6 +95,10 @@ export class LogLines implements Subscriber {
         return rolloutLine(entry)
       case 'rollout-memory':
         return memoryLine(entry)
+      case 'archive-erased': {
+        const { at, because, count } = entry
+        return { level: 'info', at, message: 'stored answers erased', fields: { because, count } }
+      }
       case 'replica-reported':
         return this.#replicaLine(entry)
       case 'replica-denied':

@@ -1,4 +1,4 @@
-import type { ChoiceDelta, Usage } from '../domain/delta.ts'
+import type { ChoiceDelta, EngineText, Usage } from '../domain/delta.ts'
 import type { CallRoute } from '../domain/key-terms.ts'
 import type { RequestKind } from '../domain/request.ts'
 import type { Checked } from './check.ts'
@@ -16,6 +16,8 @@ export interface Dialect {
   readonly kind: RequestKind
   /** What stands in front of an answer's id. */
   readonly idPrefix: string
+  /** Parameters of the platform's body that have another name here: an error names what the client sent. */
+  readonly params?: Readonly<Record<string, string>>
   read(bytes: Buffer): Checked<Wording>
 }
 
@@ -33,14 +35,21 @@ export interface AnswerIdentity {
   /** The client's name for the model: an alias is returned as the alias. */
   readonly model: string
   readonly includesUsage: boolean
+  /** The client wants the usage so far in every frame: an option of vLLM. */
+  readonly includesRunningUsage?: boolean
 }
+
+/** Members of an engine's answer that nobody here knows. */
+export type Beside = Readonly<Record<string, unknown>>
 
 /** The frames of a streamed answer, as text. After `end` or `fail` nothing is asked any more. */
 export interface StreamWriter {
   /** A degraded answer says so where the dialect has a place for it; told once, before the first chunk. */
   noteRung(rung: string): void
   /** `running`: the usage so far, where a client has asked for it in every frame. */
-  chunk(choices: readonly ChoiceDelta[], running?: Usage): string
+  chunk(choices: readonly ChoiceDelta[], running?: Usage, beside?: Beside): string
+  /** The engine's own frame with what is ours put in; only for dialects in which engines speak. */
+  relay?(frame: EngineText, choices: readonly ChoiceDelta[]): string
   /** A frame that carries fields of ours; clients that do not know them skip it. */
   aside(more: Readonly<Record<string, unknown>>): string
   /** Sent where nothing else has been for a while; it may come before the first chunk. */
@@ -52,7 +61,9 @@ export interface StreamWriter {
 
 /** Collects an answer that is sent as one document. */
 export interface WholeWriter {
-  add(choices: readonly ChoiceDelta[]): void
+  add(choices: readonly ChoiceDelta[], beside?: Beside): void
+  /** Takes the engine's own document as the answer; only for dialects in which engines speak. */
+  relay?(document: EngineText): void
   /** `ours` are Spillway's own fields beside the answer. */
   encode(usage: Usage, ours?: Readonly<Record<string, unknown>>): string
 }

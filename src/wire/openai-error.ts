@@ -3,7 +3,8 @@ export interface OpenAiError {
   readonly message: string
   readonly type: string
   readonly param: string | null
-  readonly code: string | null
+  /** A number only where an engine has said one. */
+  readonly code: string | number | null
 }
 
 /** Every mistake in what a client sends that has a name. The gateway's error table has each one's HTTP status. */
@@ -35,6 +36,7 @@ export type FaultCode =
   | 'model-not-found'
   | 'model-not-supported'
   | 'request-not-found'
+  | 'previous-response-not-found'
   | 'wrong-tenant'
 
 /**

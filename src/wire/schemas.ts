@@ -78,6 +78,7 @@ export const ChatBody = Type.Object({
   max_completion_tokens: nullable(Type.Integer(atLeastOne)),
   logprobs: nullable(Type.Boolean()),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  store: nullable(Type.Boolean({ description: 'Store the answer for later, where your tenant may.' })),
   tools: nullable(Type.Array(Type.Object({ type: Type.String() }))),
   tool_choice: nullable(Type.Union([Type.String(), Type.Object({ type: Type.String() })])),
   response_format: nullable(Type.Object({ type: Type.String() })),

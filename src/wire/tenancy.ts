@@ -34,6 +34,17 @@ const terms = Type.Optional(
   ),
 )
 
+const storing = orNull(
+  Type.Object(
+    {
+      ttlS: Type.Optional(Type.Number()),
+      countMax: Type.Optional(Type.Number()),
+      bytesMax: Type.Optional(Type.Number()),
+    },
+    { additionalProperties: false, description: 'Storing of answers (`store: true`); null ends it.' },
+  ),
+)
+
 const orgFields = { weight: Type.Optional(Type.Number()), slos: Type.Optional(words), terms }
 const tenantFields = {
   weight: Type.Optional(Type.Number()),
@@ -41,6 +52,18 @@ const tenantFields = {
   contract: Type.Optional(Type.Enum(['degrade', 'reject'])),
   bidMax: Type.Optional(Type.Number()),
   queueUsMax: orNull(Type.Number()),
+  answerCache: orNull(
+    Type.Object(
+      {
+        similarityMin: Type.Optional(Type.Number()),
+        temperatureMax: Type.Optional(Type.Number()),
+        ttlUs: Type.Optional(Type.Number()),
+        checkRatio: Type.Optional(Type.Number()),
+      },
+      { additionalProperties: false, description: 'The answer cache; {} turns it on as the file does, null off.' },
+    ),
+  ),
+  storing,
   terms,
 }
 const keyFields = { weight: Type.Optional(Type.Number()), role: Type.Optional(Type.Enum([...KEY_ROLES])), terms }

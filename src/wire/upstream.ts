@@ -91,6 +91,8 @@ export interface UpstreamAnswer {
   readonly reasoningTokens?: number
   /** The usage has no output tokens, because the engine does not count them. */
   readonly isOutputUncounted?: boolean
+  /** Every choice is as OpenAI has it, so that the engine's own text can be passed on. */
+  readonly isRelayable?: boolean
 }
 
 export interface UpstreamError {
@@ -116,9 +118,47 @@ export function readUpstream(json: unknown): UpstreamAnswer {
   if (choices.some(({ finishReason }) => isBrokenOff(finishReason))) return failed(undefined)
   const usage = readUsage(answer.usage) ?? readTimings(answer.timings)
   const reasoningTokens = usage === undefined ? 0 : countOf(answer.usage?.completion_tokens_details?.reasoning_tokens)
+  const isRelayable = Array.isArray(answer.choices) && answer.choices.every(isOpenAiChoice)
   return reasoningTokens === 0
-    ? { choices, usage, error: undefined }
-    : { choices, usage, error: undefined, reasoningTokens }
+    ? { choices, usage, error: undefined, isRelayable }
+    : { choices, usage, error: undefined, isRelayable, reasoningTokens }
+}
+
+/** Whether clients of OpenAI can read the choice as it is: tokens as text, and a finish reason that they know. */
+function isOpenAiChoice(choice: unknown): boolean {
+  if (!isObject(choice)) return false
+  const { index, finish_reason: reason, delta, message, text } = choice as UpstreamChoice
+  if (!Number.isInteger(index) || readFinishReason(reason) !== reason) return false
+  const said = delta ?? message
+  if (said === undefined) return typeof text === 'string'
+  if (!isObject(said)) return false
+  const { content } = said
+  return content === undefined || content === null || typeof content === 'string'
+}
+
+/** Members of an answer and of its choices that are read, or are ours. */
+const READ: ReadonlySet<string> = new Set(['id', 'object', 'model', 'choices', 'usage', 'error', 'spillway'])
+const READ_OF_CHOICE: ReadonlySet<string> = new Set(['index', 'delta', 'message', 'text', 'finish_reason', 'logprobs'])
+
+/** What an answer says beside what is read of it; undefined when that is nothing. */
+export function besideAnswer(json: unknown): Readonly<Record<string, unknown>> | undefined {
+  return isObject(json) ? membersBeside(json, READ) : undefined
+}
+
+/** The choices with what the answer says beside each of them. */
+export function withBeside(choices: readonly ChoiceDelta[], json: unknown): readonly ChoiceDelta[] {
+  const { choices: said } = (isObject(json) ? json : {}) as { choices?: unknown }
+  if (!Array.isArray(said)) return choices
+  return choices.map((choice) => {
+    const own = said.find((one, position) => isObject(one) && (one['index'] ?? position) === choice.index) as unknown
+    const beside = isObject(own) ? membersBeside(own, READ_OF_CHOICE) : undefined
+    return beside === undefined ? choice : { ...choice, beside }
+  })
+}
+
+function membersBeside(json: Readonly<Record<string, unknown>>, read: ReadonlySet<string>) {
+  const beside = Object.entries(json).filter(([name]) => !read.has(name))
+  return beside.length === 0 ? undefined : Object.fromEntries(beside)
 }
 
 /** The client's texts, with the engine's own name for the model. */
@@ -194,13 +234,6 @@ export function errorMessage(error: unknown): string | undefined {
   if (!isObject(error)) return undefined
   const { message, error: inner, detail } = error as { message?: unknown; error?: unknown; detail?: unknown }
   return textOf(message) ?? (inner === undefined ? textOf(detail) : errorMessage(inner))
-}
-
-/** The parameter that the engine complains about, if it names one. */
-export function errorParam(error: unknown): string | undefined {
-  if (!isObject(error)) return undefined
-  const { param, error: inner } = error as { param?: unknown; error?: unknown }
-  return textOf(param) ?? (inner === undefined ? undefined : errorParam(inner))
 }
 
 /**

@@ -72,6 +72,22 @@ const PATTERNS: readonly Pattern[] = [
   },
   { path: '/v1/completions', body: { model: MODEL, prompt: [1, 2], ...numbers, logprobs: null, best_of: 1, spillway } },
   { path: '/v1/completions', body: { model: MODEL, prompt: [[1], [2]], max_tokens: 1 } },
+  {
+    path: '/v1/responses',
+    body: {
+      model: MODEL,
+      input: [{ role: 'user', content: 'Hi.' }],
+      max_output_tokens: 1,
+      max_tool_calls: 1,
+      top_logprobs: 0,
+      temperature: 1,
+      top_p: 1,
+      priority: 1,
+      seed: 7,
+      n: 1,
+      spillway,
+    },
+  },
   { path: '/infer', body: { tenant_id: 'acme', tokens_requested: 1, priority_bid: 1 } },
   { path: '/v1/embeddings', body: { model: 'embed', input: [1, 2], dimensions: 4, priority: 1, spillway } },
   {

@@ -4,7 +4,7 @@ import { Child, TestFolder } from '../support/child.ts'
 import { eventually } from '../support/eventually.ts'
 import { authorization, testTree } from '../support/start-platform.ts'
 
-/** kill -9 while tenants are removed with their keys: after a restart each removal is whole or never was. */
+/** kill -9 while tenants are removed with their keys, or keys rotated: after a restart each change is whole or never was. */
 const ADMIN_KEY = 'sk-test-admin'
 const TENANTS = 12
 const folder = new TestFolder()
@@ -15,9 +15,9 @@ afterAll(async () => {
   folder.remove()
 })
 
-async function start(): Promise<{ child: Child; address: string }> {
+async function start(name = 'data'): Promise<{ child: Child; address: string }> {
   const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
-  const store = { path: `${folder.path}/data` }
+  const store = { path: `${folder.path}/${name}` }
   const child = new Child({ env: { SPILLWAY_CONFIG: folder.write('spillway.yaml', testTree({ admin, store })) } })
   children.push(child)
   const address = await child.address(60_000)
@@ -42,6 +42,43 @@ async function admin<T>(address: string, how: string, body?: object): Promise<T 
 interface Listed<T> {
   readonly data: readonly T[]
 }
+
+it('leaves a key with its old secret, or with both, when it dies in a rotation', { timeout: 240_000 }, async () => {
+  const first = await start('rotation')
+  expect(await admin(first.address, 'POST orgs', { id: 'initech', slos: ['steady'] })).toBeDefined()
+  expect(await admin(first.address, 'POST tenants', { id: 'store', orgId: 'initech' })).toBeDefined()
+  const ids = Array.from({ length: 2 * TENANTS }, (_, i) => `k${i}`)
+  const old = new Map<string, string>()
+  for (const id of ids) {
+    const made = await admin<{ secret: string }>(first.address, 'POST keys', { id, tenantId: 'store' })
+    old.set(id, made?.secret ?? '')
+  }
+  const rotated = new Map<string, string>()
+  const rotations = ids.map(async (id) => {
+    const answer = await admin<{ secret: string }>(first.address, `POST keys/${id}/rotate`, { graceMs: 600_000 })
+    if (answer !== undefined) rotated.set(id, answer.secret)
+    // Some are answered, one is being written, some wait.
+    if (rotated.size === 3) first.child.signal('SIGKILL')
+  })
+  await first.child.exited()
+  await Promise.all(rotations)
+  expect(rotated.size).toBeGreaterThanOrEqual(3)
+
+  const { address } = await start('rotation')
+  const statusOf = async (secret: string) =>
+    (await fetch(`${address}/v1/models`, { headers: authorization(secret) })).status
+  for (const id of ids) {
+    const key = await admin<{ secrets: unknown[] }>(address, `GET keys/${id}`)
+    // Whoever was told the new secret can use it; whoever was not still has the old one.
+    expect([1, 2]).toContain(key?.secrets.length)
+    expect([id, await statusOf(old.get(id) ?? '')]).toEqual([id, 200])
+    const secret = rotated.get(id)
+    if (secret !== undefined) expect([id, key?.secrets.length, await statusOf(secret)]).toEqual([id, 2, 200])
+  }
+  const history = await admin<Listed<{ edit: string }>>(address, 'GET tenancy-changes?limit=1000')
+  const kept = history?.data.filter(({ edit }) => edit === 'rotate-key').length ?? 0
+  expect(kept).toBeGreaterThanOrEqual(rotated.size)
+})
 
 it('loses no answered change of tenants and keys, and keeps no half of one', { timeout: 240_000 }, async () => {
   const first = await start()

@@ -204,6 +204,34 @@ describe('keys that are made at run time', () => {
     expect(asTenant.status).toBe(403)
   })
 
+  it('have no ids that could be taken for others, or for more than an id', { timeout: 60_000 }, async () => {
+    const platform = await start({ path: 'memory:' })
+    const wrong = {
+      'a line break': 'web\r\nx-evil: 1',
+      NUL: 'web\u0000',
+      'a letter that looks like another': 'w\u0435b',
+      'an invisible character': 'we\u200bb',
+      'another direction': '\u202ebew',
+      'upper case': 'Web',
+      'a separator of secrets': 'we_b',
+      'a path': '../web',
+      '65 letters': 'w'.repeat(65),
+      '257 letters': 'w'.repeat(257),
+      nothing: '',
+    }
+    for (const [what, id] of Object.entries(wrong)) {
+      const made = [
+        await admin(platform, 'POST', 'orgs', { id, slos: ['steady'] }),
+        await admin(platform, 'POST', 'tenants', { id, orgId: 'acme' }),
+        await admin(platform, 'POST', 'keys', { id, tenantId: 'acme' }),
+      ]
+      expect([what, ...made.map(({ status }) => status)]).toEqual([what, 400, 400, 400])
+    }
+    const reason = await admin(platform, 'POST', 'keys', { id: 'k', tenantId: 'acme', because: 'a\nb\u0000' })
+    expect(reason.status).toBe(400)
+    expect((await admin(platform, 'GET', 'tenancy-changes')).body.data).toEqual([])
+  })
+
   it('leave no secret in the embedded store', { timeout: 60_000 }, async () => {
     const path = folder()
     const platform = await start({ path })

@@ -237,16 +237,96 @@ describe('an engine that breaks before the first token', () => {
     expect(told.map(({ isDenied }) => isDenied)).toEqual([true, false])
   })
 
-  it('rejects the request itself: no second try, its reason and parameter are passed on', async () => {
+  it('rejects the request itself: no second try, and its error is passed on as it is', async () => {
     const error = { message: 'top_k must be positive', type: 'invalid_request_error', param: 'top_k', code: 400 }
     const { response, text, settled } = await outcomeOf([fails(400, { error })])
     expect(response.status).toBe(400)
-    const told = (JSON.parse(text) as { error: { message: string } }).error
-    expect(told).toMatchObject({ param: 'top_k', code: 'replica_rejected_request' })
-    expect(told.message).toContain('top_k must be positive')
+    expect(JSON.parse(text)).toEqual({ error })
     expect(response.headers.get('x-should-retry')).toBe('false')
-    expect(settled).toMatchObject({ outcome: 'failed', attempts: 1 })
+    expect(settled).toMatchObject({ outcome: 'failed', attempts: 1, refusal: { code: 'replica-rejected-request' } })
   })
+
+  const rejecting: ReadonlyArray<readonly [string, number, object, object]> = [
+    [
+      'OpenAI, too long',
+      400,
+      {
+        error: {
+          message: 'Too long.',
+          type: 'invalid_request_error',
+          param: 'messages',
+          code: 'context_length_exceeded',
+        },
+      },
+      { message: 'Too long.', type: 'invalid_request_error', param: 'messages', code: 'context_length_exceeded' },
+    ],
+    [
+      'OpenAI, a parameter',
+      400,
+      { error: { message: 'No.', type: 'invalid_request_error', param: 'max_tokens', code: 'unsupported_parameter' } },
+      { message: 'No.', type: 'invalid_request_error', param: 'max_tokens', code: 'unsupported_parameter' },
+    ],
+    [
+      'Azure, with what its filter found',
+      400,
+      {
+        error: { message: 'Filtered.', type: null, param: 'prompt', code: 'content_filter', innererror: { code: 'X' } },
+      },
+      { message: 'Filtered.', param: 'prompt', code: 'content_filter', innererror: { code: 'X' } },
+    ],
+    [
+      'vLLM, too long',
+      400,
+      {
+        error: {
+          message: "This model's maximum context length is 9.",
+          type: 'BadRequestError',
+          param: null,
+          code: 400,
+        },
+      },
+      { type: 'BadRequestError', param: null, code: 'context_length_exceeded' },
+    ],
+    [
+      'an older vLLM',
+      400,
+      { object: 'error', message: 'No.', type: 'BadRequestError', param: null, code: 400 },
+      { message: 'No.', type: 'BadRequestError', param: null, code: 400 },
+    ],
+    [
+      'FastAPI',
+      422,
+      { detail: [{ loc: ['body', 'messages', 0, 'role'], msg: 'Field required', type: 'missing' }] },
+      { message: 'messages[0].role: Field required', type: 'invalid_request_error', param: 'messages[0].role' },
+    ],
+    [
+      'a text',
+      422,
+      { error: 'Input validation error', error_type: 'validation' },
+      { message: 'Input validation error' },
+    ],
+    ['nothing', 400, {}, { code: 'replica_rejected_request', type: 'invalid_request_error', param: null }],
+    ['too large', 413, { error: { message: 'Big.', code: 'too_big' } }, { message: 'Big.', code: 'too_big' }],
+    [
+      'a type',
+      415,
+      { error: { message: 'Type.', type: 'x', code: null } },
+      { message: 'Type.', type: 'x', code: null },
+    ],
+  ]
+  it.each(rejecting)(
+    'rejects the request itself, %s: status, code, type and param are kept',
+    async (_, status, body, error) => {
+      for (const stream of [false, true]) {
+        const { response, text, settled } = await outcomeOf([fails(status, body)], { ...chat, stream })
+        expect(response.status).toBe(status)
+        expect(JSON.parse(text)).toMatchObject({ error })
+        expect((JSON.parse(text) as { error: { message: string } }).error.message).not.toBe('')
+        expect(settled).toMatchObject({ outcome: 'failed', attempts: 1 })
+        expect(JSON.stringify(settled)).not.toMatch(/Too long|Filtered|Field required/)
+      }
+    },
+  )
 })
 
 describe('an engine that breaks in the middle', () => {

@@ -47,6 +47,7 @@ export class ControlledWorld {
   readonly clock = new VirtualClock(TICK_US)
   readonly entries: Entry[] = []
   readonly complaints: string[] = []
+  readonly removedTenants: string[] = []
   readonly platform: Platform
   readonly control: Control
   readonly #loop: ControlLoop
@@ -73,6 +74,7 @@ export class ControlledWorld {
       keeper,
       onFault: (where, error) => void this.complaints.push(`${where}: ${String(error)}`),
       onReloaded: () => {},
+      onTenantRemoved: (tenantId) => void this.removedTenants.push(tenantId),
       complain: (problem) => void this.complaints.push(problem),
     })
     this.#loop = new ControlLoop(this.platform, TICK_US)

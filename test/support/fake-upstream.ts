@@ -134,8 +134,13 @@ async function whole(call: UpstreamCall, answer: Answer): Promise<void> {
   const text = words.join('')
   const choices = Array.from({ length: Number(call.body['n'] ?? 1) }, (_, index) =>
     isChat(call)
-      ? { index, message: { role: 'assistant', content: text }, finish_reason: finishReason }
-      : { index, text, finish_reason: finishReason },
+      ? {
+          index,
+          message: { role: 'assistant', content: text, refusal: null },
+          logprobs: null,
+          finish_reason: finishReason,
+        }
+      : { index, text, logprobs: null, finish_reason: finishReason },
   )
   const body = JSON.stringify({ id: 'up-1', choices, ...(hasUsage ? { usage: usageOf(call, words) } : {}) })
   call.res.writeHead(200, { 'content-type': 'application/json' }).end(body)
@@ -164,13 +169,12 @@ function framesOf(call: UpstreamCall, answer: Answer): string[] {
   const comment = answer.hasComments === true ? `: still here${lineEnd}${lineEnd}` : ''
   const indexes = Array.from({ length: Number(call.body['n'] ?? 1) }, (_, index) => index)
   const said = (index: number, content: string) =>
-    isChat(call) ? { index, delta: { content } } : { index, text: content }
+    isChat(call) ? { index, delta: { content } } : { index, text: content, logprobs: null }
   const chunk = (choice: object, finish_reason: string | null): string =>
     comment + frame(JSON.stringify({ id: 'up-1', choices: [{ ...choice, finish_reason }] }))
   const frames = words.flatMap((word) => indexes.map((index) => chunk(said(index, word), null)))
   if (finishReason !== null) {
-    for (const index of indexes)
-      frames.push(chunk(isChat(call) ? { index, delta: {} } : { index, text: '' }, finishReason))
+    for (const index of indexes) frames.push(chunk(isChat(call) ? { index, delta: {} } : said(index, ''), finishReason))
   }
   if (hasUsage) frames.push(frame(JSON.stringify({ id: 'up-1', choices: [], usage: usageOf(call, words) })))
   if (hasDone) frames.push(frame('[DONE]'))

@@ -8,9 +8,11 @@ import { join } from 'node:path'
  */
 const PROGRAMS = {
   chromium: { path: () => firstThere('chromium', 'chromium-browser', 'google-chrome'), how: 'Debian: chromium' },
+  curl: { path: () => firstThere('curl'), how: 'Debian: curl' },
   ip: { path: () => firstThere('ip'), how: 'Debian: iproute2' },
   'llama.cpp': { path: llamaEntry, how: 'see docs/recipes/connect-engines.md', isOffered: hasLlamaBuild() },
   locust: { path: () => firstThere('locust'), how: 'Debian: python3-locust' },
+  openssl: { path: () => firstThere('openssl'), how: 'Debian: openssl' },
   postgresql: { path: postgresWithPgvector, how: 'with pgvector: see .ci/run' },
   promtool: { path: () => firstThere('promtool'), how: 'Debian: prometheus' },
   redis: { path: () => firstThere('redis-server'), how: 'Debian: redis-server' },

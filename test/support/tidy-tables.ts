@@ -86,9 +86,9 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
 
   // The gateway starts the story and reads what a budget has left. Admission and the dispatcher are not its business.
   gateway: {
-    ours: 'base domain policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
+    ours: 'base domain policy/authority/client-address policy/authority/client-range policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
     uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#hash node:crypto#timingSafeEqual',
-    'http-': 'node:http node:net',
+    'http-': 'node:crypto#X509Certificate node:http node:http2 node:net node:tls',
   },
   config: {
     ours: 'base domain policy engine',
@@ -98,7 +98,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   assembly: {
     ours: 'base domain policy lifecycle engine wire backends store config',
     uses: 'waiting',
-    'fs-': 'node:fs',
+    'fs-': 'node:crypto#createPrivateKey node:crypto#X509Certificate node:fs',
     'http-': '',
     'live-': 'timers node:fs',
   },

@@ -1,18 +1,23 @@
+import { ArchiveUnavailable } from '../../domain/archive.ts'
 import { CorpusError } from '../../domain/corpus.ts'
+import type { CallRoute } from '../../domain/key-terms.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Corpora, PageAsk, WorkBudgets, WorkHold } from '../../lifecycle/retrieval-ports.ts'
-import { authenticate, type Caller, type KeyDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
-import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
+import type { Caller, KeyDirectory } from '../authenticate.ts'
+import { callerFor } from '../check-call.ts'
+import { type ArchiveCode, type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 
-/** What the routes of vector stores and of files share: their parts, budgets, answers and paging. */
-export interface CorporaDeps {
-  readonly corpora: Corpora
+/** What the routes of vector stores, of files and of stored answers share: their parts, budgets, answers and paging. */
+export interface StoreDeps {
   readonly keys: KeyDirectory
   readonly budgets: WorkBudgets
   readonly bodyBytesMax: number
+}
+
+export interface CorporaDeps extends StoreDeps {
+  readonly corpora: Corpora
 }
 
 /** A request of a known caller that its budgets allow. */
@@ -38,17 +43,13 @@ export const tokensOfBytes = (bytes: number): number => Math.ceil(bytes / BYTES_
  * `hasText`: the body is text to be stored. Its declared size is held before it is read.
  */
 export async function answerCall(
-  deps: CorporaDeps,
+  deps: StoreDeps,
   exchange: Exchange,
-  { route, hasText }: { readonly route: 'files' | 'vector-stores'; readonly hasText: boolean },
+  { route, hasText }: { readonly route: CallRoute; readonly hasText: boolean },
   work: (call: CorpusCall) => Promise<unknown>,
 ): Promise<void> {
-  const caller = authenticate(deps.keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return
-  }
-  if (refuseCall(exchange, caller, { route })) return
+  const caller = callerFor(exchange, deps.keys, { route })
+  if (caller === undefined) return
   const declaredBytes = Number(exchange.req.headers['content-length'] ?? 0)
   const held = deps.budgets.reserve(caller, hasText ? tokensOfBytes(declaredBytes) : 0)
   if ('code' in held) {
@@ -66,7 +67,7 @@ export async function answerCall(
   }
 }
 
-const headersFor = ({ budgets }: CorporaDeps, caller: Pick<Caller, 'tenant' | 'key'>): string[] =>
+const headersFor = ({ budgets }: StoreDeps, caller: Pick<Caller, 'tenant' | 'key'>): string[] =>
   rateLimitHeaders(budgets.view(caller))
 
 function resize(held: WorkHold, tokens: number): void {
@@ -74,13 +75,14 @@ function resize(held: WorkHold, tokens: number): void {
   if (refusal !== undefined) throw new OverBudget(refusal)
 }
 
-function tell(deps: CorporaDeps, exchange: Exchange, caller: Caller, held: WorkHold, error: unknown): void {
+function tell(deps: StoreDeps, exchange: Exchange, caller: Caller, held: WorkHold, error: unknown): void {
   if (error instanceof CorpusError && error.code !== 'unavailable' && error.code !== 'lane-full') held.settle()
   else held.refund()
   const headers = headersFor(deps, caller)
   if (error instanceof BodyFault) exchange.sendFault(error.fault, headers)
   else if (error instanceof OverBudget) exchange.sendRefusal(error.refusal, headers)
   else if (error instanceof CorpusError) exchange.sendRefusal(refusalOf(error), headers)
+  else if (error instanceof ArchiveUnavailable) exchange.sendRefusal(AWAY(error), headers)
   else throw error
 }
 
@@ -90,6 +92,13 @@ function refusalOf({ code, message, retryAfterUs }: CorpusError): ToldRefusal<Co
   const told = 'retrieval-unavailable'
   return { code: told, because: message, blame: 'platform', retryAfterUs: fixedRetryUs(told) }
 }
+
+const AWAY = ({ message }: ArchiveUnavailable): ToldRefusal<ArchiveCode> => ({
+  code: 'archive-unavailable',
+  because: message,
+  blame: 'platform',
+  retryAfterUs: fixedRetryUs('archive-unavailable'),
+})
 
 export class BodyFault extends Error {
   readonly fault: Parameters<Exchange['sendFault']>[0]

@@ -1,7 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { embeddingAnswer, readEmbedding } from '../../wire/embeddings.ts'
-import { identify } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -15,12 +14,8 @@ export function embeddingsRoute(deps: WholeDeps): Route {
 }
 
 async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
-  const caller = identify(deps.keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return
-  }
-  if (refuseCall(exchange, caller, { route: 'embeddings' })) return
+  const caller = callerOrPeerFor(exchange, deps.keys, { route: 'embeddings' })
+  if (caller === undefined) return
   const collected = await collectBody(exchange, deps.bodyBytesMax)
   if (collected.kind === 'gone') return
   const checked = collected.kind === 'fault' ? collected : readEmbedding(collected.bytes)

@@ -2,8 +2,8 @@ import { usToMs } from '../../base/clock.ts'
 import type { Entry, Settled } from '../../domain/entry.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import type { AdminDirectory } from '../admin-directory.ts'
-import { authenticate, type KeyDirectory } from '../authenticate.ts'
-import type { KeyCode, ToldRefusal } from '../error-table.ts'
+import type { KeyDirectory } from '../authenticate.ts'
+import { callerFor } from '../check-call.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { adminRoute } from './admin.ts'
@@ -42,8 +42,7 @@ export function explainRoutes({ keys, admins, storyOf, refusals }: ExplainDeps):
     path,
     handle(exchange, rest) {
       const seer = seerOf(keys, admins, exchange)
-      if ('code' in seer) exchange.sendRefusal(seer)
-      else handle(exchange, rest, seer)
+      if (seer !== undefined) handle(exchange, rest, seer)
     },
   })
   return [
@@ -61,12 +60,17 @@ interface Seer {
 
 const EVERYTHING: Seer = { tenantId: undefined }
 
-function seerOf(keys: KeyDirectory, admins: AdminDirectory, exchange: Exchange): Seer | ToldRefusal<KeyCode> {
+/** Undefined after a refusal was sent. */
+function seerOf(keys: KeyDirectory, admins: AdminDirectory, exchange: Exchange): Seer | undefined {
   const admin = admins.whoIs(exchange)
   if (typeof admin === 'string') return EVERYTHING
-  // A key that nobody knows was counted as a failed one already.
-  const caller = admin.code === 'not-admin' ? authenticate(keys, exchange) : admin
-  return 'code' in caller ? caller : { tenantId: caller.tenant.id }
+  if (admin.code !== 'not-admin') {
+    // A key that nobody knows was counted as a failed one already.
+    exchange.sendRefusal(admin)
+    return undefined
+  }
+  const caller = callerFor(exchange, keys, {})
+  return caller && { tenantId: caller.tenant.id }
 }
 
 const isOf = (entry: Entry, { tenantId }: Seer): boolean => 'tenantId' in entry && entry.tenantId === tenantId

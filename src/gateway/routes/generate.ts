@@ -1,18 +1,26 @@
 import { Cancellation } from '../../base/cancellation.ts'
 import { type Clock, usToSeconds } from '../../base/clock.ts'
 import type { Request } from '../../domain/request.ts'
+import type { Archive } from '../../lifecycle/archive-ports.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
+import type { Sink } from '../../lifecycle/ports.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
+import type { Checked } from '../../wire/check.ts'
 import type { Dialect, Wording } from '../../wire/dialect.ts'
 import { CHAT_DIALECT, COMPLETION_DIALECT } from '../../wire/openai-dialects.ts'
-import { identify, type KeyDirectory, type PeerDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import type { WireFault } from '../../wire/openai-error.ts'
+import { RESPONSES_DIALECT } from '../../wire/responses-dialect.ts'
+import type { ChatBody } from '../../wire/schemas.ts'
+import { wantsRunningUsage } from '../../wire/vllm.ts'
+import type { Caller, KeyDirectory, PeerDirectory } from '../authenticate.ts'
+import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { JsonSink, SseSink } from '../http-sinks.ts'
 import { withTrueSize } from '../prompt-size.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
+import { keepingChat, readStoring, type StoringWish, storingHeaders } from '../storing.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
 /**
@@ -28,23 +36,22 @@ export interface GenerateDeps {
   readonly stalledReaderUs: number
   /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
+  /** Where answers go whose clients ask to store them. */
+  readonly archive: Archive
 }
 
 export function generateRoutes(deps: GenerateDeps): Route[] {
   return [
     { method: 'POST', path: '/v1/chat/completions', handle: (exchange) => generate(deps, exchange, CHAT_DIALECT) },
     { method: 'POST', path: '/v1/completions', handle: (exchange) => generate(deps, exchange, COMPLETION_DIALECT) },
+    { method: 'POST', path: '/v1/responses', handle: (exchange) => generate(deps, exchange, RESPONSES_DIALECT) },
   ]
 }
 
 async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect): Promise<void> {
-  const caller = identify(deps.keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return
-  }
   const { route, kind } = dialect
-  if (refuseCall(exchange, caller, { route })) return
+  const caller = callerOrPeerFor(exchange, deps.keys, { route })
+  if (caller === undefined) return
   const body = await collectBody(exchange, deps.bodyBytesMax, { clock: deps.clock })
   if (body.kind === 'gone') return
   const checked = body.kind === 'fault' ? body : dialect.read(body.bytes)
@@ -52,14 +59,20 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
     exchange.sendFault(checked.fault)
     return
   }
+  const storing = storingOf(deps, caller, dialect, checked.value, 'bytes' in body ? body.bytes.length : 0)
+  if (storing.kind === 'fault') {
+    exchange.sendFault(storing.fault)
+    return
+  }
+  const asked = storing.value?.body ?? checked.value.body
   const { headers } = exchange.req
   const now = (body.kind === 'ok' ? body.readAt : undefined) ?? deps.clock.now()
   const read = await withTrueSize(
-    toRequest({ id: exchange.id, kind, body: checked.value.body, headers, caller, now }, deps.rules),
+    toRequest({ id: exchange.id, kind, body: asked, headers, caller, now }, deps.rules),
     deps.rules,
   )
   if (read.kind === 'fault') {
-    exchange.sendFault(read.fault)
+    exchange.sendFault(inWordsOf(dialect, read.fault))
     return
   }
   if (refuseCall(exchange, caller, { route, ...read.request })) return
@@ -67,8 +80,28 @@ async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
   })
-  const sink = makeSink(deps, exchange, { request: read.request, dialect, wording: checked.value, cancellation })
-  await serveRequest(deps.platform, read.request, cancellation, sink)
+  const wording = storing.value === undefined ? checked.value : { ...checked.value, body: asked }
+  const asking = { request: read.request, dialect, wording, cancellation, storing: storing.value }
+  await serveRequest(deps.platform, read.request, cancellation, makeSink(deps, exchange, asking))
+}
+
+/** Only chat completions can be stored. */
+function storingOf(
+  { archive }: GenerateDeps,
+  { tenant }: Caller,
+  { route }: Dialect,
+  { body }: Wording,
+  bytes: number,
+): Checked<StoringWish | undefined> {
+  if (route !== 'chat') return { kind: 'ok', value: undefined }
+  return readStoring(archive, tenant, body as ChatBody, bytes)
+}
+
+/** A fault that was found in the translated body names the parameter that the client sent. */
+function inWordsOf({ params }: Dialect, fault: WireFault): WireFault {
+  const param = fault.param === null ? undefined : params?.[fault.param]
+  if (param === undefined) return fault
+  return { ...fault, param, message: fault.message.replace(`'${fault.param}'`, `'${param}'`) }
 }
 
 interface Asking {
@@ -76,13 +109,14 @@ interface Asking {
   readonly dialect: Dialect
   readonly wording: Wording
   readonly cancellation: Cancellation
+  readonly storing: StoringWish | undefined
 }
 
 function makeSink(
   deps: GenerateDeps,
   exchange: Exchange,
-  { request, dialect, wording, cancellation }: Asking,
-): SseSink | JsonSink {
+  { request, dialect, wording, cancellation, storing }: Asking,
+): Sink {
   const { body } = wording
   const options = {
     exchange,
@@ -94,12 +128,17 @@ function makeSink(
       createdAtS: Math.floor(usToSeconds(deps.clock.now())),
       model: body.model,
       includesUsage: body.stream_options?.include_usage === true,
+      includesRunningUsage: wantsRunningUsage(body),
     },
     wording,
     clock: deps.clock,
     cancellation,
     stalledReaderUs: deps.stalledReaderUs,
     listsPassages: body.spillway?.retrieval?.include_passages === true,
+    ...(storing !== undefined && { headersOf: storingHeaders(storing) }),
   }
-  return body.stream === true ? new SseSink(options) : new JsonSink(options)
+  const sink = body.stream === true ? new SseSink(options) : new JsonSink(options)
+  if (storing === undefined) return sink
+  const { identity } = options
+  return keepingChat(sink, storing, { ...deps, tenant: request.tenant, requestId: exchange.id, identity })
 }

@@ -9,8 +9,8 @@ import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readJson } from '../../wire/read-body.ts'
-import { authenticate, type KeyDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import type { KeyDirectory } from '../authenticate.ts'
+import { callerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -48,12 +48,8 @@ export function inferRoute(deps: InferDeps): Route {
 }
 
 async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
-  const caller = authenticate(deps.keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return
-  }
-  if (refuseCall(exchange, caller, { route: 'chat' })) return
+  const caller = callerFor(exchange, deps.keys, { route: 'chat' })
+  if (caller === undefined) return
   const collected = await collectBody(exchange, deps.bodyBytesMax)
   if (collected.kind === 'gone') return
   const json = collected.kind === 'fault' ? collected : readJson(collected.bytes)

@@ -37,7 +37,7 @@ export function meRoute({ keys, tenancy, budgetsOf, refusals }: MeDeps): Route {
         exchange.sendRefusal(caller)
         return
       }
-      if (refuseCall(exchange, caller, { route: 'manage' })) return
+      if (refuseCall(exchange, caller, {})) return
       const credential = credentialOf(exchange)
       const standing = credential === undefined ? undefined : await tenancy.standingOf(credential)
       const others = credential === undefined ? undefined : await keysOf(tenancy, credential, caller)

@@ -2,8 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { OipMetadata } from '../../wire/oip.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readTensors } from '../../wire/tensors.ts'
-import { type Caller, identify } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -69,11 +68,13 @@ function placeOf(rest: string, whats: readonly string[]): Place {
 }
 
 async function ask(deps: OpenInferenceDeps, exchange: Exchange, rest: string): Promise<void> {
-  if (callerOf(deps, exchange) === undefined) return
+  const caller = callerOrPeerFor(exchange, deps.keys, { route: 'open-inference' })
+  if (caller === undefined) return
   const place = placeOf(rest, ['ready'])
   const known = modelAt(deps, exchange, place)
   if (known === undefined) return
   const { name } = known.model
+  if (refuseCall(exchange, caller, { route: 'open-inference', model: name })) return
   if (place.what === 'ready') {
     const isReady = deps.isModelReady(name)
     exchange.sendJson(isReady ? 200 : 503, JSON.stringify({ name: place.model, ready: isReady }))
@@ -85,7 +86,7 @@ async function ask(deps: OpenInferenceDeps, exchange: Exchange, rest: string): P
 }
 
 async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string): Promise<void> {
-  const caller = callerOf(deps, exchange)
+  const caller = callerOrPeerFor(exchange, deps.keys, { route: 'open-inference' })
   if (caller === undefined) return
   const place = placeOf(rest, ['infer'])
   if (place.what !== 'infer') {
@@ -123,13 +124,6 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
     const more = version === undefined ? {} : { model_version: version }
     return JSON.stringify({ model_name: model, ...more, ...result.document, id: body.id ?? exchange.id })
   })
-}
-
-function callerOf(deps: OpenInferenceDeps, exchange: Exchange): Caller | undefined {
-  const caller = identify(deps.keys, exchange)
-  if (!('code' in caller)) return refuseCall(exchange, caller, { route: 'open-inference' }) ? undefined : caller
-  exchange.sendRefusal(caller)
-  return undefined
 }
 
 /** The model of the address; undefined after a 404 has been sent. */

@@ -80,7 +80,7 @@ function deskOf(exchange: Exchange, keys: KeyDirectory, tenancy: TenancyAdmin): 
     exchange.sendRefusal(caller)
     return undefined
   }
-  if (refuseCall(exchange, caller, { route: 'manage' })) return undefined
+  if (refuseCall(exchange, caller, {})) return undefined
   const credential = credentialOf(exchange)
   const desk = credential === undefined ? undefined : tenancy.asTenant(credential)
   if (desk === undefined) exchange.sendRefusal({ ...NOT_MANAGING, because: `${caller.key.id} does not manage an org` })

@@ -12,6 +12,11 @@ import { type ClientAddress, type ClientRange, isInRange, parseAddress } from '.
  * 1.2.3.4 is only what that client says.
  */
 
+/** Some proxies add the port: `203.0.113.9:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(text: string): string {
+  return /^\[([^\]]*)\](:\d{1,5})?$/.exec(text)?.[1] ?? /^([\d.]+):\d{1,5}$/.exec(text)?.[1] ?? text
+}
+
 /** Proxies in a row at most: a longer header was not written by our proxies. */
 const HOPS_MAX = 16
 
@@ -26,7 +31,7 @@ export function clientAddressOf(
   for (let i = before.length - 1; i >= 0; i--) {
     const here = address
     if (here === undefined || !trusted.some((range) => isInRange(range, here))) return here
-    address = parseAddress((before[i] ?? '').trim())
+    address = parseAddress(withoutPort((before[i] ?? '').trim()))
   }
   return address
 }

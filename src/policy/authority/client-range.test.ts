@@ -131,11 +131,15 @@ describe('the client’s address', () => {
     ['only proxies', '10.0.0.1', '10.0.0.3,10.0.0.2', trusted, '10.0.0.3'],
     ['a mapped socket', '::ffff:10.0.0.1', '2001:db8::1', trusted, '2001:db8::1'],
     ['no header', '10.0.0.1', undefined, trusted, '10.0.0.1'],
+    ['a port', '10.0.0.1', '203.0.113.9:443', trusted, '203.0.113.9'],
+    ['brackets', '10.0.0.1', '[2001:db8::1]', trusted, '2001:db8::1'],
+    ['brackets and a port', '10.0.0.1', '[2001:db8::1]:443', trusted, '2001:db8::1'],
+    ['a trusted proxy with a port', '10.0.0.1', '203.0.113.9, 10.0.0.2:80', trusted, '203.0.113.9'],
   ] as const)('%s', (_, socket, header, ranges, expected) => {
     expect(clientAddressOf(socket, header, ranges)).toEqual(parseAddress(expected))
   })
 
-  it.each(['unknown', '', '203.0.113.9, ', '203.0.113.9:443'])(
+  it.each(['unknown', '', '203.0.113.9, ', '203.0.113.9:', '203.0.113.9:x', '[203.0.113.9', '[::1]x', '"10.0.0.3"'])(
     'is not known behind a proxy that wrote %j',
     (header) => {
       expect(clientAddressOf('10.0.0.1', header, trusted)).toBeUndefined()

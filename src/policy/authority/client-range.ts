@@ -63,13 +63,13 @@ export function isRangeWithin(outer: ClientRange, inner: ClientRange): boolean {
   return inner.prefixBits >= outer.prefixBits && isInRange(outer, inner)
 }
 
-/** One spelling for each range: IPv4 with dots, IPv6 in eight groups without `::`. */
-export function formatRange({ family, words, prefixBits }: ClientRange): string {
-  const groups = words.flatMap((word) => [word >>> 16, word & 0xffff])
-  const bytes = [24, 16, 8, 0].map((shift) => (words[3] >>> shift) & 0xff)
-  const address = family === 4 ? bytes.join('.') : groups.map((group) => group.toString(16)).join(':')
-  return `${address}/${prefixBits}`
+/** One spelling for each address: IPv4 with dots, IPv6 in eight groups without `::`. */
+export function formatAddress({ family, words }: ClientAddress): string {
+  if (family === 4) return [24, 16, 8, 0].map((shift) => (words[3] >>> shift) & 0xff).join('.')
+  return words.flatMap((word) => [(word >>> 16).toString(16), (word & 0xffff).toString(16)]).join(':')
 }
+
+export const formatRange = (range: ClientRange): string => `${formatAddress(range)}/${range.prefixBits}`
 
 function parsePlain(text: string): ClientAddress | undefined {
   if (!text.includes(':')) {

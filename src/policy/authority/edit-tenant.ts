@@ -1,4 +1,6 @@
+import { STORING_DEFAULTS, STORING_MAX, type StoringTerms } from '../../domain/archive.ts'
 import type { AuthorityRefusal, OrgRecord, TenantRecord, TreeEdit } from '../../domain/tenancy.ts'
+import type { AnswerCacheTerms } from '../../domain/tenant.ts'
 import {
   boundRefusal,
   checkTerms,
@@ -26,7 +28,8 @@ import { isNumberIn } from './valid-terms.ts'
  *
  * A tenant's promise is one of those that its org was given. Weights divide the org's share among its tenants, so an
  * org's administrator sets them, but only where the org has a weight of its own: an org without one weighs as much as its
- * tenants, and its administrator would take from other orgs. The removal of a tenant removes its keys.
+ * tenants, and its administrator would take from other orgs. Whether answers are stored for the tenant's clients, and how
+ * many, is an operator's to say: the store is the platform's. The removal of a tenant removes its keys.
  */
 type EditOf<Kind extends TreeEdit['kind']> = Extract<TreeEdit, { readonly kind: Kind }>
 type TenantValues = Omit<EditOf<'change-tenant'>, 'kind' | 'id' | 'because'>
@@ -47,6 +50,7 @@ export function createTenant(context: EditContext, edit: EditOf<'create-tenant'>
       id: orgId,
     }) ??
     shareRefusal(context, org) ??
+    storingRefusal(context, edit.storing) ??
     valuesRefusal(org, edit)
   if (refusal !== undefined) return refusedBy(refusal)
   const slo = edit.slo ?? org.slos[0]
@@ -66,6 +70,7 @@ export function changeTenant(context: EditContext, edit: EditOf<'change-tenant'>
   const refusal =
     fileRefusal('tenant', before) ??
     (edit.weight === undefined ? undefined : shareRefusal(context, org)) ??
+    storingRefusal(context, edit.storing) ??
     valuesRefusal(org, edit)
   if (refusal !== undefined) return refusedBy(refusal)
   const checked = checkTerms(tenantParents(org), before.terms, edit.terms ?? {})
@@ -110,6 +115,21 @@ function shareRefusal({ actor }: EditContext, { id, weight }: OrgRecord): Author
   return refusalOf('org-has-weight', PLATFORM, 'weight', because)
 }
 
+function storingRefusal({ actor }: EditContext, storing: TenantValues['storing']): AuthorityRefusal | undefined {
+  if (storing === undefined) return undefined
+  if (actor.kind !== 'operator' && storing !== null) {
+    const because = 'answers are stored by the platform. Have an operator allow it'
+    return refusalOf('role-allows', PLATFORM, 'storing', because)
+  }
+  for (const part of ['ttlS', 'countMax', 'bytesMax'] as const) {
+    const value = storing?.[part]
+    if (value === undefined || (Number.isSafeInteger(value) && value >= 1 && value <= STORING_MAX[part])) continue
+    const because = `storing.${part} is not a whole number from 1 to ${STORING_MAX[part]}`
+    return refusalOf('value-is-valid', PLATFORM, `storing.${part}`, because)
+  }
+  return undefined
+}
+
 /** Bounds as in the configuration file. */
 const BID_MAX = 1_000_000
 const QUEUE_US_MAX = 86_400_000_000
@@ -129,10 +149,22 @@ function valuesRefusal(org: OrgRecord, values: TenantValues): AuthorityRefusal |
   if (!isWait || (queueUsMax ?? 0) < 0 || (queueUsMax ?? 0) > QUEUE_US_MAX) {
     return invalid('queueUsMax', 'is not a time between 0 and a day')
   }
-  const numbers = answerCache === undefined || answerCache === null ? [] : Object.values(answerCache)
-  if (!numbers.every((value) => Number.isFinite(value) && value >= 0))
-    return invalid('answerCache', 'has no valid terms')
+  const wrong = answerCache === undefined || answerCache === null ? undefined : wrongCacheTerm(answerCache)
+  if (wrong !== undefined) return invalid(`answerCache.${wrong}`, `is not between ${CACHE_TERMS[wrong].join(' and ')}`)
   return weightRefusal(values.weight)
+}
+
+/** Least and most of each, as in the configuration file. */
+const CACHE_TERMS: Readonly<Record<keyof AnswerCacheTerms, readonly [number, number]>> = {
+  similarityMin: [0, 1],
+  temperatureMax: [0, 2],
+  ttlUs: [1_000_000, 31_536_000_000_000],
+  checkRatio: [0, 1],
+}
+
+function wrongCacheTerm(terms: AnswerCacheTerms): keyof AnswerCacheTerms | undefined {
+  const names = Object.keys(CACHE_TERMS) as Array<keyof AnswerCacheTerms>
+  return names.find((name) => !(terms[name] >= CACHE_TERMS[name][0] && terms[name] <= CACHE_TERMS[name][1]))
 }
 
 function sloRefusal({ id, slos }: OrgRecord, slo: string): AuthorityRefusal {
@@ -142,7 +174,8 @@ function sloRefusal({ id, slos }: OrgRecord, slo: string): AuthorityRefusal {
 
 function withValues(tenant: TenantRecord, values: TenantValues): TenantRecord {
   const { weight, slo, contract, bidMax, queueUsMax, answerCache } = values
-  const { queueUsMax: wait, answerCache: cache, ...rest } = tenant
+  const { queueUsMax: wait, answerCache: cache, storing: _before, ...rest } = tenant
+  const storing = storingAfter(tenant, values)
   const nextWait = queueUsMax === undefined ? wait : (queueUsMax ?? undefined)
   const nextCache = answerCache === undefined ? cache : (answerCache ?? undefined)
   return {
@@ -153,5 +186,11 @@ function withValues(tenant: TenantRecord, values: TenantValues): TenantRecord {
     ...(bidMax !== undefined && { bidMax }),
     ...(nextWait !== undefined && { queueUsMax: nextWait }),
     ...(nextCache !== undefined && { answerCache: nextCache }),
+    ...(storing !== undefined && { storing }),
   }
+}
+
+function storingAfter({ storing: before }: TenantRecord, { storing }: TenantValues): StoringTerms | undefined {
+  if (storing === undefined || storing === null) return storing === null ? undefined : before
+  return { ...STORING_DEFAULTS, ...before, ...storing }
 }

@@ -13,8 +13,8 @@ import { type ClientAddress, type ClientRange, isInRange } from './client-range.
  */
 export interface KeyCall {
   readonly address: ClientAddress | undefined
-  /** `manage`: a call about the key itself, or about its org. Whether it manages is its actor's business. */
-  readonly route: CallRoute | 'manage'
+  /** Absent where no model is asked and nothing is stored: only the address counts then. */
+  readonly route?: CallRoute
   /** Public name of the model; absent where a route has none. */
   readonly model?: string
   readonly band?: Band
@@ -30,7 +30,7 @@ export function callDenial(
   if (ranges !== undefined && !ranges.some((range) => address !== undefined && isInRange(range, address))) {
     return 'clientRanges'
   }
-  if (route === 'manage') return undefined
+  if (route === undefined) return undefined
   if (terms.canInfer === false) return 'canInfer'
   if (terms.routes?.includes(route) === false) return 'routes'
   if (model !== undefined && terms.models?.includes(model) === false) return 'models'

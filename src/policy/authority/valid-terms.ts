@@ -27,6 +27,8 @@ const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]*$/
 
 /** The largest limit, as in the configuration file. */
 const RATE_MAX = 1e12
+/** What a bucket can hold (`policy/budgets/token-bucket.ts`), rounded down. */
+const RATE_BURST_MAX = 150_000_000
 const CONCURRENCY_MAX = 1_000_000
 
 export function patchProblem(patch: TermsPatch): ValueProblem | undefined {
@@ -105,12 +107,14 @@ const rangeProblem = (text: string): string | undefined => {
   return typeof range === 'string' ? range : undefined
 }
 
+const isWholeIn = (value: number, most: number): boolean => Number.isInteger(value) && isNumberIn(value, 0, most)
+
 function allowanceProblem({ requests, tokens, concurrencyMax }: Allowance): ValueProblem | undefined {
   const isRate = (rate: RateLimit | undefined): boolean =>
-    rate === undefined || (isNumberIn(rate.perMinute, 0, RATE_MAX) && isNumberIn(rate.burst, 0, RATE_MAX))
+    rate === undefined || (isWholeIn(rate.perMinute, RATE_MAX) && isWholeIn(rate.burst, RATE_BURST_MAX))
   const isCount =
     concurrencyMax === undefined || (Number.isInteger(concurrencyMax) && isNumberIn(concurrencyMax, 0, CONCURRENCY_MAX))
   if (isRate(requests) && isRate(tokens) && isCount) return undefined
-  const because = `has a limit that is not above 0, or above ${RATE_MAX} a minute or ${CONCURRENCY_MAX} at once`
+  const because = `has a limit that is no whole number from 1 to ${RATE_MAX} a minute, ${RATE_BURST_MAX} in a burst, ${CONCURRENCY_MAX} at once`
   return { param: 'terms.allowance', because }
 }

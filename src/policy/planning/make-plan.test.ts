@@ -144,6 +144,16 @@ describe('make plan', () => {
     expect(isSameWork(own, planOf(makePlan(request({ model: 'small' }), FULL, facts)))).toBe(true)
   })
 
+  it('stays with the model that was asked for where the key may not use the fallback', () => {
+    const rung = { ...FULL, isFallbackUsed: true }
+    const ask = request({ modelsAllowed: ['other', request().model] })
+    const own = planOf(makePlan(ask, rung, facts))
+    expect(own.model).toBe(ask.model)
+    expect(isSameWork(own, planOf(makePlan(ask, FULL, facts)))).toBe(true)
+    expect(planOf(makePlan(request({ modelsAllowed: [ask.model, 'small'] }), rung, facts)).model).toBe('small')
+    expect(planOf(makePlan(request(), rung, facts)).model).toBe('small')
+  })
+
   it('charges measured work like predicted work', () => {
     expect(weightedTokens({ promptTokens: 1_000, cachedTokens: 600, outputTokens: 120 })).toBe(880)
     expect(weightedTokens({ promptTokens: 0, cachedTokens: 0, outputTokens: 0 })).toBe(1)

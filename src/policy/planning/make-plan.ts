@@ -191,7 +191,7 @@ interface Served {
   readonly release: Release
 }
 
-/** The model that was asked for, or its smaller fallback where the rung says so. */
+/** The model that was asked for, or its smaller fallback where the rung says so and the key may use it. */
 function servedBy(
   request: Request,
   rung: RungTerms,
@@ -200,9 +200,12 @@ function servedBy(
 ): Served | undefined {
   const asked = lookUp(request, request.model, facts, chosen)
   const fallback = asked?.release.fallback
-  if (!rung.isFallbackUsed || fallback === undefined) return asked
+  if (!rung.isFallbackUsed || fallback === undefined || !mayAnswer(request, fallback)) return asked
   return lookUp(request, fallback, facts, chosen) ?? asked
 }
+
+export const mayAnswer = ({ modelsAllowed }: Request, model: string): boolean =>
+  modelsAllowed === undefined || modelsAllowed.includes(model)
 
 function lookUp(request: Request, name: string, facts: PlanningFacts, chosen: Release | undefined): Served | undefined {
   const model = facts.model(name)

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest'
+import { testTree } from '../../test/support/start-platform.ts'
+import { buildConfig } from './load.ts'
+
+const load = (server: Record<string, unknown>) =>
+  buildConfig({ path: 'test.yaml', tree: testTree({ server }), lineOf: () => undefined }, {}).server
+
+it('a front door without settings has HTTP/2 and nothing else', () => {
+  expect(load({})).toMatchObject({
+    http2: true,
+    streamsMax: 1_000,
+    aheadBytesMax: 65_536,
+    proxyProtocolFrom: [],
+    cors: { origins: [], headers: ['*'] },
+    tls: { certificates: [], minVersion: 'TLSv1.2' },
+  })
+})
+
+it.each([
+  [{ proxyProtocolFrom: ['proxy.local'] }, 'is no address range'],
+  [{ proxyProtocolFrom: ['0.0.0.0/0'] }, 'trusts everybody'],
+  [{ tls: { clientCaFile: 'ca.pem' } }, 'there is no TLS'],
+  [{ cors: { origins: ['https://app.example/'] } }, 'server.cors.origins'],
+])('%j is refused', (server, says) => expect(() => load(server)).toThrow(says))

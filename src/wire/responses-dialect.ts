@@ -1,0 +1,156 @@
+import type { ChoiceDelta, Usage } from '../domain/delta.ts'
+import type { Checked } from './check.ts'
+import type { AnswerIdentity, Dialect, StreamWriter, WholeWriter, Wording } from './dialect.ts'
+import { ResponseObject, type ResponseState, type ResponseTerms, summaryOf } from './responses-object.ts'
+import { ResponseOutput } from './responses-output.ts'
+import type { ResponsesBody } from './responses-schema.ts'
+import { RESPONSES_PARAMS, readResponses, toChat, wantsLogprobs } from './responses-to-chat.ts'
+import { SSE_KEEP_ALIVE } from './sse.ts'
+
+/** OpenAI's Responses: asked in items, answered in items, streamed in named events with numbers. */
+const ID_PREFIX = 'resp_'
+
+export const RESPONSES_DIALECT: Dialect = {
+  route: 'responses',
+  kind: 'chat',
+  idPrefix: ID_PREFIX,
+  params: RESPONSES_PARAMS,
+  read(bytes) {
+    const checked = readResponses(bytes)
+    return checked.kind === 'ok' ? responsesWording(checked.value) : checked
+  },
+}
+
+export function responsesWording(
+  body: ResponsesBody,
+  earlier?: readonly object[],
+  terms: ResponseTerms = { isStored: false },
+): Checked<Wording> {
+  const chat = toChat(body, earlier)
+  if (chat.kind === 'fault') return chat
+  return {
+    kind: 'ok',
+    value: {
+      body: chat.value,
+      stream: (identity) => new ResponsesStream(body, identity, terms),
+      whole: (identity) => new WholeResponse(body, identity, terms),
+    },
+  }
+}
+
+const outputOf = (body: ResponsesBody, { id }: AnswerIdentity, emits: boolean): ResponseOutput =>
+  new ResponseOutput({
+    core: id.slice(ID_PREFIX.length),
+    emits,
+    isSummary: summaryOf(body) !== undefined,
+    isSealed: body.include?.includes('reasoning.encrypted_content') === true,
+    hasLogprobs: wantsLogprobs(body),
+  })
+
+/** How an answer ended, in Responses' words. */
+function endOf(finishReason: string | null): Pick<ResponseState, 'status' | 'incompleteReason'> {
+  if (finishReason === 'length') return { status: 'incomplete', incompleteReason: 'max_output_tokens' }
+  if (finishReason === 'content_filter') return { status: 'incomplete', incompleteReason: 'content_filter' }
+  return { status: 'completed' }
+}
+
+class ResponsesStream implements StreamWriter {
+  readonly keepAlive = SSE_KEEP_ALIVE
+  readonly #object: ResponseObject
+  readonly #output: ResponseOutput
+  #ours: Readonly<Record<string, unknown>> | undefined
+  #hasBegun = false
+
+  constructor(body: ResponsesBody, identity: AnswerIdentity, terms: ResponseTerms) {
+    this.#object = new ResponseObject(body, identity, terms)
+    this.#output = outputOf(body, identity, true)
+  }
+
+  noteRung(rung: string): void {
+    if (rung !== 'full') this.#ours = { ...this.#ours, rung }
+  }
+
+  chunk(choices: readonly ChoiceDelta[]): string {
+    return this.#hasBegun ? this.#output.take(choices) : this.#begin() + this.#output.take(choices)
+  }
+
+  /** Clients that do not know an event end the stream, so our fields stand in the response object. */
+  aside(more: Readonly<Record<string, unknown>>): string {
+    this.#ours = { ...this.#ours, ...(more['spillway'] as Readonly<Record<string, unknown>> | undefined) }
+    return this.#hasBegun ? this.#event('in_progress', { status: 'in_progress', output: '' }) : this.#begin()
+  }
+
+  end(usage: Usage): string {
+    const begun = this.#hasBegun ? '' : this.#begin()
+    const end = endOf(this.#output.finishReason)
+    const events = this.#output.end(end.status === 'incomplete')
+    return begun + events + this.#event(end.status, { ...end, output: this.#output.json, usage })
+  }
+
+  /** As OpenAI does: `error`, which SDKs throw, and the response as it failed. */
+  fail(error: string): string {
+    const begun = this.#hasBegun ? '' : this.#begin()
+    const { message, type, code, param } = errorOf(error)
+    const told = JSON.stringify({
+      type: 'error',
+      code,
+      message,
+      param,
+      error: { type, code, message, param },
+      sequence_number: this.#output.next(),
+    })
+    this.#output.breakOff()
+    const failed = { status: 'failed', error: { code: codeOf(type), message }, output: this.#output.json } as const
+    return `${begun}event: error\ndata: ${told}\n\n${this.#event('failed', failed)}`
+  }
+
+  #begin(): string {
+    this.#hasBegun = true
+    const state = { status: 'in_progress', output: '' } as const
+    return this.#event('created', state) + this.#event('in_progress', state)
+  }
+
+  #event(what: string, state: ResponseState): string {
+    const response = this.#object.write({ ...state, ours: this.#ours })
+    const type = `response.${what}`
+    return `event: ${type}\ndata: {"type":"${type}","response":${response},"sequence_number":${this.#output.next()}}\n\n`
+  }
+}
+
+class WholeResponse implements WholeWriter {
+  readonly #object: ResponseObject
+  readonly #output: ResponseOutput
+
+  constructor(body: ResponsesBody, identity: AnswerIdentity, terms: ResponseTerms) {
+    this.#object = new ResponseObject(body, identity, terms)
+    this.#output = outputOf(body, identity, false)
+  }
+
+  add(choices: readonly ChoiceDelta[]): void {
+    this.#output.take(choices)
+  }
+
+  encode(usage: Usage, ours?: Readonly<Record<string, unknown>>): string {
+    const end = endOf(this.#output.finishReason)
+    this.#output.end(end.status === 'incomplete')
+    return this.#object.write({ ...end, output: this.#output.json, usage, ours })
+  }
+}
+
+interface ToldError {
+  readonly message: string
+  readonly type: string
+  readonly code: string | null
+  readonly param: string | null
+}
+
+function errorOf(document: string): ToldError {
+  const { error } = JSON.parse(document) as { error: ToldError }
+  return error
+}
+
+/** OpenAI's codes of a failed response are a short list; our own code is in the event before. */
+function codeOf(type: string): string {
+  if (type === 'rate_limit_error' || type === 'insufficient_quota') return 'rate_limit_exceeded'
+  return type === 'invalid_request_error' ? 'invalid_prompt' : 'server_error'
+}

@@ -1,0 +1,91 @@
+import type { Usage } from '../domain/delta.ts'
+import type { AnswerIdentity } from './dialect.ts'
+import type { ResponsesBody } from './responses-schema.ts'
+
+/**
+ * The response object: what was asked, what was answered, how it ended. A stream has it three times (created, in progress,
+ * ended), so what does not change between them is written once. It says what is true: `store` and `truncation` are as
+ * they were done, not as they were asked for.
+ */
+export interface ResponseState {
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  /** The output items in JSON, with commas between them. */
+  readonly output: string
+  readonly usage?: Usage
+  readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
+  readonly error?: { readonly code: string; readonly message: string }
+  /** Fields of ours. */
+  readonly ours?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** How a response is kept; absent, it is not. */
+export interface ResponseTerms {
+  readonly isStored: boolean
+}
+
+export class ResponseObject {
+  readonly #head: string
+  readonly #beforeOutput: string
+  readonly #afterOutput: string
+
+  constructor(body: ResponsesBody, { id, createdAtS, model }: AnswerIdentity, { isStored }: ResponseTerms) {
+    this.#head = `{"id":${JSON.stringify(id)},"object":"response","created_at":${createdAtS},"status":"`
+    this.#beforeOutput =
+      `,"instructions":${orNull(body.instructions)},"max_output_tokens":${orNull(body.max_output_tokens)},` +
+      `"max_tool_calls":${orNull(body.max_tool_calls)},"model":${JSON.stringify(model)},"output":[`
+    this.#afterOutput =
+      `],"parallel_tool_calls":${body.parallel_tool_calls !== false},` +
+      `"previous_response_id":${orNull(body.previous_response_id)},` +
+      `"prompt_cache_key":${orNull(body.prompt_cache_key)},` +
+      `"reasoning":${JSON.stringify({ effort: body.reasoning?.effort ?? null, summary: summaryOf(body) ?? null })},` +
+      `"safety_identifier":${orNull(body.safety_identifier)},"service_tier":${JSON.stringify(body.service_tier ?? 'auto')},` +
+      `"store":${isStored},"temperature":${body.temperature ?? 1},"text":${textOf(body)},` +
+      `"tool_choice":${JSON.stringify(body.tool_choice ?? 'auto')},"tools":${toolsOf(body)},` +
+      `"top_logprobs":${body.top_logprobs ?? 0},"top_p":${body.top_p ?? 1},"truncation":"disabled",` +
+      `${typeof body.user === 'string' ? `"user":${JSON.stringify(body.user)},` : ''}"metadata":${JSON.stringify(body.metadata ?? {})}`
+  }
+
+  write({ status, output, usage, incompleteReason, error, ours }: ResponseState): string {
+    return (
+      `${this.#head}${status}","background":false,"error":${orNull(error)},` +
+      `"incomplete_details":${incompleteReason === undefined ? 'null' : `{"reason":"${incompleteReason}"}`}` +
+      `${this.#beforeOutput}${output}${this.#afterOutput}${usage === undefined ? '' : `,"usage":${usageOf(usage)}`}` +
+      `${ours === undefined ? '' : `,"spillway":${JSON.stringify(ours)}`}}`
+    )
+  }
+}
+
+const orNull = (value: unknown): string => (value === undefined || value === null ? 'null' : JSON.stringify(value))
+
+/** The client wants to see the reasoning as a summary: the only form that some clients show. */
+export const summaryOf = ({ reasoning }: ResponsesBody): string | undefined =>
+  reasoning?.summary ?? reasoning?.generate_summary ?? undefined
+
+function textOf({ text }: ResponsesBody): string {
+  if (text === undefined || text === null) return '{"format":{"type":"text"},"verbosity":"medium"}'
+  const { format, verbosity, ...more } = text
+  return JSON.stringify({ ...more, format: format ?? { type: 'text' }, verbosity: verbosity ?? 'medium' })
+}
+
+/** OpenAI's description wants both keys in every function. */
+function toolsOf({ tools }: ResponsesBody): string {
+  if (tools === undefined || tools === null || tools.length === 0) return '[]'
+  return JSON.stringify(tools.map(withBothKeys))
+}
+
+function withBothKeys(tool: { readonly type: string }): object {
+  if (tool.type !== 'function') return tool
+  const { parameters, strict } = tool as { parameters?: unknown; strict?: unknown }
+  return parameters !== undefined && strict !== undefined
+    ? tool
+    : { ...tool, parameters: parameters ?? null, strict: strict ?? null }
+}
+
+/** No engine reports what it wrote to its cache. */
+function usageOf({ promptTokens, cachedTokens, outputTokens }: Usage): string {
+  return (
+    `{"input_tokens":${promptTokens},"input_tokens_details":{"cached_tokens":${cachedTokens},"cache_write_tokens":0},` +
+    `"output_tokens":${outputTokens},"output_tokens_details":{"reasoning_tokens":0},` +
+    `"total_tokens":${promptTokens + outputTokens}}`
+  )
+}

@@ -1,0 +1,154 @@
+import { OAuth2Server } from 'oauth2-mock-server'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashKey } from '../../src/config/key-hash.ts'
+import { startEmbedder } from '../support/servers.ts'
+import { authorization, MODEL, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
+
+/**
+ * No way in escapes a budget. Every tenant here may make one request in a minute: whichever way it takes, no other way
+ * is open afterwards; and after a chat, no way is open.
+ */
+interface Way {
+  readonly name: string
+  readonly path: string
+  readonly method?: string
+  readonly body?: (tenantId: string) => object | FormData
+  readonly by?: 'token' | 'peer'
+  /** The answer that costs a request; 200 if absent. */
+  readonly status?: number
+}
+
+const messages = [{ role: 'user', content: 'Hi.' }]
+const chat = { model: MODEL, messages, max_tokens: 1 }
+const texts = (name: string, ...data: string[]) => ({ name, datatype: 'BYTES', shape: [data.length], data })
+
+const CHAT: Way = { name: 'chat', path: '/v1/chat/completions', body: () => chat }
+
+const WAYS: readonly Way[] = [
+  CHAT,
+  { name: 'streamed chat', path: '/v1/chat/completions', body: () => ({ ...chat, stream: true }) },
+  { name: 'completion', path: '/v1/completions', body: () => ({ model: MODEL, prompt: 'Hi', max_tokens: 1 }) },
+  { name: 'embedding', path: '/v1/embeddings', body: () => ({ model: 'embed', input: 'Hi' }) },
+  { name: '/infer', path: '/infer', body: (id) => ({ tenant_id: id, tokens_requested: 1 }) },
+  {
+    name: 'tensors',
+    path: '/v2/models/rank/infer',
+    body: () => ({ inputs: [texts('query', 'a'), texts('documents', 'b', 'c')] }),
+  },
+  { name: 'file upload', path: '/v1/files', body: upload },
+  { name: 'list of files', method: 'GET', path: '/v1/files' },
+  { name: 'a file', method: 'GET', path: '/v1/files/none', status: 404 },
+  { name: 'removal of a file', method: 'DELETE', path: '/v1/files/none', status: 404 },
+  { name: 'new vector store', path: '/v1/vector_stores', body: () => ({ name: 'v' }) },
+  { name: 'list of vector stores', method: 'GET', path: '/v1/vector_stores' },
+  { name: 'search', path: '/v1/vector_stores/none/search', body: () => ({ query: 'q' }), status: 404 },
+  {
+    name: 'documents',
+    path: '/v1/vector_stores/none/documents',
+    body: () => ({ documents: [{ name: 'd', text: 't' }] }),
+    status: 404,
+  },
+  { name: 'chat by token', path: '/v1/chat/completions', body: () => chat, by: 'token' },
+  { name: 'files by token', method: 'GET', path: '/v1/files', by: 'token' },
+  { name: 'chat by a peer', path: '/v1/chat/completions', body: () => chat, by: 'peer' },
+  { name: 'embedding by a peer', path: '/v1/embeddings', body: () => ({ model: 'embed', input: 'Hi' }), by: 'peer' },
+]
+
+function upload(): FormData {
+  const form = new FormData()
+  form.set('file', new File(['text'], 'a.txt'))
+  form.set('purpose', 'assistants')
+  return form
+}
+
+const PEER_KEY = 'sk-test-peer'
+const keyOf = (tenantId: string): string => `sk-test-${tenantId}`
+const tenantIds = WAYS.flatMap((_, i) => [`first-${i}`, `last-${i}`])
+
+let platform: TestPlatform
+let issuer: OAuth2Server
+let embedder: Awaited<ReturnType<typeof startEmbedder>>
+
+beforeAll(async () => {
+  issuer = new OAuth2Server()
+  await issuer.issuer.keys.generate('RS256', { kid: 'one' })
+  await issuer.start(0, '127.0.0.1')
+  embedder = await startEmbedder()
+  const simulated = { kind: 'simulated', profile: 'h100-llama-1b' }
+  const allowance = { requests: { perMinute: 1, burst: 1 } }
+  platform = await startPlatform(
+    testTree({
+      models: [{ name: MODEL }, { name: 'embed', kind: 'embedding' }, { name: 'rank', kind: 'ranking' }],
+      pools: [MODEL, 'embed', 'rank'].map((model) => ({ model, region: 'eu', backend: simulated })),
+      retrieval: { budgetMs: 60_000, embedder: { url: embedder.url, model: 'letters', dimensions: 26 } },
+      oidc: { issuers: [{ id: 'corp', issuer: issuer.issuer.url, audience: ['spillway'] }] },
+      regions: {
+        local: 'eu',
+        peers: [{ region: 'us', url: 'http://127.0.0.1:1', apiKey: 'sk-other', hash: hashKey(PEER_KEY) }],
+      },
+      tenants: tenantIds.map((id) => ({
+        id,
+        slo: 'patient',
+        allowance,
+        keys: [{ id: `${id}-key`, hash: hashKey(keyOf(id)) }],
+      })),
+    }),
+  )
+}, 60_000)
+afterAll(async () => {
+  await platform?.close()
+  await issuer?.stop()
+  await embedder?.close()
+})
+
+async function headersOf({ by }: Way, tenantId: string): Promise<Record<string, string>> {
+  if (by === 'peer') return { ...authorization(PEER_KEY), 'x-spillway-tenant': tenantId }
+  if (by === undefined) return authorization(keyOf(tenantId))
+  const token = await issuer.issuer.buildToken({
+    kid: 'one',
+    scopesOrTransform: (_header, payload) => {
+      Object.assign(payload, { aud: 'spillway', sub: 'ada', tenant: tenantId })
+    },
+  })
+  return authorization(token)
+}
+
+async function take(way: Way, tenantId: string): Promise<number> {
+  const body = way.body?.(tenantId)
+  const json = body !== undefined && !(body instanceof FormData)
+  const response = await fetch(platform.address + way.path, {
+    method: way.method ?? 'POST',
+    headers: { ...(await headersOf(way, tenantId)), ...(json && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: body instanceof FormData ? body : JSON.stringify(body) }),
+  })
+  await response.text()
+  return response.status
+}
+
+describe.each(WAYS.map((way, i) => ({ way, i, name: way.name })))('$name', ({ way, i }) => {
+  it('spends the budget that a chat spends', { timeout: 60_000 }, async () => {
+    expect(await take(way, `first-${i}`)).toBe(way.status ?? 200)
+    expect(await take(CHAT, `first-${i}`)).toBe(429)
+    expect(await take(way, `first-${i}`)).toBe(429)
+  })
+
+  it('is closed when a chat has spent it', { timeout: 60_000 }, async () => {
+    expect(await take(CHAT, `last-${i}`)).toBe(200)
+    expect(await take(way, `last-${i}`)).toBe(429)
+  })
+})
+
+it('covers every route that asks a model or stores', async () => {
+  const document = (await (await fetch(`${platform.address}/openapi.json`)).json()) as {
+    paths: Record<string, Record<string, unknown>>
+  }
+  const spending = Object.keys(document.paths).filter(
+    (path) => /^\/(v1|v2|infer)/.test(path) && !/^\/v1\/models|^\/v2(\/health|\/models\/[^/]+(\/ready)?$|$)/.test(path),
+  )
+  const covered = (path: string): boolean =>
+    WAYS.some((way) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(way.path)) ||
+    path.startsWith('/v1/vector_stores/') ||
+    path.startsWith('/v1/files/')
+  expect(spending.filter((path) => !covered(path))).toEqual([])
+  expect(spending.length).toBeGreaterThan(8)
+})

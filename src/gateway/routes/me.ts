@@ -2,8 +2,8 @@ import { usToMs } from '../../base/clock.ts'
 import type { Settled } from '../../domain/entry.ts'
 import type { Slo } from '../../domain/tenant.ts'
 import type { ScopeStanding } from '../../policy/budgets/budgets.ts'
-import { authenticate, type Caller, type KeyDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import type { Caller, KeyDirectory } from '../authenticate.ts'
+import { callerFor } from '../check-call.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import type { TenancyAdmin, TenantCredential, TreeRecord, TreeStanding } from '../tenancy-admin.ts'
@@ -32,12 +32,8 @@ export function meRoute({ keys, tenancy, budgetsOf, refusals }: MeDeps): Route {
     method: 'GET',
     path: `${SELF_ROOT}/me`,
     async handle(exchange) {
-      const caller = authenticate(keys, exchange)
-      if ('code' in caller) {
-        exchange.sendRefusal(caller)
-        return
-      }
-      if (refuseCall(exchange, caller, {})) return
+      const caller = callerFor(exchange, keys, {})
+      if (caller === undefined) return
       const credential = credentialOf(exchange)
       const standing = credential === undefined ? undefined : await tenancy.standingOf(credential)
       const others = credential === undefined ? undefined : await keysOf(tenancy, credential, caller)

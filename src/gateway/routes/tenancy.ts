@@ -12,8 +12,8 @@ import {
   TenantCreateBody,
 } from '../../wire/tenancy.ts'
 import type { AdminDirectory } from '../admin-directory.ts'
-import { authenticate, digestOfBearer, type KeyDirectory } from '../authenticate.ts'
-import { refuseCall } from '../check-call.ts'
+import { digestOfBearer, type KeyDirectory } from '../authenticate.ts'
+import { callerFor } from '../check-call.ts'
 import type { Exchange } from '../exchange.ts'
 import type { AdminCode } from '../fleet-admin.ts'
 import type { Route } from '../http-server.ts'
@@ -75,12 +75,8 @@ export function tenancyRoutes({ tenancy, admins, keys, bodyBytesMax }: TenancyDe
 
 /** The desk of a tenant's key or token; undefined: it was refused. */
 function deskOf(exchange: Exchange, keys: KeyDirectory, tenancy: TenancyAdmin): TenancyDesk | undefined {
-  const caller = authenticate(keys, exchange)
-  if ('code' in caller) {
-    exchange.sendRefusal(caller)
-    return undefined
-  }
-  if (refuseCall(exchange, caller, {})) return undefined
+  const caller = callerFor(exchange, keys, {})
+  if (caller === undefined) return undefined
   const credential = credentialOf(exchange)
   const desk = credential === undefined ? undefined : tenancy.asTenant(credential)
   if (desk === undefined) exchange.sendRefusal({ ...NOT_MANAGING, because: `${caller.key.id} does not manage an org` })

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LiveClock } from '../../src/base/live-clock.ts'
 import { hashKey } from '../../src/config/key-hash.ts'
@@ -78,14 +78,18 @@ async function fill(store: TenancyStore, count: number): Promise<void> {
 interface Took {
   readonly wallMs: number
   readonly cpuMs: number
+  /** With the thread of the embedded database and those that collect garbage. */
+  readonly processMs: number
 }
 
 /** On the wall, and of this thread alone: that is how long requests wait. */
 async function took(work: () => unknown): Promise<Took> {
-  const [cpuFrom, wallFrom] = [process.threadCpuUsage(), performance.now()]
+  const [cpuFrom, allFrom, wallFrom] = [process.threadCpuUsage(), process.cpuUsage(), performance.now()]
   await work()
   const { user, system } = process.threadCpuUsage(cpuFrom)
-  return { wallMs: performance.now() - wallFrom, cpuMs: (user + system) / 1_000 }
+  const all = process.cpuUsage(allFrom)
+  const processMs = (all.user + all.system) / 1_000
+  return { wallMs: performance.now() - wallFrom, cpuMs: (user + system) / 1_000, processMs }
 }
 
 class Gateway {
@@ -217,8 +221,9 @@ async function run({ progress }: ExperimentOptions): Promise<Findings> {
   return {
     tables: found.map(({ table }) => table),
     verdict: found.map(({ starts, table: { title } }) => {
-      const { wallMs = 0 } = starts.at(-1) ?? {}
-      return `${title}: 100,000 tenants and keys are read and in force in ${(wallMs / 1_000).toFixed(1)} s (target 2 s: ${wallMs <= 2_000 ? 'met' : 'missed'}).`
+      const { wallMs = 0, cpuMs = 0, processMs = 0 } = starts.at(-1) ?? {}
+      const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
+      return `${title}: 100,000 tenants and keys are read and in force in ${seconds(wallMs)} (target 2 s: ${wallMs <= 2_000 ? 'met' : 'missed'}), with ${seconds(cpuMs)} of the gateway’s thread and ${seconds(processMs)} of its process; ${(loadavg()[0] ?? 0).toFixed(0)} processes wanted the machine’s ${cpus().length} cores.`
     }),
   }
 }

@@ -28,6 +28,10 @@ const WAYS: readonly Way[] = [
   CHAT,
   { name: 'streamed chat', path: '/v1/chat/completions', body: () => ({ ...chat, stream: true }) },
   { name: 'completion', path: '/v1/completions', body: () => ({ model: MODEL, prompt: 'Hi', max_tokens: 1 }) },
+  { name: 'response', path: '/v1/responses', body: () => ({ model: MODEL, input: 'Hi', max_output_tokens: 16 }) },
+  { name: 'stored answers', method: 'GET', path: '/v1/chat/completions' },
+  { name: 'a stored answer', method: 'GET', path: '/v1/chat/completions/none', status: 404 },
+  { name: 'its messages', method: 'GET', path: '/v1/chat/completions/none/messages', status: 404 },
   { name: 'embedding', path: '/v1/embeddings', body: () => ({ model: 'embed', input: 'Hi' }) },
   { name: '/infer', path: '/infer', body: (id) => ({ tenant_id: id, tokens_requested: 1 }) },
   {

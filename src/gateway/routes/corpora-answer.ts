@@ -76,7 +76,8 @@ function resize(held: WorkHold, tokens: number): void {
 }
 
 function tell(deps: StoreDeps, exchange: Exchange, caller: Caller, held: WorkHold, error: unknown): void {
-  if (error instanceof CorpusError && error.code !== 'unavailable' && error.code !== 'lane-full') held.settle()
+  const isAnswered = error instanceof CorpusError && error.code !== 'unavailable' && error.code !== 'lane-full'
+  if (isAnswered || (error instanceof BodyFault && error.isCharged)) held.settle()
   else held.refund()
   const headers = headersFor(deps, caller)
   if (error instanceof BodyFault) exchange.sendFault(error.fault, headers)
@@ -102,10 +103,13 @@ const AWAY = ({ message }: ArchiveUnavailable): ToldRefusal<ArchiveCode> => ({
 
 export class BodyFault extends Error {
   readonly fault: Parameters<Exchange['sendFault']>[0]
+  /** The store was asked, and has nothing of that name. */
+  readonly isCharged: boolean
 
-  constructor(fault: Parameters<Exchange['sendFault']>[0]) {
+  constructor(fault: Parameters<Exchange['sendFault']>[0], isCharged = false) {
     super(fault.message)
     this.fault = fault
+    this.isCharged = isCharged
   }
 }
 

@@ -126,5 +126,5 @@ const NAMED_MAX = 100
 
 function notFound(id: string, param: string | null): BodyFault {
   const message = `No stored chat completion or message '${id.slice(0, NAMED_MAX)}' was found.`
-  return new BodyFault({ code: 'answer-not-found', message, param })
+  return new BodyFault({ code: 'answer-not-found', message, param }, true)
 }

@@ -6,6 +6,7 @@ import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
 import { corpusPaths } from './openapi-corpora.ts'
+import { KEY_HEADERS, MESSAGES_ERROR, messagesPaths } from './openapi-messages.ts'
 import { InferBody } from './routes/infer.ts'
 
 /** The description of the API, made from the schemas that validate it, so that description and server agree. */
@@ -19,7 +20,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: options.basePath === '' ? '/' : options.basePath }],
-    security: [{ key: [] }],
+    security: [{ key: [] }, { anthropicKey: [] }, { azureKey: [] }],
     paths: {
       '/v1/chat/completions': {
         post: generation('createChatCompletion', 'Answers a conversation.', ChatBody),
@@ -36,6 +37,22 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
       '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
+      ...messagesPaths(),
+      '/openai/deployments/{model}/chat/completions': {
+        post: { ...generation('createDeployedChat', 'A chat, at Azure’s address.', ChatBody), ...AT_MODEL },
+      },
+      '/openai/deployments/{model}/completions': {
+        post: {
+          ...generation('createDeployedCompletion', 'A prompt, at Azure’s address.', CompletionBody),
+          ...AT_MODEL,
+        },
+      },
+      '/openai/deployments/{model}/embeddings': {
+        post: {
+          ...whole('createDeployedEmbedding', 'Vectors, at Azure’s address.', EmbeddingBody, 'Error'),
+          ...AT_MODEL,
+        },
+      },
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),
       },
@@ -61,6 +78,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/spillway/refusals': { get: plain('listRefusals', 'Your last requests that were not answered, newest first.') },
       ...corpusPaths(refusals()),
       ...adminPaths(),
+      '/': { get: open('root', 'The server is there.') },
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
       '/metrics': { get: { ...plain('metrics', 'Prometheus metrics, for keys that may read them.'), ...METRICS_KEYS } },
@@ -72,6 +90,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
           scheme: 'bearer',
           description: 'A key from `spillway keys create`, or a token of an issuer in `oidc.issuers`.',
         },
+        ...KEY_HEADERS,
         adminKey: {
           type: 'http',
           scheme: 'bearer',
@@ -83,7 +102,12 @@ export function openApiDocument(options: { version: string; basePath: string; ad
           description: 'A key of `admin.metricsKeys`, or a token with the role `metrics-reader`.',
         },
       },
-      schemas: { Error: ERROR, TensorError: TENSOR_ERROR, ...adminComponents(options.admin) },
+      schemas: {
+        Error: ERROR,
+        TensorError: TENSOR_ERROR,
+        MessagesError: MESSAGES_ERROR,
+        ...adminComponents(options.admin),
+      },
     },
   }
   return JSON.stringify(document)

@@ -55,7 +55,9 @@ function accumulated(events: readonly StreamedEvent[]): Fields {
       open = undefined
     } else if (name === 'message_delta') {
       expect(open).toBeUndefined()
-      Object.assign(message, data['delta'], { usage: { ...(message['usage'] as Fields), ...(data['usage'] as Fields) } })
+      Object.assign(message, data['delta'], {
+        usage: { ...(message['usage'] as Fields), ...(data['usage'] as Fields) },
+      })
     }
   }
   for (const [index, text] of json.entries()) if (text !== undefined) blocks[index]!['input'] = JSON.parse(text)
@@ -105,6 +107,7 @@ describe('a streamed answer', () => {
       ],
       stop_reason: 'tool_use',
       stop_sequence: null,
+      stop_details: null,
       usage: {
         input_tokens: 4,
         cache_creation_input_tokens: 0,

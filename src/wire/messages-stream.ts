@@ -53,8 +53,9 @@ export class MessagesStream implements StreamWriter, BlockWriter {
   end(usage: Usage): string {
     if (!this.#isStarted) this.#start()
     this.#walk.end()
-    const { stopReason, stopSequence } = this.#walk
-    this.#frames += `event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"${stopReason}","stop_sequence":${JSON.stringify(stopSequence)}},"usage":${JSON.stringify(messagesUsage(usage))}}\n\n${STOP}`
+    const { stopReason, stopSequence, stopDetails } = this.#walk
+    const delta = { stop_reason: stopReason, stop_sequence: stopSequence, stop_details: stopDetails }
+    this.#frames += `event: message_delta\ndata: {"type":"message_delta","delta":${JSON.stringify(delta)},"usage":${JSON.stringify(messagesUsage(usage))}}\n\n${STOP}`
     return this.#taken()
   }
 
@@ -85,7 +86,7 @@ export class MessagesStream implements StreamWriter, BlockWriter {
     const { id, model, promptTokens = 0 } = this.#identity
     const usage = messagesUsage({ promptTokens, cachedTokens: 0, outputTokens: 0 })
     const ours = this.#rung === 'full' ? '' : `,"spillway":${JSON.stringify({ rung: this.#rung })}`
-    this.#frames += `event: message_start\ndata: {"type":"message_start","message":{"id":${JSON.stringify(id)},"type":"message","role":"assistant","model":${JSON.stringify(model)},"content":[],"stop_reason":null,"stop_sequence":null,"usage":${JSON.stringify(usage)}${ours}}}\n\n`
+    this.#frames += `event: message_start\ndata: {"type":"message_start","message":{"id":${JSON.stringify(id)},"type":"message","role":"assistant","model":${JSON.stringify(model)},"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":${JSON.stringify(usage)}${ours}}}\n\n`
   }
 
   #taken(): string {

@@ -72,6 +72,10 @@ export class BlockWalk {
     return this.stopReason === 'stop_sequence' ? this.#stopSequence : null
   }
 
+  get stopDetails(): object | null {
+    return this.stopReason === 'refusal' ? { type: 'refusal', category: null, explanation: null } : null
+  }
+
   #takeReasoning(extra: Readonly<Record<string, unknown>>): void {
     // Engines on their way from one name to the other send both.
     const field: ReasoningField = typeof extra['reasoning_content'] === 'string' ? 'reasoning_content' : 'reasoning'

@@ -38,6 +38,7 @@ export class MessagesWhole implements WholeWriter, BlockWriter {
       content: this.#blocks.map(({ block, text }) => contentBlock(block, text)),
       stop_reason: this.#walk.stopReason,
       stop_sequence: this.#walk.stopSequence,
+      stop_details: this.#walk.stopDetails,
       usage: messagesUsage(usage),
       ...(ours !== undefined && { spillway: ours }),
     })

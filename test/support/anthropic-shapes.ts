@@ -35,6 +35,8 @@ const block = { oneOf: [textBlock, thinkingBlock, toolUseBlock] }
 const stopReason = { enum: ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] }
 const orNull = (schema: object) => ({ anyOf: [schema, { type: 'null' }] })
 
+const stopDetails = orNull(object({ type: { const: 'refusal' }, category: {}, explanation: {} }))
+
 const messageOf = (content: object, reason: object) =>
   object({
     id: { type: 'string', pattern: '^msg_' },
@@ -44,6 +46,7 @@ const messageOf = (content: object, reason: object) =>
     content,
     stop_reason: reason,
     stop_sequence: orNull({ type: 'string' }),
+    stop_details: stopDetails,
     usage,
   })
 
@@ -107,7 +110,7 @@ const SCHEMAS = {
   'event content_block_stop': object({ type: { const: 'content_block_stop' }, index: count }),
   'event message_delta': object({
     type: { const: 'message_delta' },
-    delta: object({ stop_reason: stopReason, stop_sequence: orNull({ type: 'string' }) }),
+    delta: object({ stop_reason: stopReason, stop_sequence: orNull({ type: 'string' }), stop_details: stopDetails }),
     usage,
   }),
   'event message_stop': object({ type: { const: 'message_stop' } }),

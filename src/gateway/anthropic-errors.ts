@@ -1,4 +1,4 @@
-import { type ErrorCode, statusOf, statusOfFault, wireCode } from './error-table.ts'
+import { statusOf, statusOfFault, wireCode } from './error-table.ts'
 import { refusalDetail, type ErrorReply, type ErrorWords, retryHeaders, toOpenAiError } from './error-words.ts'
 
 /**
@@ -10,18 +10,19 @@ export const ANTHROPIC_ERRORS: ErrorWords = {
   idHeader: 'request-id',
   ofFault(fault, requestId) {
     const { code, message, param } = fault
-    return replyOf({ status: statusOfFault(fault), code, message, param }, requestId)
+    const name = code === null ? null : wireCode(code)
+    return replyOf({ status: statusOfFault(fault), code: name, message, param }, requestId)
   },
   ofRefusal(refusal, requestId) {
-    const { message, param } = toOpenAiError(refusal)
-    const told = { status: statusOf(refusal), code: refusal.code, message, param, detail: refusalDetail(refusal) }
+    const told = { ...toOpenAiError(refusal), status: statusOf(refusal), detail: refusalDetail(refusal) }
     return replyOf(told, requestId, retryHeaders(refusal))
   },
 }
 
 interface Told {
   readonly status: number
-  readonly code: ErrorCode | null
+  /** As clients see it; an engine's own, where the engine refused. */
+  readonly code: string | null
   readonly message: string
   readonly param: string | null
   readonly detail?: Readonly<Record<string, unknown>> | undefined
@@ -33,8 +34,8 @@ function replyOf(told: Told, requestId: string | undefined, headers: readonly st
   const { code, param, detail } = told
   const status = told.status === 503 ? OVERLOADED : told.status
   const name = param === null ? null : (THEIR_NAMES[param] ?? param)
-  const message = param === null || name === param ? told.message : told.message.replaceAll(param, name as string)
-  const ours = { ...(code !== null && { code: wireCode(code) }), ...(name !== null && { param: name }), ...detail }
+  const message = name === param ? told.message : told.message.replaceAll(`'${param}'`, `'${name}'`)
+  const ours = { ...(code !== null && { code }), ...(name !== null && { param: name }), ...detail }
   const error = { type: typeOf(status), message, spillway: ours }
   return { status, body: JSON.stringify({ type: 'error', error, request_id: requestId ?? null }), headers }
 }

@@ -38,21 +38,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
       ...messagesPaths(),
-      '/openai/deployments/{model}/chat/completions': {
-        post: { ...generation('createDeployedChat', 'A chat, at Azure’s address.', ChatBody), ...AT_MODEL },
-      },
-      '/openai/deployments/{model}/completions': {
-        post: {
-          ...generation('createDeployedCompletion', 'A prompt, at Azure’s address.', CompletionBody),
-          ...AT_MODEL,
-        },
-      },
-      '/openai/deployments/{model}/embeddings': {
-        post: {
-          ...whole('createDeployedEmbedding', 'Vectors, at Azure’s address.', EmbeddingBody, 'Error'),
-          ...AT_MODEL,
-        },
-      },
+      ...azurePaths(),
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),
       },
@@ -84,24 +70,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/metrics': { get: { ...plain('metrics', 'Prometheus metrics, for keys that may read them.'), ...METRICS_KEYS } },
     },
     components: {
-      securitySchemes: {
-        key: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'A key from `spillway keys create`, or a token of an issuer in `oidc.issuers`.',
-        },
-        ...KEY_HEADERS,
-        adminKey: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'A key of `admin.keys`, or a token with the role `admin`.',
-        },
-        metricsKey: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'A key of `admin.metricsKeys`, or a token with the role `metrics-reader`.',
-        },
-      },
+      securitySchemes: SECURITY_SCHEMES,
       schemas: {
         Error: ERROR,
         TensorError: TENSOR_ERROR,
@@ -111,6 +80,25 @@ export function openApiDocument(options: { version: string; basePath: string; ad
     },
   }
   return JSON.stringify(document)
+}
+
+const SECURITY_SCHEMES = {
+  key: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key from `spillway keys create`, or a token of an issuer in `oidc.issuers`.',
+  },
+  ...KEY_HEADERS,
+  adminKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key of `admin.keys`, or a token with the role `admin`.',
+  },
+  metricsKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key of `admin.metricsKeys`, or a token with the role `metrics-reader`.',
+  },
 }
 
 const METRICS_KEYS = { security: [{ adminKey: [] }, { metricsKey: [] }] }
@@ -149,6 +137,18 @@ const REFUSALS = {
   429: 'You are over your share or limit; Retry-After says when to come back.',
   503: 'The platform is over its capacity; Retry-After says when to come back.',
 }
+
+const azurePaths = (): object => ({
+  '/openai/deployments/{model}/chat/completions': {
+    post: { ...generation('createDeployedChat', 'A chat, at Azure’s address.', ChatBody), ...AT_MODEL },
+  },
+  '/openai/deployments/{model}/completions': {
+    post: { ...generation('createDeployedCompletion', 'A prompt, at Azure’s address.', CompletionBody), ...AT_MODEL },
+  },
+  '/openai/deployments/{model}/embeddings': {
+    post: { ...whole('createDeployedEmbedding', 'Vectors, at Azure’s address.', EmbeddingBody, 'Error'), ...AT_MODEL },
+  },
+})
 
 type ErrorName = 'Error' | 'TensorError'
 

@@ -43,7 +43,7 @@ for (const alg of ['RS256', 'ES256', 'EdDSA']) {
     )
   }
   const callerOf = async (header: string): Promise<void> => {
-    const found = verifier.verify(jwtOf(header) as string)
+    const found = verifier.verify(jwtOf({ authorization: header }) as string)
     const proof = found instanceof Promise ? await found : found
     if (proof?.kind !== 'known' || directory.byIdentity(proof.identity) === undefined) throw new Error('not known')
   }

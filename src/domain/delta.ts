@@ -49,6 +49,8 @@ export interface ChoiceDelta {
   readonly logprobs?: unknown
   /** What an engine says beside the message, where its own text cannot be passed on as it is. */
   readonly beside?: Readonly<Record<string, unknown>>
+  /** The stop sequence at which the text ended, where the engine tells it. */
+  readonly stopSequence?: string
 }
 
 /** Measured work, as reported by the engine. */

@@ -31,6 +31,7 @@ export const CALL_ROUTES = [
   'chat',
   'completions',
   'responses',
+  'messages',
   'embeddings',
   'open-inference',
   'models',

@@ -151,7 +151,25 @@ describe('the token of a header', () => {
     ['another scheme', 'Basic a.b.c', undefined, undefined],
     ['nothing', undefined, undefined, undefined],
   ])('is %s', (_, header, token, jwt) => {
-    expect(tokenOf(header)).toBe(token)
-    expect(jwtOf(header)).toBe(jwt)
+    const headers = header === undefined ? {} : { authorization: header }
+    expect(tokenOf(headers)).toBe(token)
+    expect(jwtOf(headers)).toBe(jwt)
+  })
+
+  it.each(['x-api-key', 'api-key'])('stands alone in %s', (name) => {
+    expect(tokenOf({ [name]: 'sk-a' })).toBe('sk-a')
+    expect(jwtOf({ [name]: 'a.b.c' })).toBe('a.b.c')
+    for (const wrong of ['', ' ', 'sk-a, sk-b', 'sk a', long, `${'x'.repeat(8_192)}.b.c`])
+      expect(tokenOf({ [name]: wrong })).toBeUndefined()
+  })
+
+  it('is the first of bearer, x-api-key and api-key, and a wrong first one is not made good by the next', () => {
+    const all = { authorization: 'Bearer sk-a', 'x-api-key': 'sk-b', 'api-key': 'sk-c' }
+    expect(tokenOf(all)).toBe('sk-a')
+    expect(tokenOf({ ...all, authorization: undefined })).toBe('sk-b')
+    expect(tokenOf({ 'x-api-key': 'two keys', 'api-key': 'sk-c' })).toBeUndefined()
+    expect(tokenOf({ ...all, authorization: `Bearer ${long}` })).toBeUndefined()
+    // A scheme that is no bearer belongs to a proxy in front.
+    expect(tokenOf({ ...all, authorization: 'Basic dTpw' })).toBe('sk-b')
   })
 })

@@ -126,25 +126,44 @@ function tokenRefusal({ kind, because }: Exclude<TokenFinding, { kind: 'known' }
 
 /** The digest of the request's key; undefined when it has none. */
 export function digestOfBearer({ req }: KeyBearer): string | undefined {
-  const token = tokenOf(req.headers.authorization)
+  const token = tokenOf(req.headers)
   return token === undefined ? undefined : digestOf(token)
 }
 
-/** The token as nearly every client sends it, or as HTTP allows it. */
-export function tokenOf(authorization: string | undefined): string | undefined {
-  if (authorization === undefined || authorization.length > TOKEN_LENGTH_MAX) return undefined
-  if (authorization.length > KEY_LENGTH_MAX && !HAS_JWT.test(authorization)) return undefined
-  if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return authorization.slice(7)
-  return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
+/**
+ * The key or token of a request. The ingress, the check of tokens and every route ask here and nowhere else, so that
+ * all of them see the same caller. A bearer token comes first; without one, Anthropic's `x-api-key` counts, then
+ * Azure's `api-key`. The first that is there decides: a wrong one is not made good by a right one behind it.
+ */
+export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
+  const { authorization } = headers
+  if (authorization !== undefined && /^bearer /i.test(authorization)) return bearerOf(authorization)
+  return keyOf(headers['x-api-key'] ?? headers['api-key'])
 }
 
+/** The token as nearly every client sends it, or as HTTP allows it. */
+function bearerOf(authorization: string): string | undefined {
+  if (authorization.length > TOKEN_LENGTH_MAX) return undefined
+  if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return bounded(authorization.slice(7))
+  return bounded(/^bearer +(\S+) *$/i.exec(authorization)?.[1])
+}
+
+/** A header that is the key and nothing else. Node joins two headers of one name with a comma and a space. */
+function keyOf(header: string | string[] | undefined): string | undefined {
+  if (typeof header !== 'string' || header.length > TOKEN_LENGTH_MAX || !/^\S+$/.test(header)) return undefined
+  return bounded(header)
+}
+
+const bounded = (token: string | undefined): string | undefined =>
+  token === undefined || (token.length > KEY_LENGTH_MAX && !IS_JWT.test(token)) ? undefined : token
+
 /** Three parts in base64url, as every JWT is sent (RFC 7515, 3.1). */
-const HAS_JWT = /^bearer +[\w-]+\.[\w-]+\.[\w-]* *$/i
+const IS_JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
 /** The token of the request that may be one of an issuer. */
-export function jwtOf(authorization: string | undefined): string | undefined {
-  const token = tokenOf(authorization)
-  return token !== undefined && HAS_JWT.test(authorization as string) ? token : undefined
+export function jwtOf(headers: IncomingHttpHeaders): string | undefined {
+  const token = tokenOf(headers)
+  return token !== undefined && IS_JWT.test(token) ? token : undefined
 }
 
 /**

@@ -11,11 +11,15 @@ import {
 
 /**
  * How an error is put to clients. Servers that speak another dialect than OpenAI's bring their own words: the Open
- * Inference Protocol's routes (oip-errors.ts) and the simulated engine's server (engine-errors.ts).
+ * Inference Protocol's routes (oip-errors.ts), Anthropic's (anthropic-errors.ts) and the simulated engine's server
+ * (engine-errors.ts).
  */
 export interface ErrorWords {
-  ofFault(fault: ToldFault): ErrorReply
-  ofRefusal(refusal: ToldRefusal): ErrorReply
+  /** `requestId` is for words that have it in the body. */
+  ofFault(fault: ToldFault, requestId?: string): ErrorReply
+  ofRefusal(refusal: ToldRefusal, requestId?: string): ErrorReply
+  /** A header with the request's id that clients of this dialect read beside `x-request-id`, on every answer. */
+  readonly idHeader?: string
 }
 
 export interface ErrorReply {
@@ -28,7 +32,7 @@ export const OPENAI_ERRORS: ErrorWords = {
   ofFault: (fault) => ({ status: statusOfFault(fault), body: errorBody(faultError(fault)), headers: [] }),
   ofRefusal: (refusal) => ({
     status: statusOf(refusal),
-    body: errorBody({ ...refusal.told?.error, ...toOpenAiError(refusal) }, detailOf(refusal)),
+    body: errorBody({ ...refusal.told?.error, ...toOpenAiError(refusal) }, refusalDetail(refusal)),
     headers: retryHeaders(refusal),
   }),
 }
@@ -57,7 +61,7 @@ export function sentence(because: string): string {
 }
 
 /** The true time to come back is in the body too: headers stop at a minute, and an error frame has none. */
-function detailOf({ retryAfterUs, detail }: ToldRefusal): ToldRefusal['detail'] {
+export function refusalDetail({ retryAfterUs, detail }: ToldRefusal): ToldRefusal['detail'] {
   return retryAfterUs === undefined ? detail : { ...detail, retry_after_ms: Math.ceil(retryAfterUs / 1_000) }
 }
 

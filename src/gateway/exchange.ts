@@ -55,6 +55,12 @@ export class Exchange {
     this.req.pause()
   }
 
+  /** Headers with the request's id, in every answer. */
+  get idHeaders(): string[] {
+    const { idHeader } = this.errors
+    return idHeader === undefined ? ['x-request-id', this.id] : ['x-request-id', this.id, idHeader, this.id]
+  }
+
   get isOpen(): boolean {
     return !this.res.headersSent && !this.res.destroyed
   }
@@ -67,6 +73,7 @@ export class Exchange {
     if (!this.isOpen) return
     const length = Buffer.byteLength(body)
     const head = ['content-type', contentType, 'content-length', String(length), 'x-request-id', this.id]
+    if (this.errors.idHeader !== undefined) head.push(this.errors.idHeader, this.id)
     for (const part of headers) head.push(part)
     this.res.writeHead(status, head)
     // ASCII is the same in both encodings; as latin1, Node sends it together with the headers without examining it.
@@ -81,12 +88,12 @@ export class Exchange {
   }
 
   sendFault(fault: ToldFault, more: readonly string[] = []): void {
-    const { status, body, headers } = this.errors.ofFault(fault)
+    const { status, body, headers } = this.errors.ofFault(fault, this.id)
     this.sendJson(status, body, [...headers, ...more])
   }
 
   sendRefusal(refusal: ToldRefusal, more: readonly string[] = []): void {
-    const { status, body, headers } = this.errors.ofRefusal(refusal)
+    const { status, body, headers } = this.errors.ofRefusal(refusal, this.id)
     this.sendJson(status, body, [...headers, ...(status === 401 ? challengeOf(refusal.code) : []), ...more])
   }
 }

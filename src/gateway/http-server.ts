@@ -37,6 +37,8 @@ export interface HttpServerOptions {
   readonly makeRequestId: () => string
   /** Format of errors; OpenAI's if absent. */
   readonly errors?: ErrorWords
+  /** Formats of errors of single paths and of all below them, by path without the base path. */
+  readonly errorsUnder?: Readonly<Record<string, ErrorWords>>
   readonly onFault: (where: string, error: unknown) => void
   /** The allowance for being read; a server without one reads everything. */
   readonly ingress?: Ingress
@@ -89,12 +91,13 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   const cors =
     (options.cors?.origins.length ?? 0) > 0 ? new Cors(options.cors as CorsOptions, options.basePath) : undefined
   const trusted = readTrusted(options.trustedProxies)
+  const errorsOf = makeErrorsOf(options)
   const answer = (req: IncomingMessage, res: ServerResponse): void => {
     req.url = originForm(req.url ?? '/')
     const path = pathOf(req.url)
     const isPages = cors?.admit(req, res, path) === true
     const found = table.find(req.method === 'HEAD' ? 'GET' : (req.method ?? 'GET'), path)
-    const exchange = new Exchange(req, res, options.makeRequestId(), errors, trusted)
+    const exchange = new Exchange(req, res, options.makeRequestId(), errorsOf(path), trusted)
     const visit = found?.route.isUnmetered === true ? undefined : options.ingress?.arrive(exchange)
     if (visit !== undefined && 'code' in visit) {
       exchange.leaveUnread()
@@ -153,11 +156,22 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
   return server
 }
 
+/** The words of errors for a path. They are found before the route: a refusal at the ingress needs them, too. */
+function makeErrorsOf({ errors = OPENAI_ERRORS, errorsUnder = {}, basePath }: HttpServerOptions) {
+  const under = Object.entries(errorsUnder).map(([path, words]) => ({ path: basePath + path, words }))
+  return (path: string): ErrorWords => {
+    for (const one of under)
+      if (path.startsWith(one.path) && (path.length === one.path.length || path[one.path.length] === '/'))
+        return one.words
+    return errors
+  }
+}
+
 /** Calls the route with what its token proves: at once, unless the token is new here and takes a moment to check. */
 function serveRoute(exchange: Exchange, found: Found, tokens: TokenVerifier | undefined): Promise<void> | void {
   const { route, rest } = found
   const isAsked = tokens !== undefined && route.isUnmetered !== true
-  const token = isAsked ? jwtOf(exchange.req.headers.authorization) : undefined
+  const token = isAsked ? jwtOf(exchange.req.headers) : undefined
   const proof = token === undefined ? undefined : tokens?.verify(token)
   if (proof instanceof Promise) return serveProved(exchange, found, proof)
   exchange.proof = proof
@@ -209,7 +223,7 @@ class RouteTable {
   constructor(routes: readonly Route[], basePath: string) {
     const isUnder = (route: Route): boolean => route.path.endsWith('/*')
     for (const route of routes) {
-      if (!isUnder(route)) this.#exact.get(route.method)?.set(basePath + route.path, { route, rest: '' })
+      if (!isUnder(route)) this.#exact.get(route.method)?.set(pathOf(basePath + route.path), { route, rest: '' })
     }
     this.#basePath = basePath
     this.#paths = routes.map(({ path }) => basePath + path)

@@ -96,8 +96,7 @@ export class SseSink implements Sink {
       // Proxies in front of us (nginx) would otherwise buffer tokens.
       'x-accel-buffering',
       'no',
-      'x-request-id',
-      exchange.id,
+      ...exchange.idHeaders,
       ...rateLimits(),
       ...headers,
     ])
@@ -142,7 +141,7 @@ export class SseSink implements Sink {
     this.#stopKeepAlive()
     if (exchange.isOpen) exchange.sendRefusal(refusal, this.#options.rateLimits())
     else if (!exchange.res.writableEnded) {
-      exchange.res.end(this.#writer.fail(exchange.errors.ofRefusal(refusal).body))
+      exchange.res.end(this.#writer.fail(exchange.errors.ofRefusal(refusal, exchange.id).body))
       cutOffUnread(this.#options)
     }
   }

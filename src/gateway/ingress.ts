@@ -69,7 +69,7 @@ export class Ingress {
   /** Takes one request from the allowance of its caller, before anything of it is looked at but its headers. */
   arrive({ req, clientAddress }: Arriving): Visit | ToldRefusal<IngressCode> {
     const now = this.#options.clock.now()
-    const token = tokenOf(req.headers.authorization)
+    const token = tokenOf(req.headers)
     const keyHash = token === undefined ? undefined : fnv1a32(this.#options.salt + token)
     const ofKey = keyHash === undefined ? undefined : this.#keys.find(this.#holders.get(keyHash) ?? keyHash)
     const address = addressGroup(clientAddress)

@@ -6,6 +6,7 @@ import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths, tenancyPaths } from './openapi-admin.ts'
 import { corpusPaths } from './openapi-corpora.ts'
+import { KEY_HEADERS, MESSAGES_ERROR, messagesPaths } from './openapi-messages.ts'
 import { ownPaths } from './openapi-tenancy.ts'
 import { InferBody } from './routes/infer.ts'
 
@@ -20,7 +21,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: options.basePath === '' ? '/' : options.basePath }],
-    security: [{ key: [] }],
+    security: [{ key: [] }, { anthropicKey: [] }, { azureKey: [] }],
     paths: {
       '/v1/chat/completions': {
         post: generation('createChatCompletion', 'Answers a conversation.', ChatBody),
@@ -37,6 +38,8 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
       '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
+      ...messagesPaths(),
+      ...azurePaths(),
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),
       },
@@ -63,32 +66,41 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       ...corpusPaths(refusals()),
       ...adminPaths(),
       ...ownPaths(tenancyPaths(), plain('ownStanding', 'What the key may do, what it has left, its last refusals.')),
+      '/': { get: open('root', 'The server is there.') },
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
       '/metrics': { get: { ...plain('metrics', 'Prometheus metrics, for keys that may read them.'), ...METRICS_KEYS } },
     },
     components: {
-      securitySchemes: {
-        key: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'A key from `spillway keys create`, or a token of an issuer in `oidc.issuers`.',
-        },
-        adminKey: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'A key of `admin.keys`, or a token with the role `platform-admin`.',
-        },
-        metricsKey: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'A key of `admin.metricsKeys`, or a token with the role `metrics-reader`.',
-        },
+      securitySchemes: SECURITY_SCHEMES,
+      schemas: {
+        Error: ERROR,
+        TensorError: TENSOR_ERROR,
+        MessagesError: MESSAGES_ERROR,
+        ...adminComponents(options.admin),
       },
-      schemas: { Error: ERROR, TensorError: TENSOR_ERROR, ...adminComponents(options.admin) },
     },
   }
   return JSON.stringify(document)
+}
+
+const SECURITY_SCHEMES = {
+  key: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key from `spillway keys create`, or a token of an issuer in `oidc.issuers`.',
+  },
+  ...KEY_HEADERS,
+  adminKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key of `admin.keys`, or a token with the role `platform-admin`.',
+  },
+  metricsKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key of `admin.metricsKeys`, or a token with the role `metrics-reader`.',
+  },
 }
 
 const METRICS_KEYS = { security: [{ adminKey: [] }, { metricsKey: [] }] }
@@ -127,6 +139,18 @@ const REFUSALS = {
   429: 'You are over your share or limit; Retry-After says when to come back.',
   503: 'The platform is over its capacity; Retry-After says when to come back.',
 }
+
+const azurePaths = (): object => ({
+  '/openai/deployments/{model}/chat/completions': {
+    post: { ...generation('createDeployedChat', 'A chat, at Azure’s address.', ChatBody), ...AT_MODEL },
+  },
+  '/openai/deployments/{model}/completions': {
+    post: { ...generation('createDeployedCompletion', 'A prompt, at Azure’s address.', CompletionBody), ...AT_MODEL },
+  },
+  '/openai/deployments/{model}/embeddings': {
+    post: { ...whole('createDeployedEmbedding', 'Vectors, at Azure’s address.', EmbeddingBody, 'Error'), ...AT_MODEL },
+  },
+})
 
 type ErrorName = 'Error' | 'TensorError'
 

@@ -26,15 +26,31 @@ export function withTrueSize(read: Read, rules: RequestRules): Read | Promise<Re
   return isInDoubt ? counted(read, counter, rules) : bounded(read, rules)
 }
 
+/** The size of a prompt that is only asked for its size: counted where that is possible, else estimated. */
+export async function promptSizeOf(
+  read: ReadRequest,
+  rules: RequestRules,
+): Promise<{ readonly tokens: number; readonly isEstimated: boolean }> {
+  const { counter } = rules
+  const { request } = read
+  const canCount = request.isEstimated === true && counter?.knows(request.model) === true
+  const sized = canCount ? await withCounts(read, counter, rules) : read
+  return { tokens: promptTokensOf(sized.request), isEstimated: sized.request.isEstimated === true }
+}
+
 async function counted(read: ReadRequest, counter: PromptCounter, rules: RequestRules): Promise<Read> {
+  return bounded(await withCounts(read, counter, rules), rules)
+}
+
+/** The same with true counts; as it is, where they are not known in time. */
+async function withCounts(read: ReadRequest, counter: PromptCounter, rules: RequestRules): Promise<ReadRequest> {
   const { request, countable } = read
   const { contextTokensMax = Number.POSITIVE_INFINITY } = rules.models.resolve(request.model)?.model ?? {}
   // Rows that are answered each by itself have a window each.
   const windows = request.kind === 'chat' ? 1 : request.segments.length
   const question = { tenantId: request.tenant.id, texts: countable.texts(), tokensMax: windows * contextTokensMax }
   const found = await counter.count(question)
-  if (found === undefined) return bounded(read, rules)
-  return bounded({ ...read, request: countable.withCounts(found.counts) }, rules)
+  return found === undefined ? read : { ...read, request: countable.withCounts(found.counts) }
 }
 
 function bounded(read: ReadRequest, { promptTokensMax = Number.POSITIVE_INFINITY }: RequestRules): Read {

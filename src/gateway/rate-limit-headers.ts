@@ -16,6 +16,23 @@ export function rateLimitHeaders(view: RateLimitView): string[] {
   return headers
 }
 
+/**
+ * `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`, as readers of Anthropic's interface expect them: the
+ * time at which the bucket is full again, not how long that takes. `nowMs` is since 1970.
+ */
+export function anthropicRateLimitHeaders(view: RateLimitView, nowMs: number): string[] {
+  const headers: string[] = []
+  for (const kind of ['requests', 'tokens'] as const) {
+    const bucket = view[kind]
+    if (bucket === undefined) continue
+    const resetAt = new Date(nowMs + Math.ceil(bucket.resetUs / 1_000)).toISOString()
+    headers.push(`anthropic-ratelimit-${kind}-limit`, String(bucket.limit))
+    headers.push(`anthropic-ratelimit-${kind}-remaining`, String(bucket.remaining))
+    headers.push(`anthropic-ratelimit-${kind}-reset`, resetAt)
+  }
+  return headers
+}
+
 /** `6m0s`, `1.2s`, `20ms`: Go's way of writing durations, which is OpenAI's. */
 export function durationOf(us: number): string {
   const ms = Math.ceil(us / 1_000)

@@ -10,12 +10,14 @@ import type { Control } from '../control/control.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { openApiDocument } from '../gateway/openapi.ts'
 import { adminRoutes } from '../gateway/routes/admin.ts'
+import { azureRoutes } from '../gateway/routes/azure.ts'
 import { corporaRoutes } from '../gateway/routes/corpora.ts'
 import { embeddingsRoute } from '../gateway/routes/embeddings.ts'
 import { explainRoutes } from '../gateway/routes/explain.ts'
 import { generateRoutes } from '../gateway/routes/generate.ts'
 import { inferRoute } from '../gateway/routes/infer.ts'
 import { meRoute } from '../gateway/routes/me.ts'
+import { messagesRoutes } from '../gateway/routes/messages.ts'
 import { modelRoutes } from '../gateway/routes/models.ts'
 import { openInferenceRoutes } from '../gateway/routes/open-inference.ts'
 import { operateRoutes } from '../gateway/routes/operate.ts'
@@ -56,20 +58,14 @@ export function liveRoutes(parts: RouteParts): Route[] {
   const stalledReaderUs = msToUs(config.server.stalledReaderMs)
   const budgets = new PlatformWorkBudgets(platform)
   const whole = { platform, clock, keys, rules, bodyBytesMax, stalledReaderUs }
+  const generation = { ...whole, keepAliveUs: msToUs(config.server.keepAliveMs), archive }
+  const openAi = [...generateRoutes(generation), embeddingsRoute(whole), ...modelRoutes(models, keys)]
   return [
-    ...generateRoutes({
-      platform,
-      clock,
-      keys,
-      rules,
-      bodyBytesMax,
-      stalledReaderUs,
-      keepAliveUs: msToUs(config.server.keepAliveMs),
-      archive,
-    }),
+    ...openAi,
+    ...azureRoutes(openAi, generation),
+    ...messagesRoutes(generation),
     ...storedCompletionRoutes({ archive, keys, budgets, bodyBytesMax }),
     inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
-    embeddingsRoute(whole),
     ...openInferenceRoutes({
       ...whole,
       version: packageJson.version,
@@ -90,7 +86,6 @@ export function liveRoutes(parts: RouteParts): Route[] {
       record: (out) => telemetry.record(out, clock.now()),
     }),
     ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
-    ...modelRoutes(models, keys),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, budgets, bodyBytesMax }),
     ...adminRoutes({
       admin: control.admin,

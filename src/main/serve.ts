@@ -13,6 +13,7 @@ import { LiveArchive } from '../control/live-archive.ts'
 import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
 import { StoreTwinKeeper } from '../control/store-twin-keeper.ts'
 import { wantedOf } from '../control/wanted.ts'
+import { ANTHROPIC_ERRORS } from '../gateway/anthropic-errors.ts'
 import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
 import { type HttpServer, type HttpServerOptions, makeHttpServer, type Route } from '../gateway/http-server.ts'
@@ -192,7 +193,11 @@ async function openListeners({
     salt: makeIds()(),
     onRefused: (code, count) => journal.record({ kind: 'ingress-refused', at: clock.now(), code, count }),
   })
-  const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, { ...options, ingress })
+  const frontDoor = makeHttpServer(metricsPort === undefined ? [...routes, withKey] : routes, {
+    ...options,
+    ingress,
+    errorsUnder: { '/v1/messages': ANTHROPIC_ERRORS },
+  })
   openLiveFrontDoor(frontDoor, { config, clock, makeRequestId: options.makeRequestId, complain: io.err })
   frontDoor.once('close', () => tokens?.close())
   const scheme = server.tls.certificates.length > 0 ? 'https' : 'http'

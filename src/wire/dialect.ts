@@ -24,6 +24,8 @@ export interface Dialect {
 /** A body in the platform's words, and how its answer is put. */
 export interface Wording {
   readonly body: ChatBody | CompletionBody
+  /** Names of the client's fields that were left out, because no engine here can honour them. */
+  readonly ignored?: readonly string[]
   stream(identity: AnswerIdentity): StreamWriter
   whole(identity: AnswerIdentity): WholeWriter
 }
@@ -37,6 +39,8 @@ export interface AnswerIdentity {
   readonly includesUsage: boolean
   /** The client wants the usage so far in every frame: an option of vLLM. */
   readonly includesRunningUsage?: boolean
+  /** Tokens of the prompt as they are known before an engine has counted them. */
+  readonly promptTokens?: number
 }
 
 /** Members of an engine's answer that nobody here knows. */

@@ -63,6 +63,9 @@ interface UpstreamChoice {
   message?: Record<string, unknown>
   finish_reason?: unknown
   logprobs?: unknown
+  /** vLLM's and SGLang's words for the stop sequence that ended a text; a number is the id of a token. */
+  stop_reason?: unknown
+  matched_stop?: unknown
 }
 
 interface UpstreamUsage {
@@ -186,6 +189,12 @@ const failed = (error: unknown): UpstreamAnswer => ({
 })
 
 function readChoice(choice: UpstreamChoice, position: number): ChoiceDelta {
+  const read = readSaid(choice, position)
+  const stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop)
+  return stopSequence === undefined ? read : { ...read, stopSequence }
+}
+
+function readSaid(choice: UpstreamChoice, position: number): ChoiceDelta {
   const said = choice.delta ?? choice.message
   const index = choice.index ?? position
   const finishReason = readFinishReason(choice.finish_reason)

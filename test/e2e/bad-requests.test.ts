@@ -208,7 +208,8 @@ describe('the caller is wrong', () => {
 
 describe('the address is wrong', () => {
   it.each([
-    ['GET', '/', 404],
+    ['POST', '/', 405],
+    ['GET', '/v1', 404],
     ['POST', '/v1/embeddingz', 404],
     ['GET', '/v2/chat/completions', 404],
     ['GET', `/${'x'.repeat(3_000)}`, 404],

@@ -1,4 +1,5 @@
 import { assert } from '../../base/assert.ts'
+import { readDeployedEmbedding } from '../../wire/azure-dialects.ts'
 import { embeddingAnswer, readEmbedding } from '../../wire/embeddings.ts'
 import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
@@ -13,26 +14,29 @@ export function embeddingsRoute(deps: WholeDeps): Route {
   return { method: 'POST', path: '/v1/embeddings', handle: (exchange) => embed(deps, exchange) }
 }
 
-async function embed(deps: WholeDeps, exchange: Exchange): Promise<void> {
+/** `deployment`: the model, where the address names it and not the body. */
+export async function embed(deps: WholeDeps, exchange: Exchange, deployment?: string): Promise<void> {
   const caller = callerOrPeerFor(exchange, deps.keys, { route: 'embeddings' })
   if (caller === undefined) return
   const collected = await collectBody(exchange, deps.bodyBytesMax)
   if (collected.kind === 'gone') return
-  const checked = collected.kind === 'fault' ? collected : readEmbedding(collected.bytes)
+  const read = (bytes: Buffer) =>
+    deployment === undefined ? readEmbedding(bytes) : readDeployedEmbedding(bytes, deployment)
+  const checked = collected.kind === 'fault' ? collected : read(collected.bytes)
   if (checked.kind === 'fault') {
     exchange.sendFault(checked.fault)
     return
   }
   const body = checked.value
   const asked = { id: exchange.id, body, headers: exchange.req.headers, caller, now: deps.clock.now() }
-  const read = await withTrueSize(toEmbeddingRequest(asked, deps.rules), deps.rules)
-  if (read.kind === 'fault') {
-    exchange.sendFault(read.fault)
+  const sized = await withTrueSize(toEmbeddingRequest(asked, deps.rules), deps.rules)
+  if (sized.kind === 'fault') {
+    exchange.sendFault(sized.fault)
     return
   }
-  if (refuseCall(exchange, caller, { route: 'embeddings', ...read.request })) return
+  if (refuseCall(exchange, caller, { route: 'embeddings', ...sized.request })) return
   const isBase64 = body.encoding_format === 'base64'
-  await serveWhole(deps, exchange, read.request, (result, usage) => {
+  await serveWhole(deps, exchange, sized.request, (result, usage) => {
     assert(result.kind === 'vectors', 'texts are answered with vectors')
     return embeddingAnswer({ model: body.model, vectors: result.vectors, usage, isBase64 })
   })

@@ -1,6 +1,6 @@
 import { Cancellation } from '../../base/cancellation.ts'
-import { type Clock, usToSeconds } from '../../base/clock.ts'
-import type { Request } from '../../domain/request.ts'
+import { type Clock, usToMs, usToSeconds } from '../../base/clock.ts'
+import { promptTokensOf, type Request } from '../../domain/request.ts'
 import type { Archive } from '../../lifecycle/archive-ports.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
 import type { Sink } from '../../lifecycle/ports.ts'
@@ -19,7 +19,7 @@ import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { JsonSink, SseSink } from '../http-sinks.ts'
 import { withTrueSize } from '../prompt-size.ts'
-import { rateLimitHeaders } from '../rate-limit-headers.ts'
+import { anthropicRateLimitHeaders, rateLimitHeaders } from '../rate-limit-headers.ts'
 import { keepingChat, readStoring, type StoringWish, storingHeaders } from '../storing.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
@@ -42,13 +42,22 @@ export interface GenerateDeps {
 
 export function generateRoutes(deps: GenerateDeps): Route[] {
   return [
-    { method: 'POST', path: '/v1/chat/completions', handle: (exchange) => generate(deps, exchange, CHAT_DIALECT) },
-    { method: 'POST', path: '/v1/completions', handle: (exchange) => generate(deps, exchange, COMPLETION_DIALECT) },
-    { method: 'POST', path: '/v1/responses', handle: (exchange) => generate(deps, exchange, RESPONSES_DIALECT) },
+    {
+      method: 'POST',
+      path: '/v1/chat/completions',
+      handle: (exchange) => serveInDialect(deps, exchange, CHAT_DIALECT),
+    },
+    {
+      method: 'POST',
+      path: '/v1/completions',
+      handle: (exchange) => serveInDialect(deps, exchange, COMPLETION_DIALECT),
+    },
+    { method: 'POST', path: '/v1/responses', handle: (exchange) => serveInDialect(deps, exchange, RESPONSES_DIALECT) },
   ]
 }
 
-async function generate(deps: GenerateDeps, exchange: Exchange, dialect: Dialect): Promise<void> {
+/** Serves one request in its dialect, whatever its address is. */
+export async function serveInDialect(deps: GenerateDeps, exchange: Exchange, dialect: Dialect): Promise<void> {
   const { route, kind } = dialect
   const caller = callerOrPeerFor(exchange, deps.keys, { route })
   if (caller === undefined) return
@@ -120,7 +129,7 @@ function makeSink(
   const { body } = wording
   const options = {
     exchange,
-    rateLimits: () => rateLimitHeaders(deps.platform.rateLimits(request)),
+    rateLimits: () => usualHeaders(deps, request, dialect, wording),
     keepAliveUs: deps.keepAliveUs,
     identity: {
       kind: dialect.kind,
@@ -129,6 +138,7 @@ function makeSink(
       model: body.model,
       includesUsage: body.stream_options?.include_usage === true,
       includesRunningUsage: wantsRunningUsage(body),
+      promptTokens: promptTokensOf(request),
     },
     wording,
     clock: deps.clock,
@@ -141,4 +151,14 @@ function makeSink(
   if (storing === undefined) return sink
   const { identity } = options
   return keepingChat(sink, storing, { ...deps, tenant: request.tenant, requestId: exchange.id, identity })
+}
+
+/** Headers that answers and refusals have alike: what is left of the caller's budgets, and what was left out. */
+function usualHeaders(deps: GenerateDeps, request: Request, { route }: Dialect, { ignored = [] }: Wording): string[] {
+  const limits = deps.platform.rateLimits(request)
+  const headers = rateLimitHeaders(limits)
+  if (route === 'messages')
+    for (const part of anthropicRateLimitHeaders(limits, usToMs(deps.clock.now()))) headers.push(part)
+  if (ignored.length > 0) headers.push('x-spillway-ignored', ignored.join(', '))
+  return headers
 }

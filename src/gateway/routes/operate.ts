@@ -15,6 +15,12 @@ const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 export function operateRoutes(deps: OperateDeps): Route[] {
   return [
+    // Clients ask for the root to see whether anybody is there.
+    {
+      method: 'GET',
+      path: '/',
+      handle: (exchange) => exchange.sendJson(200, '{"service":"spillway","api":"/openapi.json"}'),
+    },
     {
       method: 'GET',
       path: '/health',

@@ -23,6 +23,7 @@ import {
   REMOVE,
   SWEEP,
   TENANTS,
+  TOTAL,
 } from './archive-sql.ts'
 import { type Database, type Parameter, type Row, tenantLane } from './database.ts'
 import { withoutNuls } from './without-nuls.ts'
@@ -47,7 +48,8 @@ export class SqlArchiveStore implements ArchiveStore {
       document: answer.document,
       input: answer.input,
     }))
-    const [row] = await this.#tell(tenantId, PUT, [tenantId, JSON.stringify(given)])
+    await this.#tell(tenantId, PUT, [tenantId, JSON.stringify(given)])
+    const [row] = await this.#tell(tenantId, TOTAL, [tenantId])
     return { answers: Number(row?.['answers'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) }
   }
 

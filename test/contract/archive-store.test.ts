@@ -222,6 +222,9 @@ describe.each(KINDS)('the archive in $name', ({ open, needs }) => {
 
   it('keeps its totals true while writers, removers and sweepers work at once', async () => {
     const work: Array<() => Promise<unknown>> = []
+    // The same new ids from several writers at once, then everything mixed.
+    const document = `"${'x'.repeat(100_000)}"`
+    for (let n = 0; n < 64; n++) work.push(() => store.put('busy1', [answerOf('busy1', 500 + (n >> 3), { document })]))
     for (let n = 0; n < 60; n++) {
       const tenantId = n % 2 === 0 ? 'busy1' : 'busy2'
       const expiresAtMs = n % 5 === 0 ? NOW - 1 : ENDS

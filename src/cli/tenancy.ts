@@ -13,6 +13,8 @@ const text = (value: string, meaning: string): Flag => ({ type: 'string', value,
 const WEIGHT = text('NUMBER', 'weight among its siblings')
 const TERMS = text('JSON', 'bounds, as {"models":["m1"],"expiresAtMs":1767225600000}; null sets a part back')
 
+const STORING = text('JSON', 'storing of answers, as {"ttlS":86400}; {} takes the defaults, null ends it')
+
 /** Flags of each level; the names of their fields in the API are the same. */
 const FIELDS: Readonly<Record<Level, Readonly<Record<string, Flag>>>> = {
   org: { weight: WEIGHT, slos: text('NAMES', 'promises of its tenants, separated by commas'), terms: TERMS },
@@ -20,6 +22,7 @@ const FIELDS: Readonly<Record<Level, Readonly<Record<string, Flag>>>> = {
     weight: WEIGHT,
     slo: text('NAME', 'its promise, one of its org’s'),
     contract: text('WORD', 'degrade or reject'),
+    storing: STORING,
     terms: TERMS,
   },
   key: { weight: WEIGHT, role: text('ROLE', 'role, which counts with canManage'), terms: TERMS },
@@ -134,16 +137,18 @@ function fieldsOf(level: Level, flags: FlagValues): Record<string, unknown> {
     if (value === undefined) return []
     if (name === 'weight') return [[name, Number(value)]]
     if (name === 'slos') return [[name, value.split(',')]]
-    return [[name, name === 'terms' ? jsonOf(value) : value]]
+    return [[name, name === 'terms' || name === 'storing' ? jsonOf(name, value) : value]]
   })
   return Object.fromEntries(typed)
 }
 
-function jsonOf(value: string): unknown {
+function jsonOf(name: string, value: string): unknown {
   try {
     return JSON.parse(value)
   } catch {
-    throw new UsageError(`--terms is no JSON: ${value}. Try: --terms '{"models":["m1"]}'`)
+    throw new UsageError(
+      `--${name} is no JSON: ${value}. Try: --${name} '${name === 'terms' ? '{"models":["m1"]}' : '{"ttlS":86400}'}'`,
+    )
   }
 }
 

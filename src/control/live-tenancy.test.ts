@@ -319,6 +319,21 @@ describe('the tenancy of a running gateway', () => {
     expect(record.secrets).toHaveLength(2)
   })
 
+  it('gives the tenant its terms of storing, and tells when a tenant is gone, from the file or at run time', async () => {
+    const world = await start(new FickleStore())
+    const secret = await make(world)
+    const { tenancy } = world.control
+    await tenancy.change('ada', { kind: 'change-tenant', id: 'shop', storing: { ttlS: 60 }, because })
+    expect(world.control.tenants.byHash(digestOf(secret))?.tenant.storing?.ttlS).toBe(60)
+    const reason = { by: 'ada', because }
+    await world.control.reload(() => configOf([{ id: 'shop' }, { id: 'other' }]), reason)
+    // The file lets go of both: the stored tenant is in force again, the other one is gone.
+    await world.control.reload(() => configOf(), reason)
+    expect(world.removedTenants).toEqual(['other'])
+    await tenancy.change('ada', { kind: 'remove-tenant', id: 'shop', because })
+    expect(world.removedTenants).toEqual(['other', 'shop'])
+  })
+
   it('follows another gateway on the same store', async () => {
     const store = new FickleStore()
     const [one, two] = [await start(store), await start(store)]

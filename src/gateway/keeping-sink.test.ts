@@ -7,7 +7,7 @@ const USAGE = { promptTokens: 1, cachedTokens: 0, outputTokens: 2 }
 const REFUSAL = { code: 'replica-lost', because: 'it broke', blame: 'platform', retryAfterUs: undefined } as const
 const text = (content: string): Delta => ({ tokens: 1, choices: [{ index: 0, content, finishReason: null }] })
 
-function given(sizeMax = 100) {
+function given(sizeMax = 100, isStreamed = true) {
   const calls: string[] = []
   const slow = Promise.resolve()
   const inner: Sink = {
@@ -21,8 +21,9 @@ function given(sizeMax = 100) {
   }
   const sink = new KeepingSink(inner, {
     sizeMax,
-    onFinished: ([choice], usage, head) =>
-      void calls.push(`kept ${choice?.content} ${usage.outputTokens} ${head?.model}`),
+    isStreamed,
+    onFinished: ({ joined, document }, usage, head) =>
+      void calls.push(`kept ${document?.json ?? joined.whole()[0]?.content} ${usage.outputTokens} ${head?.model}`),
     onTooLarge: () => void calls.push('too large'),
   })
   sink.start({ model: 'm', rung: 'full' })
@@ -50,4 +51,15 @@ it('drops an answer that grows too large, and says so when it has ended', () => 
   for (const part of ['ab', 'cd', 'e']) void sink.write(text(part))
   sink.finish(USAGE)
   expect(calls).toEqual(['start m', 'write ab', 'write cd', 'write e', 'finish', 'too large'])
+})
+
+it('keeps the document of an engine that did not stream as it was written', () => {
+  const { sink, calls } = given(100, false)
+  void sink.write({ ...text('a'), frame: { json: '{"own":"text"}', keepsModel: true } })
+  sink.finish(USAGE)
+  expect(calls.at(-1)).toBe('kept {"own":"text"} 2 m')
+  const large = given(10, false)
+  void large.sink.write({ ...text('a'), frame: { json: '{"own":"text"}', keepsModel: true } })
+  large.sink.finish(USAGE)
+  expect(large.calls.at(-1)).toBe('too large')
 })

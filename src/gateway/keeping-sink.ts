@@ -1,4 +1,4 @@
-import type { Delta, Usage } from '../domain/delta.ts'
+import type { Delta, EngineText, Usage } from '../domain/delta.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import { JoinedDeltas } from '../wire/joined-deltas.ts'
@@ -10,15 +10,24 @@ import { JoinedDeltas } from '../wire/joined-deltas.ts'
  */
 export interface KeepingSinkOptions {
   readonly sizeMax: number
-  readonly onFinished: (answer: ReturnType<JoinedDeltas['whole']>, usage: Usage, head: AnswerHead | undefined) => void
+  /** Frames are pieces of the answer; otherwise a frame is the whole answer. */
+  readonly isStreamed: boolean
+  readonly onFinished: (answer: Collected, usage: Usage, head: AnswerHead | undefined) => void
   readonly onTooLarge: () => void
+}
+
+export interface Collected {
+  readonly joined: JoinedDeltas
+  /** The engine's own document, of an answer that it did not stream. */
+  readonly document: EngineText | undefined
 }
 
 export class KeepingSink implements Sink {
   readonly #sink: Sink
   readonly #options: KeepingSinkOptions
   #head: AnswerHead | undefined
-  #answer: JoinedDeltas | undefined = new JoinedDeltas()
+  #joined: JoinedDeltas | undefined = new JoinedDeltas()
+  #document: EngineText | undefined
 
   constructor(sink: Sink, options: KeepingSinkOptions) {
     this.#sink = sink
@@ -31,20 +40,29 @@ export class KeepingSink implements Sink {
   }
 
   write(delta: Delta): Promise<void> | undefined {
-    if (delta.choices !== undefined) this.#answer?.add(delta.choices)
-    if (this.#answer !== undefined && this.#answer.size > this.#options.sizeMax) this.#answer = undefined
+    if (delta.choices !== undefined) this.#collect(delta)
     return this.#sink.write(delta)
   }
 
   finish(usage: Usage): void {
     this.#sink.finish(usage)
-    if (this.#answer === undefined) this.#options.onTooLarge()
-    else this.#options.onFinished(this.#answer.whole(), usage, this.#head)
-    this.#answer = undefined
+    const joined = this.#joined
+    this.#joined = undefined
+    if (joined === undefined) this.#options.onTooLarge()
+    else this.#options.onFinished({ joined, document: this.#document }, usage, this.#head)
   }
 
   fail(refusal: Refusal): void {
-    this.#answer = undefined
+    this.#joined = undefined
     this.#sink.fail(refusal)
+  }
+
+  #collect(delta: Delta): void {
+    if (this.#joined === undefined) return
+    if (!this.#options.isStreamed && delta.frame !== undefined) this.#document = delta.frame
+    else this.#joined.add(delta)
+    if (Math.max(this.#joined.size, this.#document?.json.length ?? 0) <= this.#options.sizeMax) return
+    this.#joined = undefined
+    this.#document = undefined
   }
 }

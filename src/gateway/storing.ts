@@ -1,5 +1,6 @@
 import { type Clock, usToMs } from '../base/clock.ts'
 import type { ArchivedAnswer, NotArchived } from '../domain/archive.ts'
+import type { Usage } from '../domain/delta.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { Archive } from '../lifecycle/archive-ports.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
@@ -7,9 +8,10 @@ import { WholeAnswer } from '../wire/answer.ts'
 import type { Checked } from '../wire/check.ts'
 import type { AnswerIdentity } from '../wire/dialect.ts'
 import type { ChatBody } from '../wire/schemas.ts'
+import { spliceJson } from '../wire/splice-json.ts'
 import { askedWith, readPairs } from '../wire/stored-completions.ts'
 import { spillwayHeaders } from './http-sinks.ts'
-import { KeepingSink } from './keeping-sink.ts'
+import { type Collected, KeepingSink } from './keeping-sink.ts'
 
 /**
  * What becomes of `store: true` in a chat completion. Storing is Spillway's own: an engine never sees `store`, nor the
@@ -63,11 +65,10 @@ export function keepingChat(sink: Sink, wish: StoringWish, kept: KeptChat): Sink
   const createdAtMs = Math.floor(usToMs(clock.now()))
   return new KeepingSink(sink, {
     sizeMax: archive.answerBytesMax,
+    isStreamed: wish.body.stream === true,
     onTooLarge: () => archive.lose('too-large'),
-    onFinished(choices, usage) {
-      const answer = new WholeAnswer(identity)
-      answer.add(choices)
-      const document = answer.encode(usage)
+    onFinished(answer, usage) {
+      const document = documentOf(answer, identity, usage)
       archive.keep(tenant, {
         id: identity.id,
         kind: 'chat.completion',
@@ -79,4 +80,14 @@ export function keepingChat(sink: Sink, wish: StoringWish, kept: KeptChat): Sink
       })
     },
   })
+}
+
+/** The answer as the client would have got it in one piece. */
+function documentOf({ joined, document }: Collected, identity: AnswerIdentity, usage: Usage): string {
+  const answer = new WholeAnswer(identity)
+  if (document !== undefined) answer.relay(document)
+  else answer.add(joined.whole(), joined.beside)
+  const encoded = answer.encode(usage)
+  const isUnsigned = joined.hasFrames && joined.beside?.['system_fingerprint'] === undefined
+  return isUnsigned ? spliceJson(encoded, { system_fingerprint: null }) : encoded
 }

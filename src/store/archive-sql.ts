@@ -1,7 +1,4 @@
-/**
- * Statements of the archive. Each is one transaction that keeps `archive_total` true, whichever process runs it. All
- * parts of a statement see the tables as they were before it.
- */
+/** Statements of the archive. Triggers keep `archive_total` true (`migrations.ts`), whichever process runs them. */
 
 const ANSWER = `a.tenant_id, a.id, a.kind, a.created_at_ms::float8 as created_at_ms,
   a.expires_at_ms::float8 as expires_at_ms, a.model, a.metadata::text as metadata, a.previous_id, a.document`
@@ -12,32 +9,20 @@ const ROW_BYTES = 256
 const bytesOf = (row: string): string =>
   `octet_length(${row}.document) + octet_length(${row}.input) + octet_length(${row}.metadata::text) + ${ROW_BYTES}`
 
-/** $1 tenant, $2 answers as JSON. An id that is there is replaced: its old bytes are taken off the total. */
+/** $1 tenant, $2 answers as JSON. An id that is there is replaced. */
 export const PUT = `
-with given as materialized (
-  select g.*, ${bytesOf('g')} as bytes
-    from json_to_recordset($2::json) as g (id text, kind text, created_at_ms bigint, expires_at_ms bigint, model text,
-      metadata jsonb, previous_id text, document text, input text)
-), old as (
-  select count(*) as answers, coalesce(sum(a.bytes), 0) as bytes
-    from archived_answer a join given g on a.tenant_id = $1::text and a.id = g.id
-), written as (
-  insert into archived_answer (tenant_id, id, kind, created_at_ms, expires_at_ms, model, metadata, previous_id,
-    document, input, bytes)
-  select $1::text, id, kind, created_at_ms, expires_at_ms, model, metadata, previous_id, document, input, bytes from given
-  on conflict (tenant_id, id) do update
-    set kind = excluded.kind, created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms,
-        model = excluded.model, metadata = excluded.metadata, previous_id = excluded.previous_id,
-        document = excluded.document, input = excluded.input, bytes = excluded.bytes
-), added as (
-  select count(*) as answers, coalesce(sum(bytes), 0) as bytes, coalesce(max(created_at_ms), 0) as at_ms from given
-)
-insert into archive_total as t (tenant_id, answers, bytes, last_written_at_ms)
-select $1::text, added.answers - old.answers, added.bytes - old.bytes, added.at_ms from added, old
-on conflict (tenant_id) do update
-  set answers = t.answers + excluded.answers, bytes = t.bytes + excluded.bytes,
-      last_written_at_ms = greatest(t.last_written_at_ms, excluded.last_written_at_ms)
-returning answers, bytes::float8 as bytes`
+insert into archived_answer (tenant_id, id, kind, created_at_ms, expires_at_ms, model, metadata, previous_id, document,
+  input, bytes)
+select $1::text, g.id, g.kind, g.created_at_ms, g.expires_at_ms, g.model, g.metadata, g.previous_id, g.document, g.input,
+       ${bytesOf('g')}
+  from json_to_recordset($2::json) as g (id text, kind text, created_at_ms bigint, expires_at_ms bigint, model text,
+    metadata jsonb, previous_id text, document text, input text)
+on conflict (tenant_id, id) do update
+  set kind = excluded.kind, created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms,
+      model = excluded.model, metadata = excluded.metadata, previous_id = excluded.previous_id,
+      document = excluded.document, input = excluded.input, bytes = excluded.bytes`
+
+export const TOTAL = 'select answers, bytes::float8 as bytes from archive_total where tenant_id = $1::text'
 
 /** $1 tenant, $2 kind, $3 id, $4 now. */
 const IS_THERE = 'a.tenant_id = $1::text and a.kind = $2::text and a.id = $3::text and a.expires_at_ms > $4::bigint'
@@ -84,34 +69,16 @@ export const KNOWS =
 
 /** $5 metadata. */
 export const CHANGE_METADATA = `
-with old as (
-  select a.id, octet_length(a.metadata::text) as was from archived_answer a where ${IS_THERE} for update
-), changed as (
-  update archived_answer a
-     set metadata = $5::jsonb, bytes = a.bytes + octet_length($5::jsonb::text) - old.was
-    from old where a.tenant_id = $1::text and a.id = old.id
-  returning ${ANSWER}, a.input, octet_length($5::jsonb::text) - old.was as more
-), total as (
-  update archive_total set bytes = archive_total.bytes + changed.more from changed where archive_total.tenant_id = $1::text
-)
-select * from changed`
-
-/** Takes the rows of `gone` off the totals. */
-const TAKE_OFF = `
-sums as (
-  select tenant_id, count(*) as answers, sum(bytes) as bytes from gone group by tenant_id
-), less as (
-  update archive_total t set answers = t.answers - sums.answers, bytes = t.bytes - sums.bytes
-    from sums where t.tenant_id = sums.tenant_id
-)`
+update archived_answer a
+   set metadata = $5::jsonb,
+       bytes = a.bytes + octet_length($5::jsonb::text) - octet_length(a.metadata::text)
+ where ${IS_THERE}
+returning ${ANSWER}, a.input`
 
 /** An answer whose time is over is erased too, but was not there. */
 export const REMOVE = `
-with gone as (
-  delete from archived_answer a where a.tenant_id = $1::text and a.kind = $2::text and a.id = $3::text
-  returning a.tenant_id, a.bytes, a.expires_at_ms
-), ${TAKE_OFF}
-select (expires_at_ms > $4::bigint) as was_there from gone`
+delete from archived_answer a where a.tenant_id = $1::text and a.kind = $2::text and a.id = $3::text
+returning (a.expires_at_ms > $4::bigint) as was_there`
 
 /** $1 tenant, $2 answers and $3 bytes at most, $4 limit. An answer goes while those older than it do not suffice. */
 export const MAKE_ROOM = `
@@ -125,8 +92,8 @@ with oldest as (
   delete from archived_answer a using ranked r, archive_total t
    where a.tenant_id = $1::text and a.id = r.id and t.tenant_id = $1::text
      and (t.answers - r.answers_before > $2::int or t.bytes - r.bytes_before > $3::bigint)
-  returning a.tenant_id, a.bytes
-), ${TAKE_OFF}
+  returning 1
+)
 select count(*)::int as n from gone`
 
 /** $1 now, $2 limit. Several gateways may sweep at once: each takes other rows. */
@@ -136,8 +103,8 @@ with ended as (
    order by expires_at_ms limit $2::int for update skip locked
 ), gone as (
   delete from archived_answer a using ended where a.tenant_id = ended.tenant_id and a.id = ended.id
-  returning a.tenant_id, a.bytes
-), ${TAKE_OFF}
+  returning 1
+)
 select count(*)::int as n from gone`
 
 /** $1 tenant, $2 begun before, $3 limit. */
@@ -146,8 +113,8 @@ with part as (
   select id from archived_answer where tenant_id = $1::text and created_at_ms < $2::bigint limit $3::int
 ), gone as (
   delete from archived_answer a using part where a.tenant_id = $1::text and a.id = part.id
-  returning a.tenant_id, a.bytes
-), ${TAKE_OFF}
+  returning 1
+)
 select count(*)::int as n from gone`
 
 /** A tenant without answers leaves no trace. */

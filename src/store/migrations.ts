@@ -189,7 +189,8 @@ create index tenancy_fact_by_id on tenancy_fact (id);
 /**
  * Answers that clients asked to store. Documents are JSON text and not `jsonb`, because a client gets back what it was
  * sent, to the letter; NUL, which PostgreSQL's texts cannot have, is escaped in JSON. What a tenant has in all is
- * counted in a row of its own, because counting ten thousand answers at every write would cost more than the write.
+ * counted in a row of its own, because counting ten thousand answers at every write would cost more than the write. The
+ * triggers count what a statement has really done: two writers of one new id would both take it for theirs otherwise.
  */
 const ARCHIVE = `
 create table archived_answer (
@@ -215,6 +216,13 @@ create table archive_total (
   bytes bigint not null,
   last_written_at_ms bigint not null
 );
+
+create or replace function archive_added() returns trigger language plpgsql as $body$ begin insert into archive_total as t (tenant_id, answers, bytes, last_written_at_ms) select tenant_id, count(*), sum(bytes), max(created_at_ms) from added group by tenant_id order by tenant_id on conflict (tenant_id) do update set answers = t.answers + excluded.answers, bytes = t.bytes + excluded.bytes, last_written_at_ms = greatest(t.last_written_at_ms, excluded.last_written_at_ms); return null; end $body$;
+create or replace function archive_changed() returns trigger language plpgsql as $body$ begin update archive_total t set bytes = t.bytes + d.bytes from (select tenant_id, sum(bytes) as bytes from (select tenant_id, bytes from added union all select tenant_id, -bytes from removed) as each group by tenant_id) as d where t.tenant_id = d.tenant_id; return null; end $body$;
+create or replace function archive_removed() returns trigger language plpgsql as $body$ begin perform from archive_total where tenant_id in (select tenant_id from removed) order by tenant_id for update; update archive_total t set answers = t.answers - d.answers, bytes = t.bytes - d.bytes from (select tenant_id, count(*) as answers, sum(bytes) as bytes from removed group by tenant_id) as d where t.tenant_id = d.tenant_id; return null; end $body$;
+create trigger archive_added after insert on archived_answer referencing new table as added for each statement execute function archive_added();
+create trigger archive_changed after update on archived_answer referencing new table as added old table as removed for each statement execute function archive_changed();
+create trigger archive_removed after delete on archived_answer referencing old table as removed for each statement execute function archive_removed();
 `
 
 /**

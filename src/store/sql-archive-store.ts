@@ -23,6 +23,7 @@ import {
   REMOVE,
   SWEEP,
   TENANTS,
+  TOTAL,
 } from './archive-sql.ts'
 import { type Database, type Parameter, type Row, tenantLane } from './database.ts'
 import { withoutNuls } from './without-nuls.ts'
@@ -47,7 +48,8 @@ export class SqlArchiveStore implements ArchiveStore {
       document: answer.document,
       input: answer.input,
     }))
-    const [row] = await this.#ask(tenantId, PUT, [tenantId, JSON.stringify(given)])
+    await this.#tell(tenantId, PUT, [tenantId, JSON.stringify(given)])
+    const [row] = await this.#tell(tenantId, TOTAL, [tenantId])
     return { answers: Number(row?.['answers'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) }
   }
 
@@ -90,7 +92,7 @@ export class SqlArchiveStore implements ArchiveStore {
   }
 
   async makeRoom(tenantId: string, { answers, bytes }: ArchiveTotal, limit: number): Promise<number> {
-    return countOf(await this.#ask(tenantId, MAKE_ROOM, [tenantId, answers, bytes, limit]))
+    return countOf(await this.#tell(tenantId, MAKE_ROOM, [tenantId, answers, bytes, limit]))
   }
 
   async sweep(nowMs: number, limit: number): Promise<number> {
@@ -114,7 +116,13 @@ export class SqlArchiveStore implements ArchiveStore {
     }))
   }
 
+  /** A client waits for the answer. */
   #ask(tenantId: string, sql: string, parameters: readonly Parameter[]): Promise<readonly Row[]> {
+    return this.#database.query(sql, parameters, { lane: tenantLane(tenantId), isUrgent: true })
+  }
+
+  /** Nobody waits. */
+  #tell(tenantId: string, sql: string, parameters: readonly Parameter[]): Promise<readonly Row[]> {
     return this.#database.query(sql, parameters, { lane: tenantLane(tenantId) })
   }
 }

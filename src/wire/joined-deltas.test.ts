@@ -5,7 +5,7 @@ import { JoinedDeltas } from './joined-deltas.ts'
 
 const joined = (...deltas: readonly ChoiceDelta[]): ChoiceDelta[] => {
   const all = new JoinedDeltas()
-  for (const delta of deltas) all.add([delta])
+  for (const delta of deltas) all.add({ tokens: 1, choices: [delta] })
   return all.whole()
 }
 
@@ -65,13 +65,34 @@ describe('joined deltas', () => {
     })
   })
 
+  it('keep what frames say beside their deltas, and what is ours apart', () => {
+    const all = new JoinedDeltas()
+    const frame = (more: object, choice: object, keepsModel = true) => ({
+      json: JSON.stringify({ id: 'x', object: 'chunk', model: 'm-1', usage: { a: 1 }, ...more, choices: [choice] }),
+      keepsModel,
+    })
+    const role = { choices: [said({ content: '' })], frame: frame({ created: 7 }, { index: 0, delta: {} }) }
+    all.add({ tokens: 1, ahead: [role], choices: [said({ content: 'a' })], frame: frame({ tier: null }, { index: 0 }) })
+    const last = { index: 0, delta: { content: 'b' }, finish_reason: 'stop', stop_reason: 13 }
+    all.add({
+      tokens: 1,
+      choices: [said({ content: 'b', finishReason: 'stop' })],
+      frame: frame({ tier: 'flex' }, last),
+    })
+    expect(all.whole()).toEqual([{ index: 0, content: 'ab', finishReason: 'stop', beside: { stop_reason: 13 } }])
+    expect([all.beside, all.hasFrames]).toEqual([{ model: 'm-1', created: 7, tier: 'flex' }, true])
+    const renamed = new JoinedDeltas()
+    renamed.add({ tokens: 1, choices: [], frame: frame({}, { index: 0 }, false) })
+    expect(renamed.beside).toBeUndefined()
+  })
+
   it('take whatever JSON an engine says, change nothing that was given, and count its size', () => {
     const extra = fc.dictionary(fc.string(), fc.jsonValue())
     fc.assert(
       fc.property(fc.array(extra, { maxLength: 6 }), (list) => {
         const before = structuredClone(list)
         const all = new JoinedDeltas()
-        for (const one of list) all.add([said({ extra: one })])
+        for (const one of list) all.add({ tokens: 1, choices: [said({ extra: one })] })
         expect(list).toEqual(before)
         expect(() => JSON.stringify(all.whole())).not.toThrow()
         expect(all.size).toBe(list.reduce((sum, one) => sum + JSON.stringify(one).length, 0))

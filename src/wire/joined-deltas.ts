@@ -1,23 +1,54 @@
-import type { ChoiceDelta } from '../domain/delta.ts'
+import type { ChoiceDelta, Delta, EngineText } from '../domain/delta.ts'
+import type { Beside } from './dialect.ts'
 
 /**
  * Joins the deltas of a stream into whole choices, as OpenAI's own clients do: texts are appended, calls of tools are
- * joined by their index, lists of log probabilities grow. An answer that came in one piece passes through unchanged.
+ * joined by their index, lists of log probabilities grow. Members of the engine's frames that nobody here knows are kept:
+ * of several values the last one counts.
  */
 export class JoinedDeltas {
   readonly #choices = new Map<number, Joined>()
+  #beside: Record<string, unknown> | undefined
+  #hasFrames = false
   /** Characters of everything that was added, about. */
   size = 0
 
-  add(choices: readonly ChoiceDelta[]): void {
-    for (const { index, content, finishReason, extra, logprobs } of choices) {
-      const joined = this.#choices.get(index) ?? {
-        content: null,
-        finishReason: null,
-        extra: undefined,
-        logprobs: undefined,
-      }
-      this.#choices.set(index, joined)
+  add({ choices = [], beside, frame, ahead = [] }: Delta): void {
+    for (const one of ahead) {
+      this.#join(one.choices)
+      this.#read(one.frame)
+    }
+    this.#join(choices)
+    if (beside !== undefined) this.#put(beside)
+    if (frame !== undefined) this.#read(frame)
+  }
+
+  /** One delta for each choice, in order. */
+  whole(): ChoiceDelta[] {
+    const inOrder = [...this.#choices].sort(([a], [b]) => a - b)
+    return inOrder.map(([index, { content, finishReason, extra, logprobs, beside }]) => ({
+      index,
+      content,
+      finishReason,
+      ...(extra !== undefined && { extra }),
+      ...(logprobs !== undefined && { logprobs }),
+      ...(beside !== undefined && { beside }),
+    }))
+  }
+
+  /** What the engine said beside its choices. */
+  get beside(): Beside | undefined {
+    return this.#beside
+  }
+
+  /** The engine was passed on in its own text, so that what it did not say was not said. */
+  get hasFrames(): boolean {
+    return this.#hasFrames
+  }
+
+  #join(choices: readonly ChoiceDelta[]): void {
+    for (const { index, content, finishReason, extra, logprobs, beside } of choices) {
+      const joined = this.#of(index)
       if (content !== null) {
         joined.content = joined.content === null ? content : joined.content + content
         this.size += content.length
@@ -31,19 +62,34 @@ export class JoinedDeltas {
         joined.logprobs = join(joined.logprobs, logprobs, 'logprobs')
         this.size += JSON.stringify(logprobs).length
       }
+      if (beside !== undefined) joined.beside = { ...joined.beside, ...beside }
     }
   }
 
-  /** One delta for each choice, in order. */
-  whole(): ChoiceDelta[] {
-    const inOrder = [...this.#choices].sort(([a], [b]) => a - b)
-    return inOrder.map(([index, { content, finishReason, extra, logprobs }]) => ({
-      index,
-      content,
-      finishReason,
-      ...(extra !== undefined && { extra }),
-      ...(logprobs !== undefined && { logprobs }),
-    }))
+  #of(index: number): Joined {
+    const known = this.#choices.get(index)
+    if (known !== undefined) return known
+    const made: Joined = { content: null, finishReason: null, extra: undefined, logprobs: undefined, beside: undefined }
+    this.#choices.set(index, made)
+    return made
+  }
+
+  /** What a frame has beyond its choices' deltas, which are joined apart. */
+  #read({ json, keepsModel }: EngineText): void {
+    this.#hasFrames = true
+    const frame = JSON.parse(json) as Record<string, unknown>
+    this.#put(without(frame, keepsModel ? OF_FRAME : OF_RENAMED_FRAME))
+    const choices = Array.isArray(frame['choices']) ? frame['choices'].filter(isPlain) : []
+    for (const [position, choice] of choices.entries()) {
+      const more = without(choice, OF_CHOICE)
+      if (more === undefined) continue
+      const joined = this.#of(typeof choice['index'] === 'number' ? choice['index'] : position)
+      joined.beside = { ...joined.beside, ...more }
+    }
+  }
+
+  #put(beside: Beside | undefined): void {
+    if (beside !== undefined) this.#beside = { ...this.#beside, ...beside }
   }
 }
 
@@ -52,6 +98,18 @@ interface Joined {
   finishReason: string | null
   extra: Record<string, unknown> | undefined
   logprobs: unknown
+  beside: Record<string, unknown> | undefined
+}
+
+/** Members that are ours, or read elsewhere. */
+const OF_FRAME: ReadonlySet<string> = new Set(['id', 'object', 'choices', 'usage'])
+const OF_RENAMED_FRAME: ReadonlySet<string> = new Set([...OF_FRAME, 'model'])
+const OF_CHOICE: ReadonlySet<string> = new Set(['index', 'delta', 'message', 'logprobs', 'finish_reason'])
+
+/** The other members that say something; undefined when there is none. */
+function without(object: Readonly<Record<string, unknown>>, names: ReadonlySet<string>): Beside | undefined {
+  const left = Object.entries(object).filter(([name, value]) => !names.has(name) && value !== null)
+  return left.length === 0 ? undefined : Object.fromEntries(left)
 }
 
 /** Texts that name something: they come whole, and some engines repeat them with every piece. */

@@ -56,6 +56,12 @@ export function askedWith(body: ChatBody, requestId: string): Record<string, unk
   }
 }
 
+/** A page of them; unlike other lists of OpenAI's, an empty one has texts for its ends. */
+export function wireStoredPage(rows: ReadonlyArray<Record<string, unknown>>, hasMore: boolean): object {
+  const ends = { first_id: rows[0]?.['id'] ?? '', last_id: rows.at(-1)?.['id'] ?? '' }
+  return { object: 'list', data: rows, ...ends, has_more: hasMore }
+}
+
 /** The metadata that counts stands beside the document. */
 export function wireCompletion({ document, metadata }: Pick<ArchivedAnswer, 'document' | 'metadata'>) {
   return { ...(JSON.parse(document) as Record<string, unknown>), metadata }

@@ -9,6 +9,7 @@ import {
   authorization,
   GLOBEX_KEY,
   MODEL,
+  postJson,
   startPlatform,
   type TestPlatform,
   testTree,
@@ -254,6 +255,55 @@ describe('storing and the rest of the platform', () => {
 })
 
 describe('an engine behind a store', () => {
+  it('is stored as it wrote its answer, whole and streamed', async () => {
+    const upstream = await FakeUpstream.start()
+    const one = await startPlatform(upstreamTree([upstream.url], { tenants: TENANTS }))
+    const sign = { created: 1_700_000_001, model: 'm-2026', system_fingerprint: 'fp_own', service_tier: 'flex' }
+    const usage = {
+      prompt_tokens: 9,
+      completion_tokens: 2,
+      total_tokens: 11,
+      completion_tokens_details: { reasoning_tokens: 1 },
+    }
+    const beside = { index: 0, finish_reason: 'stop', stop_reason: 13, logprobs: null }
+    upstream.behaviour = ({ body, res }) => {
+      if (body['stream'] !== true) {
+        const message = { role: 'assistant', content: 'a weir', refusal: null, own: { x: 1 } }
+        res.writeHead(200, { 'content-type': 'application/json' })
+        res.end(
+          JSON.stringify({ id: 'x', object: 'chat.completion', ...sign, choices: [{ message, ...beside }], usage }),
+        )
+        return
+      }
+      const frame = (more: object) =>
+        `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', ...sign, ...more })}\n\n`
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.write(frame({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] }))
+      res.write(frame({ choices: [{ index: 0, delta: { content: 'a ' }, finish_reason: null }] }))
+      res.write(frame({ choices: [{ delta: { content: 'weir', own: { x: 1 } }, ...beside }] }))
+      res.end(`${frame({ choices: [], usage })}data: [DONE]\n\n`)
+    }
+    try {
+      const ai = clientOf(ACME_KEY, one)
+      const kept = []
+      for (const stream of [false, true]) {
+        const said = await postJson(`${one.baseURL}/chat/completions`, ask({ stream }))
+        const id = /chatcmpl-[0-9a-f]+/.exec(await said.text())?.[0] ?? ''
+        kept.push(await ai.chat.completions.retrieve(id))
+      }
+      for (const { id: _id, ...answer } of kept) {
+        expect(answer).toMatchObject({
+          ...sign,
+          usage,
+          choices: [{ ...beside, message: { content: 'a weir', own: { x: 1 } } }],
+        })
+      }
+    } finally {
+      await one.close()
+      await upstream.close()
+    }
+  })
+
   it('never sees the wish to store, and its tool calls are stored whole', async () => {
     const upstream = await FakeUpstream.start()
     const one = await startPlatform(upstreamTree([upstream.url], { tenants: TENANTS }))

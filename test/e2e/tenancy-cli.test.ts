@@ -55,6 +55,10 @@ describe('orgs, tenants and keys on the command line', () => {
       out: 'Done: revision 1.',
     })
     await spillway('tenants', 'create', 'shop', '--org', 'initech', '--slo', 'patient', ...WHY)
+    expect((await spillway('tenants', 'change', 'shop', '--storing', '{"ttlS":60}', ...WHY)).code).toBe(0)
+    expect(JSON.parse((await spillway('tenants', 'list', '--org', 'initech', '--json')).out)).toMatchObject([
+      { id: 'shop', storing: { ttlS: 60, countMax: 10_000 } },
+    ])
     const terms = JSON.stringify({ models: [MODEL] })
     const first = secretIn((await spillway('keys', 'add', 'web', '--tenant', 'shop', '--terms', terms, ...WHY)).out)
     expect(await chat(first)).toBe(200)
@@ -129,6 +133,7 @@ describe('orgs, tenants and keys on the command line', () => {
     expect(await spillway('tenants', 'create', 'x', ...WHY)).toMatchObject({ code: 2 })
     expect((await spillway('keys', 'revoke', 'web', ...WHY)).err).toContain('--secret is missing')
     expect((await spillway('keys', 'change', 'web', '--terms', '{', ...WHY)).err).toContain('--terms is no JSON')
+    expect((await spillway('tenants', 'change', 'x', '--storing', '{', ...WHY)).err).toContain('--storing is no JSON')
     expect((await spillway('orgs', 'remove', 'initech')).err).toContain('--because is missing')
     expect(await spillway('orgs', 'change', 'acme', '--weight', '2', ...WHY)).toMatchObject({ code: 1 })
   })

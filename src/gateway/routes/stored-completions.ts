@@ -4,8 +4,7 @@ import type { PageAsk } from '../../lifecycle/retrieval-ports.ts'
 import { makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readStorable } from '../../wire/read-body.ts'
-import { MetadataBody, readPairs, wireCompletion, wireMessages } from '../../wire/stored-completions.ts'
-import { wireList } from '../../wire/vector-stores.ts'
+import { MetadataBody, readPairs, wireCompletion, wireMessages, wireStoredPage } from '../../wire/stored-completions.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
@@ -62,7 +61,7 @@ async function list({ deps, tenantId, exchange }: Ask): Promise<unknown> {
   const model = words.get('model') ?? undefined
   const found = await deps.archive.list(tenantId, { ...page, kind: KIND, model, metadata })
   if (found === 'no-such-after') throw notFound(page.after ?? '', 'after')
-  return wireList(found.items.map(wireCompletion), found.hasMore)
+  return wireStoredPage(found.items.map(wireCompletion), found.hasMore)
 }
 
 async function retrieve({ deps, tenantId, id }: Ask): Promise<unknown> {
@@ -75,7 +74,7 @@ async function messages({ deps, tenantId, id, exchange }: Ask): Promise<unknown>
   if (order === 'desc') all.reverse()
   const start = after === undefined ? 0 : all.findIndex((message) => message['id'] === after) + 1
   if (after !== undefined && start === 0) throw notFound(after, 'after')
-  return wireList(all.slice(start, start + limit), all.length > start + limit)
+  return wireStoredPage(all.slice(start, start + limit), all.length > start + limit)
 }
 
 async function update(ask: Ask): Promise<unknown> {

@@ -213,6 +213,35 @@ describe('a finder', () => {
   })
 })
 
+describe('storing of a tenant', () => {
+  const storingOf = (tree: Tree) => tree.value.tenants.get('shop')?.storing
+
+  it('is off at first, has defaults, is changed part by part, and ends', () => {
+    const tree = shop()
+    expect(storingOf(tree)).toBeUndefined()
+    tree.do({ kind: 'change-tenant', id: 'shop', storing: { ttlS: 60 } } as Call)
+    expect(storingOf(tree)).toEqual({ ttlS: 60, countMax: 10_000, bytesMax: 268_435_456 })
+    tree.do({ kind: 'change-tenant', id: 'shop', storing: { countMax: 5 } } as Call)
+    tree.do({ kind: 'change-tenant', id: 'shop', weight: 2 } as Call)
+    expect(storingOf(tree)).toEqual({ ttlS: 60, countMax: 5, bytesMax: 268_435_456 })
+    tree.do({ kind: 'change-tenant', id: 'shop', storing: null } as Call)
+    expect(tree.value.tenants.get('shop')).not.toHaveProperty('storing')
+    tree.do({ kind: 'create-tenant', id: 'late', orgId: 'acme', storing: {} } as Call)
+    expect(tree.value.tenants.get('late')?.storing?.ttlS).toBe(2_592_000)
+  })
+
+  it.each([{ ttlS: 0 }, { ttlS: 31_536_001 }, { countMax: 1.5 }, { bytesMax: Number.NaN }])('refuses %j', (storing) => {
+    expect(shop().ruleOf({ kind: 'change-tenant', id: 'shop', storing } as Call)).toBe('value-is-valid')
+  })
+
+  it('is granted by operators only; an org may end it', () => {
+    const tree = shop().do({ kind: 'change-tenant', id: 'shop', storing: {} } as Call)
+    const boss = admin(tree)
+    const change = (storing: object | null) => tree.ruleOf({ kind: 'change-tenant', id: 'shop', storing } as Call, boss)
+    expect([change({ ttlS: 5 }), change(null)]).toEqual(['role-allows', 'applied'])
+  })
+})
+
 describe('a rotation', () => {
   it('lets the old secret live for the grace, and no third one beside', () => {
     const tree = shop().do({ kind: 'rotate-key', id: 'web', hash: B, graceMs: DAY_MS } as Call)

@@ -6,6 +6,7 @@ import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths } from './openapi-admin.ts'
 import { corpusPaths } from './openapi-corpora.ts'
+import { storedResponsePaths } from './openapi-responses.ts'
 import { InferBody } from './routes/infer.ts'
 
 /** The description of the API, made from the schemas that validate it, so that description and server agree. */
@@ -35,6 +36,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       },
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
       '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
+      ...storedResponsePaths(plain),
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),

@@ -26,6 +26,8 @@ export interface Wording {
   readonly body: ChatBody | CompletionBody
   stream(identity: AnswerIdentity): StreamWriter
   whole(identity: AnswerIdentity): WholeWriter
+  /** Headers beside those of every answer. */
+  readonly headers?: readonly string[]
 }
 
 export interface AnswerIdentity {

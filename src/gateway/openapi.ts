@@ -7,6 +7,7 @@ import { TensorBody } from '../wire/tensors.ts'
 import { type AdminSchemas, adminComponents, adminPaths, tenancyPaths } from './openapi-admin.ts'
 import { corpusPaths } from './openapi-corpora.ts'
 import { KEY_HEADERS, MESSAGES_ERROR, messagesPaths } from './openapi-messages.ts'
+import { storedResponsePaths } from './openapi-responses.ts'
 import { ownPaths } from './openapi-tenancy.ts'
 import { InferBody } from './routes/infer.ts'
 
@@ -37,6 +38,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       },
       '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
       '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
+      ...storedResponsePaths(plain),
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
       ...messagesPaths(),
       ...azurePaths(),

@@ -24,6 +24,7 @@ import { operateRoutes } from '../gateway/routes/operate.ts'
 import { recordRoute } from '../gateway/routes/record.ts'
 import { regionRoute } from '../gateway/routes/region.ts'
 import { storedCompletionRoutes } from '../gateway/routes/stored-completions.ts'
+import { storedResponseRoutes } from '../gateway/routes/stored-responses.ts'
 import { tenancyRoutes } from '../gateway/routes/tenancy.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
 import type { Archive } from '../lifecycle/archive-ports.ts'
@@ -65,6 +66,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
     ...azureRoutes(openAi, generation),
     ...messagesRoutes(generation),
     ...storedCompletionRoutes({ archive, keys, budgets, bodyBytesMax }),
+    ...storedResponseRoutes({ archive, keys, budgets, bodyBytesMax }),
     inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
     ...openInferenceRoutes({
       ...whole,

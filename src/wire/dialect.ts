@@ -28,6 +28,8 @@ export interface Wording {
   readonly ignored?: readonly string[]
   stream(identity: AnswerIdentity): StreamWriter
   whole(identity: AnswerIdentity): WholeWriter
+  /** Headers beside those of every answer. */
+  readonly headers?: readonly string[]
 }
 
 export interface AnswerIdentity {

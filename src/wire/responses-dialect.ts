@@ -21,12 +21,8 @@ export const RESPONSES_DIALECT: Dialect = {
   },
 }
 
-export function responsesWording(
-  body: ResponsesBody,
-  earlier?: readonly object[],
-  terms: ResponseTerms = { isStored: false },
-): Checked<Wording> {
-  const chat = toChat(body, earlier)
+export function responsesWording(body: ResponsesBody, terms: ResponseTerms = { isStored: false }): Checked<Wording> {
+  const chat = toChat(body, terms.earlier)
   if (chat.kind === 'fault') return chat
   return {
     kind: 'ok',
@@ -34,6 +30,7 @@ export function responsesWording(
       body: chat.value,
       stream: (identity) => new ResponsesStream(body, identity, terms),
       whole: (identity) => new WholeResponse(body, identity, terms),
+      ...(terms.headers !== undefined && { headers: terms.headers }),
     },
   }
 }
@@ -47,6 +44,9 @@ const outputOf = (body: ResponsesBody, { id }: AnswerIdentity, emits: boolean): 
     hasLogprobs: wantsLogprobs(body),
   })
 
+const keeperOf = (identity: AnswerIdentity, { keep }: ResponseTerms): ((document: string) => void) | undefined =>
+  keep === undefined ? undefined : (document) => keep(identity, document)
+
 /** How an answer ended, in Responses' words. */
 function endOf(finishReason: string | null): Pick<ResponseState, 'status' | 'incompleteReason'> {
   if (finishReason === 'length') return { status: 'incomplete', incompleteReason: 'max_output_tokens' }
@@ -58,12 +58,14 @@ class ResponsesStream implements StreamWriter {
   readonly keepAlive = SSE_KEEP_ALIVE
   readonly #object: ResponseObject
   readonly #output: ResponseOutput
+  readonly #keep: ((document: string) => void) | undefined
   #ours: Readonly<Record<string, unknown>> | undefined
   #hasBegun = false
 
   constructor(body: ResponsesBody, identity: AnswerIdentity, terms: ResponseTerms) {
     this.#object = new ResponseObject(body, identity, terms)
     this.#output = outputOf(body, identity, true)
+    this.#keep = keeperOf(identity, terms)
   }
 
   noteRung(rung: string): void {
@@ -84,7 +86,9 @@ class ResponsesStream implements StreamWriter {
     const begun = this.#hasBegun ? '' : this.#begin()
     const end = endOf(this.#output.finishReason)
     const events = this.#output.end(end.status === 'incomplete')
-    return begun + events + this.#event(end.status, { ...end, output: this.#output.json, usage })
+    const document = this.#object.write({ ...end, output: this.#output.json, usage, ours: this.#ours })
+    this.#keep?.(document)
+    return begun + events + this.#told(end.status, document)
   }
 
   /** As OpenAI does: `error`, which SDKs throw, and the response as it failed. */
@@ -111,7 +115,10 @@ class ResponsesStream implements StreamWriter {
   }
 
   #event(what: string, state: ResponseState): string {
-    const response = this.#object.write({ ...state, ours: this.#ours })
+    return this.#told(what, this.#object.write({ ...state, ours: this.#ours }))
+  }
+
+  #told(what: string, response: string): string {
     const type = `response.${what}`
     return `event: ${type}\ndata: {"type":"${type}","response":${response},"sequence_number":${this.#output.next()}}\n\n`
   }
@@ -120,10 +127,12 @@ class ResponsesStream implements StreamWriter {
 class WholeResponse implements WholeWriter {
   readonly #object: ResponseObject
   readonly #output: ResponseOutput
+  readonly #keep: ((document: string) => void) | undefined
 
   constructor(body: ResponsesBody, identity: AnswerIdentity, terms: ResponseTerms) {
     this.#object = new ResponseObject(body, identity, terms)
     this.#output = outputOf(body, identity, false)
+    this.#keep = keeperOf(identity, terms)
   }
 
   add(choices: readonly ChoiceDelta[]): void {
@@ -133,7 +142,9 @@ class WholeResponse implements WholeWriter {
   encode(usage: Usage, ours?: Readonly<Record<string, unknown>>): string {
     const end = endOf(this.#output.finishReason)
     this.#output.end(end.status === 'incomplete')
-    return this.#object.write({ ...end, output: this.#output.json, usage, ours })
+    const document = this.#object.write({ ...end, output: this.#output.json, usage, ours })
+    this.#keep?.(document)
+    return document
   }
 }
 

@@ -18,9 +18,15 @@ export interface ResponseState {
   readonly ours?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** How a response is kept; absent, it is not. */
+/** What a response goes on from, and what becomes of it. */
 export interface ResponseTerms {
+  /** The items of the conversation that `previous_response_id` names; undefined where it is not known. */
+  readonly earlier?: readonly object[] | undefined
   readonly isStored: boolean
+  /** Takes the response when it has ended by itself: never one that broke off. */
+  readonly keep?: (identity: AnswerIdentity, document: string) => void
+  /** Headers that tell of it. */
+  readonly headers?: readonly string[]
 }
 
 export class ResponseObject {

@@ -3,9 +3,10 @@ import { CorpusError } from '../../domain/corpus.ts'
 import type { CallRoute } from '../../domain/key-terms.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Corpora, PageAsk, WorkBudgets, WorkHold } from '../../lifecycle/retrieval-ports.ts'
+import { archiveAway } from '../archive-away.ts'
 import type { Caller, KeyDirectory } from '../authenticate.ts'
 import { callerFor } from '../check-call.ts'
-import { type ArchiveCode, type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
+import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 
@@ -83,7 +84,7 @@ function tell(deps: StoreDeps, exchange: Exchange, caller: Caller, held: WorkHol
   if (error instanceof BodyFault) exchange.sendFault(error.fault, headers)
   else if (error instanceof OverBudget) exchange.sendRefusal(error.refusal, headers)
   else if (error instanceof CorpusError) exchange.sendRefusal(refusalOf(error), headers)
-  else if (error instanceof ArchiveUnavailable) exchange.sendRefusal(AWAY(error), headers)
+  else if (error instanceof ArchiveUnavailable) exchange.sendRefusal(archiveAway(error), headers)
   else throw error
 }
 
@@ -93,13 +94,6 @@ function refusalOf({ code, message, retryAfterUs }: CorpusError): ToldRefusal<Co
   const told = 'retrieval-unavailable'
   return { code: told, because: message, blame: 'platform', retryAfterUs: fixedRetryUs(told) }
 }
-
-const AWAY = ({ message }: ArchiveUnavailable): ToldRefusal<ArchiveCode> => ({
-  code: 'archive-unavailable',
-  because: message,
-  blame: 'platform',
-  retryAfterUs: fixedRetryUs('archive-unavailable'),
-})
 
 export class BodyFault extends Error {
   readonly fault: Parameters<Exchange['sendFault']>[0]

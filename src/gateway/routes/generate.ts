@@ -3,7 +3,7 @@ import { type Clock, usToMs, usToSeconds } from '../../base/clock.ts'
 import { promptTokensOf, type Request } from '../../domain/request.ts'
 import type { Archive } from '../../lifecycle/archive-ports.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
-import type { Sink } from '../../lifecycle/ports.ts'
+import type { AnswerHead, Sink } from '../../lifecycle/ports.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import type { Checked } from '../../wire/check.ts'
 import type { Dialect, Wording } from '../../wire/dialect.ts'
@@ -17,9 +17,10 @@ import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
-import { JsonSink, SseSink } from '../http-sinks.ts'
+import { JsonSink, SseSink, spillwayHeaders } from '../http-sinks.ts'
 import { withTrueSize } from '../prompt-size.ts'
 import { anthropicRateLimitHeaders, rateLimitHeaders } from '../rate-limit-headers.ts'
+import { type ReadWording, readStoredResponse } from '../responses-storing.ts'
 import { keepingChat, readStoring, type StoringWish, storingHeaders } from '../storing.ts'
 import { type RequestRules, toRequest } from '../to-request.ts'
 
@@ -52,18 +53,42 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
       path: '/v1/completions',
       handle: (exchange) => serveInDialect(deps, exchange, COMPLETION_DIALECT),
     },
-    { method: 'POST', path: '/v1/responses', handle: (exchange) => serveInDialect(deps, exchange, RESPONSES_DIALECT) },
+    {
+      method: 'POST',
+      path: '/v1/responses',
+      handle: (exchange) => serveInDialect(deps, exchange, RESPONSES_DIALECT, fromArchive(deps)),
+    },
   ]
 }
 
+/** Reads a body that may go on from what is stored. */
+type Reader = (bytes: Buffer, caller: Caller) => Promise<ReadWording>
+
+const fromArchive =
+  ({ archive }: GenerateDeps): Reader =>
+  (bytes, { tenant }) =>
+    readStoredResponse(archive, tenant, bytes)
+
 /** Serves one request in its dialect, whatever its address is. */
-export async function serveInDialect(deps: GenerateDeps, exchange: Exchange, dialect: Dialect): Promise<void> {
+export async function serveInDialect(
+  deps: GenerateDeps,
+  exchange: Exchange,
+  dialect: Dialect,
+  reader?: Reader,
+): Promise<void> {
   const { route, kind } = dialect
   const caller = callerOrPeerFor(exchange, deps.keys, { route })
   if (caller === undefined) return
   const body = await collectBody(exchange, deps.bodyBytesMax, { clock: deps.clock })
   if (body.kind === 'gone') return
-  const checked = body.kind === 'fault' ? body : dialect.read(body.bytes)
+  const checked =
+    body.kind === 'fault' ? body : reader === undefined ? dialect.read(body.bytes) : await reader(body.bytes, caller)
+  // The archive may have taken its time.
+  if (reader !== undefined && exchange.res.destroyed) return
+  if (checked.kind === 'refusal') {
+    exchange.sendRefusal(checked.refusal)
+    return
+  }
   if (checked.kind === 'fault') {
     exchange.sendFault(checked.fault)
     return
@@ -113,6 +138,10 @@ function inWordsOf({ params }: Dialect, fault: WireFault): WireFault {
   return { ...fault, param, message: fault.message.replace(`'${fault.param}'`, `'${param}'`) }
 }
 
+const withHeaders =
+  (more: readonly string[]) =>
+  (head: AnswerHead): string[] => [...spillwayHeaders(head), ...more]
+
 interface Asking {
   readonly request: Request
   readonly dialect: Dialect
@@ -146,6 +175,7 @@ function makeSink(
     stalledReaderUs: deps.stalledReaderUs,
     listsPassages: body.spillway?.retrieval?.include_passages === true,
     ...(storing !== undefined && { headersOf: storingHeaders(storing) }),
+    ...(wording.headers !== undefined && { headersOf: withHeaders(wording.headers) }),
   }
   const sink = body.stream === true ? new SseSink(options) : new JsonSink(options)
   if (storing === undefined) return sink

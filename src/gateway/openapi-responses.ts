@@ -1,0 +1,16 @@
+const AT_RESPONSE = { parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }] }
+
+/** Paths of stored responses; `plain` describes a call without a body. */
+export function storedResponsePaths(plain: (operationId: string, summary: string) => object): object {
+  const call = (operationId: string, summary: string): object => ({ ...plain(operationId, summary), ...AT_RESPONSE })
+  return {
+    '/v1/responses/{id}': {
+      get: call('retrieveResponse', 'A stored response.'),
+      delete: call('deleteResponse', 'Erases a stored response.'),
+    },
+    '/v1/responses/{id}/input_items': { get: call('listInputItems', 'The items that a stored response answers.') },
+    '/v1/responses/{id}/cancel': {
+      post: call('cancelResponse', 'Refused: only a response that runs in the background can be cancelled.'),
+    },
+  }
+}

@@ -1,0 +1,125 @@
+import { ArchiveUnavailable } from '../domain/archive.ts'
+import type { Tenant } from '../domain/tenant.ts'
+import type { Archive } from '../lifecycle/archive-ports.ts'
+import type { Checked } from '../wire/check.ts'
+import type { Wording } from '../wire/dialect.ts'
+import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
+import { responsesWording } from '../wire/responses-dialect.ts'
+import type { ResponsesBody } from '../wire/responses-schema.ts'
+import { itemOf, itemsOfChain, referencesIn, responseIdOf, storedInput } from '../wire/responses-stored.ts'
+import { readResponses } from '../wire/responses-to-chat.ts'
+import { readPairs } from '../wire/stored-completions.ts'
+import { archiveAway } from './archive-away.ts'
+import type { ToldRefusal } from './error-table.ts'
+
+/**
+ * Stored responses on their way in: what a body goes on from is read from the archive, and what is asked to be stored is
+ * handed to it when the answer has ended. Responses are stored unless the client says otherwise; where the tenant may
+ * not store, or the archive cannot, the answer is served all the same and says `store: false`.
+ */
+export type ReadWording = Checked<Wording> | { readonly kind: 'refusal'; readonly refusal: ToldRefusal }
+
+export async function readStoredResponse(archive: Archive, tenant: Tenant, bytes: Buffer): Promise<ReadWording> {
+  const checked = readResponses(bytes)
+  if (checked.kind === 'fault') return checked
+  const metadata = readPairs(checked.value.metadata)
+  if (metadata.kind === 'fault') return metadata
+  let earlier: readonly object[] | undefined
+  let body: ResponsesBody
+  try {
+    const found = await conversationOf(archive, tenant.id, checked.value)
+    if (found.kind === 'fault') return found
+    earlier = found.value
+    const resolved = await withItems(archive, tenant.id, checked.value)
+    if (resolved.kind === 'fault') return resolved
+    body = resolved.value
+  } catch (error) {
+    if (error instanceof ArchiveUnavailable) return { kind: 'refusal', refusal: archiveAway(error) }
+    throw error
+  }
+  if (body.store === false) return responsesWording(body, { earlier, isStored: false })
+  const whyNot = archive.whyNot(tenant, bytes.length)
+  const headers = ['x-spillway-stored', String(whyNot === undefined)]
+  if (whyNot !== undefined) {
+    headers.push('x-spillway-not-stored', whyNot)
+    return responsesWording(body, { earlier, isStored: false, headers })
+  }
+  return responsesWording(body, {
+    earlier,
+    isStored: true,
+    headers,
+    keep: ({ id, model, createdAtS }, document) =>
+      archive.keep(tenant, {
+        id,
+        kind: 'response',
+        createdAtMs: createdAtS * 1_000,
+        model,
+        metadata: metadata.value,
+        previousId: body.previous_response_id ?? undefined,
+        document,
+        input: JSON.stringify(storedInput(body.input, id)),
+      }),
+  })
+}
+
+/** The items before this turn; undefined when the body goes on from nothing. */
+async function conversationOf(
+  archive: Archive,
+  tenantId: string,
+  { previous_response_id: id }: ResponsesBody,
+): Promise<Checked<readonly object[] | undefined>> {
+  if (typeof id !== 'string') return { kind: 'ok', value: undefined }
+  const chain = await archive.chain(tenantId, 'response', id)
+  // Not known: the translation says so, in the words that it has where nothing is stored.
+  if (chain === undefined) return { kind: 'ok', value: undefined }
+  if (chain.state === 'whole') return { kind: 'ok', value: itemsOfChain(chain.answers) }
+  const because =
+    chain.state === 'broken'
+      ? 'a response that it goes on from is not stored any more'
+      : 'the conversation before it has more turns or text than can be gone on from'
+  return { kind: 'fault', fault: previousFault(`Previous response '${id}' cannot be gone on from: ${because}.`) }
+}
+
+const previousFault = (message: string): WireFault =>
+  invalidRequest(
+    `${message} Send the conversation in \`input\`.`,
+    'previous_response_id',
+    'previous-response-not-found',
+  )
+
+/** Responses that the items of one body may be of, and the characters in them: a body must not load the whole archive. */
+const REFERRED_RESPONSES_MAX = 64
+const REFERRED_CHARACTERS_MAX = 16 << 20
+
+/** The body with stored items in place of their names. Names that nobody knows are left for the translation to refuse. */
+async function withItems(archive: Archive, tenantId: string, body: ResponsesBody): Promise<Checked<ResponsesBody>> {
+  const references = referencesIn(body.input)
+  if (references.size === 0) return { kind: 'ok', value: body }
+  const byResponse = new Map<string, [place: number, id: string][]>()
+  for (const [place, id] of references) {
+    const responseId = responseIdOf(id)
+    if (responseId === undefined) continue
+    const wanted = byResponse.get(responseId) ?? []
+    wanted.push([place, id])
+    byResponse.set(responseId, wanted)
+  }
+  const input = [...(body.input as readonly object[])]
+  let characters = 0
+  for (const [responseId, wanted] of byResponse) {
+    if (byResponse.size > REFERRED_RESPONSES_MAX || characters > REFERRED_CHARACTERS_MAX) return tooManyItems()
+    const answer = await archive.find(tenantId, 'response', responseId)
+    if (answer === undefined) continue
+    characters += answer.document.length + answer.input.length
+    for (const [place, id] of wanted) input[place] = itemOf(answer, id) ?? (input[place] as object)
+  }
+  return { kind: 'ok', value: { ...body, input } }
+}
+
+const tooManyItems = (): Checked<never> => ({
+  kind: 'fault',
+  fault: invalidRequest(
+    `Invalid 'input': its items refer to more than ${REFERRED_RESPONSES_MAX} stored responses, or to too much text. Go on with \`previous_response_id\`, or send the items themselves.`,
+    'input',
+    'invalid-value',
+  ),
+})

@@ -1,0 +1,80 @@
+import type { ArchivedAnswer } from '../domain/archive.ts'
+import type { ResponsesBody } from './responses-schema.ts'
+
+/**
+ * Stored responses: the items that are stored with one, and those that a later one goes on from. The id of an item has
+ * the id of its response in it, so that an item that a client names is found without another table.
+ */
+type Json = Readonly<Record<string, unknown>>
+
+/** The items of this turn as `input_items` lists them: each with an id, messages with their parts. */
+export function storedInput(input: ResponsesBody['input'], responseId: string): Json[] {
+  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : ((input ?? []) as readonly Json[])
+  const core = responseId.slice(responseId.indexOf('_') + 1)
+  const ids = new Set<unknown>()
+  return items.map((item, n) => {
+    const { id } = item
+    // A list is read on from an id: one that stands twice would begin it anew.
+    const isOwn = typeof id === 'string' && id !== '' && !ids.has(id)
+    const own = isOwn ? id : `${prefixOf(item)}_${core}_in${n}`
+    ids.add(own)
+    return { ...withParts(item), id: own }
+  })
+}
+
+const PREFIXES: Readonly<Record<string, string>> = {
+  reasoning: 'rs',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+}
+
+const prefixOf = ({ type }: Json): string => (typeof type === 'string' ? (PREFIXES[type] ?? 'msg') : 'msg')
+
+function withParts(item: Json): Json {
+  const { type, role, content } = item
+  if (type !== undefined && type !== 'message') return item
+  const message = { ...item, type: 'message', status: item['status'] ?? 'completed' }
+  if (typeof content !== 'string') return message
+  const part = role === 'assistant' ? { type: 'output_text', annotations: [], logprobs: [] } : { type: 'input_text' }
+  return { ...message, content: [{ ...part, text: content }] }
+}
+
+/** The conversation up to the last of these answers. */
+export function itemsOfChain(answers: readonly Pick<ArchivedAnswer, 'document' | 'input'>[]): Json[] {
+  return answers.flatMap((answer) => [...inputOf(answer), ...outputOf(answer)])
+}
+
+export const inputOf = ({ input }: Pick<ArchivedAnswer, 'input'>): Json[] => JSON.parse(input) as Json[]
+
+const outputOf = ({ document }: Pick<ArchivedAnswer, 'document'>): Json[] =>
+  (JSON.parse(document) as { readonly output: Json[] }).output
+
+/** The item of a stored response. */
+export const itemOf = (answer: Pick<ArchivedAnswer, 'document' | 'input'>, id: string): Json | undefined =>
+  [...outputOf(answer), ...inputOf(answer)].find((item) => item['id'] === id)
+
+/** The metadata that counts stands beside the document. */
+export const wireResponse = ({ document, metadata }: Pick<ArchivedAnswer, 'document' | 'metadata'>): Json => ({
+  ...(JSON.parse(document) as Json),
+  metadata,
+})
+
+/** The items that stand for stored ones: the id of each, by its place in the input. */
+export function referencesIn(input: ResponsesBody['input']): Map<number, string> {
+  const found = new Map<number, string>()
+  if (!Array.isArray(input)) return found
+  for (const [n, item] of (input as readonly Json[]).entries()) {
+    const { type, role, id } = item
+    const isReference = type === 'item_reference' || ((type ?? null) === null && role === undefined)
+    if (isReference && typeof id === 'string') found.set(n, id)
+  }
+  return found
+}
+
+/** The id of the response that an item of ours belongs to; undefined for any other text. */
+export function responseIdOf(itemId: string): string | undefined {
+  const core = /^[a-z]{2,5}_([0-9a-z]{1,64})_(?:in)?\d{1,9}$/.exec(itemId)?.[1]
+  return core === undefined ? undefined : `resp_${core}`
+}

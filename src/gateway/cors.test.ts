@@ -18,7 +18,13 @@ const all = new Cors({ origins: ['*'], headers: ['*'] }, '')
 it('a named origin may read the answer and our headers; any other may not; caches are told that it depends', () => {
   const admitted = admit(one, 'https://app.example', '/llm/v1/models')
   expect(admitted).toMatchObject({ is: true, vary: 'origin', 'access-control-allow-origin': 'https://app.example' })
-  for (const name of ['x-request-id', 'retry-after', 'x-ratelimit-remaining-tokens', 'x-spillway-rung'])
+  for (const name of [
+    'x-request-id',
+    'retry-after',
+    'x-ratelimit-remaining-tokens',
+    'x-spillway-rung',
+    'x-spillway-not-stored',
+  ])
     expect(String(admitted['access-control-expose-headers']).split(', ')).toContain(name)
   for (const origin of ['https://app.example.evil', 'http://app.example', 'null', undefined])
     expect(admit(one, origin, '/llm/v1/models')).toEqual({ is: false, vary: 'origin' })

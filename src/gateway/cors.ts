@@ -25,7 +25,9 @@ const EXPOSED = [
   'retry-after-ms',
   'x-should-retry',
   ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),
-  ...['model', 'release', 'rung', 'degraded', 'cache', 'passages', 'retrieval'].map((what) => `x-spillway-${what}`),
+  ...['model', 'release', 'rung', 'degraded', 'cache', 'passages', 'retrieval', 'stored', 'not-stored'].map(
+    (what) => `x-spillway-${what}`,
+  ),
   '*',
 ].join(', ')
 

@@ -12,7 +12,7 @@ import {
 } from '../support/start-platform.ts'
 
 /**
- * Law L13: acme plants a secret in a corpus, a file and the caches; globex, who knows every id and name there is, tries
+ * Law L13: acme plants a secret in a corpus, a file, a stored answer and the caches; globex, who knows every id and name there is, tries
  * every endpoint. Nothing it gets may hold the secret, and nothing it does may change what acme has.
  */
 const SECRET = 'the vault opens with 4711 turtles'
@@ -22,6 +22,7 @@ let embedder: Awaited<ReturnType<typeof startEmbedder>>
 let corpusId: string
 let documentId: string
 let fileId: string
+let storedId: string
 
 beforeAll(async () => {
   embedder = await startEmbedder()
@@ -29,7 +30,9 @@ beforeAll(async () => {
     budgetMs: 5_000,
     embedder: { url: embedder.url, model: 'letters', dimensions: 26 },
   }
-  platform = await startPlatform(testTree({ retrieval, logging: { level: 'silent' } }))
+  const tree = testTree({ retrieval, logging: { level: 'silent' } })
+  const tenants = (tree['tenants'] as object[]).map((tenant) => ({ ...tenant, storing: {} }))
+  platform = await startPlatform({ ...tree, tenants })
   corpusId = (await call(ACME_KEY, 'POST', '/vector_stores', { name: 'vault' })).json['id'] as string
   const added = await call(ACME_KEY, 'POST', '/vector_stores/vault/documents', {
     documents: [{ name: 'v', text: SECRET }],
@@ -44,6 +47,11 @@ beforeAll(async () => {
     body: form,
   })
   fileId = ((await uploaded.json()) as { id: string }).id
+  const kept = { model: MODEL, messages: [{ role: 'user', content: SECRET }], max_tokens: 60, store: true }
+  storedId = (await call(ACME_KEY, 'POST', '/chat/completions', { ...kept, metadata: { vault: '4711' } })).json[
+    'id'
+  ] as string
+  expect((await call(ACME_KEY, 'GET', `/chat/completions/${storedId}/messages`)).text).toContain(SECRET)
   await eventually(
     'indexed',
     async () => (await call(ACME_KEY, 'GET', '/vector_stores/vault')).json['status'] === 'completed',
@@ -95,6 +103,20 @@ it('nothing that globex tries shows or changes what acme has', async () => {
     ['POST', '/vector_stores', { name: 'stolen', file_ids: [fileId] }],
     ['DELETE', '/vector_stores?everything_of=acme'],
   ]
+  attempts.push(
+    ['GET', '/chat/completions?limit=100'],
+    ['GET', `/chat/completions?after=${storedId}&limit=-1&order=desc`],
+    ['GET', "/chat/completions?metadata[vault]=4711&metadata[x'%20or%20true--]=%00&model=%00"],
+  )
+  for (const id of [storedId, `${storedId}%00`, `acme%2F${storedId}`, '%00', "'%20or%201=1--", '%', '..%2F..']) {
+    attempts.push(
+      ['GET', `/chat/completions/${id}`],
+      ['GET', `/chat/completions/${id}/messages?after=${id}-0`],
+      ['GET', `/chat/completions/${id}/messages`],
+      ['POST', `/chat/completions/${id}`, { metadata: { owned: 'yes' } }],
+      ['DELETE', `/chat/completions/${id}`],
+    )
+  }
   for (const name of [corpusId, 'vault', encodeURIComponent(`acme/${corpusId}`), '%00', "' or 1=1 --"]) {
     const at = `/vector_stores/${encodeURIComponent(decodeURIComponent(name))}`
     attempts.push(
@@ -137,10 +159,18 @@ it('nothing that globex tries shows or changes what acme has', async () => {
     attributes: {},
   })
   expect((await call(ACME_KEY, 'GET', `/files/${fileId}/content`)).text).toBe(SECRET)
+  const stored = await call(ACME_KEY, 'GET', '/chat/completions')
+  expect(stored.json['data']).toMatchObject([{ id: storedId, metadata: { vault: '4711' } }])
 }, 60_000)
 
 it('nobody gets in without a key', async () => {
-  for (const path of ['/vector_stores', `/vector_stores/${corpusId}/files`, '/files', `/files/${fileId}/content`]) {
+  for (const path of [
+    '/vector_stores',
+    `/vector_stores/${corpusId}/files`,
+    '/files',
+    `/files/${fileId}/content`,
+    `/chat/completions/${storedId}`,
+  ]) {
     expect((await fetch(platform.baseURL + path)).status).toBe(401)
     expect((await fetch(platform.baseURL + path, { headers: authorization('sk-wrong') })).status).toBe(401)
   }

@@ -139,9 +139,9 @@ describe('a body of Messages as a chat', () => {
 
   it('says that a tool failed, unless its result does', () => {
     const failed = (content?: unknown) => ({ type: 'tool_result', tool_use_id: 't', is_error: true, content })
-    const contents = (turns(['user', [failed('No water.'), failed('<tool_use_error>x'), failed()]]) as Array<{ content: unknown }>).map(
-      ({ content }) => content,
-    )
+    const contents = (
+      turns(['user', [failed('No water.'), failed('<tool_use_error>x'), failed()]]) as Array<{ content: unknown }>
+    ).map(({ content }) => content)
     expect(contents).toEqual(['Error: No water.', '<tool_use_error>x', 'Error: '])
   })
 

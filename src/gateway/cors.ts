@@ -21,11 +21,13 @@ const NEVER_CROSS_ORIGIN = /^\/(admin|console|internal|metrics)(\/|$)/
 /** What a page may read beside the body. The names are for browsers that do not know `*`. */
 const EXPOSED = [
   'x-request-id',
+  'request-id',
   'retry-after',
   'retry-after-ms',
   'x-should-retry',
   ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),
   ...['model', 'release', 'rung', 'degraded', 'cache', 'passages', 'retrieval', 'stored', 'not-stored'].map(
+  ...['model', 'release', 'rung', 'degraded', 'cache', 'passages', 'retrieval', 'ignored'].map(
     (what) => `x-spillway-${what}`,
   ),
   '*',

@@ -33,16 +33,28 @@ export class ContentTranslation {
   #list = 'system'
   #turn = -1
   #block = 0
+  #isAnswered = false
 
+  /**
+   * System prompts up to the first answer become one, at the head: Claude Code sends a second one behind the user's first
+   * turn, and many chat templates take a system message nowhere but first. The head stays the same from turn to turn, so
+   * that it is found in a prefix cache. Later ones stay where they are.
+   */
   addSystem(system: string | readonly MessagesBlock[]): void {
     const text = typeof system === 'string' ? withoutBilling(system) : this.#joined(system)
-    if (text !== '') this.messages.push({ role: 'system', content: text })
+    if (text === '') return
+    const head = this.messages[0]
+    if (this.#isAnswered) this.messages.push({ role: 'system', content: text })
+    else if (head?.role === 'system')
+      this.messages[0] = { role: 'system', content: `${head.content as string}\n${text}` }
+    else this.messages.unshift({ role: 'system', content: text })
   }
 
   addTurns(turns: readonly MessagesTurn[]): void {
     this.#list = 'messages'
     for (const { role, content } of turns) {
       this.#turn++
+      if (role === 'assistant') this.#isAnswered = true
       if (role === 'system') this.addSystem(content as string | MessagesBlock[])
       else if (typeof content === 'string') this.messages.push({ role, content })
       else if (role === 'user') this.#addUser(content as MessagesBlock[])

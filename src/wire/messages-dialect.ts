@@ -2,7 +2,7 @@ import { type Checked, makeCheck } from './check.ts'
 import type { AnswerIdentity, Dialect, Wording } from './dialect.ts'
 import { CountTokensBody, MessagesBody } from './messages-schema.ts'
 import { MessagesStream } from './messages-stream.ts'
-import { toChat } from './messages-to-chat.ts'
+import { messagesToChat } from './messages-to-chat.ts'
 import { MessagesWhole } from './messages-whole.ts'
 import { andThen, readJson } from './read-body.ts'
 
@@ -14,7 +14,10 @@ const stream = (identity: AnswerIdentity): MessagesStream => new MessagesStream(
 const whole = (identity: AnswerIdentity): MessagesWhole => new MessagesWhole(identity)
 
 const worded = (checked: Checked<MessagesBody | CountTokensBody>): Checked<Wording> =>
-  andThen(andThen(checked, toChat), ({ body, ignored }) => ({ kind: 'ok', value: { body, ignored, stream, whole } }))
+  andThen(andThen(checked, messagesToChat), ({ body, ignored }) => ({
+    kind: 'ok',
+    value: { body, ignored, stream, whole },
+  }))
 
 export const MESSAGES_DIALECT: Dialect = {
   route: 'messages',

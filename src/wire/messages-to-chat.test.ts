@@ -79,6 +79,28 @@ describe('a body of Messages as a chat', () => {
     ])
   })
 
+  it('puts system prompts up to the first answer at the head, and leaves later ones where they are', () => {
+    const system = (text: string) => ({ role: 'system', content: text })
+    const messages = [
+      { role: 'user', content: 'Hello?' },
+      system('It is May.'),
+      { role: 'assistant', content: 'Hello.' },
+      system('It is June.'),
+      { role: 'user', content: 'And now?' },
+    ]
+    expect(chatOf({ system: 'Be brief.', messages })['messages']).toEqual([
+      system('Be brief.\nIt is May.'),
+      { role: 'user', content: 'Hello?' },
+      { role: 'assistant', content: 'Hello.' },
+      system('It is June.'),
+      { role: 'user', content: 'And now?' },
+    ])
+    expect(chatOf({ messages: messages.slice(0, 2) })['messages']).toEqual([
+      system('It is May.'),
+      { role: 'user', content: 'Hello?' },
+    ])
+  })
+
   it('shows pictures, and sends plain text as text', () => {
     const url = { type: 'image', source: { type: 'url', url: 'https://pictures.test/dam.png' } }
     expect(turns(['user', [said('one'), said('two')]])).toEqual([{ role: 'user', content: 'one\ntwo' }])
@@ -139,9 +161,9 @@ describe('a body of Messages as a chat', () => {
 
   it('says that a tool failed, unless its result does', () => {
     const failed = (content?: unknown) => ({ type: 'tool_result', tool_use_id: 't', is_error: true, content })
-    const contents = (turns(['user', [failed('No water.'), failed('<tool_use_error>x'), failed()]]) as Array<{ content: unknown }>).map(
-      ({ content }) => content,
-    )
+    const contents = (
+      turns(['user', [failed('No water.'), failed('<tool_use_error>x'), failed()]]) as Array<{ content: unknown }>
+    ).map(({ content }) => content)
     expect(contents).toEqual(['Error: No water.', '<tool_use_error>x', 'Error: '])
   })
 

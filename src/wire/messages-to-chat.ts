@@ -48,7 +48,7 @@ const ENGINE_OPTIONS = [
 
 const PASSED: ReadonlySet<string> = new Set(ENGINE_OPTIONS)
 
-export function toChat(asked: MessagesBody | CountTokensBody): Checked<Translated> {
+export function messagesToChat(asked: MessagesBody | CountTokensBody): Checked<Translated> {
   const content = new ContentTranslation()
   if (asked.system !== undefined && asked.system !== null) content.addSystem(asked.system as string | MessagesBlock[])
   content.addTurns(asked.messages)

@@ -1,5 +1,6 @@
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import { type ReasoningField, SIGNATURES } from './messages-content.ts'
+import { toldDetails } from './usage-text.ts'
 
 /**
  * The deltas of a chat's answer as a walk through the content blocks of Anthropic's Messages: one block at a time, each
@@ -144,11 +145,22 @@ export class BlockWalk {
 const TEXT: OpenedBlock = { type: 'text' }
 
 /** Usage in Anthropic's words: what was found in a cache is no part of `input_tokens`, and writing to it costs nothing. */
-export function messagesUsage({ promptTokens, cachedTokens, outputTokens }: Usage): Record<string, unknown> {
+export function messagesUsage(usage: Usage): Record<string, unknown> {
+  const { promptTokens, cachedTokens, outputTokens } = usage
+  const thinking = thinkingTokensOf(usage)
   return {
     input_tokens: Math.max(0, promptTokens - cachedTokens),
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: cachedTokens,
     output_tokens: outputTokens,
+    ...(thinking !== undefined && { output_tokens_details: { thinking_tokens: thinking } }),
   }
+}
+
+/** Tokens of the output that were thinking, where the engine tells. */
+function thinkingTokensOf(usage: Usage): number | undefined {
+  if (usage.told === undefined) return undefined
+  const details = toldDetails(usage)['completion_tokens_details'] as { reasoning_tokens?: unknown } | null | undefined
+  const tokens = details?.reasoning_tokens
+  return typeof tokens === 'number' && tokens >= 0 ? Math.round(tokens) : undefined
 }

@@ -39,7 +39,13 @@ const ask = { model: MODEL, max_tokens: 50, messages: [{ role: 'user' as const, 
 
 const chunk = (delta: object, finish_reason: string | null = null, more: object = {}): string =>
   frame({ id: 'up-1', choices: [{ index: 0, delta, finish_reason, ...more }] })
-const USAGE = { prompt_tokens: 11, completion_tokens: 6, total_tokens: 17, prompt_tokens_details: { cached_tokens: 4 } }
+const USAGE = {
+  prompt_tokens: 11,
+  completion_tokens: 6,
+  total_tokens: 17,
+  prompt_tokens_details: { cached_tokens: 4 },
+  completion_tokens_details: { reasoning_tokens: 3 },
+}
 
 /** Says these deltas: as a stream, or put together as one message by `message`. */
 function says(frames: readonly string[], message: object, finish_reason: string, more: object = {}): Behaviour {
@@ -97,7 +103,13 @@ describe('tools', () => {
     expect(answer).toMatchObject({
       content: CONTENT,
       stop_reason: 'tool_use',
-      usage: { input_tokens: 7, cache_read_input_tokens: 4, cache_creation_input_tokens: 0, output_tokens: 6 },
+      usage: {
+        input_tokens: 7,
+        cache_read_input_tokens: 4,
+        cache_creation_input_tokens: 0,
+        output_tokens: 6,
+        output_tokens_details: { thinking_tokens: 3 },
+      },
     })
     expect(upstream.seen[0]).toMatchObject({
       path: '/v1/chat/completions',

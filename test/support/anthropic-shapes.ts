@@ -16,12 +16,15 @@ const object = (properties: Record<string, object>, optional: Record<string, obj
   additionalProperties: false,
 })
 
-const usage = object({
-  input_tokens: count,
-  cache_creation_input_tokens: count,
-  cache_read_input_tokens: count,
-  output_tokens: count,
-})
+const usage = object(
+  {
+    input_tokens: count,
+    cache_creation_input_tokens: count,
+    cache_read_input_tokens: count,
+    output_tokens: count,
+  },
+  { output_tokens_details: object({ thinking_tokens: count }) },
+)
 
 const textBlock = object({ type: { const: 'text' }, text: { type: 'string' } })
 const thinkingBlock = object({

@@ -28,7 +28,11 @@ function archiveOf(more: Partial<Archive> = {}): { archive: Archive; kept: Answe
 }
 
 const read = (archive: Archive, body: object) =>
-  readStoredResponse(archive, TENANT, Buffer.from(JSON.stringify({ model: 'm', input: 'Hi.', ...body })))
+  readStoredResponse(
+    { archive, bodyBytesMax: 10_000 },
+    TENANT,
+    Buffer.from(JSON.stringify({ model: 'm', input: 'Hi.', ...body })),
+  )
 
 const chained = (state: AnswerChain['state']) =>
   archiveOf({ chain: () => Promise.resolve({ answers: [answer('resp_a', 'One')], state }) }).archive
@@ -43,6 +47,17 @@ describe('a body that goes on from a stored response', () => {
         { role: 'user', content: 'Hi.' },
       ],
     })
+  })
+
+  it.each([
+    ['more than a body may be', 'x'.repeat(6_000)],
+    ['more complex than a body may be', JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`) as string],
+  ])('is refused where the conversation is %s', async (_, text) => {
+    const { archive } = archiveOf({
+      chain: () => Promise.resolve({ answers: [answer('resp_a', text)], state: 'whole' }),
+    })
+    const fault = { code: 'previous-response-not-found', param: 'previous_response_id' }
+    expect(await read(archive, { previous_response_id: 'resp_a' })).toMatchObject({ kind: 'fault', fault })
   })
 
   it('needs no words of its own', async () => {
@@ -88,10 +103,7 @@ describe('items by their names', () => {
     const { archive } = archiveOf({
       find: (_tenant, _kind, id) => {
         asked.push(id)
-        return Promise.resolve({
-          ...answer(id, id),
-          document: `${JSON.stringify({ output: [] })}${' '.repeat(9 << 20)}`,
-        })
+        return Promise.resolve(answer(id, 'x'.repeat(4_000)))
       },
     })
     expect(await read(archive, { input })).toMatchObject({ kind: 'fault', fault: { param: 'input' } })

@@ -6,7 +6,7 @@ import type { Wording } from '../wire/dialect.ts'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { responsesWording } from '../wire/responses-dialect.ts'
 import type { ResponsesBody } from '../wire/responses-schema.ts'
-import { itemOf, itemsOfChain, referencesIn, responseIdOf, storedInput } from '../wire/responses-stored.ts'
+import { itemsOfChain, referencesIn, responseIdOf, storedInput } from '../wire/responses-stored.ts'
 import { readResponses } from '../wire/responses-to-chat.ts'
 import { readPairs } from '../wire/stored-completions.ts'
 import { archiveAway } from './archive-away.ts'
@@ -19,7 +19,14 @@ import type { ToldRefusal } from './error-table.ts'
  */
 export type ReadWording = Checked<Wording> | { readonly kind: 'refusal'; readonly refusal: ToldRefusal }
 
-export async function readStoredResponse(archive: Archive, tenant: Tenant, bytes: Buffer): Promise<ReadWording> {
+export interface ResponseStore {
+  readonly archive: Archive
+  /** What is read from the archive for one request is at most as large as a body may be. */
+  readonly bodyBytesMax: number
+}
+
+export async function readStoredResponse(store: ResponseStore, tenant: Tenant, bytes: Buffer): Promise<ReadWording> {
+  const { archive } = store
   const checked = readResponses(bytes)
   if (checked.kind === 'fault') return checked
   const metadata = readPairs(checked.value.metadata)
@@ -27,10 +34,10 @@ export async function readStoredResponse(archive: Archive, tenant: Tenant, bytes
   let earlier: readonly object[] | undefined
   let body: ResponsesBody
   try {
-    const found = await conversationOf(archive, tenant.id, checked.value)
+    const found = await conversationOf(store, tenant.id, checked.value)
     if (found.kind === 'fault') return found
     earlier = found.value
-    const resolved = await withItems(archive, tenant.id, checked.value)
+    const resolved = await withItems(store, tenant.id, checked.value)
     if (resolved.kind === 'fault') return resolved
     body = resolved.value
   } catch (error) {
@@ -64,7 +71,7 @@ export async function readStoredResponse(archive: Archive, tenant: Tenant, bytes
 
 /** The items before this turn; undefined when the body goes on from nothing. */
 async function conversationOf(
-  archive: Archive,
+  { archive, bodyBytesMax }: ResponseStore,
   tenantId: string,
   { previous_response_id: id }: ResponsesBody,
 ): Promise<Checked<readonly object[] | undefined>> {
@@ -72,7 +79,8 @@ async function conversationOf(
   const chain = await archive.chain(tenantId, 'response', id)
   // Not known: the translation says so, in the words that it has where nothing is stored.
   if (chain === undefined) return { kind: 'ok', value: undefined }
-  if (chain.state === 'whole') return { kind: 'ok', value: itemsOfChain(chain.answers) }
+  const items = chain.state === 'whole' ? itemsOfChain(chain.answers, bodyBytesMax) : undefined
+  if (items !== undefined) return { kind: 'ok', value: items }
   const because =
     chain.state === 'broken'
       ? 'a response that it goes on from is not stored any more'
@@ -87,38 +95,37 @@ const previousFault = (message: string): WireFault =>
     'previous-response-not-found',
   )
 
-/** Responses that the items of one body may be of, and the characters in them: a body must not load the whole archive. */
+/** Responses that the items of one body may be of: each costs a reading of the store. */
 const REFERRED_RESPONSES_MAX = 64
-const REFERRED_CHARACTERS_MAX = 16 << 20
 
 /** The body with stored items in place of their names. Names that nobody knows are left for the translation to refuse. */
-async function withItems(archive: Archive, tenantId: string, body: ResponsesBody): Promise<Checked<ResponsesBody>> {
+async function withItems(
+  { archive, bodyBytesMax }: ResponseStore,
+  tenantId: string,
+  body: ResponsesBody,
+): Promise<Checked<ResponsesBody>> {
   const references = referencesIn(body.input)
   if (references.size === 0) return { kind: 'ok', value: body }
-  const byResponse = new Map<string, [place: number, id: string][]>()
-  for (const [place, id] of references) {
-    const responseId = responseIdOf(id)
-    if (responseId === undefined) continue
-    const wanted = byResponse.get(responseId) ?? []
-    wanted.push([place, id])
-    byResponse.set(responseId, wanted)
-  }
-  const input = [...(body.input as readonly object[])]
-  let characters = 0
-  for (const [responseId, wanted] of byResponse) {
-    if (byResponse.size > REFERRED_RESPONSES_MAX || characters > REFERRED_CHARACTERS_MAX) return tooManyItems()
+  const responseIds = new Set([...references.values()].flatMap((id) => responseIdOf(id) ?? []))
+  if (responseIds.size > REFERRED_RESPONSES_MAX) return tooManyItems()
+  const items = new Map<unknown, object>()
+  let bytesLeft = bodyBytesMax
+  for (const responseId of responseIds) {
     const answer = await archive.find(tenantId, 'response', responseId)
     if (answer === undefined) continue
-    characters += answer.document.length + answer.input.length
-    for (const [place, id] of wanted) input[place] = itemOf(answer, id) ?? (input[place] as object)
+    const found = itemsOfChain([answer], bytesLeft)
+    if (found === undefined) return tooManyItems()
+    bytesLeft -= answer.input.length + answer.document.length
+    for (const item of found) items.set(item['id'], item)
   }
+  const input = (body.input as readonly object[]).map((item, n) => items.get(references.get(n)) ?? item)
   return { kind: 'ok', value: { ...body, input } }
 }
 
 const tooManyItems = (): Checked<never> => ({
   kind: 'fault',
   fault: invalidRequest(
-    `Invalid 'input': its items refer to more than ${REFERRED_RESPONSES_MAX} stored responses, or to too much text. Go on with \`previous_response_id\`, or send the items themselves.`,
+    `Invalid 'input': its items refer to more than ${REFERRED_RESPONSES_MAX} stored responses, or to more text than a body may have. Go on with \`previous_response_id\`, or send the items themselves.`,
     'input',
     'invalid-value',
   ),

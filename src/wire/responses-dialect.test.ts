@@ -296,6 +296,32 @@ describe('the response object', () => {
     })
   })
 
+  it('has the details of usage that the engine told, where they are counts', () => {
+    const told = (usage: object): Usage => {
+      const source = { json: JSON.stringify({ choices: [], usage }), keepsModel: true }
+      return { ...USAGE, told: { source, isAlone: true, promptTokens: 11, cachedTokens: 4, outputTokens: 6 } }
+    }
+    const usageOf = (usage: Usage) => {
+      const writer = wordingOf().whole(IDENTITY)
+      writer.add(says('Hi.', { finishReason: 'stop' }))
+      return checkedResponse(JSON.parse(writer.encode(usage))).usage
+    }
+    const details = {
+      completion_tokens_details: { reasoning_tokens: 5 },
+      prompt_tokens_details: { cache_write_tokens: 3 },
+    }
+    expect(usageOf(told(details))).toMatchObject({
+      input_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
+      output_tokens_details: { reasoning_tokens: 5 },
+    })
+    for (const odd of [
+      {},
+      { completion_tokens_details: null },
+      { completion_tokens_details: { reasoning_tokens: '5' } },
+    ])
+      expect(usageOf(told(odd))).toMatchObject({ output_tokens_details: { reasoning_tokens: 0 } })
+  })
+
   it('has our own fields where an answer was degraded', () => {
     const writer = wordingOf().whole(IDENTITY)
     writer.add(says('Hi.', { finishReason: 'stop' }))

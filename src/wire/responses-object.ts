@@ -1,6 +1,7 @@
 import type { Usage } from '../domain/delta.ts'
 import type { AnswerIdentity } from './dialect.ts'
 import type { ResponsesBody } from './responses-schema.ts'
+import { toldDetails } from './usage-text.ts'
 
 /**
  * The response object: what was asked, what was answered, how it ended. A stream has it three times (created, in progress,
@@ -87,11 +88,22 @@ function withBothKeys(tool: { readonly type: string }): object {
     : { ...tool, parameters: parameters ?? null, strict: strict ?? null }
 }
 
-/** No engine reports what it wrote to its cache. */
-function usageOf({ promptTokens, cachedTokens, outputTokens }: Usage): string {
+/** In Responses' words, with the details that the engine told. */
+function usageOf(usage: Usage): string {
+  const { promptTokens, cachedTokens, outputTokens } = usage
+  const { prompt_tokens_details: prompt, completion_tokens_details: output } = usage.told ? toldDetails(usage) : NONE
   return (
-    `{"input_tokens":${promptTokens},"input_tokens_details":{"cached_tokens":${cachedTokens},"cache_write_tokens":0},` +
-    `"output_tokens":${outputTokens},"output_tokens_details":{"reasoning_tokens":0},` +
+    `{"input_tokens":${promptTokens},"input_tokens_details":{"cached_tokens":${cachedTokens},` +
+    `"cache_write_tokens":${countOf(prompt, 'cache_write_tokens')}},"output_tokens":${outputTokens},` +
+    `"output_tokens_details":{"reasoning_tokens":${countOf(output, 'reasoning_tokens')}},` +
     `"total_tokens":${promptTokens + outputTokens}}`
   )
+}
+
+const NONE: Readonly<Record<string, unknown>> = {}
+
+/** A count that an engine told; 0 for whatever else stands there. */
+function countOf(details: unknown, name: string): number {
+  const count = (details as Readonly<Record<string, unknown>> | null | undefined)?.[name]
+  return Number.isSafeInteger(count) && (count as number) > 0 ? (count as number) : 0
 }

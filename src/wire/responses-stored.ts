@@ -1,5 +1,7 @@
 import type { ArchivedAnswer } from '../domain/archive.ts'
 import type { ResponsesBody } from './responses-schema.ts'
+import { tooComplex } from './scan-json.ts'
+import { memberText } from './splice-json.ts'
 
 /**
  * Stored responses: the items that are stored with one, and those that a later one goes on from. The id of an item has
@@ -41,19 +43,22 @@ function withParts(item: Json): Json {
   return { ...message, content: [{ ...part, text: content }] }
 }
 
-/** The conversation up to the last of these answers. */
-export function itemsOfChain(answers: readonly Pick<ArchivedAnswer, 'document' | 'input'>[]): Json[] {
-  return answers.flatMap((answer) => [...inputOf(answer), ...outputOf(answer)])
+type StoredTexts = Pick<ArchivedAnswer, 'document' | 'input'>
+
+/**
+ * The conversation up to the last of these answers; undefined when it is more than a body may be. A client could have
+ * sent the same items in `input`, and the same bounds hold: what is parsed at once must not stop the event loop.
+ */
+export function itemsOfChain(answers: readonly StoredTexts[], bytesMax: number): Json[] | undefined {
+  const bytes = Buffer.from(`[${answers.map(itemsText).join(',')}]`)
+  if (bytes.length > bytesMax || tooComplex(bytes) !== undefined) return undefined
+  return (JSON.parse(bytes.toString('utf8')) as Json[][]).flat()
 }
 
+/** The lists of the items of a turn, asked and answered: the rest of the document repeats the tools and is not needed. */
+const itemsText = ({ document, input }: StoredTexts): string => `${input},${memberText(document, 'output') ?? '[]'}`
+
 export const inputOf = ({ input }: Pick<ArchivedAnswer, 'input'>): Json[] => JSON.parse(input) as Json[]
-
-const outputOf = ({ document }: Pick<ArchivedAnswer, 'document'>): Json[] =>
-  (JSON.parse(document) as { readonly output: Json[] }).output
-
-/** The item of a stored response. */
-export const itemOf = (answer: Pick<ArchivedAnswer, 'document' | 'input'>, id: string): Json | undefined =>
-  [...outputOf(answer), ...inputOf(answer)].find((item) => item['id'] === id)
 
 /** The metadata that counts stands beside the document. */
 export const wireResponse = ({ document, metadata }: Pick<ArchivedAnswer, 'document' | 'metadata'>): Json => ({

@@ -152,6 +152,12 @@ describe('over a scripted engine', () => {
     }
     const first: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'What is there?' }]
     const called = await ask(first)
+    expect(called.usage).toMatchObject({
+      input_tokens: 20,
+      input_tokens_details: { cached_tokens: 5 },
+      output_tokens: 8,
+      output_tokens_details: { reasoning_tokens: 3 },
+    })
     expect(called.output.map(({ type }) => type)).toEqual(['reasoning', 'function_call'])
     const call = called.output[1] as OpenAI.Responses.ResponseFunctionToolCall
     expect(call).toMatchObject({ call_id: 'call_up_1', name: 'look', arguments: '{"at":"dam"}' })

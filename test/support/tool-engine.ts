@@ -34,7 +34,13 @@ interface Message {
   readonly content: string
 }
 
-const USAGE = { prompt_tokens: 20, completion_tokens: 8, total_tokens: 28, prompt_tokens_details: { cached_tokens: 5 } }
+const USAGE = {
+  prompt_tokens: 20,
+  completion_tokens: 8,
+  total_tokens: 28,
+  prompt_tokens_details: { cached_tokens: 5 },
+  completion_tokens_details: { reasoning_tokens: 3 },
+}
 
 function says({ body, res }: UpstreamCall, { delta, finishReason }: Said): void {
   if (body['stream'] !== true) {

@@ -65,9 +65,9 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
 type Reader = (bytes: Buffer, caller: Caller) => Promise<ReadWording>
 
 const fromArchive =
-  ({ archive }: GenerateDeps): Reader =>
+  (deps: GenerateDeps): Reader =>
   (bytes, { tenant }) =>
-    readStoredResponse(archive, tenant, bytes)
+    readStoredResponse(deps, tenant, bytes)
 
 /** Serves one request in its dialect, whatever its address is. */
 export async function serveInDialect(

@@ -26,8 +26,7 @@ const EXPOSED = [
   'retry-after-ms',
   'x-should-retry',
   ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),
-  ...['model', 'release', 'rung', 'degraded', 'cache', 'passages', 'retrieval', 'stored', 'not-stored'].map(
-  ...['model', 'release', 'rung', 'degraded', 'cache', 'passages', 'retrieval', 'ignored'].map(
+  ...['model', 'release', 'rung', 'degraded', 'cache', 'passages', 'retrieval', 'ignored', 'stored', 'not-stored'].map(
     (what) => `x-spillway-${what}`,
   ),
   '*',

@@ -6,7 +6,7 @@ import { loadO200kTokenizer } from '../backends/o200k-tokenizer.ts'
 import { PromptReader } from '../backends/prompt-reader.ts'
 import { SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedBatchBackend } from '../backends/simulated-batch.ts'
-import { SimulatedResults, simulatedMetadata } from '../backends/simulated-results.ts'
+import { isSimulatedWhole, SimulatedResults, simulatedMetadata } from '../backends/simulated-results.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
 import type { BackendConfig, Config, PeerConfig } from '../config/schema.ts'
@@ -120,7 +120,7 @@ class BackendsByReplica implements LiveBackends {
     for (const { backend, model: served, kind } of this.#byReplica.values()) {
       if (served !== model) continue
       if (backend instanceof HttpOipBackend) return backend.metadata()
-      if (backend instanceof SimulatedBatchBackend && kind !== 'chat') return simulatedMetadata(model, kind)
+      if (backend instanceof SimulatedBatchBackend && isSimulatedWhole(kind)) return simulatedMetadata(model, kind)
     }
     return undefined
   }
@@ -144,7 +144,7 @@ class BackendsByReplica implements LiveBackends {
         return contexts.get(pool.model) ?? setup.contextTokensMax
       },
     }
-    if (kind !== 'chat') {
+    if (isSimulatedWhole(kind)) {
       const engine = new BatchEngine(batchOptionsOf(this.#engine, profile))
       const driver: BatchDriver = new EngineDriver(engine, this.#clock)
       return new SimulatedBatchBackend(driver, new SimulatedResults(Object.assign(terms, { kind })))

@@ -19,7 +19,7 @@ const SIMULATED_FEATURES: ModelFeatures = {
 }
 /** Triton's `generate` takes a text and returns a text. */
 const OIP_FEATURES: ModelFeatures = { logprobs: false, tools: false, jsonSchema: false, tensors: true }
-const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true, vectors: true }
+const UPSTREAM_FEATURES: ModelFeatures = { logprobs: true, tools: true, jsonSchema: true, vectors: true, transit: true }
 
 const FEATURES: Readonly<Record<PoolSetup['backend']['kind'], ModelFeatures>> = {
   peer: { ...UPSTREAM_FEATURES, tensors: true },

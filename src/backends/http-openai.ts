@@ -9,6 +9,7 @@ import { embeddingBody, readEmbeddings, readUpstream, type UpstreamStyle, upstre
 import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
+import { runTransit } from './http-transit.ts'
 import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 import { RunningUsage, type RunningUsageWish } from './running-usage.ts'
 
@@ -39,7 +40,7 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
 export class HttpOpenAiBackend implements Backend {
   readonly #upstream: HttpUpstream
   readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock' | 'moreHeaders'>
-  readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors'>, string>>
+  readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors' | 'transit'>, string>>
   readonly #redact = (text: string): string => this.#upstream.redact(text)
   readonly #tokenLengths = new TokenLengths()
   readonly #running: RunningUsage
@@ -69,7 +70,12 @@ export class HttpOpenAiBackend implements Backend {
     const { kind } = request
     assert(kind !== 'tensors', 'OpenAI has no tensors; the gateway knows')
     const model = upstreamModel ?? plan.model
-    const headers = upstream.headers('x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? []))
+    const ours = ['x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? [])]
+    if (kind === 'transit') {
+      assert(request.transit !== undefined, 'a transit has a body')
+      return runTransit({ call, transit: request.transit, upstream, model, headers: ours })
+    }
+    const headers = upstream.headers(...ours)
     const send = (format: AnswerFormat, body: string): Promise<Ending> =>
       runAttempt({
         call,

@@ -93,6 +93,17 @@ export class HttpUpstream {
     return `${path}${this.#query}`
   }
 
+  /** The path beside the version: `/tokenize` → `/tokenize` where the address is `/v1`. */
+  besideVersion(path: string): string {
+    return `${this.#basePath.replace(/\/v\d+$/, '')}${path}${this.#query}`
+  }
+
+  /** The headers of a call whose body is not JSON. */
+  headersWith(contentType: string, ...more: string[]): string[] {
+    const [, , ...others] = this.#headers
+    return ['content-type', contentType, ...others, ...more]
+  }
+
   headers(...more: string[]): string[] {
     return [...this.#headers, ...more]
   }

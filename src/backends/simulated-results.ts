@@ -20,7 +20,10 @@ export type ResultMade =
   | { readonly kind: 'made'; readonly itemTokens: readonly number[]; readonly result: Result }
   | { readonly kind: 'refused'; readonly because: string; readonly param: string; readonly isTooLong?: boolean }
 
-type WholeKind = Exclude<ModelKind, 'chat'>
+/** Kinds that can be simulated; nobody simulates sound and pictures. */
+export type WholeKind = Exclude<ModelKind, 'chat' | 'audio' | 'image'>
+
+export const isSimulatedWhole = (kind: ModelKind): kind is WholeKind => kind in ANSWERS
 
 export interface SimulatedResultsOptions {
   readonly kind: WholeKind

@@ -216,6 +216,7 @@ function checkPools({ models, pools, tenants }: Settings): Problem[] {
     ...pointsAt('model', pool.model, names, ['pools', i, 'model']),
     ...checkPoolRelease(pool, models, ['pools', i, 'release']),
     ...checkAddresses(pool, ['pools', i]),
+    ...checkTransit(pool, models, ['pools', i, 'backend']),
     ...(pool.dedicatedTo ?? []).flatMap((id, j) => pointsAt('tenant', id, tenantIds, ['pools', i, 'dedicatedTo', j])),
     ...checkProfile(pool, ['pools', i, 'backend', 'profile']),
   ])
@@ -247,6 +248,17 @@ function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
     const text = profileProblem(name)
     return text === undefined ? [] : [{ path: at, text }]
   })
+}
+
+/** Only engines behind OpenAI's API have endpoints to pass through to. */
+function checkTransit({ model, backend }: PoolConfig, models: Settings['models'], path: Path): Problem[] {
+  const served = models.find(({ name }) => name === model)
+  if (served === undefined || backend.kind === 'http-openai') return []
+  const text = (what: string): string => `is ${backend.kind}, which has no ${what}. Make it http-openai`
+  if (served.kind === 'audio' || served.kind === 'image') return [{ path, text: text(`models for ${served.kind}`) }]
+  return served.transit === undefined || served.transit.length === 0
+    ? []
+    : [{ path, text: text(`${served.transit.join(', ')} to pass through to, as model ${model} wants`) }]
 }
 
 function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[] {

@@ -9,6 +9,8 @@ export const PORT = 8080
 
 /** Four mebibytes contain a prompt of a million tokens; larger bodies are mistakes or attacks. */
 export const BODY_BYTES_MAX = 4 * 1024 * 1024
+/** Half a gibibyte: hours of compressed speech, and more than any engine takes. */
+export const UPLOAD_BYTES_MAX = 512 * 1024 * 1024
 /** A healthy client sends its headers in one packet; ten seconds suffice for the worst mobile network. */
 export const HEADERS_TIMEOUT_MS = 10_000
 /** Headers and body together: four mebibytes at 140 kB/s. */

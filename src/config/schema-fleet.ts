@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { MODEL_KINDS } from '../domain/fleet.ts'
+import { TRANSIT_ROUTES } from '../domain/transit.ts'
 import * as defaults from './defaults.ts'
 import { BackendSchema } from './schema-backends.ts'
 import { count, httpUrl, item, name } from './schema-fields.ts'
@@ -13,8 +14,15 @@ export const ModelSchema = item(
     kind: Type.Enum([...MODEL_KINDS], {
       default: 'chat',
       description:
-        'Kind of the model. `chat` generates text; `embedding`, `ranking` and `vision` answer whole, in batches, at `/v1/embeddings` and `/v2/models/NAME/infer`.',
+        'Kind of the model. `chat` generates text; `embedding`, `ranking` and `vision` answer whole, in batches, at `/v1/embeddings` and `/v2/models/NAME/infer`; `audio` and `image` are passed through at `/v1/audio` and `/v1/images`.',
     }),
+    transit: Type.Optional(
+      Type.Array(Type.Enum([...TRANSIT_ROUTES]), {
+        maxItems: TRANSIT_ROUTES.length,
+        description:
+          'Endpoints that the engines serve and whose bodies are passed through: `audio` (`/v1/audio`), `images` (`/v1/images`), `rerank` (`/v1/rerank`, `/v1/score`), `tokenize` (`/tokenize`, `/detokenize`). If absent: `audio` for an audio model, `images` for an image model, `rerank` for a ranking model.',
+      }),
+    ),
     aliases: Type.Array(name('Alias.'), { default: [], description: 'Other names for the same model.' }),
     contextTokensMax: count(defaults.CONTEXT_TOKENS_MAX, {
       description: 'Longest prompt and answer together, in tokens.',

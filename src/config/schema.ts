@@ -65,6 +65,10 @@ const ServerSchema = section(
     bodyBytesMax: count(defaults.BODY_BYTES_MAX, {
       description: 'Largest request body, in bytes; a larger one is refused with 413.',
     }),
+    uploadBytesMax: count(defaults.UPLOAD_BYTES_MAX, {
+      description:
+        'Largest form with files at `/v1/audio` and `/v1/images`, in bytes; it passes through and is not held in memory. A larger one is refused with 413.',
+    }),
     headersTimeoutMs: durationMs(defaults.HEADERS_TIMEOUT_MS, {
       minimum: 1,
       description: 'Time in which a client must send its headers, in milliseconds; after it the connection is closed.',

@@ -1,6 +1,7 @@
 import { msToUs, secondsToUs } from '../base/clock.ts'
 import { type Model, type ModelKind, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
+import type { TransitRoute } from '../domain/transit.ts'
 import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import type { HoldoutItem, HoldoutOptions } from '../policy/rollout/holdout.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
@@ -14,9 +15,17 @@ import type { BackendConfig, Config, ModelConfig, PeerConfig, PoolConfig, SloCon
 export function toModels(config: Config): Model[] {
   return config.models.map((model) => {
     const { name, kind, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS } = model
+    const transit = model.transit ?? TRANSIT_OF_KIND[kind] ?? []
     const releases = versionsOf(model).map((version) => releaseIdOf(name, version))
-    return { name, kind, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS, releases }
+    return { name, kind, transit, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS, releases }
   })
+}
+
+/** What models of a kind serve by transit where their settings do not say. */
+const TRANSIT_OF_KIND: Partial<Record<ModelKind, readonly TransitRoute[]>> = {
+  audio: ['audio'],
+  image: ['images'],
+  ranking: ['rerank'],
 }
 
 /** A release names only what differs from its model. */

@@ -1,3 +1,5 @@
+import type { TransitHead } from './transit.ts'
+
 /**
  * A delta is one piece of an answer on its way to the client. Live engines send one for each token, or one for several;
  * how many is counted where the frame is read (`wire/frame-tokens.ts`). The simulated backend sends a few per answer, each
@@ -14,6 +16,8 @@ export interface Delta {
   readonly beside?: Readonly<Record<string, unknown>>
   /** The whole answer of a model that does not stream; such a delta has no tokens. */
   readonly result?: Result
+  /** A piece of an answer that passes through unread; its head came before, as the `result`. */
+  readonly bytes?: Uint8Array
   /** The engine's own text of this delta, where it can be passed on as it is. */
   readonly frame?: EngineText
   /** Frames without a token that came before this delta, and go out with it. */
@@ -32,10 +36,11 @@ export interface EngineText {
   readonly keepsModel: boolean
 }
 
-/** Vectors, one per text; or named tensors, as the protocol writes them. */
+/** Vectors, one per text; named tensors, as the protocol writes them; or the head of an answer that passes through. */
 export type Result =
   | { readonly kind: 'vectors'; readonly vectors: readonly Float32Array[]; readonly document?: EngineText }
   | { readonly kind: 'tensors'; readonly document: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'transit'; readonly head: TransitHead }
 
 /**
  * One choice's share of a delta. `content` is plain text, or null. Everything else that an engine says about the choice

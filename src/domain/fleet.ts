@@ -1,19 +1,23 @@
+import type { TransitRoute } from './transit.ts'
+
 /**
  * The fleet. A model is a public name; a release is one version of it; a pool is the replicas of a release in a region;
  * a replica is one running engine, reached through a backend.
  */
 /**
  * The kind of a model. `chat` models generate token by token. The others answer without streaming: vectors for texts,
- * scores for pairs, labels for images.
+ * scores for pairs, labels for images. `audio` and `image` models are served by transit alone.
  */
-export type ModelKind = 'chat' | 'embedding' | 'ranking' | 'vision'
+export type ModelKind = 'chat' | 'embedding' | 'ranking' | 'vision' | 'audio' | 'image'
 
-export const MODEL_KINDS: readonly ModelKind[] = ['chat', 'embedding', 'ranking', 'vision']
+export const MODEL_KINDS: readonly ModelKind[] = ['chat', 'embedding', 'ranking', 'vision', 'audio', 'image']
 
 export interface Model {
   readonly name: string
   /** `chat` if absent. */
   readonly kind?: ModelKind
+  /** Endpoints that the model's engines serve by transit; none if absent. */
+  readonly transit?: readonly TransitRoute[]
   readonly aliases: readonly string[]
   /** Most tokens of prompt and answer together. */
   readonly contextTokensMax: number

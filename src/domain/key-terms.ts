@@ -1,4 +1,5 @@
 import type { Allowance, Band } from './tenant.ts'
+import { TRANSIT_ROUTES } from './transit.ts'
 
 /**
  * Terms are what a key may do. An org and a tenant have terms too: they bound those of every key below. A part that is
@@ -37,6 +38,7 @@ export const CALL_ROUTES = [
   'models',
   'files',
   'vector-stores',
+  ...TRANSIT_ROUTES,
 ] as const
 
 export type CallRoute = (typeof CALL_ROUTES)[number]

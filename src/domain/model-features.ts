@@ -7,4 +7,6 @@ export interface ModelFeatures {
   readonly vectors?: boolean
   /** The engines take and return tensors (`/v2/…/infer`); no if absent. */
   readonly tensors?: boolean
+  /** The engines have endpoints that requests are passed through to; no if absent. */
+  readonly transit?: boolean
 }

@@ -62,10 +62,19 @@ export interface Refusal<Code extends string = RefusalCode> {
   readonly param?: string
   /** An engine's own error, for the client alone: it may quote the prompt, so it is never journalled. */
   readonly told?: EngineError
+  /** An engine's own refusal of a transit, for the client alone. */
+  readonly kept?: KeptRefusal
 }
 
 /** What an engine said is wrong with a request: its HTTP status, and its error object in OpenAI's shape. */
 export interface EngineError {
   readonly status: number
   readonly error: Readonly<Record<string, unknown>>
+}
+
+/** What an engine answered instead of serving a transit, as it wrote it, without credentials of ours. */
+export interface KeptRefusal {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
 }

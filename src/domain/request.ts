@@ -1,5 +1,6 @@
 import type { Instant } from '../base/clock.ts'
 import type { Band, Key, Slo, Tenant } from './tenant.ts'
+import type { Transit } from './transit.ts'
 
 /**
  * A request is what the client asked for, immutable. Text stays outside: planning, trimming and placing work on
@@ -14,14 +15,18 @@ export interface Segment {
   readonly tokens: number
 }
 
-/** `embedding`: texts in, vectors out. `tensors`: named tensors in and out (Open Inference Protocol). */
-export type RequestKind = 'chat' | 'completion' | 'embedding' | 'tensors'
+/**
+ * `embedding`: texts in, vectors out. `tensors`: named tensors in and out (Open Inference Protocol). `transit`: bytes in
+ * and out, unread.
+ */
+export type RequestKind = 'chat' | 'completion' | 'embedding' | 'tensors' | 'transit'
 
 /**
  * Whether the request is answered token by token. The others are answered without streaming and without output tokens,
  * and each of their segments is computed alone.
  */
-export const isGenerative = (kind: RequestKind): boolean => kind !== 'embedding' && kind !== 'tensors'
+export const isGenerative = (kind: RequestKind): boolean =>
+  kind !== 'embedding' && kind !== 'tensors' && kind !== 'transit'
 
 /**
  * The handle through which a backend reads the text: the client's parsed body. Only `wire/` and `backends/` look
@@ -97,6 +102,8 @@ export interface Request {
   /** Public names of the models that may answer; absent: any. */
   readonly modelsAllowed?: readonly string[]
   readonly text: RequestText | undefined
+  /** Where a request of kind `transit` goes, and its bytes. */
+  readonly transit?: Transit
   readonly retrieval?: RetrievalWish
   /** Headers that a rollout's rules look at, by name in lower case. */
   readonly flags?: Readonly<Record<string, string>>
@@ -108,6 +115,12 @@ export interface Request {
   /** An answer without its end cannot be used (a tool call, a JSON document): no rung shortens it. */
   readonly mustEndWhole?: boolean
 }
+
+/** Whether another attempt could send the same request: bytes of a transit that have gone through are not kept. */
+export const canRepeat = ({ transit }: Request): boolean => transit?.body.canOpen !== false
+
+/** Whether the client still sends while its engine works: the answer's times then say nothing about the engine. */
+export const isFedByClient = ({ transit }: Request): boolean => transit?.body.isUpload === true
 
 export const promptTokensOf = ({ segments, fixedTokens = 0 }: Request): number =>
   fixedTokens + tokensOfSegments(segments)

@@ -2,6 +2,16 @@ import type { Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { Sessions } from './http-sessions.ts'
 
+const slowBodies = new WeakSet<ServerResponse>()
+
+/**
+ * The body of this request may take longer than `server.requestTimeoutMs`: an upload is as slow as its engine, and has a
+ * bound of its own on how slow its client may be.
+ */
+export function allowSlowBody(response: ServerResponse): void {
+  slowBodies.add(response)
+}
+
 /**
  * The open connections of a server, with the last response on each, so that connections can be closed without cutting
  * an answer off. Node's own `server.close()` drops a connection when its response has been written, although a slow
@@ -42,6 +52,12 @@ export class Connections {
   isAnswering(socket: Socket): boolean {
     const response = this.#last.get(socket)
     return response?.headersSent === true && !response.writableFinished
+  }
+
+  /** Whether the request on this connection may take its time to arrive. */
+  hasSlowBody(socket: Socket): boolean {
+    const response = this.#last.get(socket)
+    return response !== undefined && slowBodies.has(response)
   }
 
   /** Stops accepting; resolves when the last connection has closed. */

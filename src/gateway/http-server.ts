@@ -188,6 +188,7 @@ async function serveProved(exchange: Exchange, { route, rest }: Found, proof: Pr
 function answerOddRequests(server: HttpServer, makeRequestId: () => string, errors: ErrorWords): void {
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && server.open.hasSlowBody(socket)) return
     answerBrokenRequest(error, socket, server.open.isAnswering(socket), { requestId: makeRequestId(), errors })
   })
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {

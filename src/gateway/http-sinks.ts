@@ -6,6 +6,7 @@ import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import type { AnswerIdentity, StreamWriter, WholeWriter, Wording } from '../wire/dialect.ts'
 import { wireRetrieved } from '../wire/passage-text.ts'
 import type { Exchange } from './exchange.ts'
+import { untilDrained } from './http-slow-reader.ts'
 
 /** Sinks that send an answer over HTTP: event by event, or as one document. */
 export interface SinkOptions {
@@ -119,7 +120,7 @@ export class SseSink implements Sink {
     let text = ''
     for (const { choices, frame } of delta.ahead ?? []) text += this.#writer.relay?.(frame, choices) ?? ''
     text += this.#textOf(delta, delta.choices)
-    return text === '' || res.write(text) ? undefined : this.#untilDrained()
+    return text === '' || res.write(text) ? undefined : untilDrained(this.#options)
   }
 
   #textOf({ tokens, frame, beside }: Delta, choices: readonly ChoiceDelta[]): string {
@@ -144,27 +145,6 @@ export class SseSink implements Sink {
       exchange.res.end(this.#writer.fail(exchange.errors.ofRefusal(refusal, exchange.id).body))
       cutOffUnread(this.#options)
     }
-  }
-
-  /** The socket is full. Resolves when the reader has caught up; a reader that takes nothing is disconnected. */
-  #untilDrained(): Promise<void> {
-    const { exchange, clock, cancellation, stalledReaderUs } = this.#options
-    const { res } = exchange
-    return new Promise((resolve) => {
-      const done = (): void => {
-        forget()
-        res.off('drain', done)
-        res.off('close', done)
-        resolve()
-      }
-      const forget = clock.at(clock.now() + stalledReaderUs, () => {
-        cancellation.cancel('reader-stalled')
-        res.destroy()
-        done()
-      })
-      res.on('drain', done)
-      res.on('close', done)
-    })
   }
 }
 

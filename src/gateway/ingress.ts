@@ -108,6 +108,10 @@ export class Ingress {
     return waitUs === undefined ? undefined : this.#refuse('ingress-bytes', waitUs)
   }
 
+  takeMoreBytes(meter: IngressMeter, bytes: number): void {
+    meter.takeMoreBytes(this.#options.clock.now(), bytes)
+  }
+
   /**
    * A body of this size is arriving; negative when it is over. Each caller is held to what it has announced. All
    * together are held to what has arrived (`buffer`), because announcing costs nothing and must not keep others out.
@@ -190,6 +194,16 @@ export class Visit {
     if (refusal !== undefined) return refusal
     this.#announcedBytes += bytes
     return this.#ingress.announce(this.#facts.meter, bytes)
+  }
+
+  /** Takes the bytes of a body that passes through: they are counted, but no memory waits for them. */
+  pass(bytes: number): ToldRefusal<IngressCode> | undefined {
+    return this.#ingress.takeBytes(this.#facts.meter, bytes)
+  }
+
+  /** Further bytes of such a body whose size was not told. */
+  passMore(bytes: number): void {
+    this.#ingress.takeMoreBytes(this.#facts.meter, bytes)
   }
 
   /** Bytes have arrived and are kept. */

@@ -4,6 +4,7 @@ import { ResponsesBody } from '../wire/responses-schema.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
+import { TRANSIT_WAYS, TransitBodySchema, type TransitWay } from '../wire/transit.ts'
 import { type AdminSchemas, adminComponents, adminPaths, tenancyPaths } from './openapi-admin.ts'
 import { corpusPaths } from './openapi-corpora.ts'
 import { KEY_HEADERS, MESSAGES_ERROR, messagesPaths } from './openapi-messages.ts'
@@ -40,6 +41,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       ...storedResponsePaths(plain),
       '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
+      ...Object.fromEntries(TRANSIT_WAYS.map((way) => [way.path, { post: transit(way) }])),
       ...messagesPaths(),
       ...azurePaths(),
       '/infer': {
@@ -184,6 +186,26 @@ function whole(operationId: string, summary: string, body: TSchema, error: Error
     responses: {
       200: { description: 'The answer, as one JSON document.', content: { 'application/json': {} } },
       ...refusals(error),
+    },
+  }
+}
+
+/** What passes through is described by its engine; we look at the model alone. */
+function transit({ operationId, summary, takesForms }: TransitWay): object {
+  const form = { schema: { ...TransitBodySchema, description: 'A form; `model` comes before a large file.' } }
+  return {
+    operationId,
+    summary,
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': { schema: TransitBodySchema },
+        ...(takesForms && { 'multipart/form-data': form }),
+      },
+    },
+    responses: {
+      200: { description: 'The engine’s answer, as it wrote it.', content: { '*/*': {} } },
+      ...refusals(),
     },
   }
 }

@@ -68,6 +68,7 @@ const PARAMS: Readonly<Record<RequestKind, string>> = {
   completion: 'prompt',
   embedding: 'input',
   tensors: 'inputs',
+  transit: 'model',
 }
 
 const isTogether = ({ kind }: Request): boolean => kind === 'chat' || kind === 'completion'

@@ -90,6 +90,8 @@ const ADVICE: Readonly<Record<ModelKind, string>> = {
   embedding: 'Ask it at /v1/embeddings, or in tensors at /v2/models/NAME/infer.',
   ranking: 'Ask it at /v2/models/NAME/infer.',
   vision: 'Ask it at /v2/models/NAME/infer.',
+  audio: 'Ask it at /v1/audio.',
+  image: 'Ask it at /v1/images.',
 }
 
 /** Tokens that a chat template puts around each message, about, and in front of the answer. */

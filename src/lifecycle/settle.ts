@@ -128,8 +128,8 @@ function usageSoFar(ticket: Ticket, unreportedTokens = 0): Usage {
 
 /** The refusal without the engine's own words: those go to the client only. */
 function journalled(refusal: Refusal | undefined): Refusal | undefined {
-  if (refusal?.told === undefined) return refusal
-  const { told: _told, ...rest } = refusal
+  if (refusal?.told === undefined && refusal?.kept === undefined) return refusal
+  const { told: _told, kept: _kept, ...rest } = refusal
   return rest
 }
 

@@ -220,10 +220,14 @@ export class Attempt {
     return this.ticket.outputTokens / this.ticket.request.choiceCount
   }
 
-  /** A whole answer in one piece does not say when its first token came, nor does a stream that was gathered. */
+  /**
+   * A whole answer in one piece does not say when its first token came, nor does a stream that was gathered. The price
+   * of a transit is in tokens, but no engine reads it as a prompt.
+   */
   get isTelling(): boolean {
     if (this.isBuffered) return false
     const { request, gaps } = this.ticket
+    if (request.kind === 'transit') return false
     return request.isStreamed || gaps !== undefined || !isGenerative(request.kind)
   }
 

@@ -1,6 +1,7 @@
 import type { Instant } from '../base/clock.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
+import { canRepeat } from '../domain/request.ts'
 import { predict } from '../policy/admission/feasibility.ts'
 import { otherPoolOf } from './fleet/lost-pool.ts'
 import { pickPool } from './fleet/pick-pool.ts'
@@ -30,6 +31,8 @@ import type { Admitted, Attempt } from './ticket.ts'
  *
  * Whatever a canary did to its ticket, the stable release repeats the attempt on the same terms.
  *
+ * A transit whose bytes have gone through ends with its attempt: nobody keeps them.
+ *
  * Bounds: two attempts; one more after a canary, one more in another pool, one more after each wait for room, of which
  * there are three at most. Waiting ends at the ticket's deadline and at its limit on waiting, as in the queue.
  *
@@ -51,7 +54,7 @@ const ROOM_WAIT_JITTER_RATIO = 0.2
 /** True: the ticket waits for its next turn. False: the attempt's ending is the ticket's. */
 export function tryAgain(platform: Platform, attempt: Attempt, ending: Ending, relay: Relay): boolean {
   const { admitted, ticket } = attempt
-  if (relay.hasStarted || ticket.cancellation.isCancelled) return false
+  if (relay.hasStarted || ticket.cancellation.isCancelled || !canRepeat(ticket.request)) return false
   const isCanaryOnly = ticket.attempts === ticket.canaryAttempts
   switch (ending.kind) {
     case 'finished':

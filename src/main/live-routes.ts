@@ -26,6 +26,7 @@ import { regionRoute } from '../gateway/routes/region.ts'
 import { storedCompletionRoutes } from '../gateway/routes/stored-completions.ts'
 import { storedResponseRoutes } from '../gateway/routes/stored-responses.ts'
 import { tenancyRoutes } from '../gateway/routes/tenancy.ts'
+import { transitRoutes } from '../gateway/routes/transit.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
 import type { Archive } from '../lifecycle/archive-ports.ts'
 import type { Platform } from '../lifecycle/platform.ts'
@@ -68,6 +69,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
     ...storedCompletionRoutes({ archive, keys, budgets, bodyBytesMax }),
     ...storedResponseRoutes({ archive, keys, budgets, bodyBytesMax }),
     inferRoute({ platform, clock, keys, rules, bodyBytesMax }),
+    ...transitRoutes({ ...whole, uploadBytesMax: config.server.uploadBytesMax }),
     ...openInferenceRoutes({
       ...whole,
       version: packageJson.version,

@@ -21,15 +21,19 @@ export type FormRead =
 /** Far more fields than any upload has. */
 export const FORM_PARTS_MAX = 64
 /** The headers of a part: a long file name fits. */
-const PART_HEAD_BYTES_MAX = 8_192
+export const PART_HEAD_BYTES_MAX = 8_192
 /** RFC 2046: a boundary has at most 70 characters. */
 const BOUNDARY_PATTERN = /;\s*boundary=(?:"([^"\r\n]{1,70})"|([^\s;"]{1,70}))/i
 
-const CRLF = '\r\n'
+export const CRLF = '\r\n'
+
+export function boundaryOf(contentType: string): string | undefined {
+  const found = BOUNDARY_PATTERN.exec(contentType)
+  return found?.[1] ?? found?.[2]
+}
 
 export function readForm(bytes: Buffer, contentType: string): FormRead {
-  const found = BOUNDARY_PATTERN.exec(contentType)
-  const boundary = found?.[1] ?? found?.[2]
+  const boundary = boundaryOf(contentType)
   if (boundary === undefined) return unreadable('its Content-Type has no boundary')
   const delimiter = Buffer.from(`${CRLF}--${boundary}`)
   // The first delimiter may begin the body; each later one has a line end in front, which is not content.
@@ -60,12 +64,16 @@ function readPart(part: Buffer): FormPart | string {
   const headEnd = part.indexOf(`${CRLF}${CRLF}`)
   if (headEnd < 0) return 'a part has no empty line after its headers'
   if (headEnd > PART_HEAD_BYTES_MAX) return `the headers of a part are longer than ${PART_HEAD_BYTES_MAX} bytes`
-  const head = part.toString('utf8', 0, headEnd)
+  const names = readPartHead(part.toString('utf8', 0, headEnd))
+  return typeof names === 'string' ? names : { ...names, content: part.subarray(headEnd + 2 * CRLF.length) }
+}
+
+/** The headers of a part, each with a line end in front; a text says what is wrong with them. */
+export function readPartHead(head: string): Pick<FormPart, 'name' | 'fileName'> | string {
   const disposition = /\r\ncontent-disposition:\s*form-data\s*(;.*)?/i.exec(head)?.[1]
   const name = disposition === undefined ? undefined : parameterOf(disposition, 'name')
   if (disposition === undefined || name === undefined) return 'a part has no name'
-  const content = part.subarray(headEnd + 2 * CRLF.length)
-  return { name, fileName: parameterOf(disposition, 'filename'), content }
+  return { name, fileName: parameterOf(disposition, 'filename') }
 }
 
 /** Browsers write a quote in a name as `%22`, older clients as `\"`. */

@@ -1,7 +1,7 @@
 import { NO_USAGE, type Usage } from '../../domain/delta.ts'
 import type { Settled } from '../../domain/entry.ts'
 import type { Plan } from '../../domain/plan.ts'
-import { isGenerative, promptTokensOf } from '../../domain/request.ts'
+import { isFedByClient, isGenerative, promptTokensOf } from '../../domain/request.ts'
 import type { Measured } from '../../policy/dispatch/offer.ts'
 import { weightedTokens } from '../../policy/planning/cost.ts'
 import { habitOf } from '../../policy/planning/output-length.ts'
@@ -60,9 +60,11 @@ function usedBy({ policies, world }: Platform, { plan, lease, ticket, grantedAt 
   return { promptTokens: readTokens, cachedTokens: 0, outputTokens }
 }
 
-/** From the grant to the first token; undefined when none came. */
+/** From the grant to the first token; undefined when none came, or when the engine waited for its client meanwhile. */
 function firstTokenUsOf({ ticket, grantedAt }: Attempt): number | undefined {
-  return ticket.firstTokenAt === undefined ? undefined : ticket.firstTokenAt - grantedAt
+  return ticket.firstTokenAt === undefined || isFedByClient(ticket.request)
+    ? undefined
+    : ticket.firstTokenAt - grantedAt
 }
 
 /** Mean time between the tokens of one choice; undefined when all came at once. */
@@ -172,7 +174,7 @@ function calibrate(platform: Platform, admitted: Admitted, settled: Settled): vo
   const { calibration, lengths } = platform.policies
   const { predicted, patience, plan, poolId, ticket } = admitted
   const { request, firstTokenAt } = ticket
-  if (predicted === undefined) return
+  if (predicted === undefined || isFedByClient(request)) return
   const { promptTokens } = plan.estimate
   lengths.count('admitted', promptTokens)
   const isShed = settled.outcome === 'expired' || settled.outcome === 'evicted'

@@ -7,6 +7,8 @@ import { Lesson } from './lesson.ts'
 
 /** What an attempt expects of its replica at its turn, and what its replica's twin learns from it. */
 export function beginLesson({ policies, world }: Platform, attempt: Attempt): void {
+  // What passes through unread is no prompt, whatever its price.
+  if (attempt.ticket.request.kind === 'transit') return
   const { replica } = attempt.lease
   const { estimate } = attempt.plan
   const pool = policies.poolsById.get(replica.poolId)

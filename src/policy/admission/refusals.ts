@@ -142,6 +142,7 @@ const PROMPT_PARAMS: Readonly<Record<RequestKind, string>> = {
   completion: 'prompt',
   embedding: 'input',
   tensors: 'inputs',
+  transit: 'model',
 }
 
 export function noReplica(request: Request, jitter: number): Refusal {

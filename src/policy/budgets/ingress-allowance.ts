@@ -70,6 +70,11 @@ export class IngressMeter {
     return waitUs
   }
 
+  /** Bytes that come after the first of a body whose size was not told: they add to its debt. */
+  takeMoreBytes(now: Instant, bytes: number): void {
+    this.#kibibytes.takeMore(now, Math.ceil(bytes / KIBIBYTE))
+  }
+
   /** The time until another key may be tried; undefined when one may be tried now. */
   failedKeysWaitUs(now: Instant): number | undefined {
     return waitFor(this.#failedKeys, now)

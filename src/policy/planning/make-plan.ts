@@ -69,7 +69,8 @@ export function makePlan(
   release?: Release,
   found?: readonly Passage[],
 ): Planned {
-  const served = servedBy(request, rung, facts, release)
+  const isFallbackUsed = rung.isFallbackUsed && request.kind !== 'transit'
+  const served = servedBy(request, isFallbackUsed, facts, release)
   if (served === undefined) {
     return { kind: 'unplannable', code: 'model-not-found', because: `no model is called ${request.model}` }
   }
@@ -154,7 +155,8 @@ function planGeneration(
 function planInOneGo(request: Request, rung: RungTerms, facts: PlanningFacts, { model, release }: Served): Planned {
   const { segments } = request
   const longest = segments.reduce((most, { tokens }) => Math.max(most, tokens), 0)
-  if (longest > release.contextTokensMax && request.isEstimated !== true) {
+  // The tokens of a transit are its price: they fill no window.
+  if (request.kind !== 'transit' && longest > release.contextTokensMax && request.isEstimated !== true) {
     const because = `one input has ${longest} tokens; ${model.name} takes ${release.contextTokensMax}`
     return { kind: 'unplannable', code: 'context-length-exceeded', because }
   }
@@ -191,16 +193,19 @@ interface Served {
   readonly release: Release
 }
 
-/** The model that was asked for, or its smaller fallback where the rung says so and the key may use it. */
+/**
+ * The model that was asked for, or its smaller fallback where the rung says so and the key may use it. Nobody knows what
+ * another model would make of a transit: another voice, tokens of another tokenizer.
+ */
 function servedBy(
   request: Request,
-  rung: RungTerms,
+  isFallbackUsed: boolean,
   facts: PlanningFacts,
   chosen: Release | undefined,
 ): Served | undefined {
   const asked = lookUp(request, request.model, facts, chosen)
   const fallback = asked?.release.fallback
-  if (!rung.isFallbackUsed || fallback === undefined || !mayAnswer(request, fallback)) return asked
+  if (!isFallbackUsed || fallback === undefined || !mayAnswer(request, fallback)) return asked
   return lookUp(request, fallback, facts, chosen) ?? asked
 }
 

@@ -108,7 +108,7 @@ function blockTokensOf(line: TraceLine, { blockTokens }: Readonly<Record<string,
 
 function isGeneratedKind(line: TraceLine, kind: unknown): boolean {
   if (kind === undefined || kind === 'chat' || kind === 'completion') return true
-  if (kind === 'embedding' || kind === 'tensors') return false
+  if (kind === 'embedding' || kind === 'tensors' || kind === 'transit') return false
   throw new LineFault(line.number, `kind is ${shown(kind)}, which is no kind of request.`)
 }
 

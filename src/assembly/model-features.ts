@@ -11,7 +11,8 @@ export function modelFeatures(model: string, pools: Iterable<PoolSetup>): ModelF
 }
 
 const SIMULATED_FEATURES: ModelFeatures = {
-  logprobs: false,
+  logprobs: true,
+  bestOf: true,
   tools: false,
   jsonSchema: false,
   vectors: true,

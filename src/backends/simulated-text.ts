@@ -3,6 +3,7 @@ import { fnv1a32, Rng } from '../base/rng.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import { type EngineKnobs, readEngineKnobs } from '../wire/engine-knobs.ts'
+import { logprobsWish } from '../wire/logprobs.ts'
 import { passageText } from '../wire/passage-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { BlockNames } from './block-names.ts'
@@ -10,6 +11,7 @@ import { AnswerMaterial } from './extract-answer.ts'
 import { type LongWork, WORK_PER_BREATH } from './long-work.ts'
 import { charactersOf, type PromptReader, type ReadPrompt, type ReadSegment } from './prompt-reader.ts'
 import type { Script, Scripts, ScriptsMade } from './simulated.ts'
+import { makeSimulatedLogprobs } from './simulated-logprobs.ts'
 import { append, encodeWhole, piecesOf, type Tokenizer } from './tokenizer.ts'
 
 /**
@@ -84,17 +86,24 @@ export class SimulatedText implements Scripts {
     const names = new BlockNames(blockTokens)
     names.add(tokens)
     const outputTokensMax = Math.min(plan.outputTokensMax, contextTokensMax - tokenCount)
+    const echoed = isEchoed(body) ? echoOf(reader.tokenizer, segments) : undefined
+    const wish = logprobsWish(body)
     const scripts: Script[] = []
     for (let choice = 0; choice < count; choice++) {
       const rng = Rng.stream(seed + (body.seed ?? 0), `${material.hash}/${choice}`)
       const { pieces, ...answer } = yield* answering(material, rng, { ...knobs, choice, outputTokensMax })
+      const seedName = `${seed + (body.seed ?? 0)}/${material.hash}/${choice}`
+      const told = { tokens: answer.tokens, pieces }
       scripts.push({
         promptTokens: tokenCount,
         sharesPrompt: choice > 0,
         outputTokens: pieces.length,
         // The next turn of a conversation begins with this prompt and this answer, so both are named.
         prefixHashes: names.with(answer.tokens),
-        textBetween: (from, to) => pieces.slice(from, to).join(''),
+        textBetween: (from, to) => (from === 0 ? (echoed?.text ?? '') : '') + pieces.slice(from, to).join(''),
+        ...(wish !== undefined && {
+          logprobsBetween: makeSimulatedLogprobs({ tokenizer: reader.tokenizer, wish, seedName, answer: told, echoed }),
+        }),
         finishReason: answer.finishReason,
       })
       yield WORK_PER_CHOICE
@@ -104,6 +113,15 @@ export class SimulatedText implements Scripts {
 }
 
 type Body = ChatBody | CompletionBody
+
+const isEchoed = (body: Body): boolean => !('messages' in body) && body.echo === true
+
+/** The prompt of a completion, as it stands in front of its answer. */
+function echoOf(tokenizer: Tokenizer, segments: readonly ReadSegment[]): Tokens & { readonly text: string } {
+  const tokens = segments.flatMap((segment) => segment.tokens)
+  const pieces = piecesOf(tokenizer, tokens)
+  return { tokens, pieces, text: pieces.join('') }
+}
 
 /** Work of one answer whose sentences are tokenized: about a tenth of a millisecond. */
 const WORK_PER_CHOICE = 128

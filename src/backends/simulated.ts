@@ -23,6 +23,8 @@ export interface Script {
   readonly prefixHashes: readonly number[]
   /** The text of the output tokens [from, to) of this choice; absent in simulation. */
   readonly textBetween?: (from: number, to: number) => string
+  /** Their log probabilities, where the client wants them, in its own shape. */
+  readonly logprobsBetween?: (from: number, to: number) => object
   readonly finishReason: 'stop' | 'length' | 'content_filter'
 }
 
@@ -212,14 +214,19 @@ class SimulatedAnswer {
   }
 
   #send(choice: Choice, tokens: number, innerGapUs: number | undefined): void {
-    const { textBetween, finishReason } = choice.script
+    const { textBetween, logprobsBetween, finishReason } = choice.script
     const from = choice.sentTokens
     const isLast = choice.isMade
     choice.sentTokens += tokens
     this.#outputTokens += tokens
     if (isLast) this.#openChoices--
     const content = textBetween?.(from, from + tokens) ?? ''
-    const spoken: ChoiceDelta = { index: choice.index, content, finishReason: isLast ? finishReason : null }
+    const spoken: ChoiceDelta = {
+      index: choice.index,
+      content,
+      finishReason: isLast ? finishReason : null,
+      ...(logprobsBetween !== undefined && { logprobs: logprobsBetween(from, from + tokens) }),
+    }
     const wait = this.#call.sink.write({
       tokens,
       ...(innerGapUs === undefined ? {} : { innerGapUs }),

@@ -137,11 +137,12 @@ async function plan(
 
 function unsupported(engine: ServedEngine, body: Body): WireFault | undefined {
   if (body.model !== engine.model) return vllmNoSuchModel(body.model)
-  const wantsLogprobs = body.logprobs === true || typeof body.logprobs === 'number'
-  if (wantsLogprobs) return badRequest('A simulated engine has no log probabilities.', 'logprobs')
   const choiceCount = choiceCountOf(body)
   if (choiceCount > CHOICES_MAX) return badRequest(`n must be at most ${CHOICES_MAX}, got ${choiceCount}.`, 'n')
   if (!('messages' in body)) return undefined
+  if ((body.top_logprobs ?? 0) > 0 && body.logprobs !== true) {
+    return badRequest('when using `top_logprobs`, `logprobs` must be set to true.', 'top_logprobs')
+  }
   if (body.tool_choice === 'required' || (typeof body.tool_choice === 'object' && body.tool_choice !== null)) {
     return badRequest('A simulated engine calls no tools; leave tool_choice at "auto" or "none".', 'tool_choice')
   }

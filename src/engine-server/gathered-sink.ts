@@ -1,5 +1,6 @@
 import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { DeltaSink } from '../lifecycle/ports.ts'
+import { joinLogprobs } from '../wire/logprobs.ts'
 
 /**
  * Gathers tokens into frames, as vLLM does with `--stream-interval`: a choice's first token goes out at once, then every
@@ -10,6 +11,7 @@ interface GatheredChoice {
   sentTokens: number
   heldTokens: number
   heldText: string
+  heldLogprobs: unknown
 }
 
 export class GatheredSink implements DeltaSink {
@@ -35,17 +37,22 @@ export class GatheredSink implements DeltaSink {
   }
 
   #gather(choice: ChoiceDelta, tokens: number): Promise<void> | undefined {
-    this.#choices[choice.index] ??= { sentTokens: 0, heldTokens: 0, heldText: '' }
+    this.#choices[choice.index] ??= { sentTokens: 0, heldTokens: 0, heldText: '', heldLogprobs: undefined }
     const gathered = this.#choices[choice.index] as GatheredChoice
     gathered.heldTokens += tokens
     gathered.heldText += choice.content ?? ''
+    if (choice.logprobs !== undefined) gathered.heldLogprobs = joinLogprobs(gathered.heldLogprobs, choice.logprobs)
     const isFirst = gathered.sentTokens === 0
     if (!isFirst && choice.finishReason === null && gathered.heldTokens < this.#interval) return undefined
-    const { heldTokens, heldText } = gathered
+    const { heldTokens, heldText, heldLogprobs: logprobs } = gathered
     gathered.sentTokens += heldTokens
     gathered.heldTokens = 0
     gathered.heldText = ''
+    gathered.heldLogprobs = undefined
     this.#lastTokens = gathered.sentTokens
-    return this.#sink.write({ tokens: heldTokens, choices: [{ ...choice, content: heldText }] })
+    return this.#sink.write({
+      tokens: heldTokens,
+      choices: [{ ...choice, content: heldText, ...(logprobs !== undefined && { logprobs }) }],
+    })
   }
 }

@@ -230,7 +230,8 @@ function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel):
     return refuse('logprobs', 'log probabilities are')
   if (!('messages' in body)) {
     // Each of the best is generated and only `n` are counted, so an engine would work for nothing.
-    return (body.best_of ?? 1) > (body.n ?? 1) ? refuse('best_of', 'more answers than `n` are') : undefined
+    const isWasted = (body.best_of ?? 1) > (body.n ?? 1) && features.bestOf !== true
+    return isWasted ? refuse('best_of', 'more answers than `n` are') : undefined
   }
   if (!features.logprobs && (body.top_logprobs ?? 0) > 0) return refuse('top_logprobs', 'log probabilities are')
   const forcesTool = body.tool_choice === 'required' || typeof body.tool_choice === 'object'

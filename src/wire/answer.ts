@@ -2,6 +2,7 @@ import type { ChoiceDelta, EngineText, Usage } from '../domain/delta.ts'
 import type { RequestKind } from '../domain/request.ts'
 import type { AnswerIdentity, Beside, StreamWriter, WholeWriter } from './dialect.ts'
 import { FrameRelay } from './frame-relay.ts'
+import { joinLogprobs } from './logprobs.ts'
 import { elementsOf, memberText, spliceJson } from './splice-json.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from './sse.ts'
 import { usageText } from './usage-text.ts'
@@ -176,7 +177,7 @@ export class WholeAnswer implements WholeWriter {
       if (content !== null) whole.content = whole.content === null ? content : whole.content + content
       if (finishReason !== null) whole.finishReason = finishReason
       if (extra !== undefined) whole.extra = { ...whole.extra, ...extra }
-      if (logprobs !== undefined) whole.logprobs = logprobs
+      if (logprobs !== undefined) whole.logprobs = joinLogprobs(whole.logprobs, logprobs)
       if (beside !== undefined) whole.beside = { ...whole.beside, ...beside }
     }
   }

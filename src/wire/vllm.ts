@@ -112,7 +112,7 @@ export function vllmModelList(model: string, contextTokensMax: number, createdAt
     created: createdAtS,
     allow_create_engine: false,
     allow_sampling: true,
-    allow_logprobs: false,
+    allow_logprobs: true,
     allow_search_indices: false,
     allow_view: true,
     allow_fine_tuning: false,

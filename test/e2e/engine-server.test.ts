@@ -173,7 +173,13 @@ describe('an engine server', () => {
       404,
       { type: 'NotFoundError', message: 'The model `gpt` does not exist.' },
     ],
-    ['logprobs', '/v1/completions', { prompt: 'x', logprobs: 1 }, 400, { type: 'BadRequestError', param: 'logprobs' }],
+    [
+      'top_logprobs',
+      '/v1/chat/completions',
+      { messages: MESSAGES, top_logprobs: 1 },
+      400,
+      { type: 'BadRequestError', param: 'top_logprobs' },
+    ],
     [
       'too many tokens',
       '/v1/completions',

@@ -243,7 +243,7 @@ describe('errors', () => {
     ['messages', { messages: [] }],
     ['n', { n: 99 }],
     ['temperature', { temperature: 'hot' as unknown as number }],
-    ['logprobs', { logprobs: true }],
+    ['tool_choice', { tool_choice: 'required' as const }],
   ])('400 that names %s', async (param, wrong) => {
     for (const stream of [false, true]) {
       const error = await failure(ai.chat.completions.create({ ...ask, ...wrong, stream }) as Promise<unknown>)

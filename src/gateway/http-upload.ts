@@ -216,13 +216,17 @@ export function declaredBytesOf({ headers }: IncomingMessage): number | undefine
  */
 export function dropRest({ req }: Exchange, { clock, patienceUs }: Pick<UploadOptions, 'clock' | 'patienceUs'>): void {
   if (req.readableEnded || req.destroyed) return
+  const until = clock.now() + patienceUs
   let dropped = 0
-  const forget = clock.at(clock.now() + patienceUs, () => req.destroy())
-  req.on('data', (piece: Buffer) => {
-    dropped += piece.length
-    if (dropped > DROPPED_BYTES_MAX) req.destroy()
-  })
+  const drop = (): void => {
+    for (let piece = req.read() as Buffer | null; piece !== null; piece = req.read() as Buffer | null) {
+      dropped += piece.length
+      if (dropped > DROPPED_BYTES_MAX) req.destroy()
+    }
+  }
+  const forget = clock.at(until, () => req.destroy())
+  req.on('readable', drop)
   req.on('end', forget)
   req.on('close', forget)
-  req.resume()
+  drop()
 }

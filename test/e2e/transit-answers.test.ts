@@ -1,9 +1,10 @@
 import OpenAI, { toFile } from 'openai'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { InsideEngine } from '../support/engine-process.ts'
 import { eventually } from '../support/eventually.ts'
 import { drained } from '../support/fake-upstream.ts'
 import { type PassedCall, takes } from '../support/passing-engine.ts'
-import { ACME_KEY, authorization, GLOBEX_KEY, postJson } from '../support/start-platform.ts'
+import { ACME_KEY, authorization, GLOBEX_KEY, postJson, startPlatform, testTree } from '../support/start-platform.ts'
 import { GLOBEX_TOKENS, MiB, startTransit, type TransitWorld } from '../support/transit-platform.ts'
 
 /** What is asked in JSON and passed through, and how answers come back: as the engine wrote them, as fast as they are read. */
@@ -221,5 +222,27 @@ describe('an engine', () => {
     await eventually('the engine sees it go', () => isGone || undefined)
     await world.isFree()
     expect(await settledOf(response)).toMatchObject({ outcome: 'cancelled', because: 'client-gone' })
+  })
+})
+
+describe('a simulated engine behind a URL', () => {
+  it('has its tokens counted through the gateway', async () => {
+    const simulated = await InsideEngine.start('--model', 'sim', '--profile', 'h100-llama-8b')
+    const backend = { kind: 'http-openai' }
+    const platform = await startPlatform(
+      testTree({
+        models: [{ name: 'sim', transit: ['tokenize'] }],
+        pools: [{ model: 'sim', backend, replicas: [`${simulated.url}/v1`] }],
+      }),
+    )
+    const ask = async (path: string, body: object): Promise<Record<string, unknown>> => {
+      const response = await postJson(platform.baseURL.replace(/\/v1$/, path), body)
+      expect(response.status).toBe(200)
+      return (await response.json()) as Record<string, unknown>
+    }
+    const { tokens } = await ask('/tokenize', { prompt: 'a weir holds the water' })
+    expect(await ask('/detokenize', { tokens })).toEqual({ prompt: 'a weir holds the water' })
+    await platform.close()
+    await simulated.stop()
   })
 })

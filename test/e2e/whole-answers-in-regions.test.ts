@@ -1,25 +1,31 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { eventually } from '../support/eventually.ts'
-import { postJson, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
+import { sendForm } from '../support/large-form.ts'
+import { PassingEngine, takes } from '../support/passing-engine.ts'
+import { authorization, postJson, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
 
-/** Tensors are sent on to another region's gateway as chats are. */
+/** Tensors and what is passed through are sent on to another region's gateway as chats are. */
 
 const PEER_KEY = 'sk-peer-of-the-other-region'
 const MODELS = [
   { name: 'embed', kind: 'embedding' },
   { name: 'see', kind: 'vision' },
+  { name: 'whisper', kind: 'audio' },
 ]
 
 let far: TestPlatform
 let near: TestPlatform
+let engine: PassingEngine
 
 beforeAll(async () => {
   const simulated = { kind: 'simulated', profile: 'h100-llama-1b' }
+  engine = await PassingEngine.start(takes())
+  const well = { model: 'whisper', region: 'far', backend: { kind: 'http-openai' }, replicas: [engine.url] }
   far = await startPlatform(
     testTree({
       models: MODELS,
-      pools: MODELS.map(({ name }) => ({ model: name, region: 'far', backend: simulated })),
+      pools: [...['embed', 'see'].map((model) => ({ model, region: 'far', backend: simulated })), well],
       regions: {
         local: 'far',
         peers: [{ region: 'near', url: 'http://127.0.0.1:1/v1', apiKey: 'sk-unused', hash: hashKey(PEER_KEY) }],
@@ -47,6 +53,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await near.close()
   await far.close()
+  await engine.close()
 })
 
 const sentOn = () => {
@@ -69,4 +76,16 @@ it('sends tensors on', async () => {
   })
   expect(await response.json()).toMatchObject({ model_name: 'see', id: 'mine', outputs: [{ data: ['red'] }, {}] })
   expect(sentOn().at(-1)).toMatchObject({ tenantId: 'acme', model: 'see' })
+})
+
+it('sends a form on as it comes', async () => {
+  const answer = await eventually('the other region answers', async () => {
+    const fileBytes = 3 << 20
+    const url = `${near.baseURL}/audio/transcriptions`
+    const sent = await sendForm({ url, headers: authorization(), before: { model: 'whisper' }, fileBytes })
+    return sent.status === 200 && sent
+  })
+  expect(answer.text).toBe('{"text":"a weir"}')
+  expect(engine.seen.at(-1)?.body?.hash).toBe(answer.hash)
+  expect(sentOn().at(-1)).toMatchObject({ tenantId: 'acme', model: 'whisper' })
 })

@@ -46,14 +46,21 @@ export async function sendForm(form: LargeForm): Promise<FormAnswer & { readonly
     return written(sent, piece)
   }
   await write(head)
-  for (let at = 0; at < fileBytes && !sent.destroyed; at += PIECE.length) {
+  // Like most clients, this one stops sending when it has been answered.
+  let isAnswered = false
+  void answered.then(() => {
+    isAnswered = true
+    sent.emit('answered')
+  })
+  for (let at = 0; at < fileBytes && !sent.destroyed && !isAnswered; at += PIECE.length) {
     if ((await form.onPiece?.(at)) === false) {
       sent.destroy()
       break
     }
     await write(PIECE.subarray(0, Math.min(PIECE.length, fileBytes - at)))
   }
-  if (!sent.destroyed) {
+  if (isAnswered) sent.destroy()
+  else if (!sent.destroyed) {
     await write(tail)
     sent.end()
   }
@@ -71,6 +78,7 @@ function written(sent: ClientRequest, piece: Buffer): Promise<void> {
     const done = (): void => {
       sent.off('drain', done)
       sent.off('close', done)
+      sent.off('answered', done)
       resolve()
     }
     if (sent.destroyed || sent.write(piece)) {
@@ -79,6 +87,7 @@ function written(sent: ClientRequest, piece: Buffer): Promise<void> {
     }
     sent.on('drain', done)
     sent.on('close', done)
+    sent.on('answered', done)
   })
 }
 

@@ -49,7 +49,9 @@ function usedBy({ policies, world }: Platform, { plan, lease, ticket, grantedAt 
   if (ending.kind === 'finished' && ending.usage !== undefined) return ending.usage
   if (ending.kind === 'refused') return NO_USAGE
   const { promptTokens, cachedTokens } = plan.estimate
-  const { outputTokens, firstTokenAt } = ticket
+  const { outputTokens, firstTokenAt, request } = ticket
+  // From its turn on a transit owes its price: nobody knows how much of it an engine has done.
+  if (request.kind === 'transit') return { promptTokens, cachedTokens: 0, outputTokens: 0 }
   if (ending.kind === 'finished' || firstTokenAt !== undefined) return { promptTokens, cachedTokens, outputTokens }
   const pool = policies.poolsById.get(lease.replica.poolId)
   // A pool that was removed meanwhile has no known speed.
@@ -169,12 +171,15 @@ function learnLengths({ policies }: Platform, { plan, ticket }: Admitted, settle
   }
 }
 
-/** What was predicted at admission against what came. Tickets that were cancelled or failed teach nothing here. */
+/**
+ * What was predicted at admission against what came. Tickets that were cancelled or failed teach nothing here, nor do
+ * transits, whose times nobody predicts.
+ */
 function calibrate(platform: Platform, admitted: Admitted, settled: Settled): void {
   const { calibration, lengths } = platform.policies
   const { predicted, patience, plan, poolId, ticket } = admitted
   const { request, firstTokenAt } = ticket
-  if (predicted === undefined || isFedByClient(request)) return
+  if (predicted === undefined || request.kind === 'transit') return
   const { promptTokens } = plan.estimate
   lengths.count('admitted', promptTokens)
   const isShed = settled.outcome === 'expired' || settled.outcome === 'evicted'

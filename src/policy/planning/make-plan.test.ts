@@ -159,3 +159,19 @@ describe('make plan', () => {
     expect(weightedTokens({ promptTokens: 0, cachedTokens: 0, outputTokens: 0 })).toBe(1)
   })
 })
+
+describe('a transit', () => {
+  const transit = request({ kind: 'transit', segments: [{ role: 'user', tokens: 800_000 }] })
+
+  it('costs its price, which is neither a length nor a time', () => {
+    const { estimate, outputTokensMax } = planOf(makePlan(transit, FULL, facts))
+    expect(estimate).toMatchObject({ promptTokens: 800_000, cost: 800_000, engineUs: 0, outputTokensHigh: 0 })
+    expect(outputTokensMax).toBe(0)
+  })
+
+  it('is never sent to a fallback', () => {
+    const deepest = { ...FULL, name: 'smaller', depth: 3, isFallbackUsed: true }
+    expect(planOf(makePlan(transit, deepest, facts))).toMatchObject({ model: 'big', rung: { name: 'full' } })
+    expect(planOf(makePlan(request({ kind: 'embedding' }), deepest, facts)).model).toBe('small')
+  })
+})

@@ -162,9 +162,11 @@ function planInOneGo(request: Request, rung: RungTerms, facts: PlanningFacts, { 
   }
   const rawTokens = promptTokensOf(request)
   const promptTokens = facts.correctTokens(request, model.name, rawTokens)
-  const work = { promptTokens, cachedTokens: 0, outputTokens: 0 }
+  // No engine reads a transit as a prompt: its price is no time, and how long it takes nobody knows.
+  const isRead = request.kind !== 'transit'
+  const work = { promptTokens, cachedTokens: isRead ? 0 : promptTokens, outputTokens: 0 }
   const speed = facts.speedOf(release.id)
-  const shareUs = speed.shareUs?.(promptTokens, 0)
+  const shareUs = speed.shareUs?.(isRead ? promptTokens : 0, 0)
   return {
     kind: 'planned',
     plan: {
@@ -181,7 +183,7 @@ function planInOneGo(request: Request, rung: RungTerms, facts: PlanningFacts, { 
         }),
         outputTokensHigh: 0,
         ...(shareUs === undefined ? {} : { shareUs }),
-        cost: weightedTokens(work, facts.outputWeight),
+        cost: weightedTokens({ ...work, cachedTokens: 0 }, facts.outputWeight),
         engineUs: engineUs(speed, { ...work, choiceCount: 1 }),
       },
     },

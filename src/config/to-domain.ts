@@ -15,7 +15,8 @@ export function toModels(config: Config): Model[] {
   return config.models.map((model) => {
     const { name, kind, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS } = model
     const releases = versionsOf(model).map((version) => releaseIdOf(name, version))
-    return { name, kind, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS, releases }
+    const bound = outputTokensDefault === undefined ? {} : { outputTokensDefault }
+    return { name, kind, aliases, contextTokensMax, ...bound, fallback, createdAtS, releases }
   })
 }
 

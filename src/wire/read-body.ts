@@ -86,10 +86,10 @@ export function readAs<T>(
   )
 }
 
-export function withModel(json: unknown, onlyModel: string | undefined): unknown {
+function withModel(json: unknown, onlyModel: string | undefined): unknown {
   if (onlyModel === undefined || typeof json !== 'object' || json === null || Array.isArray(json)) return json
   const { model } = json as { model?: unknown }
-  return model === undefined || model === null || model === '' ? { ...json, model: onlyModel } : json
+  return model === undefined || model === null ? { ...json, model: onlyModel } : json
 }
 
 export function andThen<A, B>(first: Checked<A>, next: (value: A) => Checked<B>): Checked<B> {

@@ -34,7 +34,7 @@ export function upstreamBody(request: Request, plan: Plan, upstreamModel: string
     ...withoutOurs(upstreamModel),
     ...boundOf(request, body, plan, style),
     ...messagesOf(json, body, plan),
-    ...streamOptionsOf(request, body, style),
+    ...streamOptionsOf(request, json, style),
   }
   return spliceJson(json, changes, members)
 }
@@ -89,13 +89,11 @@ function messagesOf(json: string, body: Body, { keptSegments, passages }: Plan):
   return { messages: `[${keptSegments.map((index) => texts[index]).join(',')}]` }
 }
 
-function streamOptionsOf({ isStreamed }: Request, body: Body, style: UpstreamStyle): Changes {
+function streamOptionsOf({ isStreamed }: Request, json: string, style: UpstreamStyle): Changes {
   if (!isStreamed) return {}
   if (style.asksUsage === false) return { stream_options: null }
-  const { stream_options: asked } = body
-  const options = (isSet(asked) ? asked : {}) as Readonly<Record<string, unknown>>
-  const isRunningAsked = style.asksRunningUsage === true
-  if (options['include_usage'] === true && !isRunningAsked) return {}
-  const wanted = { ...options, include_usage: true, ...(isRunningAsked && { continuous_usage_stats: true }) }
-  return { stream_options: JSON.stringify(wanted) }
+  const asked = memberText(json, 'stream_options')
+  const options = asked?.startsWith('{') === true ? asked : '{}'
+  const running = style.asksRunningUsage === true ? { continuous_usage_stats: 'true' } : {}
+  return { stream_options: spliceJson(options, { include_usage: 'true', ...running }) }
 }

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { type Checked, makeCheck } from './check.ts'
 import { checkEmbedding, type EmbeddingBody } from './embeddings.ts'
 import { invalidRequest, type WireFault } from './openai-error.ts'
-import { andThen, checkChat, checkCompletion, readJson, withModel } from './read-body.ts'
+import { andThen, checkChat, checkCompletion, readJson } from './read-body.ts'
 import { type ChatBody, type CompletionBody, Message, TokenId } from './schemas.ts'
 
 /**
@@ -65,8 +65,8 @@ const COMPLETION_TOKENS_DEFAULT = 16
 
 export function readVllmCompletion(bytes: Buffer, served: string): Checked<CompletionBody> {
   return andThen(readJson(bytes), (json) => {
-    const named = withModel(json, served)
-    const filled = isObject(named) ? { ...named, max_tokens: named['max_tokens'] ?? COMPLETION_TOKENS_DEFAULT } : named
+    const filled = withModel(json, served)
+    if (isObject(filled)) filled['max_tokens'] ??= COMPLETION_TOKENS_DEFAULT
     return andThen(checkCompletion(filled), checkStreamOptions)
   })
 }
@@ -87,6 +87,11 @@ function checkStreamOptions<T extends ChatBody | CompletionBody>(body: T): Check
 
 const isObject = (json: unknown): json is Record<string, unknown> =>
   typeof json === 'object' && json !== null && !Array.isArray(json)
+
+function withModel(json: unknown, served: string): unknown {
+  if (isObject(json)) json['model'] ||= served
+  return json
+}
 
 /** vLLM's own stream option: the usage in every frame, where there is one at the end. */
 export function wantsRunningUsage({ stream_options }: ChatBody | CompletionBody): boolean {

@@ -33,8 +33,8 @@ export function upstreamBody(request: Request, plan: Plan, upstreamModel: string
   const changes: Changes = {
     ...withoutOurs(upstreamModel),
     ...boundOf(request, body, plan, style),
-    ...messagesOf(json, body, plan),
-    ...streamOptionsOf(request, json, style),
+    ...messagesOf(json, members, body, plan),
+    ...streamOptionsOf(request, json, members, style),
   }
   return spliceJson(json, changes, members)
 }
@@ -58,10 +58,20 @@ const withoutOurs = (upstreamModel: string): Changes => ({
 function textOf({ text }: Request): { readonly json: string; readonly members: JsonMember[] } {
   const json = text?.raw ?? JSON.stringify(text?.body ?? {})
   const members = membersOf(json) ?? []
-  if (new Set(members.map(({ name }) => name)).size === members.length) return { json, members }
+  if (!members.some(({ name }, i) => hasBefore(members, i, name))) return { json, members }
   const again = JSON.stringify(text?.body ?? {})
   return { json: again, members: membersOf(again) ?? [] }
 }
+
+/** Bodies have a dozen members: looking back is quicker than a set. */
+function hasBefore(members: readonly JsonMember[], index: number, name: string): boolean {
+  if (index > MEMBERS_LOOKED_BACK_MAX) return true
+  for (let i = 0; i < index; i++) if (members[i]?.name === name) return true
+  return false
+}
+
+/** A body with more members is written anew, too: looking back through thousands would take long. */
+const MEMBERS_LOOKED_BACK_MAX = 256
 
 function boundOf({ kind }: Request, body: Body, plan: Plan, { outputBound }: UpstreamStyle): Changes {
   const theirs = isSet(body['max_completion_tokens']) ? 'max_completion_tokens' : 'max_tokens'
@@ -76,7 +86,7 @@ function boundOf({ kind }: Request, body: Body, plan: Plan, { outputBound }: Ups
 const isSet = (value: unknown): boolean => value !== undefined && value !== null
 const otherOf = (name: string): string => (name === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens')
 
-function messagesOf(json: string, body: Body, { keptSegments, passages }: Plan): Changes {
+function messagesOf(json: string, members: JsonMember[], body: Body, { keptSegments, passages }: Plan): Changes {
   const { messages } = body
   if (!Array.isArray(messages)) return {}
   const isTrimmed = keptSegments.length < messages.length
@@ -85,14 +95,14 @@ function messagesOf(json: string, body: Body, { keptSegments, passages }: Plan):
     return { messages: JSON.stringify(withPassages(kept as Array<{ role: string }>, passages)) }
   }
   if (!isTrimmed) return {}
-  const texts = elementsOf(memberText(json, 'messages') ?? '[]') ?? []
+  const texts = elementsOf(memberText(json, 'messages', members) ?? '[]') ?? []
   return { messages: `[${keptSegments.map((index) => texts[index]).join(',')}]` }
 }
 
-function streamOptionsOf({ isStreamed }: Request, json: string, style: UpstreamStyle): Changes {
+function streamOptionsOf({ isStreamed }: Request, json: string, members: JsonMember[], style: UpstreamStyle): Changes {
   if (!isStreamed) return {}
   if (style.asksUsage === false) return { stream_options: null }
-  const asked = memberText(json, 'stream_options')
+  const asked = memberText(json, 'stream_options', members)
   const options = asked?.startsWith('{') === true ? asked : '{}'
   const running = style.asksRunningUsage === true ? { continuous_usage_stats: 'true' } : {}
   return { stream_options: spliceJson(options, { include_usage: 'true', ...running }) }

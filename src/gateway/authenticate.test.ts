@@ -31,7 +31,7 @@ describe('who calls', () => {
     for (const authorization of ['Bearer my own key', 'bearer  my own key ']) {
       expect(identify(spaced, { req: { headers: { authorization } } })).toMatchObject({ key: { id: 'ka' } })
     }
-    expect(tokenOf('Bearer  ')).toBeUndefined()
+    expect(tokenOf({ authorization: 'Bearer  ' })).toBeUndefined()
   })
 
   it.each([

@@ -11,6 +11,9 @@ import { readTls } from './fs-tls.ts'
 /** The adapter to one engine behind a URL, as the configuration names it. */
 type HttpBackendConfig = Exclude<BackendConfig, { kind: 'simulated' }>
 
+/** Hosts whose newer models refuse `max_tokens`, while all of them take `max_completion_tokens`. */
+const REFUSES_MAX_TOKENS: ReadonlySet<string> = new Set(['openai', 'azure'])
+
 export function makeHttpBackend(
   setup: PoolSetup,
   backend: HttpBackendConfig,
@@ -30,7 +33,8 @@ export function makeHttpBackend(
       ...(metricsUrl !== undefined && { metricsUrl }),
     })
   }
-  const { upstreamModel, engine, healthPath, metricsPath, outputBound, asksUsage, runningUsage, apiVersion } = backend
+  const { upstreamModel, engine, healthPath, metricsPath, asksUsage, runningUsage, apiVersion } = backend
+  const outputBound = backend.outputBound ?? (REFUSES_MAX_TOKENS.has(engine) ? 'max_completion_tokens' : undefined)
   return new HttpOpenAiBackend({
     ...upstream,
     url: apiVersion === undefined ? upstream.url : withQuery(upstream.url, 'api-version', apiVersion),

@@ -6,8 +6,8 @@ import type { TokenLength } from '../wire/token-length.ts'
 /**
  * How much of an answer do we take from an engine?
  *
- * At most what was asked for: the plan's `outputTokensMax`, which every call sends, for each choice. An engine that
- * ignores its bound would otherwise be relayed for ever, at the cost of the requests that wait behind it. The engine's
+ * At most what was asked for: the plan's `outputTokensMax` for each choice, which is the bound that was sent, or what the
+ * context leaves where none was. An engine that ignores its bound would otherwise be relayed for ever, at the cost of the requests that wait behind it. The engine's
  * tokenizer is not known here, so tokens are counted in four ways, and none of them counts too many:
  *
  *   frames       a frame of a stream with text is one token, or several. Where frames have under two characters on

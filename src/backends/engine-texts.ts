@@ -1,4 +1,4 @@
-import type { AheadFrame, ChoiceDelta, Delta, EngineText, Usage } from '../domain/delta.ts'
+import type { AheadFrame, ChoiceDelta, Delta, EngineText, Result, Usage } from '../domain/delta.ts'
 import type { Call } from '../lifecycle/ports.ts'
 import { besideAnswer, type UpstreamAnswer, withBeside } from '../wire/upstream.ts'
 
@@ -67,6 +67,13 @@ export class EngineTexts {
     if (ahead === undefined) return this.#call.sink.write(delta)
     this.#ahead = undefined
     return this.#call.sink.write({ ...delta, ahead })
+  }
+
+  /** A whole answer of a model that does not stream. */
+  writeResult(result: Result, said: Said | undefined): Promise<void> | undefined {
+    const terms = this.#terms
+    if (terms === undefined || said === undefined) return this.#call.sink.write({ tokens: 0, result })
+    return this.#call.sink.write({ tokens: 0, result, frame: { json: said.text, keepsModel: terms.keepsModel } })
   }
 
   /** An answer has ended without a token: what waited for one goes out alone. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { oddNumber, shuffled, someOrder, unknownMembers, written } from '../../test/support/odd-json.ts'
 import {
   CREATED_AT_S,
   cutAt,
@@ -17,37 +18,10 @@ import {
 
 type Json = Record<string, unknown>
 
-/** Numbers that parsing and writing would change. They stand in strings until the text is written. */
-const ODD_NUMBERS = ['1.0', '1e3', '-0.0', '0.10', '12345678901234567890', '3.141592653589793238462643']
-const oddNumber = fc.constantFrom(...ODD_NUMBERS).map((number) => `@@${number}@@`)
-const written = (json: unknown, spaces: number): string =>
-  JSON.stringify(json, undefined, spaces).replaceAll(/"@@([^"@]+)@@"/g, '$1')
-
 /** Names that mean something here: what stands under them is not unknown. */
 const KNOWN = ['id', 'object', 'created', 'model', 'choices', 'usage', 'error', 'spillway', 'index', 'delta', 'message']
-const KNOWN_OF_CHOICE = ['text', 'finish_reason', 'content', 'role', 'timings', '__proto__']
-const name = fc
-  .oneof(fc.constantFrom('service_tier', 'citations', 'stop_reason', 'token_ids', 'a"b', 'é\\'), fc.string())
-  .filter((one) => !KNOWN.includes(one) && !KNOWN_OF_CHOICE.includes(one))
-const unknown: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown }>((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 3 },
-    fc.constantFrom(null, true, 'usage', '"usage":null', '}],"choices":[', 'text\nwith\nlines'),
-    fc.string(),
-    oddNumber,
-    fc.array(tie('value'), { maxLength: 3 }),
-    fc.dictionary(name, tie('value'), { maxKeys: 3 }),
-  ),
-})).value
-const more = fc.dictionary(name, unknown, { maxKeys: 3 })
-
-const shuffled = (json: Json, order: readonly number[]): Json =>
-  Object.fromEntries(
-    Object.entries(json)
-      .map((entry, i) => [order[i % order.length] ?? 0, entry] as const)
-      .sort(([a], [b]) => a - b)
-      .map(([, entry]) => entry),
-  )
+const KNOWN_OF_CHOICE = ['text', 'finish_reason', 'content', 'role', 'timings']
+const more = unknownMembers([...KNOWN, ...KNOWN_OF_CHOICE])
 
 const head = fc.record(
   {
@@ -57,7 +31,6 @@ const head = fc.record(
   },
   { requiredKeys: [] },
 )
-const order = fc.array(fc.nat(9), { minLength: 1, maxLength: 9 })
 
 interface Drawn {
   readonly json: Json
@@ -66,7 +39,7 @@ interface Drawn {
 
 const drawn = (choice: fc.Arbitrary<Json>, usage: fc.Arbitrary<unknown>): fc.Arbitrary<Drawn> =>
   fc
-    .record({ choice, head, more, order, usage, spaces: fc.constantFrom(0, 0, 0, 1) })
+    .record({ choice, head, more, order: someOrder, usage, spaces: fc.constantFrom(0, 0, 0, 1) })
     .map(({ choice: one, head: signed, more: beside, order: by, usage: counted, spaces }) => {
       const all = { id: 'theirs', model: 'their-model-2024-08-06', ...signed, choices: [one], ...beside }
       const json = shuffled(counted === undefined ? all : { ...all, usage: counted }, by)
@@ -155,7 +128,7 @@ describe('what an engine answers reaches the client as it is', () => {
   })
 
   it('with its usage in a frame of its own, with all that the frame has', async () => {
-    const closing = fc.record({ usage, more, order }).map(({ usage: counted, more: beside, order: by }) => {
+    const closing = fc.record({ usage, more, order: someOrder }).map(({ usage: counted, more: beside, order: by }) => {
       const json = shuffled(
         { id: 'x', created: '@@1.0@@', model: 'm', object: 'o', choices: [], usage: counted, ...beside },
         by,

@@ -268,7 +268,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     const text = choices === answer.choices ? this.#texts.of(answer, said) : undefined
     if (isEmpty) return text === undefined ? undefined : this.#texts.pass(choices, text)
     try {
-      if (result !== undefined) return this.#call.sink.write({ tokens: 0, result })
+      if (result !== undefined) return this.#texts.writeResult(result, said)
       const wait = this.#texts.write(this.#count(choices, answer, allTokens), choices, text, said)
       if (this.#bound.hasCut && this.#isWhole) this.#endCut()
       return wait

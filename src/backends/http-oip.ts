@@ -4,6 +4,7 @@ import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts
 import {
   type GenerateStyle,
   generateBody,
+  generateTokensMax,
   inferBody,
   isReadyBody,
   makeGenerateReader,
@@ -101,7 +102,7 @@ export class HttpOipBackend implements Backend {
   #generateOne(call: Call): Promise<Ending> {
     const { request, plan } = call
     const path = `${this.#modelPath}/${request.isStreamed ? 'generate_stream' : 'generate'}`
-    const format = { ...makeGenerateReader(plan.outputTokensMax), tokenLength: this.#tokenLength }
+    const format = { ...makeGenerateReader(generateTokensMax(plan)), tokenLength: this.#tokenLength }
     return this.#ask(call, path, generateBody(request, plan, this.#style), format)
   }
 

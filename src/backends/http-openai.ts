@@ -5,7 +5,8 @@ import type { RequestKind } from '../domain/request.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
 import { TokenLengths } from '../wire/token-length.ts'
-import { embeddingBody, readEmbeddings, readUpstream, type UpstreamStyle, upstreamBody } from '../wire/upstream.ts'
+import { readEmbeddings, readUpstream } from '../wire/upstream.ts'
+import { embeddingBody, type UpstreamStyle, upstreamBody } from '../wire/upstream-body.ts'
 import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
@@ -75,6 +76,7 @@ export class HttpOpenAiBackend implements Backend {
       assert(request.transit !== undefined, 'a transit has a body')
       return runTransit({ call, transit: request.transit, upstream, model, headers: ours })
     }
+    const relays = { keepsModel: request.text?.body['model'] === model }
     const headers = upstream.headers(...ours)
     const send = (format: AnswerFormat, body: string): Promise<Ending> =>
       runAttempt({
@@ -84,10 +86,10 @@ export class HttpOpenAiBackend implements Backend {
         dispatch: (reader) => upstream.post({ path: this.#paths[kind], headers, body }, reader),
       })
     if (kind === 'embedding') {
-      return send(this.#embeddingFormat(request.text?.body as EmbeddingBody), embeddingBody(request, model))
+      const body = request.text?.body as EmbeddingBody
+      return send({ ...this.#embeddingFormat(body), relays }, embeddingBody(request, model))
     }
     const tokenLength = this.#tokenLengths.of(model)
-    const relays = { keepsModel: request.text?.body['model'] === model }
     const format = { read: readUpstream, redact: this.#redact, tokenLength, relays }
     if (!this.#running.isAskedOf(request, tokenLength)) return send(format, upstreamBody(request, plan, model, style))
     return this.#running.ask((asksRunningUsage) =>

@@ -7,8 +7,8 @@
 export const HOST = '127.0.0.1'
 export const PORT = 8080
 
-/** Four mebibytes contain a prompt of a million tokens; larger bodies are mistakes or attacks. */
-export const BODY_BYTES_MAX = 4 * 1024 * 1024
+/** Four mebibytes contain a prompt of a million tokens; sixteen, a few images in base64 beside it. */
+export const BODY_BYTES_MAX = 16 * 1024 * 1024
 /** Half a gibibyte: hours of compressed speech, and more than any engine takes. */
 export const UPLOAD_BYTES_MAX = 512 * 1024 * 1024
 /** A healthy client sends its headers in one packet; ten seconds suffice for the worst mobile network. */
@@ -76,7 +76,6 @@ export const BATCH_TIMEOUT_MS = 5
 export const ENGINE_PORT = 8_000
 
 export const CONTEXT_TOKENS_MAX = 32_768
-export const OUTPUT_TOKENS_DEFAULT = 1_024
 /** 2026-01-01: what `/v1/models` says when a model's date is not configured; fixed, so that answers repeat. */
 export const MODEL_CREATED_AT_S = 1_767_225_600
 

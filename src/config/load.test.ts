@@ -35,7 +35,7 @@ describe('defaults', () => {
       ['globex', 2],
       ['initech', 1],
     ])
-    expect(config.server).toMatchObject({ host: '127.0.0.1', port: 8080, bodyBytesMax: 4_194_304 })
+    expect(config.server).toMatchObject({ host: '127.0.0.1', port: 8080, bodyBytesMax: 16_777_216 })
     expect(config.file).toBeUndefined()
   })
   it('keep the models but not the tenants of the demo beside a file', () => {

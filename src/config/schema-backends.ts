@@ -139,7 +139,7 @@ const HttpOpenaiBackendSchema = item(
     outputBound: Type.Optional(
       Type.Enum(['max_tokens', 'max_completion_tokens'], {
         description:
-          'Name of the parameter in which the engine takes the longest answer; the client\u2019s own if absent.',
+          'Name of the parameter in which the engine takes the longest answer of a chat. If absent, `max_completion_tokens` for the engines `openai` and `azure`, else the client\u2019s own.',
       }),
     ),
     runningUsage: Type.Enum(['auto', 'always', 'never'], {

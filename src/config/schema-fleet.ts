@@ -27,9 +27,14 @@ export const ModelSchema = item(
     contextTokensMax: count(defaults.CONTEXT_TOKENS_MAX, {
       description: 'Longest prompt and answer together, in tokens.',
     }),
-    outputTokensDefault: count(defaults.OUTPUT_TOKENS_DEFAULT, {
-      description: 'Longest answer, in tokens, where the client sends no `max_tokens`.',
-    }),
+    outputTokensDefault: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000_000,
+        description:
+          'Longest answer, in tokens, where the client sends no `max_tokens`. If absent, engines are told no bound and answer until they stop or their context is full.',
+      }),
+    ),
     fallback: Type.Optional(
       name('Smaller model that answers in this one\u2019s place when the degradation ladder steps down.'),
     ),

@@ -17,7 +17,8 @@ export function toModels(config: Config): Model[] {
     const { name, kind, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS } = model
     const transit = model.transit ?? TRANSIT_OF_KIND[kind] ?? []
     const releases = versionsOf(model).map((version) => releaseIdOf(name, version))
-    return { name, kind, transit, aliases, contextTokensMax, outputTokensDefault, fallback, createdAtS, releases }
+    const bound = outputTokensDefault === undefined ? {} : { outputTokensDefault }
+    return { name, kind, transit, aliases, contextTokensMax, ...bound, fallback, createdAtS, releases }
   })
 }
 

@@ -38,7 +38,12 @@ export interface EngineText {
 
 /** Vectors, one per text; named tensors, as the protocol writes them; or the head of an answer that passes through. */
 export type Result =
-  | { readonly kind: 'vectors'; readonly vectors: readonly Float32Array[]; readonly document?: EngineText }
+  | {
+      readonly kind: 'vectors'
+      readonly vectors: readonly Float32Array[]
+      /** Whether the engine wrote every vector as base64, or every vector as numbers; absent where it mixed them. */
+      readonly encoding?: 'base64' | 'float'
+    }
   | { readonly kind: 'tensors'; readonly document: Readonly<Record<string, unknown>> }
   | { readonly kind: 'transit'; readonly head: TransitHead }
 

@@ -21,8 +21,8 @@ export interface Model {
   readonly aliases: readonly string[]
   /** Most tokens of prompt and answer together. */
   readonly contextTokensMax: number
-  /** Most output tokens for a client that does not set a limit. */
-  readonly outputTokensDefault: number
+  /** The operator's bound on answers whose client sets none; absent, the engine is told none. */
+  readonly outputTokensDefault?: number
   /** The smaller model that answers instead when the ladder says so. */
   readonly fallback: string | undefined
   readonly createdAtS: number

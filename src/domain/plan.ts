@@ -25,7 +25,7 @@ export interface Estimate {
   readonly outputTokens: number
   /** Cautious prediction (P90): KV room is reserved for it. */
   readonly outputTokensHigh: number
-  /** Most tokens that the answer can have; absent where enough answers of its kind are known. */
+  /** Most tokens that the answer is planned to have; absent where enough answers of its kind are known. */
   readonly outputTokensUnproven?: number
   /** Weighted tokens: the unit that fairness counts in. */
   readonly cost: number
@@ -48,7 +48,10 @@ export interface Plan {
   readonly segments: readonly Segment[]
   /** For each planned segment, its index in the request; a trimmed segment is missing. */
   readonly keptSegments: readonly number[]
+  /** Most tokens that each choice can have: the bound that is sent, else what the context leaves. */
   readonly outputTokensMax: number
+  /** The bound that the engine is told: of the client, the rung or the operator; absent, the engine is told none. */
+  readonly sentTokensMax?: number
   readonly estimate: Estimate
   /** How many passages may be added, and their tokens together; absent when none were asked for. */
   readonly passageRoom?: PassageRoom

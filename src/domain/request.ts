@@ -34,6 +34,8 @@ export const isGenerative = (kind: RequestKind): boolean =>
  */
 export interface RequestText {
   readonly body: Readonly<Record<string, unknown>>
+  /** The same as the client wrote it; absent where the body was made here. */
+  readonly raw?: string
 }
 
 /** The client's wish to be answered from passages. */

@@ -22,6 +22,18 @@ describe('who calls', () => {
     expect(caller).not.toHaveProperty('sentOn')
   })
 
+  it('is a client whose key has spaces', () => {
+    const spaced = new TenantDirectory(
+      [makeTenant('a')],
+      [{ key: makeKey('ka', 'a'), hash: hashKey('my own key') }],
+      [],
+    )
+    for (const authorization of ['Bearer my own key', 'bearer  my own key ']) {
+      expect(identify(spaced, { req: { headers: { authorization } } })).toMatchObject({ key: { id: 'ka' } })
+    }
+    expect(tokenOf({ authorization: 'Bearer  ' })).toBeUndefined()
+  })
+
   it.each([
     ['nobody', {}, 'invalid-api-key'],
     ['a stranger', bearer('sk-x'), 'invalid-api-key'],

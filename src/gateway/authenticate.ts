@@ -145,7 +145,8 @@ export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
 function bearerOf(authorization: string): string | undefined {
   if (authorization.length > TOKEN_LENGTH_MAX) return undefined
   if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return bounded(authorization.slice(7))
-  return bounded(/^bearer +(\S+) *$/i.exec(authorization)?.[1])
+  // A key may have spaces inside: its hash in the configuration is taken from whatever text it is.
+  return bounded(/^bearer +(\S(?:.*\S)?) *$/i.exec(authorization)?.[1])
 }
 
 /** A header that is the key and nothing else. Node joins two headers of one name with a comma and a space. */

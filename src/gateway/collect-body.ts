@@ -7,8 +7,10 @@ import type { Exchange } from './exchange.ts'
 import { HEAVY_BODY_BYTES, type Visit } from './ingress.ts'
 
 /**
- * The whole body, or what is wrong with it. A body over the limit is refused as soon as its size is known. The rest is
- * not read, and the connection closes, because the next bytes are not a request.
+ * The whole body, or what is wrong with it. A body over the limit is read to its end and thrown away before it is
+ * refused: most clients send all of it before they read the answer, and a connection that closes meanwhile breaks the
+ * pipe in which the answer is. One that is much too large is refused at once, the rest is not read, and the connection
+ * closes, because the next bytes are not a request.
  *
  * Bytes are taken from the caller's allowance before they are kept: all of them when the size is announced, else each
  * part as it comes. JSON is scanned before anybody may parse it. A large body waits for turns of its own, so that many
@@ -35,7 +37,7 @@ export async function collectBody(
   const refusal = unsupported(wantedType, req.headers['content-type'], req.headers['content-encoding'])
   if (refusal !== undefined) return { kind: 'fault', fault: refusal }
   const declaredSize = Number(req.headers['content-length'] ?? Number.NaN)
-  if (declaredSize > bytesMax) return tooLarge(exchange, bytesMax)
+  if (declaredSize > bytesMax) return tooLarge(exchange, bytesMax, declaredSize)
   const tooMuch = declaredSize > 0 ? visit?.expect(declaredSize) : undefined
   if (tooMuch !== undefined) {
     visit?.release()
@@ -88,7 +90,11 @@ function receive(exchange: Exchange, { bytesMax, declaredSize, clock }: Receptio
     const take = (part: Buffer): void => {
       size += part.length
       if (size > bytesMax) {
-        end(tooLarge(exchange, bytesMax))
+        const soFar = size
+        // Parts that came before are let go now; what comes is counted and dropped.
+        parts = []
+        req.removeListener('data', take)
+        resolve(tooLarge(exchange, bytesMax, undefined, soFar))
         return
       }
       const refusal = (isDeclared ? undefined : visit?.expect(part.length)) ?? visit?.buffer(part.length)
@@ -113,10 +119,41 @@ function receive(exchange: Exchange, { bytesMax, declaredSize, clock }: Receptio
   })
 }
 
-function tooLarge(exchange: Exchange, bytesMax: number): CollectedBody {
-  stopReading(exchange)
+/**
+ * Bytes of a body over the limit that are read and thrown away: four of the largest bodies by default. Node's own limit
+ * on the time of a request (`server.requestTimeoutMs`) ends slow ones.
+ */
+const THROWN_AWAY_BYTES_MAX = 64 * 1024 * 1024
+
+async function tooLarge(
+  exchange: Exchange,
+  bytesMax: number,
+  declaredSize: number | undefined,
+  soFar = 0,
+): Promise<CollectedBody> {
+  const isWorthIt = (declaredSize ?? 0) <= THROWN_AWAY_BYTES_MAX
+  if (!isWorthIt || !(await throwAway(exchange, soFar))) stopReading(exchange)
+  if (exchange.res.destroyed) return GONE
   const message = `The request body is over the limit of ${bytesMax} bytes.`
   return { kind: 'fault', fault: invalidRequest(message, null, 'request-too-large') }
+}
+
+/** Reads the rest of a body. True when it has ended, or the client has gone; false when it goes on beyond the bound. */
+function throwAway({ req }: Exchange, soFar: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    let size = soFar
+    const end = (isOver: boolean): void => {
+      req.removeListener('data', count)
+      resolve(isOver)
+    }
+    const count = (part: Buffer): void => {
+      size += part.length
+      if (size > THROWN_AWAY_BYTES_MAX) end(false)
+    }
+    req.on('data', count)
+    req.on('end', () => end(true))
+    req.on('close', () => end(true))
+  })
 }
 
 function turnAway(exchange: Exchange, refusal: ToldRefusal): CollectedBody {

@@ -29,10 +29,17 @@ export interface IngressOptions {
   readonly onRefused?: (code: IngressCode, count: number) => void
 }
 
-/** Bodies of one caller that may be arriving at once: this many of the largest, 64 MB by default. */
+/** Bodies of one caller that may be arriving at once: this many of the largest, but no more bytes than the next. */
 const BODIES_PER_CALLER_MAX = 16
+/** Bytes of one caller that may be arriving at once, where bodies may be large; four of the largest always may. */
+const BYTES_PER_CALLER_MAX = 64 * 1024 * 1024
+const BODIES_PER_CALLER_MIN = 4
 /** Callers that may use that much memory at once: 256 MB by default. */
 const CALLERS_AT_ONCE_MAX = 4
+
+/** Bytes of one caller that may be arriving at once: 64 MiB by default. */
+const bytesPerCaller = (bodyBytesMax: number): number =>
+  Math.max(BODIES_PER_CALLER_MIN * bodyBytesMax, Math.min(BODIES_PER_CALLER_MAX * bodyBytesMax, BYTES_PER_CALLER_MAX))
 
 /**
  * Bodies from this size on are scanned and parsed in turns of their own. Smaller ones take well under a millisecond, and
@@ -118,14 +125,14 @@ export class Ingress {
    */
   announce(meter: IngressMeter, bytes: number): ToldRefusal<IngressCode> | undefined {
     meter.announce(bytes)
-    const isTooMuch = bytes > 0 && meter.announcedBytes > BODIES_PER_CALLER_MAX * this.#options.bodyBytesMax
+    const isTooMuch = bytes > 0 && meter.announcedBytes > bytesPerCaller(this.#options.bodyBytesMax)
     return isTooMuch ? this.#refuse('ingress-bytes', SECOND_US) : undefined
   }
 
   /** Bytes have arrived and are in memory; negative when they are let go. */
   buffer(bytes: number): ToldRefusal<IngressCode> | undefined {
     this.#bufferedBytes += bytes
-    const most = CALLERS_AT_ONCE_MAX * BODIES_PER_CALLER_MAX * this.#options.bodyBytesMax
+    const most = CALLERS_AT_ONCE_MAX * bytesPerCaller(this.#options.bodyBytesMax)
     return bytes > 0 && this.#bufferedBytes > most ? this.#refuse('ingress-full', SECOND_US) : undefined
   }
 

@@ -1,4 +1,4 @@
-import type { Model } from '../domain/fleet.ts'
+import type { Model, ModelKind } from '../domain/fleet.ts'
 import type { ModelFeatures } from '../domain/model-features.ts'
 
 /** The models by name. Aliases resolve to their model; what the backends of a model cannot do is known beforehand. */
@@ -28,6 +28,12 @@ export class ModelDirectory {
 
   resolve(name: string): KnownModel | undefined {
     return this.#byName.get(name)
+  }
+
+  /** The name of the only model of this kind; undefined when there are several, or none. */
+  only(kind: ModelKind): string | undefined {
+    const [first, second] = this.#all.filter(({ model }) => (model.kind ?? 'chat') === kind)
+    return second === undefined ? first?.model.name : undefined
   }
 
   list(): readonly KnownModel[] {

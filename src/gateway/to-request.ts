@@ -20,6 +20,8 @@ export interface Asked {
   readonly id: string
   readonly kind: RequestKind
   readonly body: ChatBody | CompletionBody
+  /** The body as the client wrote it. */
+  readonly raw?: string
   readonly headers: IncomingHttpHeaders
   readonly caller: Caller
   readonly now: Instant
@@ -135,7 +137,7 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     outputTokensMax: outputBound(body),
     choiceCount,
     isStreamed: body.stream === true,
-    text: { body: body as Readonly<Record<string, unknown>> },
+    text: { body: body as Readonly<Record<string, unknown>>, ...(asked.raw !== undefined && { raw: asked.raw }) },
     ...flagsOf(asked, rules),
     ...('tools' in body && body.tools?.length && { hasTools: true }),
     ...(mustEndWhole(body) && { mustEndWhole: true }),

@@ -68,7 +68,10 @@ function wholeRequest(
     outputTokensMax: undefined,
     choiceCount: 1,
     isStreamed: false,
-    text: { body: asked.body as Readonly<Record<string, unknown>> },
+    text: {
+      body: asked.body as Readonly<Record<string, unknown>>,
+      ...('raw' in asked && typeof asked.raw === 'string' && { raw: asked.raw }),
+    },
   }
 }
 

@@ -58,7 +58,7 @@ export class SimulatedPeer implements Backend {
       id: `${request.id}@${there().region}.${lease.id}`,
       segments: plan.segments,
       prefixHashes: isTrimmed ? [] : request.prefixHashes,
-      outputTokensMax: plan.outputTokensMax,
+      outputTokensMax: plan.sentTokensMax,
       hops: (request.hops ?? 0) + 1,
       origin: request.origin ?? fromRegion,
     }

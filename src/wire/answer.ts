@@ -52,7 +52,8 @@ export class StreamEncoder implements StreamWriter {
     if (this.#kind === 'chat') {
       for (const { index } of choices) if (this.#isFirstOf(index)) text = { ...text, json: withRole(text.json, index) }
     }
-    return sseFrame(oneLine(this.#relay.frame(text, this.#ours)))
+    if (text.json.includes('\n')) text = { ...text, json: oneLine(text.json) }
+    return sseFrame(this.#relay.frame(text, this.#ours))
   }
 
   /** One frame per choice, as engines send them; with the usage so far, where a client has asked an engine for it. */

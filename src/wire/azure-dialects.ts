@@ -2,7 +2,7 @@ import type { Checked } from './check.ts'
 import type { Dialect } from './dialect.ts'
 import { checkEmbedding, type EmbeddingBody } from './embeddings.ts'
 import { CHAT_DIALECT, COMPLETION_DIALECT, IN_OPENAI_WORDS } from './openai-dialects.ts'
-import { andThen, checkChat, checkCompletion, readJson } from './read-body.ts'
+import { andThen, checkChat, checkCompletion, type ReadBody, readAs } from './read-body.ts'
 import type { ChatBody, CompletionBody } from './schemas.ts'
 
 /**
@@ -13,8 +13,8 @@ export const deployedChat = (model: string): Dialect => deployed(CHAT_DIALECT, m
 
 export const deployedCompletion = (model: string): Dialect => deployed(COMPLETION_DIALECT, model, checkCompletion)
 
-export const readDeployedEmbedding = (bytes: Buffer, model: string): Checked<EmbeddingBody> =>
-  andThen(readNamed(bytes, model), checkEmbedding)
+export const readDeployedEmbedding = (bytes: Buffer, model: string): Checked<ReadBody<EmbeddingBody>> =>
+  readAs((json) => checkEmbedding(named(json, model)), bytes)
 
 function deployed(
   dialect: Dialect,
@@ -22,13 +22,13 @@ function deployed(
   check: (json: unknown) => Checked<ChatBody | CompletionBody>,
 ): Dialect {
   const read: Dialect['read'] = (bytes) =>
-    andThen(andThen(readNamed(bytes, model), check), (body) => ({ kind: 'ok', value: { body, ...IN_OPENAI_WORDS } }))
+    andThen(
+      readAs((json) => check(named(json, model)), bytes),
+      (body) => ({ kind: 'ok', value: { ...body, ...IN_OPENAI_WORDS } }),
+    )
   return { ...dialect, read }
 }
 
-function readNamed(bytes: Buffer, model: string): Checked<unknown> {
-  const read = readJson(bytes)
-  if (read.kind === 'fault' || typeof read.value !== 'object' || read.value === null || Array.isArray(read.value))
-    return read
-  return { kind: 'ok', value: { ...read.value, model } }
+function named(json: unknown, model: string): unknown {
+  return typeof json !== 'object' || json === null || Array.isArray(json) ? json : { ...json, model }
 }

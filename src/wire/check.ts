@@ -40,6 +40,10 @@ function describe(body: unknown, problems: readonly Problem[]): WireFault {
   if (problem.keyword === 'minItems') {
     return invalidRequest(`Invalid '${param}': empty array. Expected at least one element.`, param, 'empty-array')
   }
+  if (problem.keyword === 'maxItems') {
+    const { limit } = problem.params as { limit?: number }
+    return invalidRequest(`Invalid '${param}': at most ${limit} elements are allowed.`, param, 'invalid-value')
+  }
   const wanted = alternatives(problems, problem.instancePath)
   const code = wanted.length > 0 ? 'invalid-type' : 'invalid-value'
   return invalidRequest(
@@ -58,10 +62,16 @@ function furthest(problems: readonly Problem[]): Problem | undefined {
   for (const problem of problems) {
     if (problem.keyword === 'anyOf') continue
     if (chosen === undefined) chosen = problem
-    else if (rootOf(problem.instancePath) === rootOf(chosen.instancePath) && depth(problem) > depth(chosen))
+    else if (rootOf(problem.instancePath) === rootOf(chosen.instancePath) && isFurther(problem, chosen))
       chosen = problem
   }
   return chosen
+}
+
+/** A list of the wrong length is a list: that branch got further than one that wanted a text. */
+function isFurther(problem: Problem, chosen: Problem): boolean {
+  const further = depth(problem) - depth(chosen)
+  return further > 0 || (further === 0 && chosen.keyword === 'type' && problem.keyword === 'maxItems')
 }
 
 function alternatives(problems: readonly Problem[], path: string): string[] {

@@ -18,7 +18,8 @@ export interface Dialect {
   readonly idPrefix: string
   /** Parameters of the platform's body that have another name here: an error names what the client sent. */
   readonly params?: Readonly<Record<string, string>>
-  read(bytes: Buffer): Checked<Wording>
+  /** `onlyModel`: the model that a request without a name means, where there is only one. */
+  read(bytes: Buffer, onlyModel?: string): Checked<Wording>
 }
 
 /** A body in the platform's words, and how its answer is put. */
@@ -26,6 +27,8 @@ export interface Wording {
   readonly body: ChatBody | CompletionBody
   /** Names of the client's fields that were left out, because no engine here can honour them. */
   readonly ignored?: readonly string[]
+  /** The body as the client wrote it, in dialects that engines speak: what is not changed is sent on from here. */
+  readonly raw?: string
   stream(identity: AnswerIdentity): StreamWriter
   whole(identity: AnswerIdentity): WholeWriter
   /** Headers beside those of every answer. */

@@ -1,9 +1,11 @@
 import { type Static, Type } from 'typebox'
-import type { Usage } from '../domain/delta.ts'
+import type { EngineText, Usage } from '../domain/delta.ts'
 import { type Checked, makeCheck } from './check.ts'
 import { invalidRequest } from './openai-error.ts'
-import { andThen, readJson } from './read-body.ts'
+import { andThen, type ReadBody, readAs } from './read-body.ts'
 import { SpillwayOptions, TokenId } from './schemas.ts'
+import { membersOf, spliceJson } from './splice-json.ts'
+import { isAsTold } from './usage-text.ts'
 
 /**
  * `/v1/embeddings` as OpenAI has it: texts or tokens in, one vector each out, as numbers or as base64 of little-endian
@@ -48,7 +50,8 @@ const checkShape = makeCheck(EmbeddingBody)
 
 export const checkEmbedding = (json: unknown): Checked<EmbeddingBody> => andThen(checkShape(json), checkInput)
 
-export const readEmbedding = (bytes: Buffer): Checked<EmbeddingBody> => andThen(readJson(bytes), checkEmbedding)
+export const readEmbedding = (bytes: Buffer, onlyModel?: string): Checked<ReadBody<EmbeddingBody>> =>
+  readAs(checkEmbedding, bytes, onlyModel)
 
 function checkInput(body: EmbeddingBody): Checked<EmbeddingBody> {
   const inputs = inputsOf(body)
@@ -86,6 +89,31 @@ export function embeddingAnswer({ model, vectors, usage, isBase64, more }: Embed
   }))
   const counts = { prompt_tokens: usage.promptTokens, total_tokens: usage.promptTokens }
   return JSON.stringify({ object: 'list', data, model, usage: counts, ...more })
+}
+
+/** The engine's own answer, with the model's name and the usage that are ours to change: numbers stay as they came. */
+export function relayedEmbedding(
+  { json, keepsModel }: EngineText,
+  { model, usage, more = {} }: Pick<EmbeddingAnswer, 'model' | 'usage' | 'more'>,
+): string {
+  const members = membersOf(json) ?? []
+  const has = (name: string): boolean => members.some((member) => member.name === name)
+  const counts = JSON.stringify({ prompt_tokens: usage.promptTokens, total_tokens: usage.promptTokens })
+  const changes = {
+    object: has('object') ? undefined : '"list"',
+    model: keepsModel && has('model') ? undefined : JSON.stringify(model),
+    usage: has('usage') && isAsTold(usage) ? undefined : counts,
+    ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, JSON.stringify(value)])),
+  }
+  return spliceJson(json, changes, members)
+}
+
+/** How an engine's vectors are written; undefined where they are not all alike. */
+export function encodingOf(json: unknown): 'base64' | 'float' | undefined {
+  const { data } = json as { data: ReadonlyArray<{ embedding?: unknown }> }
+  const isText = typeof data[0]?.embedding === 'string'
+  if (!data.every(({ embedding }) => (typeof embedding === 'string') === isText)) return undefined
+  return isText ? 'base64' : 'float'
 }
 
 /** The vector's bytes in little-endian order, on any machine. */

@@ -1,6 +1,6 @@
 import type { EngineText, Usage } from '../domain/delta.ts'
 import type { AnswerIdentity } from './dialect.ts'
-import { type JsonChanges, type JsonMember, membersOf, spliceJson } from './splice-json.ts'
+import { type JsonChanges, type JsonMember, membersAfter, membersOf, spliceJson } from './splice-json.ts'
 import { isAsTold, usageText } from './usage-text.ts'
 
 /**
@@ -20,7 +20,9 @@ import { isAsTold, usageText } from './usage-text.ts'
 const LEARNED_MAX = 4
 
 const USAGE = '"usage"'
-const NULL_USAGE_AT_END = ',"usage":null}'
+const NULL_VALUE = ':null'
+
+const isNullAt = (json: string, at: number): boolean => json.slice(at, at + NULL_VALUE.length) === NULL_VALUE
 
 export class FrameRelay {
   readonly #identity: AnswerIdentity
@@ -29,7 +31,7 @@ export class FrameRelay {
   /** The text up to the value of `choices` and after it, as it came and as it goes out. */
   #head = { in: '', out: '' }
   #tail = { in: '', out: '' }
-  /** All that has to be changed stands in the head, so that the tail may be anything without a usage. */
+  /** All that has to be changed but a usage stands in the head, so that the tail may be anything. */
   #isHeadAll = false
   #hasUsage = false
   #learned = 0
@@ -80,30 +82,44 @@ export class FrameRelay {
 
   #asBefore(json: string): string | undefined {
     const { in: head, out } = this.#head
-    if (head === '' || !json.startsWith(head)) return undefined
-    if (this.#isHeadAll && this.#isUsageKept(json, head.length)) return out + json.slice(head.length)
+    // Slices are compared at once; `startsWith` goes through the text letter by letter, and takes twenty times as long.
+    if (head === '' || json.slice(0, head.length) !== head) return undefined
+    if (this.#isHeadAll)
+      return out + (this.#isUsageKept(json, head.length) ? json.slice(head.length) : this.#rest(json))
     const { in: tail, out: tailOut } = this.#tail
-    if (json.length < head.length + tail.length || !json.endsWith(tail)) return undefined
+    if (json.length < head.length + tail.length || json.slice(-tail.length) !== tail) return undefined
     if (!this.#hasUsage && json.includes(USAGE, head.length)) return undefined
     return out + json.slice(head.length, json.length - tail.length) + tailOut
   }
 
-  /** Nothing is to be done about the usage after the head: there is none, or a null that the client asked for. */
+  /** Nothing is to be done about a usage after the head: there is none, or only a null that the client asked for. */
   #isUsageKept(json: string, from: number): boolean {
-    const at = json.indexOf(USAGE, from)
-    return (
-      at < 0 ||
-      (this.#identity.includesUsage &&
-        at === json.length - NULL_USAGE_AT_END.length + 1 &&
-        json.endsWith(NULL_USAGE_AT_END))
-    )
+    let at = json.indexOf(USAGE, from)
+    while (at >= 0) {
+      if (!this.#identity.includesUsage || !isNullAt(json, at + USAGE.length)) return false
+      at = json.indexOf(USAGE, at + USAGE.length)
+    }
+    return true
+  }
+
+  /** The text after the head, where it may have a usage of its own. */
+  #rest(json: string): string {
+    const from = this.#head.in.length
+    const { valueEnd, members } = membersAfter(json, from)
+    const at = members.findIndex(({ name }) => name === 'usage')
+    const usage = members[at]
+    const { usage: change } = this.#frameUsage(json, members)
+    if (usage === undefined || change === undefined) return json.slice(from)
+    // A member that goes takes the comma before it along.
+    if (change === null) return json.slice(from, members[at - 1]?.end ?? valueEnd) + json.slice(usage.end)
+    return json.slice(from, usage.valueStart) + change + json.slice(usage.end)
   }
 
   #read(text: EngineText, ours: string | undefined): string {
     const members = membersOf(text.json) ?? []
     const changes = { ...this.#changes(text, members, ours), ...this.#frameUsage(text.json, members) }
     const out = spliceJson(text.json, changes, members)
-    if (this.#learned < LEARNED_MAX) this.#learn(text.json, members, out)
+    if (this.#learned < LEARNED_MAX) this.#learn(text.json, members, out, ours)
     return out
   }
 
@@ -128,7 +144,7 @@ export class FrameRelay {
     return includesRunningUsage === true || json.slice(usage.valueStart, usage.end) === 'null' ? {} : { usage: 'null' }
   }
 
-  #learn(json: string, members: readonly JsonMember[], out: string): void {
+  #learn(json: string, members: readonly JsonMember[], out: string, ours: string | undefined): void {
     const names = members.map(({ name }) => name)
     const choices = members[names.indexOf('choices')]
     if (choices === undefined || new Set(names).size < names.length) return
@@ -140,14 +156,9 @@ export class FrameRelay {
     this.#tail = { in: json.slice(choices.end), out: out.slice(written.end) }
     this.#hasUsage = names.includes('usage')
     const before = names.slice(0, names.indexOf('choices'))
-    this.#isHeadAll =
-      NEEDED.every((name) => before.includes(name)) && (this.#tail.in === this.#tail.out || isUsageCut(this.#tail))
+    this.#isHeadAll = ours === undefined && NEEDED.every((name) => before.includes(name))
   }
 }
-
-/** The only change to the tail is that a null usage is taken away, which another tail may not need. */
-const isUsageCut = (tail: { readonly in: string; readonly out: string }): boolean =>
-  tail.in === NULL_USAGE_AT_END && tail.out === '}'
 
 const NEEDED: readonly string[] = ['id', 'object', 'created', 'model']
 

@@ -85,7 +85,7 @@ export function generateBody(request: Request, plan: Plan, style: GenerateStyle)
     return_num_input_tokens: true,
   }
   if (style.runtime === 'vllm') {
-    const sampling = { max_tokens: plan.outputTokensMax, temperature, top_p, seed, stop }
+    const sampling = { max_tokens: generateTokensMax(plan), temperature, top_p, seed, stop }
     const returns = { return_num_output_tokens: true, return_finish_reason: true }
     return JSON.stringify({ ...asked, ...returns, sampling_parameters: JSON.stringify(sampling) })
   }
@@ -94,7 +94,7 @@ export function generateBody(request: Request, plan: Plan, style: GenerateStyle)
   return JSON.stringify({
     ...asked,
     ...returns,
-    max_tokens: plan.outputTokensMax,
+    max_tokens: generateTokensMax(plan),
     bad_words: '',
     stop_words: stopWords ?? '',
     temperature,
@@ -102,6 +102,13 @@ export function generateBody(request: Request, plan: Plan, style: GenerateStyle)
     random_seed: seed,
   })
 }
+
+/** Tokens that Triton is told where nobody set a bound: its own default is 16, and TensorRT-LLM has none. */
+const GENERATE_TOKENS_DEFAULT = 1_024
+
+/** The bound that Triton is told: it always needs one. */
+export const generateTokensMax = ({ sentTokensMax, outputTokensMax }: Plan): number =>
+  sentTokensMax ?? Math.min(outputTokensMax, GENERATE_TOKENS_DEFAULT)
 
 function promptOf(request: Request, plan: Plan, template: ChatTemplate): string {
   const body = request.text?.body as ChatBody | CompletionBody | undefined

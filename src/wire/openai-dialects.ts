@@ -1,7 +1,7 @@
 import { StreamEncoder, WholeAnswer } from './answer.ts'
 import type { Checked } from './check.ts'
 import type { Dialect, Wording } from './dialect.ts'
-import { readChat, readCompletion } from './read-body.ts'
+import { type ReadBody, readChat, readCompletion } from './read-body.ts'
 import type { ChatBody, CompletionBody } from './schemas.ts'
 
 /** OpenAI's chat and text completions: the dialects in which the platform itself thinks, so that nothing is translated. */
@@ -10,19 +10,19 @@ export const IN_OPENAI_WORDS: Pick<Wording, 'stream' | 'whole'> = {
   whole: (identity) => new WholeAnswer(identity),
 }
 
-const worded = (checked: Checked<ChatBody | CompletionBody>): Checked<Wording> =>
-  checked.kind === 'ok' ? { kind: 'ok', value: { body: checked.value, ...IN_OPENAI_WORDS } } : checked
+const worded = (checked: Checked<ReadBody<ChatBody | CompletionBody>>): Checked<Wording> =>
+  checked.kind === 'ok' ? { kind: 'ok', value: { ...checked.value, ...IN_OPENAI_WORDS } } : checked
 
 export const CHAT_DIALECT: Dialect = {
   route: 'chat',
   kind: 'chat',
   idPrefix: 'chatcmpl-',
-  read: (bytes) => worded(readChat(bytes)),
+  read: (bytes, onlyModel) => worded(readChat(bytes, onlyModel)),
 }
 
 export const COMPLETION_DIALECT: Dialect = {
   route: 'completions',
   kind: 'completion',
   idPrefix: 'cmpl-',
-  read: (bytes) => worded(readCompletion(bytes)),
+  read: (bytes, onlyModel) => worded(readCompletion(bytes, onlyModel)),
 }

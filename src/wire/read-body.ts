@@ -15,14 +15,21 @@ import {
  */
 
 export function readJson(bytes: Buffer): Checked<unknown> {
+  return andThen(readText(bytes), parseText)
+}
+
+/** The text of a body. */
+function readText(bytes: Buffer): Checked<string> {
   if (!isUtf8(bytes)) {
     return { kind: 'fault', fault: invalidRequest('The request body is not valid UTF-8.', null, 'invalid-encoding') }
   }
   const text = bytes.toString('utf8')
-  if (hasLoneSurrogate(text)) {
-    const message = 'The request body has half a character: a \\ud800 to \\udfff without its other half.'
-    return { kind: 'fault', fault: invalidRequest(message, null, 'invalid-encoding') }
-  }
+  if (!hasLoneSurrogate(text)) return { kind: 'ok', value: text }
+  const message = 'The request body has half a character: a \\ud800 to \\udfff without its other half.'
+  return { kind: 'fault', fault: invalidRequest(message, null, 'invalid-encoding') }
+}
+
+function parseText(text: string): Checked<unknown> {
   try {
     return { kind: 'ok', value: JSON.parse(text) }
   } catch (error) {
@@ -51,8 +58,39 @@ function positionOnly(message: string): string {
 export const checkChat = makeCheck(ChatSchema)
 export const checkCompletion = makeCheck(CompletionSchema)
 
-export const readChat = (bytes: Buffer): Checked<ChatBody> => andThen(readJson(bytes), checkChat)
-export const readCompletion = (bytes: Buffer): Checked<CompletionBody> => andThen(readJson(bytes), checkCompletion)
+/** A checked body, and the text that it was written as. */
+export interface ReadBody<T> {
+  readonly body: T
+  readonly raw: string
+}
+
+/** `onlyModel`: the model of a request that names none, where there is only one that it can mean. */
+export const readChat = (bytes: Buffer, onlyModel?: string): Checked<ReadBody<ChatBody>> =>
+  readAs(checkChat, bytes, onlyModel)
+export const readCompletion = (bytes: Buffer, onlyModel?: string): Checked<ReadBody<CompletionBody>> =>
+  readAs(checkCompletion, bytes, onlyModel)
+
+export function readAs<T>(
+  check: (json: unknown) => Checked<T>,
+  bytes: Buffer,
+  onlyModel?: string,
+): Checked<ReadBody<T>> {
+  return andThen(readText(bytes), (raw) =>
+    andThen(
+      andThen(parseText(raw), (json) => check(withModel(json, onlyModel))),
+      (body) => ({
+        kind: 'ok',
+        value: { body, raw },
+      }),
+    ),
+  )
+}
+
+function withModel(json: unknown, onlyModel: string | undefined): unknown {
+  if (onlyModel === undefined || typeof json !== 'object' || json === null || Array.isArray(json)) return json
+  const { model } = json as { model?: unknown }
+  return model === undefined || model === null ? { ...json, model: onlyModel } : json
+}
 
 export function andThen<A, B>(first: Checked<A>, next: (value: A) => Checked<B>): Checked<B> {
   return first.kind === 'ok' ? next(first.value) : first

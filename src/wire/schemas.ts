@@ -11,6 +11,7 @@ const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([sch
 /** Larger integers are not exact in JSON, and sums with them are not exact in the platform. */
 const exact = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
 const atLeastOne = { ...exact, minimum: 1 }
+const notNegative = { ...exact, minimum: 0 }
 
 const ContentPart = Type.Object({ type: Type.String() })
 
@@ -56,7 +57,7 @@ export const SpillwayOptions = Type.Object(
 
 const generation = {
   model: Type.String({ minLength: 1, description: 'A model of GET /v1/models, or one of its aliases.' }),
-  max_tokens: nullable(Type.Integer({ ...atLeastOne, description: 'Upper bound on output tokens of each choice.' })),
+  max_tokens: nullable(Type.Integer({ ...notNegative, description: 'Upper bound on output tokens of each choice.' })),
   n: nullable(Type.Integer({ ...atLeastOne, description: 'How many answers to the same prompt.' })),
   stream: nullable(Type.Boolean()),
   stream_options: nullable(Type.Object({ include_usage: nullable(Type.Boolean()) })),
@@ -98,7 +99,7 @@ export const CompletionBody = Type.Object({
   logprobs: nullable(Type.Integer({ minimum: 0, maximum: 5 })),
   echo: nullable(Type.Boolean()),
   suffix: nullable(Type.String()),
-  best_of: nullable(Type.Integer(atLeastOne)),
+  best_of: nullable(Type.Integer(notNegative)),
 })
 
 export type ChatBody = Static<typeof ChatBody>

@@ -31,10 +31,21 @@ const SPACE = 32
 
 /** The members of an object in the order of the text; undefined for any other value. */
 export function membersOf(json: string): JsonMember[] | undefined {
-  let at = skipSpace(json, 0)
-  if (json.charCodeAt(at) !== OPEN_BRACE) return undefined
+  const brace = skipSpace(json, 0)
+  return json.charCodeAt(brace) === OPEN_BRACE ? readMembers(json, skipSpace(json, brace + 1)) : undefined
+}
+
+/** The members after the one whose value begins at `valueStart`, and where that value ends. */
+export function membersAfter(json: string, valueStart: number): { valueEnd: number; members: readonly JsonMember[] } {
+  const valueEnd = endOfValue(json, valueStart)
+  const comma = skipSpace(json, valueEnd)
+  if (json.charCodeAt(comma) !== COMMA) return { valueEnd, members: [] }
+  return { valueEnd, members: readMembers(json, skipSpace(json, comma + 1)) }
+}
+
+function readMembers(json: string, from: number): JsonMember[] {
   const members: JsonMember[] = []
-  at = skipSpace(json, at + 1)
+  let at = from
   while (json.charCodeAt(at) === QUOTE) {
     const start = at
     const nameEnd = endOfString(json, at)
@@ -66,8 +77,8 @@ export function elementsOf(json: string): string[] | undefined {
 }
 
 /** The text of one member's value; undefined where there is none. Of two with one name the last counts, as in parsing. */
-export function memberText(json: string, name: string): string | undefined {
-  const member = membersOf(json)?.findLast((one) => one.name === name)
+export function memberText(json: string, name: string, members = membersOf(json)): string | undefined {
+  const member = members?.findLast((one) => one.name === name)
   return member === undefined ? undefined : json.slice(member.valueStart, member.end)
 }
 
@@ -78,15 +89,16 @@ export function spliceJson(json: string, changes: JsonChanges, members = members
   let kept = 0
   // Where the text begins that has not been copied; a member that goes takes the comma before or after it along.
   let from = 0
-  const found = new Set<string>()
-  for (const [i, { name, start, valueStart, end }] of members.entries()) {
+  const found: string[] = []
+  for (let i = 0; i < members.length; i++) {
+    const { name, start, valueStart, end } = members[i] as JsonMember
     const change = Object.hasOwn(changes, name) ? changes[name] : undefined
     if (change === undefined) kept++
-    else if (change === null || found.has(name)) {
+    else if (change === null || found.includes(name)) {
       out += json.slice(from, kept === 0 ? start : endOfMember(members, i - 1))
       from = kept === 0 ? (members[i + 1]?.start ?? end) : end
     } else {
-      found.add(name)
+      found.push(name)
       kept++
       out += json.slice(from, valueStart) + change
       from = end
@@ -97,7 +109,7 @@ export function spliceJson(json: string, changes: JsonChanges, members = members
   out += json.slice(from, brace)
   for (const name in changes) {
     const change = changes[name]
-    if (change === undefined || change === null || found.has(name)) continue
+    if (change === undefined || change === null || found.includes(name)) continue
     out += `${kept++ === 0 ? '' : ','}${JSON.stringify(name)}:${change}`
   }
   return out + json.slice(Math.max(from, brace))

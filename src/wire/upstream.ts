@@ -1,60 +1,11 @@
 import type { ChoiceDelta, Result, Usage } from '../domain/delta.ts'
-import type { Plan } from '../domain/plan.ts'
-import type { Request } from '../domain/request.ts'
-import { readVectors } from './embeddings.ts'
+import { encodingOf, readVectors } from './embeddings.ts'
 import { isBrokenOff, readFinishReason } from './finish-reason.ts'
-import { withPassages } from './passage-text.ts'
 
 /**
- * Requests to an OpenAI-compatible engine, and its answers. Engines differ: some leave out usage, some send numbers as
+ * The answers of an OpenAI-compatible engine. Engines differ: some leave out usage, some send numbers as
  * error codes, some send `null` where others send nothing. Reading is tolerant here; writing is strict in `answer.ts`.
  */
-
-/** What an engine accepts. */
-export interface UpstreamStyle {
-  /** Name of the output limit; undefined keeps the client's. OpenAI's newer models accept only the second. */
-  readonly outputBound?: 'max_tokens' | 'max_completion_tokens'
-  /** Whether a stream may ask for usage: older versions of Azure refuse that. */
-  readonly asksUsage?: boolean
-  /** Whether a stream is asked for its usage in every frame: vLLM and SGLang take that, strict servers refuse it. */
-  readonly asksRunningUsage?: boolean
-}
-
-const RUNNING_USAGE = { continuous_usage_stats: true }
-
-/** Fields of the client's body that Spillway sets itself. */
-const SAID_ANEW = new Set([
-  'spillway',
-  'priority',
-  'service_tier',
-  'model',
-  'max_tokens',
-  'max_completion_tokens',
-  'stream_options',
-])
-
-/** The client's body as planned: fewer messages, a shorter answer, the engine's own name for the model. */
-export function upstreamBody(request: Request, plan: Plan, upstreamModel: string, style: UpstreamStyle = {}): string {
-  const body: Readonly<Record<string, unknown>> = request.text?.body ?? {}
-  const out: Record<string, unknown> = { model: upstreamModel }
-  for (const name in body) if (!SAID_ANEW.has(name)) out[name] = body[name]
-  const messages = body['messages']
-  if (Array.isArray(messages) && plan.keptSegments.length < messages.length) {
-    out['messages'] = plan.keptSegments.map((index) => messages[index])
-  }
-  const { passages } = plan
-  if (Array.isArray(messages) && passages !== undefined && passages.length > 0) {
-    out['messages'] = withPassages(out['messages'] as Array<{ role: string }>, passages)
-  }
-  const theirs = body['max_completion_tokens'] === undefined ? 'max_tokens' : 'max_completion_tokens'
-  const asked = body[theirs]
-  const isShort = typeof asked === 'number' && asked <= plan.outputTokensMax
-  out[style.outputBound ?? theirs] = isShort ? asked : plan.outputTokensMax
-  if (request.isStreamed && style.asksUsage !== false) {
-    out['stream_options'] = { include_usage: true, ...(style.asksRunningUsage === true && RUNNING_USAGE) }
-  }
-  return JSON.stringify(out)
-}
 
 interface UpstreamChoice {
   index?: number
@@ -164,19 +115,14 @@ function membersBeside(json: Readonly<Record<string, unknown>>, read: ReadonlySe
   return beside.length === 0 ? undefined : Object.fromEntries(beside)
 }
 
-/** The client's texts, with the engine's own name for the model. */
-export function embeddingBody(request: Request, upstreamModel: string): string {
-  const { spillway: _ours, priority: _order, service_tier: _tier, ...body } = request.text?.body ?? {}
-  // Always numbers: not every engine has base64, and our answer is encoded again anyway.
-  return JSON.stringify({ ...body, model: upstreamModel, encoding_format: 'float' })
-}
-
 /** A complete answer in vectors: one for each of `inputCount` inputs. */
 export function readEmbeddings(json: unknown, inputCount: number): UpstreamAnswer {
   const vectors = readVectors(json)
   if (vectors?.length !== inputCount) return withoutResult(json)
   const usage = readUsage((json as { usage?: UpstreamUsage | null }).usage)
-  return { choices: [], usage, error: undefined, result: { kind: 'vectors', vectors } }
+  const encoding = encodingOf(json)
+  const result = { kind: 'vectors' as const, vectors, ...(encoding !== undefined && { encoding }) }
+  return { choices: [], usage, error: undefined, result }
 }
 
 /** Not a result: an error at most; any text in it is ignored. */

@@ -103,6 +103,7 @@ function begin(backend: Backend, overrides: Partial<Request> = {}, sink = new St
     segments: request.segments,
     keptSegments: [0],
     outputTokensMax: request.outputTokensMax ?? 100,
+    sentTokensMax: request.outputTokensMax ?? 100,
     estimate: { promptTokens: 20, cachedTokens: 0, outputTokens: 10, outputTokensHigh: 10, cost: 60, engineUs: 0 },
   }
   const replica = { id: 'r-0', poolId: 'p', model: MODEL, releaseId: 'm@1', region: 'local' }

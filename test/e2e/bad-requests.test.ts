@@ -1,8 +1,17 @@
+import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cpuMsOf } from '../support/cpu-time.ts'
+import { eventually } from '../support/eventually.ts'
 import { checked } from '../support/openai-shapes.ts'
 import { type RawRequest, RawSocket, sendRaw } from '../support/raw-http.ts'
-import { authorization, MODEL, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
+import {
+  ACME_KEY,
+  authorization,
+  MODEL,
+  startPlatform,
+  type TestPlatform,
+  testTree,
+} from '../support/start-platform.ts'
 
 /** Everything a client can get wrong: always a 4xx in OpenAI's shape, with the parameter named where there is one. */
 
@@ -14,7 +23,12 @@ const completion = { model: MODEL, prompt: 'Hello.', max_tokens: 1 }
 let platform: TestPlatform
 
 beforeAll(async () => {
-  platform = await startPlatform(testTree({ server: { bodyBytesMax: BODY_BYTES_MAX } }))
+  const server = { bodyBytesMax: BODY_BYTES_MAX }
+  // With one model alone, a request that names none would mean it.
+  const models = [{ name: MODEL, aliases: ['gpt-4o-mini'] }, { name: 'other' }]
+  const backend = { kind: 'simulated', profile: 'h100-llama-8b' }
+  const pools = models.map(({ name }) => ({ model: name, backend }))
+  platform = await startPlatform(testTree({ server, models, pools }))
 })
 afterAll(() => platform.close())
 
@@ -158,6 +172,33 @@ describe('the body is wrong', () => {
     }
   })
 
+  it('over the limit, from a client that reads nothing until it has sent everything', async () => {
+    const socket = new RawSocket(platform.address)
+    socket.socket.pause()
+    const key = authorization()['authorization']
+    const head = `POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${key}\r\n`
+    for (let i = 1; i <= 2; i++) {
+      await new Promise<void>((resolve, reject) => {
+        socket.socket.once('error', reject)
+        socket.socket.write(`${head}content-length: ${Buffer.byteLength(large)}\r\n\r\n${large}`, () => resolve())
+      })
+      socket.socket.resume()
+      // The connection can be used again: its next bytes are a request.
+      await eventually('the answer', () => socket.received.split('HTTP/1.1 413 ').length === i + 1)
+      socket.socket.pause()
+    }
+    socket.socket.destroy()
+  })
+
+  it('over the limit, sent by the SDK', async () => {
+    const ai = new OpenAI({ baseURL: platform.baseURL, apiKey: ACME_KEY, maxRetries: 0 })
+    const content = 'x'.repeat(40 * BODY_BYTES_MAX)
+    for (let i = 0; i < 5; i++) {
+      const asked = ai.chat.completions.create({ model: MODEL, messages: [{ role: 'user', content }] })
+      await expect(asked).rejects.toMatchObject({ status: 413, code: 'request_too_large' })
+    }
+  })
+
   it('over the limit without end: the connection is closed', async () => {
     const socket = new RawSocket(platform.address)
     const key = authorization()['authorization']
@@ -176,6 +217,21 @@ describe('the body is wrong', () => {
       expect((await sendRaw(platform.address, postTo(CHAT, body))).status).toBe(200)
     })
     expect(cpuMs).toBeLessThan(5_000)
+  })
+})
+
+describe('what looks wrong and is not', () => {
+  it.each([
+    ['a bound of no tokens', '/v1/completions', { ...completion, max_tokens: 0 }],
+    ['no best answer', '/v1/completions', { ...completion, best_of: 0 }],
+    ['four stops', CHAT, { ...chat, stop: ['a', 'b', 'c', 'd'] }],
+  ])('%s', async (_, path, body) => {
+    expect((await sendRaw(platform.address, postTo(path, body))).status).toBe(200)
+  })
+
+  it('five stops are told how many are allowed', async () => {
+    const refusal = await refusalOf(postTo(CHAT, { ...chat, stop: ['a', 'b', 'c', 'd', 'e'] }))
+    expect(refusal).toMatchObject({ param: 'stop', message: "Invalid 'stop': at most 4 elements are allowed." })
   })
 })
 

@@ -184,6 +184,17 @@ describe('the platform', () => {
 describe('an engine of somebody else', () => {
   const vectors = (rows: object[]) => fails(200, { object: 'list', data: rows, usage: { prompt_tokens: 4 } })
 
+  it('is passed on as it wrote its vectors, where they are as the client wants them', async () => {
+    const rows = '[{"object":"embedding","index":0,"embedding":[0.10,-1.5e-3,1.0],"score":1.50}]'
+    const document = `{"object":"list","data":${rows},"model":"theirs-2024","usage":{"prompt_tokens":4,"total_tokens":4,"x":1.0},"y":2.0}`
+    const upstream = await FakeUpstream.start(fails(200, document))
+    const other = await startPlatform(testTree(upstreamTree(upstream.url)))
+    const answer = await postJson(`${other.baseURL}/embeddings`, { input: 'a', encoding_format: 'float' })
+    expect(await answer.text()).toBe(document.replace('"theirs-2024"', `"${EMBED}"`))
+    await other.close()
+    await upstream.close()
+  })
+
   it('is asked in its words, and its vectors are written as the client wants them', async () => {
     const upstream = await FakeUpstream.start(
       vectors([
@@ -201,7 +212,7 @@ describe('an engine of somebody else', () => {
     expect(answer.usage).toEqual({ prompt_tokens: 4, total_tokens: 4 })
     expect(upstream.seen.at(-1)).toMatchObject({
       path: '/v1/embeddings',
-      body: { model: 'theirs', input: ['a', 'b'], dimensions: 2, encoding_format: 'float' },
+      body: { model: 'theirs', input: ['a', 'b'], dimensions: 2, encoding_format: 'base64' },
     })
     await other.close()
     await upstream.close()

@@ -128,9 +128,34 @@ describe('what the engine is asked', () => {
     expect(seen.headers['x-request-id']).toMatch(/^req_/)
   })
 
-  it('is bounded even if the client set no bound', async () => {
+  it('has no bound that nobody set', async () => {
     await (await ask(chat)).text()
-    expect(upstream.seen.at(-1)!.body).toMatchObject({ max_tokens: 1_024 })
+    expect(upstream.seen.at(-1)!.body).toEqual(chat)
+  })
+
+  it('has what the client says of tiers and streams, known or not', async () => {
+    const body = { ...chat, service_tier: 'flex', stream: true, stream_options: { include_obfuscation: false } }
+    await (await ask(body)).text()
+    const stream_options = { include_obfuscation: false, include_usage: true }
+    expect(upstream.seen.at(-1)!.body).toEqual({ ...body, stream_options })
+  })
+
+  it('is the same again after a 500', async () => {
+    const seenBefore = upstream.seen.length
+    const body = { ...chat, max_tokens: 2_000, tools: [{ type: 'function', function: { name: 'f' } }], stream: true }
+    const { response } = await outcomeOf([fails(500, {}), answers()], body)
+    expect(response.status).toBe(200)
+    const [first, second, ...more] = upstream.seen.slice(seenBefore)
+    expect(more).toEqual([])
+    expect(second?.text).toBe(first?.text)
+    expect(second?.body).toEqual({ ...body, stream_options: { include_usage: true } })
+  })
+
+  it('is the only model where the client names none', async () => {
+    const { model: _model, ...nameless } = chat
+    const answer = (await (await ask(nameless)).json()) as { model: string }
+    expect(upstream.seen.at(-1)!.body).toEqual(chat)
+    expect(answer.model).toBe(MODEL)
   })
 })
 

@@ -20,6 +20,8 @@ export interface SeenRequest {
   readonly path: string
   readonly headers: IncomingMessage['headers']
   readonly body: Record<string, unknown>
+  /** The body as it was written. */
+  readonly text: string
 }
 
 export class FakeUpstream {
@@ -92,7 +94,7 @@ export class FakeUpstream {
       return
     }
     const body = JSON.parse(text) as Record<string, unknown>
-    this.seen.push({ path: req.url ?? '', headers: req.headers, body })
+    this.seen.push({ path: req.url ?? '', headers: req.headers, body, text })
     await (this.#next.shift() ?? this.behaviour)({ req, res, body, isGone: () => isGone })
   }
 }

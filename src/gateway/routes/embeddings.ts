@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { readDeployedEmbedding } from '../../wire/azure-dialects.ts'
-import { embeddingAnswer, readEmbedding } from '../../wire/embeddings.ts'
+import { embeddingAnswer, readEmbedding, relayedEmbedding } from '../../wire/embeddings.ts'
 import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
@@ -21,14 +21,16 @@ export async function embed(deps: WholeDeps, exchange: Exchange, deployment?: st
   const collected = await collectBody(exchange, deps.bodyBytesMax)
   if (collected.kind === 'gone') return
   const read = (bytes: Buffer) =>
-    deployment === undefined ? readEmbedding(bytes) : readDeployedEmbedding(bytes, deployment)
+    deployment === undefined
+      ? readEmbedding(bytes, deps.rules.models.only('embedding'))
+      : readDeployedEmbedding(bytes, deployment)
   const checked = collected.kind === 'fault' ? collected : read(collected.bytes)
   if (checked.kind === 'fault') {
     exchange.sendFault(checked.fault)
     return
   }
-  const body = checked.value
-  const asked = { id: exchange.id, body, headers: exchange.req.headers, caller, now: deps.clock.now() }
+  const { body, raw } = checked.value
+  const asked = { id: exchange.id, body, raw, headers: exchange.req.headers, caller, now: deps.clock.now() }
   const sized = await withTrueSize(toEmbeddingRequest(asked, deps.rules), deps.rules)
   if (sized.kind === 'fault') {
     exchange.sendFault(sized.fault)
@@ -36,8 +38,10 @@ export async function embed(deps: WholeDeps, exchange: Exchange, deployment?: st
   }
   if (refuseCall(exchange, caller, { route: 'embeddings', ...sized.request })) return
   const isBase64 = body.encoding_format === 'base64'
-  await serveWhole(deps, exchange, sized.request, (result, usage) => {
+  await serveWhole(deps, exchange, sized.request, (result, usage, _head, text) => {
     assert(result.kind === 'vectors', 'texts are answered with vectors')
+    const isAsAsked = result.encoding === (isBase64 ? 'base64' : 'float')
+    if (text !== undefined && isAsAsked) return relayedEmbedding(text, { model: body.model, usage })
     return embeddingAnswer({ model: body.model, vectors: result.vectors, usage, isBase64 })
   })
 }

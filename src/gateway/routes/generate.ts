@@ -69,6 +69,10 @@ const fromArchive =
   (bytes, { tenant }) =>
     readStoredResponse(deps, tenant, bytes)
 
+/** The text of a body that is sent on as it was read. */
+const rawOf = ({ body, raw }: Wording, asked: Wording['body']): { readonly raw?: string } =>
+  raw === undefined || asked !== body ? {} : { raw }
+
 /** Serves one request in its dialect, whatever its address is. */
 export async function serveInDialect(
   deps: GenerateDeps,
@@ -82,7 +86,11 @@ export async function serveInDialect(
   const body = await collectBody(exchange, deps.bodyBytesMax, { clock: deps.clock })
   if (body.kind === 'gone') return
   const checked =
-    body.kind === 'fault' ? body : reader === undefined ? dialect.read(body.bytes) : await reader(body.bytes, caller)
+    body.kind === 'fault'
+      ? body
+      : reader === undefined
+        ? dialect.read(body.bytes, deps.rules.models.only('chat'))
+        : await reader(body.bytes, caller)
   // The archive may have taken its time.
   if (reader !== undefined && exchange.res.destroyed) return
   if (checked.kind === 'refusal') {
@@ -102,7 +110,7 @@ export async function serveInDialect(
   const { headers } = exchange.req
   const now = (body.kind === 'ok' ? body.readAt : undefined) ?? deps.clock.now()
   const read = await withTrueSize(
-    toRequest({ id: exchange.id, kind, body: asked, headers, caller, now }, deps.rules),
+    toRequest({ id: exchange.id, kind, body: asked, ...rawOf(checked.value, asked), headers, caller, now }, deps.rules),
     deps.rules,
   )
   if (read.kind === 'fault') {

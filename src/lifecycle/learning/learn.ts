@@ -157,7 +157,7 @@ function learnLengths({ policies }: Platform, { plan, ticket }: Admitted, settle
   if (usage.outputTokens > 0) {
     policies.outputs.observe(habitOf(request), {
       tokens,
-      isCut: isCut(settled, tokens, plan.outputTokensMax, request.outputTokensMax),
+      isCut: isCut(settled, tokens, plan.sentTokensMax, request.outputTokensMax),
     })
   }
   const hasCounts = usage.outputTokens > 0 || !isGenerative(request.kind)
@@ -193,9 +193,9 @@ function calibrate(platform: Platform, admitted: Admitted, settled: Settled): vo
 }
 
 /** Whether the answer would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */
-function isCut(settled: Settled, tokens: number, plannedMax: number, askedMax: number | undefined): boolean {
+function isCut(settled: Settled, tokens: number, sentMax: number | undefined, askedMax: number | undefined): boolean {
   if (settled.outcome !== 'completed') return true
-  return tokens >= plannedMax && plannedMax < (askedMax ?? Number.POSITIVE_INFINITY)
+  return sentMax !== undefined && tokens >= sentMax && sentMax < (askedMax ?? Number.POSITIVE_INFINITY)
 }
 
 function keptTokens(plan: Plan): number {

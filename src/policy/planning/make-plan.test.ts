@@ -73,7 +73,51 @@ describe('make plan', () => {
     })
   })
 
-  it('gives the model’s default to who asks for nothing, and no more than the window holds', () => {
+  describe('what is sent, and what is planned with', () => {
+    const unbounded: PlanningFacts = { ...facts, model: (name) => MODELS[name] && withoutBound(MODELS[name]) }
+    const withoutBound = ({ outputTokensDefault: _, ...rest }: Model): Model => rest
+    const stranger = (output: number): PlanningFacts => ({
+      ...unbounded,
+      predictOutput: () => ({ tokens: 120, tokensHigh: output, tokensMean: 150, source: 'prior' }),
+    })
+    const retrieval = { corpus: 'c', query: 'q', passagesMax: 8 }
+    const CAPPED = { ...FULL, outputTokensMax: 256 }
+
+    it.each([
+      ['nothing, where nobody has a bound', request(), FULL, unbounded, undefined, 4_096 - 900],
+      ['the client’s bound', request({ outputTokensMax: 50 }), FULL, unbounded, 50, 50],
+      ['the rung’s bound', request(), CAPPED, unbounded, 256, 256],
+      ['the operator’s bound', request(), FULL, facts, 500, 500],
+      [
+        'no rung’s bound on an answer that must end whole',
+        request({ mustEndWhole: true }),
+        CAPPED,
+        unbounded,
+        undefined,
+        3_196,
+      ],
+      ['none that an estimate could be wrong about', request({ isEstimated: true }), FULL, unbounded, undefined, 4_096],
+      ['a bound of no tokens, planned with one', request({ outputTokensMax: 0 }), FULL, unbounded, 0, 1],
+    ])('sends %s', (_, asked, rung, known, sent, most) => {
+      const plan = planOf(makePlan(asked, rung, known))
+      expect([plan.sentTokensMax, plan.outputTokensMax]).toEqual([sent, most])
+    })
+
+    it('plans an answer without a bound by what such answers had, and by more where nobody knows', () => {
+      expect(planOf(makePlan(request(), FULL, unbounded)).estimate).not.toHaveProperty('outputTokensUnproven')
+      expect(planOf(makePlan(request(), FULL, stranger(300))).estimate.outputTokensUnproven).toBe(1_024)
+      expect(planOf(makePlan(request(), FULL, stranger(2_000))).estimate.outputTokensUnproven).toBe(2_000)
+    })
+
+    it('keeps room for passages beside what is planned, not beside the whole window', () => {
+      const roomOf = (known: PlanningFacts) =>
+        planOf(makePlan(request({ retrieval }), FULL, known)).passageRoom?.tokensMax
+      expect(roomOf(unbounded)).toBe(4_096 - 900 - 400)
+      expect(roomOf(stranger(300))).toBe(4_096 - 900 - 1_024)
+    })
+  })
+
+  it('gives the operator’s bound to who asks for nothing, and no more than the window holds', () => {
     expect(planOf(makePlan(request(), FULL, facts)).outputTokensMax).toBe(500)
     expect(planOf(makePlan(request({ outputTokensMax: 9_999 }), FULL, facts)).outputTokensMax).toBe(4_096 - 900)
   })

@@ -23,6 +23,10 @@ import { trimContext } from './trim-context.ts'
  * prompt whose tokens were counted is refused for that. One that was estimated may be shorter than it looks: it is
  * planned as filling the window, asks for a short answer at least, and the engine decides.
  *
+ * Two numbers bound an answer. What is *sent* is the bound of the client, the rung or the operator, or none at all. What is
+ * *planned* with is the bound that is sent, or else the P90 of what such answers had: room for passages is kept beside it,
+ * and answers that pass it are charged as they grow.
+ *
  * A request whose answer must end whole (tools, JSON) is never capped by a rung, and is judged at its full length: half a
  * tool call costs as much as half an answer and is worth nothing.
  *
@@ -52,6 +56,9 @@ export interface PlanningFacts {
  * and an estimate that is a little too long must not cut an answer to one token.
  */
 const DOUBTFUL_ROOM_TOKENS = 256
+
+/** Tokens that an answer without a bound is planned with until its kind is known: what Spillway used to send as its bound. */
+const UNBOUNDED_TOKENS = 1_024
 
 export type Planned =
   | { readonly kind: 'planned'; readonly plan: Plan }
@@ -97,14 +104,13 @@ function planGeneration(
     const because = `the prompt has ${ownTokens} tokens; ${model.name} takes ${release.contextTokensMax} with the answer`
     return { kind: 'unplannable', code: 'context-length-exceeded', because }
   }
-  const capTokens = request.mustEndWhole === true ? undefined : rung.outputTokensMax
-  const outputTokensMax = Math.min(
-    request.outputTokensMax ?? model.outputTokensDefault,
-    capTokens ?? Number.POSITIVE_INFINITY,
-    isEstimated ? Math.max(outputRoom, DOUBTFUL_ROOM_TOKENS) : outputRoom,
-  )
+  const bounds = boundsOf(request, rung, { model, release, outputRoom })
+  const { outputTokensMax } = bounds
+  const output = facts.predictOutput(request, outputTokensMax)
+  assert(output.tokens <= outputTokensMax, 'a prediction is capped by what the plan allows')
+  const plannedTokens = plannedOf(bounds, output)
 
-  const room = passageRoom(request, rung, outputRoom - outputTokensMax)
+  const room = passageRoom(request, rung, outputRoom - plannedTokens)
   const passages = fitPassages(found, room)
   const promptTokens = ownTokens + passageTokens(room, passages)
 
@@ -114,8 +120,6 @@ function planGeneration(
     facts.correctTokens(request, model.name, kept.leadingTokens + fixedTokens),
     promptTokens,
   )
-  const output = facts.predictOutput(request, outputTokensMax)
-  assert(output.tokens <= outputTokensMax, 'a prediction is capped by what the plan allows')
   const choiceCount = request.choiceCount
   const work = { promptTokens, cachedTokens, outputTokens: output.tokens * choiceCount }
   const speed = facts.speedOf(release.id)
@@ -129,14 +133,14 @@ function planGeneration(
       releaseId: release.id,
       segments: kept.segments,
       keptSegments: kept.indices,
-      outputTokensMax,
+      ...bounds,
       estimate: {
         ...work,
         ...(isEstimated && {
           promptTokensMin: Math.min(ownTokens, leastTokens({ rawTokens, correctedTokens })),
         }),
         outputTokensHigh: output.tokensHigh * choiceCount,
-        ...(output.source !== 'habit' && { outputTokensUnproven: outputTokensMax * choiceCount }),
+        ...(output.source !== 'habit' && { outputTokensUnproven: plannedTokens * choiceCount }),
         meanCost: weightedTokens(meanWork, facts.outputWeight),
         ...(shareUs === undefined ? {} : { shareUs }),
         cost: weightedTokens(work, facts.outputWeight),
@@ -146,6 +150,42 @@ function planGeneration(
       ...(passages !== undefined && { passages }),
     },
   }
+}
+
+interface Bounds {
+  readonly outputTokensMax: number
+  readonly sentTokensMax?: number
+}
+
+/**
+ * The bound that the engine is told, and the most that the answer can have. A client that sets no bound, where neither rung
+ * nor operator has one, is answered until the model stops or the context is full.
+ */
+function boundsOf(
+  request: Request,
+  rung: RungTerms,
+  { model, release, outputRoom }: Served & { outputRoom: number },
+): Bounds {
+  const capTokens = request.mustEndWhole === true ? undefined : rung.outputTokensMax
+  const asked = request.outputTokensMax ?? model.outputTokensDefault
+  const isEstimated = request.isEstimated === true
+  if (asked === undefined && capTokens === undefined) {
+    // An estimated prompt may be shorter than it looks, and then leaves more.
+    return { outputTokensMax: isEstimated ? release.contextTokensMax : outputRoom }
+  }
+  const sentTokensMax = Math.min(
+    asked ?? Number.POSITIVE_INFINITY,
+    capTokens ?? Number.POSITIVE_INFINITY,
+    isEstimated ? Math.max(outputRoom, DOUBTFUL_ROOM_TOKENS) : outputRoom,
+  )
+  // Engines answer a bound of 0 with one token, or with the prompt alone: there is always something to plan for.
+  return { outputTokensMax: Math.max(1, sentTokensMax), sentTokensMax }
+}
+
+/** Tokens that room is kept for, for each choice: the bound that is sent; else what such answers are known to have. */
+function plannedOf({ outputTokensMax, sentTokensMax }: Bounds, { source, tokensHigh }: OutputPrediction): number {
+  if (sentTokensMax !== undefined) return outputTokensMax
+  return Math.min(outputTokensMax, source === 'habit' ? tokensHigh : Math.max(tokensHigh, UNBOUNDED_TOKENS))
 }
 
 /**

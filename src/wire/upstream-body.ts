@@ -1,0 +1,109 @@
+import type { Plan } from '../domain/plan.ts'
+import type { Request } from '../domain/request.ts'
+import { withPassages } from './passage-text.ts'
+import { elementsOf, type JsonMember, membersOf, memberText, spliceJson } from './splice-json.ts'
+
+/**
+ * The client's body as planned, for an engine that speaks OpenAI's words. What the plan does not change is sent as the
+ * client wrote it, known or unknown, down to the digits of its numbers. Changed are
+ *
+ *   model                   the engine's own name for it
+ *   max_tokens              only where the ladder or the operator bounds the answer; under the name that the engine takes
+ *   messages                where the plan trims them or has passages
+ *   stream_options          a stream is asked for its usage, whatever else the client asks for
+ *   spillway, priority      meant for us, and taken out
+ */
+
+/** What an engine accepts. */
+export interface UpstreamStyle {
+  /** Name of a chat's output limit; undefined keeps the client's. OpenAI's newer models accept only the second. */
+  readonly outputBound?: 'max_tokens' | 'max_completion_tokens'
+  /** Whether a stream may ask for usage: older versions of Azure refuse that. */
+  readonly asksUsage?: boolean
+  /** Whether a stream is asked for its usage in every frame: vLLM and SGLang take that, strict servers refuse it. */
+  readonly asksRunningUsage?: boolean
+}
+
+type Body = Readonly<Record<string, unknown>>
+type Changes = Record<string, string | null>
+
+export function upstreamBody(request: Request, plan: Plan, upstreamModel: string, style: UpstreamStyle = {}): string {
+  const body: Body = request.text?.body ?? {}
+  const { json, members } = textOf(request)
+  const changes: Changes = {
+    ...withoutOurs(upstreamModel),
+    ...boundOf(request, body, plan, style),
+    ...messagesOf(json, members, body, plan),
+    ...streamOptionsOf(request, json, members, style),
+  }
+  return spliceJson(json, changes, members)
+}
+
+/** The client's texts, with the engine's own name for the model. */
+export function embeddingBody(request: Request, upstreamModel: string): string {
+  const { json, members } = textOf(request)
+  return spliceJson(json, withoutOurs(upstreamModel), members)
+}
+
+const withoutOurs = (upstreamModel: string): Changes => ({
+  spillway: null,
+  priority: null,
+  model: JSON.stringify(upstreamModel),
+})
+
+/**
+ * The body as the client wrote it. A body with two members of one name is written anew from what was parsed: engines may
+ * take the other of the two than was checked and counted here.
+ */
+function textOf({ text }: Request): { readonly json: string; readonly members: JsonMember[] } {
+  const json = text?.raw ?? JSON.stringify(text?.body ?? {})
+  const members = membersOf(json) ?? []
+  if (!members.some(({ name }, i) => hasBefore(members, i, name))) return { json, members }
+  const again = JSON.stringify(text?.body ?? {})
+  return { json: again, members: membersOf(again) ?? [] }
+}
+
+/** Bodies have a dozen members: looking back is quicker than a set. */
+function hasBefore(members: readonly JsonMember[], index: number, name: string): boolean {
+  if (index > MEMBERS_LOOKED_BACK_MAX) return true
+  for (let i = 0; i < index; i++) if (members[i]?.name === name) return true
+  return false
+}
+
+/** A body with more members is written anew, too: looking back through thousands would take long. */
+const MEMBERS_LOOKED_BACK_MAX = 256
+
+function boundOf({ kind }: Request, body: Body, plan: Plan, { outputBound }: UpstreamStyle): Changes {
+  const theirs = isSet(body['max_completion_tokens']) ? 'max_completion_tokens' : 'max_tokens'
+  const asked = body[theirs]
+  // A bound of the client that is within the plan is its own business.
+  const bound = typeof asked !== 'number' ? plan.sentTokensMax : Math.min(asked, plan.outputTokensMax)
+  const name = kind === 'chat' ? (outputBound ?? theirs) : theirs
+  if (name === theirs && bound === asked) return name === outputBound ? { [otherOf(name)]: null } : {}
+  return { [otherOf(name)]: null, ...(bound !== undefined && { [name]: String(bound) }) }
+}
+
+const isSet = (value: unknown): boolean => value !== undefined && value !== null
+const otherOf = (name: string): string => (name === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens')
+
+function messagesOf(json: string, members: JsonMember[], body: Body, { keptSegments, passages }: Plan): Changes {
+  const { messages } = body
+  if (!Array.isArray(messages)) return {}
+  const isTrimmed = keptSegments.length < messages.length
+  if (passages !== undefined && passages.length > 0) {
+    const kept = isTrimmed ? keptSegments.map((index) => messages[index] as { role: string }) : messages
+    return { messages: JSON.stringify(withPassages(kept as Array<{ role: string }>, passages)) }
+  }
+  if (!isTrimmed) return {}
+  const texts = elementsOf(memberText(json, 'messages', members) ?? '[]') ?? []
+  return { messages: `[${keptSegments.map((index) => texts[index]).join(',')}]` }
+}
+
+function streamOptionsOf({ isStreamed }: Request, json: string, members: JsonMember[], style: UpstreamStyle): Changes {
+  if (!isStreamed) return {}
+  if (style.asksUsage === false) return { stream_options: null }
+  const asked = memberText(json, 'stream_options', members)
+  const options = asked?.startsWith('{') === true ? asked : '{}'
+  const running = style.asksRunningUsage === true ? { continuous_usage_stats: 'true' } : {}
+  return { stream_options: spliceJson(options, { include_usage: 'true', ...running }) }
+}

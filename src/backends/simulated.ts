@@ -24,6 +24,8 @@ export interface Script {
   /** The text of the output tokens [from, to) of this choice; absent in simulation. */
   readonly textBetween?: (from: number, to: number) => string
   readonly finishReason: 'stop' | 'length' | 'content_filter'
+  /** The stop sequence at which the answer ends, if it does. */
+  readonly stopSequence?: string
 }
 
 export type ScriptsMade =
@@ -212,14 +214,15 @@ class SimulatedAnswer {
   }
 
   #send(choice: Choice, tokens: number, innerGapUs: number | undefined): void {
-    const { textBetween, finishReason } = choice.script
+    const { textBetween, finishReason, stopSequence } = choice.script
     const from = choice.sentTokens
     const isLast = choice.isMade
     choice.sentTokens += tokens
     this.#outputTokens += tokens
     if (isLast) this.#openChoices--
     const content = textBetween?.(from, from + tokens) ?? ''
-    const spoken: ChoiceDelta = { index: choice.index, content, finishReason: isLast ? finishReason : null }
+    const said: ChoiceDelta = { index: choice.index, content, finishReason: isLast ? finishReason : null }
+    const spoken = isLast && stopSequence !== undefined ? { ...said, stopSequence } : said
     const wait = this.#call.sink.write({
       tokens,
       ...(innerGapUs === undefined ? {} : { innerGapUs }),

@@ -105,6 +105,7 @@ export class SimulatedText implements Scripts {
           logprobsBetween: makeSimulatedLogprobs({ tokenizer: reader.tokenizer, wish, seedName, answer: told, echoed }),
         }),
         finishReason: answer.finishReason,
+        ...(answer.stopSequence !== undefined && { stopSequence: answer.stopSequence }),
       })
       yield WORK_PER_CHOICE
     }
@@ -206,6 +207,7 @@ interface Wanted extends EngineKnobs {
 
 interface Answer extends Tokens {
   readonly finishReason: 'stop' | 'length'
+  readonly stopSequence?: string
 }
 
 function* answering(material: Material, rng: Rng, wanted: Wanted): LongWork<Answer> {
@@ -216,8 +218,8 @@ function* answering(material: Material, rng: Rng, wanted: Wanted): LongWork<Answ
   const said = yield* saying(material.sentences(rng, wanted.choice), material, { tokens: natural, tokensMin })
   const whole = isJson ? material.tokensOf(asJson(said)) : said
   const stopped = cutAtStop(whole.pieces, wanted)
-  if (stopped !== undefined && stopped.length <= outputTokensMax) {
-    return { tokens: whole.tokens.slice(0, stopped.length), pieces: stopped, finishReason: 'stop' }
+  if (stopped !== undefined && stopped.pieces.length <= outputTokensMax) {
+    return { tokens: whole.tokens.slice(0, stopped.pieces.length), ...stopped, finishReason: 'stop' }
   }
   if (whole.pieces.length <= outputTokensMax && !isEndless) return { ...whole, finishReason: 'stop' }
   const [tokens, pieces] = [whole.tokens.slice(0, outputTokensMax), whole.pieces.slice(0, outputTokensMax)]
@@ -264,18 +266,23 @@ const asJson = (said: Tokens): string => JSON.stringify({ simulated: true, answe
  * The answer up to the first stop sequence, or undefined when there is none. As in real engines, the tokens of the stop
  * sequence count although the client does not see them.
  */
-function cutAtStop(pieces: readonly string[], { stops, minTokens, includesStop }: Wanted): string[] | undefined {
+function cutAtStop(
+  pieces: readonly string[],
+  { stops, minTokens, includesStop }: Wanted,
+): { readonly pieces: string[]; readonly stopSequence: string } | undefined {
   if (stops.length === 0) return undefined
   const text = pieces.join('')
   const searchFrom = pieces.slice(0, minTokens).join('').length
   let at = Number.POSITIVE_INFINITY
   let end = 0
+  let stopSequence = ''
   for (const stop of stops) {
     const found = text.indexOf(stop, Math.max(0, searchFrom - stop.length + 1))
     // Of two stop sequences that begin together, the shorter is complete first.
     if (found < 0 || found + stop.length > (end || Number.POSITIVE_INFINITY)) continue
     at = found
     end = found + stop.length
+    stopSequence = stop
   }
   if (end === 0) return undefined
   const seen = includesStop ? end : at
@@ -286,5 +293,5 @@ function cutAtStop(pieces: readonly string[], { stops, minTokens, includesStop }
     kept.push(piece.slice(0, Math.max(0, seen - length)))
     length += piece.length
   }
-  return kept
+  return { pieces: kept, stopSequence }
 }

@@ -26,6 +26,8 @@ export interface Script {
   /** Their log probabilities, where the client wants them, in its own shape. */
   readonly logprobsBetween?: (from: number, to: number) => object
   readonly finishReason: 'stop' | 'length' | 'content_filter'
+  /** The stop sequence at which the answer ends, if it does. */
+  readonly stopSequence?: string
 }
 
 export type ScriptsMade =
@@ -214,7 +216,7 @@ class SimulatedAnswer {
   }
 
   #send(choice: Choice, tokens: number, innerGapUs: number | undefined): void {
-    const { textBetween, logprobsBetween, finishReason } = choice.script
+    const { textBetween, logprobsBetween, finishReason, stopSequence } = choice.script
     const from = choice.sentTokens
     const isLast = choice.isMade
     choice.sentTokens += tokens
@@ -226,6 +228,7 @@ class SimulatedAnswer {
       content,
       finishReason: isLast ? finishReason : null,
       ...(logprobsBetween !== undefined && { logprobs: logprobsBetween(from, from + tokens) }),
+      ...(isLast && stopSequence !== undefined && { stopSequence }),
     }
     const wait = this.#call.sink.write({
       tokens,

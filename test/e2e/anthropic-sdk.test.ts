@@ -125,9 +125,12 @@ describe('messages', () => {
     expect((await bearer.messages.create({ ...ask, model: 'gpt-4o-mini' })).model).toBe('gpt-4o-mini')
   })
 
-  it('repeats nothing behind a stop sequence', async () => {
-    const cut = await claude.messages.create({ ...ask, seed: 3, stop_sequences: ['taken'] } as typeof ask)
-    expect(cut.content).toEqual([{ type: 'text', text: 'Simulated answer, ' }])
+  it('repeats nothing behind a stop sequence, and says which one it was', async () => {
+    const body = { ...ask, seed: 3, stop_sequences: ['nowhere', 'taken'] } as typeof ask
+    for (const cut of [await claude.messages.create(body), await claude.messages.stream(body).finalMessage()]) {
+      expect(cut.content).toEqual([{ type: 'text', text: 'Simulated answer, ' }])
+      expect(cut).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'taken' })
+    }
   })
 })
 

@@ -86,6 +86,14 @@ describe('a deployment', () => {
 })
 
 describe('the newer addresses', () => {
+  it('have responses and models without a deployment', async () => {
+    const response = await azure.responses.create({ model: 'gpt-4o-mini', input: 'Hello?', max_output_tokens: 16 })
+    expect(response).toMatchObject({ object: 'response', model: 'gpt-4o-mini' })
+    const seen: string[] = []
+    for await (const { id } of azure.models.list()) seen.push(id)
+    expect(seen).toEqual([MODEL, 'gpt-4o-mini', 'team/small', EMBEDDER])
+  })
+
   it('are the usual ones under another name', async () => {
     const answer = await post('/openai/v1/chat/completions', { model: MODEL, ...ask })
     checked('chat', await answer.json())

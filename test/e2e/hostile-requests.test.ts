@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
+import { anthropicChecked } from '../support/anthropic-shapes.ts'
 import { InsideEngine } from '../support/engine-process.ts'
 import { checked } from '../support/openai-shapes.ts'
 import { type RawResponse, sendRaw } from '../support/raw-http.ts'
@@ -88,6 +89,31 @@ const PATTERNS: readonly Pattern[] = [
       spillway,
     },
   },
+  {
+    path: '/v1/messages',
+    body: {
+      model: MODEL,
+      max_tokens: 1,
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'Hi.' }] },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: { at: 1 } }] },
+        {
+          role: 'user',
+          content: [{ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: 'Ho.' }] }],
+        },
+      ],
+      temperature: 1,
+      top_p: 1,
+      top_k: 1,
+      seed: 7,
+      priority: 1,
+      logit_bias: { 5: 1 },
+      thinking: { type: 'enabled', budget_tokens: 1 },
+      spillway,
+    },
+  },
+  { path: '/v1/messages/count_tokens', body: { model: MODEL, messages, priority: 1, spillway } },
+  { path: `/openai/deployments/${MODEL}/chat/completions`, body: { messages, ...numbers, spillway } },
   { path: '/infer', body: { tenant_id: 'acme', tokens_requested: 1, priority_bid: 1 } },
   { path: '/v1/embeddings', body: { model: 'embed', input: [1, 2], dimensions: 4, priority: 1, spillway } },
   {
@@ -160,7 +186,8 @@ function problemIn(pattern: Pattern, { status, text }: RawResponse, what: string
   if (status < 400 || status >= 500) return problem
   const { error } = JSON.parse(text) as { error: unknown }
   if (pattern.path.startsWith('/v2/')) return typeof error === 'string' ? undefined : problem
-  if (pattern.server === undefined) checked('error', { error })
+  if (pattern.path.startsWith('/v1/messages')) anthropicChecked('error', JSON.parse(text))
+  else if (pattern.server === undefined) checked('error', { error })
   return (error as { message?: unknown }).message === undefined ? problem : undefined
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { anthropicChecked } from '../support/anthropic-shapes.ts'
 import { checked } from '../support/openai-shapes.ts'
 import { RawSocket, sendRaw } from '../support/raw-http.ts'
 import {
@@ -55,6 +56,36 @@ describe('requests', () => {
     expect(await statusOf(fetch(`${address}/v2/health/live`))).toBe(200)
     const isTold = () => platform.entries.some((entry) => entry.kind === 'ingress-refused' && entry.count === 1)
     await expect.poll(isTold, { timeout: 5_000 }).toBe(true)
+  })
+
+  it.each(['x-api-key', 'api-key'])('with a key in %s are counted for the same key', async (header) => {
+    const { address } = await start({ requestsPerMinute: 3 * 6 })
+    const ask = (headers: Record<string, string>, path = CHAT) =>
+      fetch(address + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(chat),
+      })
+    expect(await statusOf(ask(authorization()))).toBe(200)
+    for (let i = 0; i < 3; i++) expect(await statusOf(ask({ [header]: ACME_KEY }))).toBe(200)
+    expect(await statusOf(ask(authorization()))).toBe(429)
+    expect(await statusOf(ask({ [header]: GLOBEX_KEY }))).toBe(200)
+    const refused = await ask({ [header]: ACME_KEY }, '/v1/messages')
+    expect(refused.status).toBe(429)
+    expect(anthropicChecked('error', await refused.json())).toMatchObject({
+      error: { type: 'rate_limit_error', spillway: { code: 'ingress_requests' } },
+    })
+  })
+
+  it.each(['x-api-key', 'api-key'])('with wrong keys in %s are bounded', async (header) => {
+    const { address } = await start({ failedKeysPerMinute: 3 * 6 })
+    const codes: unknown[] = []
+    for (let i = 0; i < 5; i++) {
+      const answer = await fetch(`${address}/v1/models`, { headers: { [header]: `sk-wrong-${i}` } })
+      codes.push(((await answer.json()) as { error: { code: string } }).error.code)
+    }
+    expect(codes.map((code) => code === 'invalid_api_key')).toEqual([true, true, true, false, false])
+    expect(codes.at(-1)).toBe('ingress_failed_keys')
   })
 
   it('that are refused move no budget', async () => {

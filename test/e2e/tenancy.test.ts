@@ -160,6 +160,13 @@ describe('keys that are made at run time', () => {
     expect(((await listed.json()) as { data: unknown[] }).data).toEqual([])
     const files = await fetch(`${platform.address}/v1/files`, { headers: authorization(key) })
     expect(files.status).toBe(403)
+    for (const path of ['messages', 'messages/count_tokens']) {
+      const message = await fetch(`${platform.address}/v1/${path}`, { method: 'POST', headers: { 'x-api-key': key } })
+      expect(message.status).toBe(403)
+      expect(await message.json()).toMatchObject({
+        error: { type: 'permission_error', spillway: { code: 'key_not_allowed', terms: 'routes' } },
+      })
+    }
     const change = (terms: object) => admin(platform, 'PATCH', 'keys/web', { terms })
     const termsOf = async () => (await chat(platform, key)).body.error?.spillway?.terms
     await change({ models: null, canInfer: false })

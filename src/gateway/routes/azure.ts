@@ -8,7 +8,8 @@ import { type GenerateDeps, serveInDialect } from './generate.ts'
 /**
  * Azure's addresses for OpenAI's routes. `/openai/deployments/NAME/…?api-version=…`: the deployment's name is a model or
  * one of its aliases, and any version will do. `/openai/v1/…` is the newer form, with the model in the body: the same
- * routes under another name. Both end in the functions that serve the usual addresses.
+ * routes under another name; in between, Azure had responses and models at `/openai/…`. All end in the functions that
+ * serve the usual addresses.
  */
 export function azureRoutes(openAi: readonly Route[], deps: GenerateDeps): Route[] {
   return [
@@ -18,8 +19,13 @@ export function azureRoutes(openAi: readonly Route[], deps: GenerateDeps): Route
       handle: (exchange, rest) => serveDeployment(deps, exchange, rest),
     },
     ...openAi.map((route) => ({ ...route, path: `/openai${route.path}` })),
+    ...openAi
+      .filter(({ path }) => WITHOUT_DEPLOYMENT.test(path))
+      .map((route) => ({ ...route, path: route.path.replace('/v1/', '/openai/') })),
   ]
 }
+
+const WITHOUT_DEPLOYMENT = /^\/v1\/(responses|models)\b/
 
 const OPERATIONS: Readonly<Record<string, (deps: GenerateDeps, exchange: Exchange, model: string) => Promise<void>>> = {
   '/chat/completions': (deps, exchange, model) => serveInDialect(deps, exchange, deployedChat(model)),

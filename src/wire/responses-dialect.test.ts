@@ -1,44 +1,18 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { accumulated, checkedResponse, readEvents, type ToldResponse } from '../../test/support/responses-shapes.ts'
+import {
+  also,
+  calls,
+  ends,
+  IDENTITY,
+  says,
+  streamed,
+  USAGE,
+  whole,
+  wordingOf,
+} from '../../test/support/responses-answers.ts'
+import { checkedResponse, readEvents } from '../../test/support/responses-shapes.ts'
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
-import type { AnswerIdentity, Wording } from './dialect.ts'
-import { RESPONSES_DIALECT } from './responses-dialect.ts'
 import { sealReasoning } from './responses-items.ts'
-
-const IDENTITY: AnswerIdentity = {
-  kind: 'chat',
-  id: 'resp_0123abcd',
-  createdAtS: 1_800_000_000,
-  model: 'gpt-4o-mini',
-  includesUsage: false,
-}
-const USAGE: Usage = { promptTokens: 11, cachedTokens: 4, outputTokens: 6 }
-
-function wordingOf(more: object = {}): Wording {
-  const read = RESPONSES_DIALECT.read(Buffer.from(JSON.stringify({ model: 'gpt-4o-mini', input: 'Hi.', ...more })))
-  if (read.kind === 'fault') throw new Error(read.fault.message)
-  return read.value
-}
-
-const says = (content: string | null, more: Partial<ChoiceDelta> = {}): ChoiceDelta[] => [
-  { index: 0, content, finishReason: null, ...more },
-]
-const also = (extra: Record<string, unknown>): ChoiceDelta[] => says(null, { extra })
-const ends = (finishReason = 'stop'): ChoiceDelta[] => says(null, { finishReason })
-const calls = (call: object): ChoiceDelta[] => also({ tool_calls: [call] })
-
-function streamed(deltas: readonly ChoiceDelta[][], more: object = {}) {
-  const writer = wordingOf(more).stream(IDENTITY)
-  const events = readEvents(deltas.map((delta) => writer.chunk(delta)).join('') + writer.end(USAGE))
-  return { events, last: checkedResponse(events.at(-1)?.response) }
-}
-
-function whole(deltas: readonly ChoiceDelta[][], more: object = {}): ToldResponse {
-  const writer = wordingOf(more).whole(IDENTITY)
-  for (const delta of deltas) writer.add(delta)
-  return checkedResponse(JSON.parse(writer.encode(USAGE)))
-}
 
 const typesOf = (deltas: readonly ChoiceDelta[][], more: object = {}): string[] =>
   streamed(deltas, more).events.map(({ type }) => type.replace('response.', ''))
@@ -326,73 +300,5 @@ describe('the response object', () => {
     const writer = wordingOf().whole(IDENTITY)
     writer.add(says('Hi.', { finishReason: 'stop' }))
     expect(checkedResponse(JSON.parse(writer.encode(USAGE, { rung: 'short' }))).spillway).toEqual({ rung: 'short' })
-  })
-})
-
-describe('any answer', () => {
-  const word = fc.string({ unit: 'binary', maxLength: 6 })
-  const call = fc.record(
-    {
-      index: fc.nat(2),
-      id: fc.constantFrom('a', 'b', ''),
-      function: fc.record({ name: fc.constantFrom('f', 'g'), arguments: word }, { requiredKeys: [] }),
-      custom: fc.record({ name: fc.constantFrom('f'), input: word }),
-    },
-    { requiredKeys: [] },
-  )
-  const extra = fc.record(
-    {
-      reasoning_content: word,
-      reasoning: word,
-      refusal: word,
-      tool_calls: fc.array(call, { maxLength: 3 }),
-      function_call: fc.record({ name: fc.constant('h'), arguments: word }),
-      annotations: fc.jsonValue(),
-    },
-    { requiredKeys: [] },
-  )
-  const delta = fc.record(
-    {
-      index: fc.constantFrom(0, 0, 0, 1),
-      content: fc.option(word),
-      finishReason: fc.constant(null),
-      extra,
-      logprobs: fc.jsonValue(),
-    },
-    { requiredKeys: ['index', 'content', 'finishReason'] },
-  ) as fc.Arbitrary<ChoiceDelta>
-  const asked = fc.record(
-    { reasoning: fc.constant({ summary: 'auto' }), top_logprobs: fc.constant(2) },
-    { requiredKeys: [] },
-  )
-
-  it('is the same whether it is streamed or whole, to a client that reads deltas and to one that reads the end', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.array(delta, { maxLength: 2 }), { maxLength: 12 }),
-        fc.constantFrom('stop', 'length', 'tool_calls'),
-        asked,
-        (deltas, finishReason, more) => {
-          const all = [...deltas, ends(finishReason)]
-          const { events, last } = streamed(all, more)
-          expect(last).toEqual(whole(all, more))
-          const withoutStatus = (items: readonly object[]): object[] => items.map((one) => ({ ...one, status: '' }))
-          const grown = accumulated(events)
-          for (const [nth, one] of last.output.entries())
-            if (grown[nth]?.name === '') grown[nth].name = one.name as string
-          expect(withoutStatus(grown)).toEqual(withoutStatus(last.output))
-          const done = events.filter(({ type }) => type === 'response.output_item.done')
-          expect(
-            done
-              .map(({ item }) => item)
-              .sort(
-                (a, b) =>
-                  last.output.findIndex(({ id }) => id === a?.id) - last.output.findIndex(({ id }) => id === b?.id),
-              ),
-          ).toEqual(last.output)
-        },
-      ),
-      { numRuns: 120 },
-    )
   })
 })

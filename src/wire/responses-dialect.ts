@@ -4,7 +4,7 @@ import type { AnswerIdentity, Dialect, StreamWriter, WholeWriter, Wording } from
 import { ResponseObject, type ResponseState, type ResponseTerms, summaryOf } from './responses-object.ts'
 import { ResponseOutput } from './responses-output.ts'
 import type { ResponsesBody } from './responses-schema.ts'
-import { RESPONSES_PARAMS, readResponses, toChat, wantsLogprobs } from './responses-to-chat.ts'
+import { ignoredIn, RESPONSES_PARAMS, readResponses, toChat, wantsLogprobs } from './responses-to-chat.ts'
 import { SSE_KEEP_ALIVE } from './sse.ts'
 
 /** OpenAI's Responses: asked in items, answered in items, streamed in named events with numbers. */
@@ -28,6 +28,7 @@ export function responsesWording(body: ResponsesBody, terms: ResponseTerms = { i
     kind: 'ok',
     value: {
       body: chat.value,
+      ignored: ignoredIn(body),
       stream: (identity) => new ResponsesStream(body, identity, terms),
       whole: (identity) => new WholeResponse(body, identity, terms),
       ...(terms.headers !== undefined && { headers: terms.headers }),

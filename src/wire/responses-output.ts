@@ -257,12 +257,17 @@ const writtenOf = (value: unknown): string => (isObject(value) ? JSON.stringify(
 
 /** A chat's log probabilities: the list of tokens. Responses wants bytes in each. */
 function logprobsOf(logprobs: unknown): readonly object[] {
-  const content = isObject(logprobs) ? logprobs['content'] : undefined
-  return Array.isArray(content) ? content.filter(isObject).map(withBytes) : []
+  return tokensOf(isObject(logprobs) ? logprobs['content'] : undefined).map((one) => ({
+    ...withBytes(one),
+    top_logprobs: tokensOf(one['top_logprobs']).map(withBytes),
+  }))
 }
 
-function withBytes(one: Json): object {
-  const top = Array.isArray(one['top_logprobs']) ? one['top_logprobs'].filter(isObject) : []
-  const bytes = Array.isArray(one['bytes']) ? one['bytes'] : []
-  return { ...one, bytes, top_logprobs: top.map((other) => ({ ...other, bytes: other['bytes'] ?? [] })) }
+const withBytes = (one: Json): object => ({ ...one, bytes: Array.isArray(one['bytes']) ? one['bytes'] : [] })
+
+/** What an engine lists that is no token with its probability is left out. */
+function tokensOf(list: unknown): Json[] {
+  const isToken = (one: unknown): one is Json =>
+    isObject(one) && typeof one['token'] === 'string' && typeof one['logprob'] === 'number'
+  return Array.isArray(list) ? list.filter(isToken) : []
 }

@@ -77,6 +77,20 @@ describe('settings', () => {
     expect(fault.message).toContain(advice)
   })
 
+  it('that nobody here honours are named', () => {
+    const ignoredOf = (more: object) => {
+      const outcome = RESPONSES_DIALECT.read(Buffer.from(JSON.stringify({ model: 'm', input: 'Hi.', ...more })))
+      return outcome.kind === 'ok' ? outcome.value.ignored : undefined
+    }
+    const include = ['reasoning.encrypted_content', 'file_search_call.results']
+    expect(ignoredOf({ truncation: 'auto', max_tool_calls: 3, include })).toEqual([
+      'truncation',
+      'max_tool_calls',
+      'include',
+    ])
+    expect(ignoredOf({ truncation: 'disabled', include: ['message.output_text.logprobs'] })).toEqual([])
+  })
+
   it('go on from no response that is not kept', () => {
     const code = 'previous-response-not-found'
     expect(faultOf({ previous_response_id: 'resp_1' })).toMatchObject({ param: 'previous_response_id', code })

@@ -147,6 +147,18 @@ function addSettings(body: ResponsesBody, out: Record<string, unknown>): WireFau
   }
 }
 
+/** What `include` may ask for here; other values are about tools that run inside OpenAI. */
+const INCLUDED: ReadonlySet<string> = new Set(['message.output_text.logprobs', 'reasoning.encrypted_content'])
+
+/** Wishes that are taken and not honoured. */
+export function ignoredIn({ truncation, max_tool_calls, include }: ResponsesBody): string[] {
+  const ignored: string[] = []
+  if (truncation === 'auto') ignored.push('truncation')
+  if (typeof max_tool_calls === 'number') ignored.push('max_tool_calls')
+  if (include?.some((one) => !INCLUDED.has(one)) === true) ignored.push('include')
+  return ignored
+}
+
 export const wantsLogprobs = (body: ResponsesBody): boolean =>
   (body.top_logprobs ?? 0) > 0 || body.include?.includes('message.output_text.logprobs') === true
 

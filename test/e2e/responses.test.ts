@@ -91,6 +91,13 @@ describe('the openai SDK, over the simulated engine', () => {
     }
   })
 
+  it('says what it took and did not honour', async () => {
+    const body = { model: MODEL, input, max_output_tokens: 16, truncation: 'auto' }
+    const reply = await postJson(`${platform.baseURL}/responses`, body)
+    expect(reply.headers.get('x-spillway-ignored')).toBe('truncation')
+    expect(checkedResponse(await reply.json())).toMatchObject({ truncation: 'disabled' })
+  })
+
   it('takes the twelve fields of Codex', async () => {
     const body = {
       model: MODEL,

@@ -117,6 +117,19 @@ describe('a stored response', () => {
     expect((await acme.responses.retrieve(id)).id).toBe(id)
   })
 
+  it('has an id that nobody can invent', async () => {
+    const odd = ['a%00b', '%F0%9F%8C%8A', '%', '..%2F..', 'x'.repeat(5_000), "'%20or%20true--"]
+    for (const id of odd) {
+      const reply = await fetch(`${platform.baseURL}/responses/${id}`, { headers: authorization() })
+      expect([reply.status, id]).toEqual([id.includes('%00') ? 400 : 404, id])
+    }
+    for (const id of ['a\u0000b', '🌊', "' or true--"]) {
+      const body = { model: MODEL, input: 'Hi.', previous_response_id: id }
+      const reply = await postJson(`${platform.baseURL}/responses`, body)
+      expect(reply.status).toBe(400)
+    }
+  })
+
   it('is in no journal', async () => {
     const text = 'the word of the day is thermocline'
     upstream.behaviour = saysDelta({ content: text })

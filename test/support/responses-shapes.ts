@@ -230,7 +230,7 @@ export function checkedResponse(value: unknown): ToldResponse {
 export function readEvents(stream: string): ToldEvent[] {
   const frames = stream.split('\n\n').filter((frame) => frame !== '' && !frame.startsWith(':'))
   return frames.map((frame, nth) => {
-    const found = /^event: (\S+)\ndata: (.*)$/.exec(frame)
+    const found = /^event: (\S+)\ndata: (.*)$/s.exec(frame)
     if (found === null) throw new Error(`not an event: ${frame}`)
     const told = JSON.parse(found[2] as string) as ToldEvent
     expect(told.type).toBe(found[1])

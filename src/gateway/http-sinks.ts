@@ -18,6 +18,8 @@ export interface SinkOptions {
   readonly rateLimits: () => string[]
   /** A reader that takes nothing for this long is disconnected. */
   readonly stalledReaderUs: number
+  /** Bytes of a stream that may wait here for a slow reader; then the engine waits. Node's own bound if absent. */
+  readonly aheadBytesMax?: number
   /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
   /** Headers about how the request was served; `spillwayHeaders` if absent. */
@@ -119,7 +121,10 @@ export class SseSink implements Sink {
     let text = ''
     for (const { choices, frame } of delta.ahead ?? []) text += this.#writer.relay?.(frame, choices) ?? ''
     text += this.#textOf(delta, delta.choices)
-    return text === '' || res.write(text) ? undefined : this.#untilDrained()
+    if (text === '') return undefined
+    const { aheadBytesMax = Number.POSITIVE_INFINITY } = this.#options
+    if (res.writableLength + text.length >= aheadBytesMax) return this.#untilTaken(text)
+    return res.write(text) ? undefined : this.#untilTaken()
   }
 
   #textOf({ tokens, frame, beside }: Delta, choices: readonly ChoiceDelta[]): string {
@@ -146,8 +151,12 @@ export class SseSink implements Sink {
     }
   }
 
-  /** The socket is full. Resolves when the reader has caught up; a reader that takes nothing is disconnected. */
-  #untilDrained(): Promise<void> {
+  /**
+   * The reader has not taken what was written. Resolves when the kernel has all of it, and `last` too, which is written
+   * here; a reader that takes nothing meanwhile is disconnected. Node says 'drain' at a fill of its own choice (64 kB);
+   * below it the write itself says when it is through.
+   */
+  #untilTaken(last?: string): Promise<void> {
     const { exchange, clock, cancellation, stalledReaderUs } = this.#options
     const { res } = exchange
     return new Promise((resolve) => {
@@ -162,8 +171,9 @@ export class SseSink implements Sink {
         res.destroy()
         done()
       })
-      res.on('drain', done)
       res.on('close', done)
+      if (last === undefined) res.on('drain', done)
+      else res.write(last, done)
     })
   }
 }

@@ -69,9 +69,9 @@ export const FRONT_DOOR_SETTINGS = {
   aheadBytesMax: Type.Integer({
     default: defaults.AHEAD_BYTES_MAX,
     minimum: 1_024,
-    maximum: 16_777_216,
+    maximum: 65_536,
     description:
-      'Bytes of a stream that may be ahead of a slow reader; then its engine waits. What the reader\u2019s own machine holds comes on top.',
+      'Bytes of a stream that wait in the gateway for a slow reader; then its engine waits. The kernel holds more: see the page on the front door.',
   }),
   proxyProtocolFrom: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
     default: [],

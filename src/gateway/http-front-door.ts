@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { invalidRequest } from '../wire/openai-error.ts'
 import { answerOnSocket } from './http-broken-request.ts'
-import { type FirstBytes, lookAtFirstBytes } from './http-first-bytes.ts'
+import { FirstBytesReader, putBack } from './http-first-bytes.ts'
 import { readProxyHeader } from './http-proxy-protocol.ts'
 import type { HttpServer } from './http-server.ts'
 import { TlsFront, type TlsMaterial } from './http-tls.ts'
@@ -49,19 +49,31 @@ export class FrontDoor {
   readonly #options: FrontDoorOptions
   readonly #two: Http2Server | undefined
   readonly #tls: TlsFront | undefined
+  readonly #first: FirstBytesReader
   /** Connections before their first secure byte, by their two ends; Node does not say which one became secure. */
   readonly #arrivals = new Map<string, Arrival>()
 
   constructor(server: HttpServer, options: FrontDoorOptions) {
     this.#server = server
     this.#options = options
+    this.#first = new FirstBytesReader({
+      clock: options.clock,
+      timeoutMs: options.headersTimeoutMs,
+      onTimeout: (socket) => {
+        // Node's own parser reports a client that sends nothing in the same way.
+        const tooSlow = Object.assign(new Error('no request in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
+        server.emit('clientError', tooSlow, socket)
+      },
+    })
     this.#two = options.http2 ? makeHttpTwo(server, options) : undefined
     if (options.tls !== undefined) {
       const protocols = options.http2 ? (['h2', 'http/1.1'] as const) : (['http/1.1'] as const)
       this.#tls = new TlsFront({ ...options.tls, handshakeTimeoutMs: options.headersTimeoutMs, protocols })
       this.#tls.server.on('secureConnection', (socket) => this.#enterSecure(socket))
     }
-    server.lookFirst((socket) => this.#enter(socket))
+    // Asking a connection for its ends costs two system calls, which only the first two steps need.
+    const needsEnds = options.tls !== undefined || options.isProxy !== undefined
+    server.lookFirst((socket) => (needsEnds ? this.#enter(socket) : this.#tellVersion(socket)))
   }
 
   /** Takes other certificates for new connections, or throws and keeps those that it has. */
@@ -81,13 +93,16 @@ export class FrontDoor {
 
   #readProxyHeader(arrival: Arrival): void {
     const { raw } = arrival
-    this.#look(raw, (seen) => {
+    this.#first.look(raw, (seen) => {
       const header = readProxyHeader(seen)
       if (header.kind === 'incomplete') return undefined
-      if (header.kind === 'invalid') return { rest: NOTHING, go: () => this.#refuseUnproxied(raw) }
+      if (header.kind === 'invalid') return () => this.#refuseUnproxied(raw)
       const { length, address } = header
-      if (address !== undefined) tellAddress(raw, address)
-      return { rest: seen.subarray(length), go: () => this.#secure({ ...arrival, address }) }
+      return () => {
+        if (address !== undefined) tellAddress(raw, address)
+        putBack(raw, seen.subarray(length))
+        this.#secure({ ...arrival, address })
+      }
     })
   }
 
@@ -131,32 +146,27 @@ export class FrontDoor {
     const two = this.#two
     if (two === undefined) {
       this.#server.readOne(socket)
+      socket.resume()
       return
     }
-    const goOne = (): void => this.#server.readOne(socket)
-    const goTwo = (): void => {
-      this.#server.open.handOver(socket)
-      two.emit('connection', socket)
-    }
-    this.#look(socket, (seen) => {
+    this.#first.look(socket, (seen) => {
       const length = Math.min(seen.length, PREFACE.length)
-      if (seen.compare(PREFACE, 0, length, 0, length) !== 0) return { rest: seen, go: goOne }
-      return length < PREFACE.length ? undefined : { rest: seen, go: goTwo }
+      if (seen.compare(PREFACE, 0, length, 0, length) !== 0) {
+        return () => {
+          this.#server.readOne(socket)
+          // The parser takes what is emitted as it takes what it reads; giving bytes back would take as long again.
+          socket.emit('data', seen)
+        }
+      }
+      if (length < PREFACE.length) return undefined
+      return () => {
+        putBack(socket, seen)
+        this.#server.open.handOver(socket)
+        two.emit('connection', socket)
+      }
     })
   }
-
-  #look(socket: Socket, decide: (seen: Buffer) => FirstBytes | undefined): void {
-    const { clock, headersTimeoutMs } = this.#options
-    // Node's own parser reports a client that sends nothing in the same way.
-    const onTimeout = (): void => {
-      const tooSlow = Object.assign(new Error('no request in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
-      this.#server.emit('clientError', tooSlow, socket)
-    }
-    lookAtFirstBytes(socket, { clock, timeoutMs: headersTimeoutMs, decide, onTimeout })
-  }
 }
-
-const NOTHING = Buffer.alloc(0)
 
 /** The two ends of a TCP connection; asked before a proxy's word for the client's end is taken. */
 const endsOf = ({ localAddress, localPort, remoteAddress, remotePort }: Socket): string =>

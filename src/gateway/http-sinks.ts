@@ -6,7 +6,7 @@ import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import type { AnswerIdentity, StreamWriter, WholeWriter, Wording } from '../wire/dialect.ts'
 import { wireRetrieved } from '../wire/passage-text.ts'
 import type { Exchange } from './exchange.ts'
-import { untilDrained } from './http-slow-reader.ts'
+import { untilTaken } from './http-slow-reader.ts'
 
 /** Sinks that send an answer over HTTP: event by event, or as one document. */
 export interface SinkOptions {
@@ -19,6 +19,8 @@ export interface SinkOptions {
   readonly rateLimits: () => string[]
   /** A reader that takes nothing for this long is disconnected. */
   readonly stalledReaderUs: number
+  /** Bytes of a stream that may wait here for a slow reader; then the engine waits. Node's own bound if absent. */
+  readonly aheadBytesMax?: number
   /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
   /** Headers about how the request was served; `spillwayHeaders` if absent. */
@@ -120,7 +122,10 @@ export class SseSink implements Sink {
     let text = ''
     for (const { choices, frame } of delta.ahead ?? []) text += this.#writer.relay?.(frame, choices) ?? ''
     text += this.#textOf(delta, delta.choices)
-    return text === '' || res.write(text) ? undefined : untilDrained(this.#options)
+    if (text === '') return undefined
+    const { aheadBytesMax = Number.POSITIVE_INFINITY } = this.#options
+    if (res.writableLength + text.length >= aheadBytesMax) return untilTaken(this.#options, text)
+    return res.write(text) ? undefined : untilTaken(this.#options)
   }
 
   #textOf({ tokens, frame, beside }: Delta, choices: readonly ChoiceDelta[]): string {

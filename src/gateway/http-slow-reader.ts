@@ -2,8 +2,15 @@ import type { Cancellation } from '../base/cancellation.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The socket is full. Resolves when the reader has caught up; a reader that takes nothing is disconnected. */
-export function untilDrained({ exchange, clock, cancellation, stalledReaderUs }: SlowReader): Promise<void> {
+/**
+ * The reader has not taken what was written. Resolves when the kernel has all of it, and `last` too, which is written
+ * here; a reader that takes nothing meanwhile is disconnected. Node says 'drain' at a fill of its own choice (64 kB);
+ * below it the write itself says when it is through.
+ */
+export function untilTaken(
+  { exchange, clock, cancellation, stalledReaderUs }: SlowReader,
+  last?: string,
+): Promise<void> {
   const { res } = exchange
   return new Promise((resolve) => {
     const done = (): void => {
@@ -17,8 +24,9 @@ export function untilDrained({ exchange, clock, cancellation, stalledReaderUs }:
       res.destroy()
       done()
     })
-    res.on('drain', done)
     res.on('close', done)
+    if (last === undefined) res.on('drain', done)
+    else res.write(last, done)
   })
 }
 

@@ -5,7 +5,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
 import type { Exchange } from './exchange.ts'
 import { cutOffUnread, spillwayHeaders } from './http-sinks.ts'
-import { untilDrained } from './http-slow-reader.ts'
+import { untilTaken } from './http-slow-reader.ts'
 
 /**
  * Sends an answer that passes through, with its own status and type, piece by piece. An answer that breaks off in the
@@ -39,7 +39,7 @@ export class TransitSink implements Sink {
       res.writeHead(result.head.status, [...result.head.headers, 'x-request-id', exchange.id, ...rateLimits(), ...ours])
     }
     if (bytes === undefined || res.destroyed) return undefined
-    return res.write(bytes) ? undefined : untilDrained(this.#options)
+    return res.write(bytes) ? undefined : untilTaken(this.#options)
   }
 
   finish(): void {

@@ -60,7 +60,8 @@ export function liveRoutes(parts: RouteParts): Route[] {
   const stalledReaderUs = msToUs(config.server.stalledReaderMs)
   const budgets = new PlatformWorkBudgets(platform)
   const whole = { platform, clock, keys, rules, bodyBytesMax, stalledReaderUs }
-  const generation = { ...whole, keepAliveUs: msToUs(config.server.keepAliveMs), archive }
+  const { aheadBytesMax, keepAliveMs } = config.server
+  const generation = { ...whole, aheadBytesMax, keepAliveUs: msToUs(keepAliveMs), archive }
   const openAi = [...generateRoutes(generation), embeddingsRoute(whole), ...modelRoutes(models, keys)]
   return [
     ...openAi,

@@ -35,6 +35,7 @@ export interface GenerateDeps {
   readonly rules: RequestRules
   readonly bodyBytesMax: number
   readonly stalledReaderUs: number
+  readonly aheadBytesMax: number
   /** After this long without a token, send the headers, then a keep-alive comment at this interval. */
   readonly keepAliveUs: number
   /** Where answers go whose clients ask to store them. */
@@ -181,6 +182,7 @@ function makeSink(
     clock: deps.clock,
     cancellation,
     stalledReaderUs: deps.stalledReaderUs,
+    aheadBytesMax: deps.aheadBytesMax,
     listsPassages: body.spillway?.retrieval?.include_passages === true,
     ...(storing !== undefined && { headersOf: storingHeaders(storing) }),
     ...(wording.headers !== undefined && { headersOf: withHeaders(wording.headers) }),

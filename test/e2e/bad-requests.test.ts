@@ -186,6 +186,7 @@ describe('the body is wrong', () => {
       // The connection can be used again: its next bytes are a request.
       await eventually('the answer', () => socket.received.split('HTTP/1.1 413 ').length === i + 1)
       socket.socket.pause()
+      expect(socket.isClosed).toBe(false)
     }
     socket.socket.destroy()
   })

@@ -75,7 +75,7 @@ describe('make plan', () => {
 
   describe('what is sent, and what is planned with', () => {
     const unbounded: PlanningFacts = { ...facts, model: (name) => MODELS[name] && withoutBound(MODELS[name]) }
-    const withoutBound = ({ outputTokensDefault: _, ...rest }: Model): Model => rest
+    const withoutBound = ({ outputTokensDefault: _default, ...rest }: Model): Model => rest
     const stranger = (output: number): PlanningFacts => ({
       ...unbounded,
       predictOutput: () => ({ tokens: 120, tokensHigh: output, tokensMean: 150, source: 'prior' }),

@@ -269,7 +269,7 @@ describe('the address is wrong', () => {
     ['POST', '/v1/embeddingz', 404],
     ['GET', '/v2/chat/completions', 404],
     ['GET', `/${'x'.repeat(3_000)}`, 404],
-    ['GET', CHAT, 405],
+    ['GET', '/v1/completions', 405],
     ['DELETE', CHAT, 405],
     ['POST', '/v1/models', 405],
     ['DELETE', `/v1/models/${MODEL}`, 405],
@@ -281,7 +281,7 @@ describe('the address is wrong', () => {
   })
 
   it('says which methods would do', async () => {
-    const { headers } = await sendRaw(platform.address, { method: 'GET', path: CHAT })
+    const { headers } = await sendRaw(platform.address, { method: 'GET', path: '/v1/completions' })
     expect(headers['allow']).toBe('POST')
   })
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { connect as connectTwo, createServer as createTwo } from 'node:http2'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -22,21 +22,23 @@ interface Ahead {
 }
 
 /** Writes as fast as it may to a reader that takes nothing. */
-function flood(ahead: Ahead) {
-  return async (_req: unknown, response: unknown): Promise<void> => {
-    const res = response as ServerResponse
-    res.writeHead(200, ['content-type', 'text/event-stream'])
-    let isOpen = true
-    res.on('close', () => {
-      isOpen = false
-    })
-    while (isOpen) {
-      const isFree = res.write(FRAME)
-      ahead.written += FRAME.length
-      ahead.node = res.writableLength
-      if (!isFree) await Promise.race([once(res, 'drain'), once(res, 'close')])
-      else if (ahead.written % 20 === 0) await new Promise(setImmediate)
-    }
+const flood =
+  (ahead: Ahead) =>
+  (_req: unknown, response: unknown): void =>
+    void pour(response as ServerResponse, ahead)
+
+async function pour(res: ServerResponse, ahead: Ahead): Promise<void> {
+  res.writeHead(200, ['content-type', 'text/event-stream'])
+  let isOpen = true
+  res.on('close', () => {
+    isOpen = false
+  })
+  while (isOpen) {
+    const isFree = res.write(FRAME)
+    ahead.written += FRAME.length
+    ahead.node = res.writableLength
+    if (!isFree) await Promise.race([once(res, 'drain'), once(res, 'close')])
+    else if (ahead.written % 20 === 0) await new Promise(setImmediate)
   }
 }
 
@@ -79,7 +81,7 @@ async function measure(
 
 const one = await measure(
   'HTTP/1',
-  (ahead) => createServer(flood(ahead) as (req: IncomingMessage, res: ServerResponse) => Promise<void>),
+  (ahead) => createServer(flood(ahead)),
   (port) => {
     const socket = connect(port, '127.0.0.1').pause()
     socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')

@@ -5,6 +5,7 @@ import { FakeUpstream } from '../support/fake-upstream.ts'
 import { checked } from '../support/openai-shapes.ts'
 import { RawSocket } from '../support/raw-http.ts'
 import {
+  ACK,
   END_HEADERS,
   END_STREAM,
   FRAME,
@@ -168,6 +169,19 @@ describe('HTTP/2', () => {
     expect([...statuses]).toEqual([[200, 1_000]])
     expect(answers.every(({ text }) => text.endsWith('data: [DONE]\n\n'))).toBe(true)
   }, 60_000)
+
+  it('a stream beyond the bound is refused; of a client that has taken note of the bound, the connection ends', async () => {
+    const { address } = await start({ server: { streamsMax: 2 } })
+    const post = headerBlock({ ':method': 'POST', ':scheme': 'http', ':path': '/v1/completions', ':authority': 'x' })
+    const asks = [1, 3, 5].map((id) => frame(FRAME.headers, END_HEADERS, id, post))
+    const early = new RawTwo(address).send(...asks)
+    open.push({ close: () => early.socket.destroy() })
+    await eventually('a refusal', () => early.resets.some(([id]) => id === 5))
+    expect(early.resets.find(([id]) => id === 5)).toEqual([5, constants.NGHTTP2_REFUSED_STREAM])
+    const late = new RawTwo(address).send(frame(FRAME.settings, ACK, 0), ...asks)
+    await late.closed()
+    expect(late.count(FRAME.goaway)).toBe(1)
+  })
 
   it('an allowance for an address holds for streams as for connections', async () => {
     const { address } = await start({ server: { ingress: { requestsPerMinute: 60 } } })

@@ -13,6 +13,7 @@ export const FRAME = {
   continuation: 9,
 }
 export const END_STREAM = 1
+export const ACK = 1
 export const END_HEADERS = 4
 export const PREFACE_TEXT = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 
@@ -46,8 +47,8 @@ export const GET_HEALTH = headerBlock({ ':method': 'GET', ':scheme': 'http', ':p
 export class RawTwo {
   readonly socket: Socket
   readonly counts = new Map<number, number>()
-  /** Error code of the server's last GOAWAY. */
-  goawayCode: number | undefined
+  /** Streams that the server reset, with their error codes. */
+  readonly resets: Array<readonly [streamId: number, code: number]> = []
   isClosed = false
   #rest: Buffer = Buffer.alloc(0)
 
@@ -83,7 +84,7 @@ export class RawTwo {
       if (this.#rest.length < 9 + length) return
       const type = this.#rest.readUInt8(3)
       this.counts.set(type, this.count(type) + 1)
-      if (type === FRAME.goaway) this.goawayCode = this.#rest.readUInt32BE(13)
+      if (type === FRAME.rstStream) this.resets.push([this.#rest.readUInt32BE(5), this.#rest.readUInt32BE(9)])
       this.#rest = this.#rest.subarray(9 + length)
     }
   }

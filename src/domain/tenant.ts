@@ -15,6 +15,14 @@ export type Band = 'interactive' | 'standard' | 'offline'
 
 export const BANDS: readonly Band[] = ['interactive', 'standard', 'offline']
 
+/**
+ * The bounds of every weight, of orgs, tenants and keys. A share of weight w waits for cost / w after its turn: at a
+ * thousandth, rounds still count exactly for longer than a process runs; a weight near 0 would wait for ever, and the
+ * order of turns with it.
+ */
+export const WEIGHT_MIN = 0.001
+export const WEIGHT_MAX = 1_000_000
+
 /** The promise: time to the first token, time between tokens, time of the whole answer. */
 export interface Slo {
   readonly name: string

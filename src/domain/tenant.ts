@@ -39,7 +39,7 @@ export interface RateLimit {
   readonly burst: number
 }
 
-/** What one scope (a tenant or a key) may use. An absent limit means unlimited. */
+/** What one scope (an org, a tenant or a key) may use. An absent limit means unlimited. */
 export interface Allowance {
   readonly requests?: RateLimit
   readonly tokens?: RateLimit
@@ -66,6 +66,8 @@ export interface Tenant {
   readonly slo: Slo
   readonly bands: readonly Band[]
   readonly allowance: Allowance
+  /** What all tenants of the org may use together; absent: as much as each of them may. The same object for all. */
+  readonly orgAllowance?: Allowance
   /** Bids are clamped to this. A bid orders the tenant's own lane and nothing else. */
   readonly bidMax: number
   /** `degrade`: quality is reduced before requests are refused. `reject`: requests are refused rather than degraded. */

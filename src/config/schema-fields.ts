@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { WEIGHT_MAX, WEIGHT_MIN } from '../domain/tenant.ts'
 
 /**
  * The small vocabulary that the schema is written in. Every object refuses unknown keys (a misspelt setting that is
@@ -37,6 +38,6 @@ export const port = (options: SettingOptions & { default?: number }) =>
   Type.Integer({ minimum: 0, maximum: 65_535, ...options })
 
 export const weight = (description: string) =>
-  Type.Number({ default: 1, exclusiveMinimum: 0, maximum: 1_000_000, description })
+  Type.Number({ default: 1, minimum: WEIGHT_MIN, maximum: WEIGHT_MAX, description })
 
 export const httpUrl = (description: string) => Type.String({ pattern: '^https?://[^\\s/]+(/.*)?$', description })

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { STORING_DEFAULTS, STORING_MAX } from '../domain/archive.ts'
-import { BANDS } from '../domain/tenant.ts'
+import { BANDS, WEIGHT_MAX, WEIGHT_MIN } from '../domain/tenant.ts'
 import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import * as defaults from './defaults.ts'
 import { durationMs, item, name, section, weight } from './schema-fields.ts'
@@ -162,8 +162,8 @@ export const OrgSchema = item(
       'Name of the organisation, as in `tenants[].org`; a tenant without one is an organisation by its own name.',
     ),
     weight: Type.Number({
-      exclusiveMinimum: 0,
-      maximum: 1_000_000,
+      minimum: WEIGHT_MIN,
+      maximum: WEIGHT_MAX,
       description: 'Weight of the organisation among organisations, whatever its tenants weigh.',
     }),
   },

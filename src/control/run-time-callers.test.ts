@@ -66,6 +66,11 @@ describe.each(WAYS)('a tenant that is made at run time, for %s', (way, call, cod
     await tenancy.change('ada', { kind: 'change-org', id: 'acme', terms: { models: [] }, because })
     const denial = (call(world) as { denial?: (of: object) => unknown }).denial
     expect(denial?.({ clientAddress: () => '10.0.0.1', route: 'chat', model: 'm' })).toBe('models')
+    // The ladder reads the list: a token must not be answered by a smaller model either. A peer's request is not degraded.
+    expect((call(world) as { models?: unknown }).models).toEqual(way === 'a peer' ? undefined : [])
+    const allowance = { concurrencyMax: 3 }
+    await tenancy.change('ada', { kind: 'change-org', id: 'acme', terms: { allowance }, because })
+    expect(call(world)).toMatchObject({ tenant: { allowance, orgAllowance: allowance } })
     await tenancy.change('ada', { kind: 'remove-tenant', id: 'shop', because })
     expect(call(world)).toMatchObject({ code })
     expect(world.control.tenants.subjectCount + world.control.tenants.behalfCount).toBe(0)

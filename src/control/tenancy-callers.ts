@@ -72,6 +72,7 @@ export class TenancyCallers {
         terms,
         made: {
           tenant,
+          ...(terms.models !== undefined && { models: terms.models }),
           denial: (call) => denialOf({ terms, ranges }, call),
           peerDenial: (call) => denialOf({ terms, ranges: undefined }, call),
         },
@@ -98,6 +99,7 @@ export class TenancyCallers {
       slo,
       bands: terms.bands ?? BANDS,
       allowance: terms.allowance ?? {},
+      ...(org.terms.allowance !== undefined && { orgAllowance: org.terms.allowance }),
       bidMax,
       contract,
       queueUsMax,

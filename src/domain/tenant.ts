@@ -15,6 +15,14 @@ export type Band = 'interactive' | 'standard' | 'offline'
 
 export const BANDS: readonly Band[] = ['interactive', 'standard', 'offline']
 
+/**
+ * The bounds of every weight, of orgs, tenants and keys. A share of weight w waits for cost / w after its turn: at a
+ * thousandth, rounds still count exactly for longer than a process runs; a weight near 0 would wait for ever, and the
+ * order of turns with it.
+ */
+export const WEIGHT_MIN = 0.001
+export const WEIGHT_MAX = 1_000_000
+
 /** The promise: time to the first token, time between tokens, time of the whole answer. */
 export interface Slo {
   readonly name: string
@@ -31,7 +39,7 @@ export interface RateLimit {
   readonly burst: number
 }
 
-/** What one scope (a tenant or a key) may use. An absent limit means unlimited. */
+/** What one scope (an org, a tenant or a key) may use. An absent limit means unlimited. */
 export interface Allowance {
   readonly requests?: RateLimit
   readonly tokens?: RateLimit
@@ -58,6 +66,8 @@ export interface Tenant {
   readonly slo: Slo
   readonly bands: readonly Band[]
   readonly allowance: Allowance
+  /** What all tenants of the org may use together; absent: as much as each of them may. The same object for all. */
+  readonly orgAllowance?: Allowance
   /** Bids are clamped to this. A bid orders the tenant's own lane and nothing else. */
   readonly bidMax: number
   /** `degrade`: quality is reduced before requests are refused. `reject`: requests are refused rather than degraded. */

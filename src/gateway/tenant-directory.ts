@@ -29,6 +29,8 @@ export interface RunTimeKeys {
 /** A tenant that callers without a key of their own act for: subjects of tokens, and peers. */
 export interface RunTimeTenant {
   readonly tenant: Tenant
+  /** Models of a tenant that may not use all of them. */
+  readonly models?: readonly string[]
   readonly denial: (call: CallerCall) => CallerDenial | undefined
   /** The address is the peer's, not the client's: ranges of addresses were held by the peer. */
   readonly peerDenial: (call: CallerCall) => CallerDenial | undefined
@@ -104,6 +106,7 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
     return callerIn(this.#subjects, SUBJECTS_MAX, name, madeFor, () => ({
       tenant,
       key: { id: subjectName(issuerId, name), tenantId, weight: 1, allowance },
+      ...('denial' in madeFor && madeFor.models !== undefined && { models: madeFor.models }),
       ...('denial' in madeFor && { denial: madeFor.denial }),
     }))
   }

@@ -128,7 +128,7 @@ export class Platform {
     return budgets.view(this.world.clock.now(), standings.of(payer).scopes)
   }
 
-  /** What this tenant and this key have left of every bound, each by itself. */
+  /** What this tenant, its org and this key have left of every bound, each by itself. */
   budgetsOf(payer: Pick<Request, 'tenant' | 'key'>): readonly ScopeStanding[] {
     const { budgets, standings } = this.policies
     return budgets.scopeViews(this.world.clock.now(), standings.of(payer).scopes)

@@ -1,6 +1,6 @@
 import type { Request } from '../domain/request.ts'
 import { type SharePath, sharePathOf } from '../domain/share-path.ts'
-import type { Key, Tenant } from '../domain/tenant.ts'
+import type { Allowance, Key, Tenant } from '../domain/tenant.ts'
 import type { Scope } from '../policy/budgets/scope-budget.ts'
 
 /**
@@ -15,20 +15,24 @@ export interface Standing {
   readonly scopes: readonly Scope[]
 }
 
+/** An org's administrator makes as many tenants as it likes: what bounds the org is spent by all of them together. */
+const orgScope = (id: string, allowance: Allowance): Scope => ({ id, noun: 'org', allowance })
+
 export class Standings {
   readonly #known = new WeakMap<Key, Standing & { readonly tenant: Tenant }>()
 
   of({ tenant, key }: Pick<Request, 'tenant' | 'key'>): Standing {
     const known = this.#known.get(key)
     if (known?.tenant === tenant) return known
-    const standing = {
+    const standing: Standing & { readonly tenant: Tenant } = {
       tenant,
       share: sharePathOf(tenant, key),
       scopes: [
+        ...(tenant.orgAllowance === undefined ? [] : [orgScope(tenant.orgId, tenant.orgAllowance)]),
         { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
         { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
       ],
-    } as const
+    }
     this.#known.set(key, standing)
     return standing
   }

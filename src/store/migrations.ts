@@ -237,6 +237,12 @@ create table secret_use (
 create index tenancy_fact_by_org on tenancy_fact ((story->>'orgId'), revision, ordinal);
 `
 
+/** The history of one id, newest first: with the id alone, a planner without statistics reads the whole history. */
+const HISTORY_OF_IDS = `
+create index tenancy_fact_of_id on tenancy_fact (id, revision, ordinal);
+drop index tenancy_fact_by_id;
+`
+
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
@@ -245,4 +251,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { step: 5, name: 'tenancy', sql: TENANCY },
   { step: 6, name: 'archive', sql: ARCHIVE },
   { step: 7, name: 'secret uses', sql: SECRET_USES },
+  { step: 8, name: 'history of ids', sql: HISTORY_OF_IDS },
 ]

@@ -52,7 +52,7 @@ export class SqlTenancyStore implements TenancyStore {
 
   async since(revision: number, limit: number): Promise<readonly StoredFact[]> {
     const rows = await this.#database.query(
-      `select ${FACT} from tenancy_fact where revision > $1 order by revision, ordinal limit $2`,
+      `select ${FACT} from tenancy_fact as fact where fact.revision > $1 order by fact.revision, fact.ordinal limit $2`,
       [revision, limit],
     )
     return rows.map(toFact)
@@ -78,14 +78,14 @@ export class SqlTenancyStore implements TenancyStore {
   async history({ id, level, orgId, limit }: FactsAsk): Promise<readonly StoredFact[]> {
     // Conditions that are not asked for are left out, so that the ones that are can use their index.
     const asked = [
-      { sql: 'id = $?', value: id },
-      { sql: 'level = $?', value: level },
-      { sql: `story->>'orgId' = $? and revision >= (${ORG_MADE})`, value: orgId },
+      { sql: 'fact.id = $?', value: id },
+      { sql: 'fact.level = $?', value: level },
+      { sql: `fact.story->>'orgId' = $? and fact.revision >= (${ORG_MADE})`, value: orgId },
     ].filter(({ value }) => value !== undefined)
     const conditions = asked.map(({ sql }, i) => sql.replaceAll('$?', `$${i + 2}`))
     const rows = await this.#database.query(
-      `select ${FACT} from tenancy_fact ${conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`}
-        order by revision desc, ordinal desc limit $1`,
+      `select ${FACT} from tenancy_fact as fact ${conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`}
+        order by fact.revision desc, fact.ordinal desc limit $1`,
       [limit, ...asked.map(({ value }) => value ?? null)],
     )
     return rows.map(toFact)
@@ -122,7 +122,9 @@ select (${REVISION})::int as revision, level, bodies
       from tenancy_record group by level, hashtext(id) & 255
   ) as parts on true`
 
-const FACT = 'revision::int as revision, level, story::text as story, before::text as before, after::text as after'
+/** Order by `fact.revision`: the bare name would be the number made here, which no index has, and every fact be read. */
+const FACT = `fact.revision::int as revision, fact.level, fact.story::text as story, fact.before::text as before,
+  fact.after::text as after`
 
 /** Writes nothing when the revision is another one. */
 const WRITE = `

@@ -180,4 +180,31 @@ describe.each(KINDS)('tenancy in $name', ({ open, needs }) => {
     expect(orgs.find(({ id }) => id === 'acme')?.weight).toBe(Number(winner) * 10)
     expect(revision).toBe(before.revision + 1)
   })
+
+  it('finds facts by an index, in the order that is asked for, however many there are', async () => {
+    if (database === undefined) return
+    const { revision } = await store.load()
+    const facts = Array.from({ length: 3_000 }, (_, i) => orgFact(undefined, org(`many-${i}`)))
+    expect(await store.write({ expectedRevision: revision, facts })).toBe(revision + 1)
+    const plans: string[] = []
+    const explaining: Database = {
+      query: async (sql, parameters) => {
+        const rows = await (database as Database).query(`explain ${sql}`, parameters)
+        plans.push(rows.map((row) => String(row['QUERY PLAN'])).join('\n'))
+        return []
+      },
+      run: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+    }
+    const asked = new SqlTenancyStore(explaining)
+    await asked.revision()
+    await asked.since(revision, 1_000)
+    await asked.history({ limit: 100 })
+    await asked.history({ id: 'many-7', limit: 100 })
+    await asked.history({ id: 'many-7', level: 'tenant', limit: 1 })
+    await asked.history({ orgId: 'acme', limit: 100 })
+    expect(plans).toHaveLength(6)
+    // The ids' facts may be sorted, there are few. A number that is made for the answer is in no index.
+    for (const plan of plans) expect(plan).not.toMatch(/Seq Scan|Sort Key: .*integer|Filter: .*\bid = /)
+  })
 })

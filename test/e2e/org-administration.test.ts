@@ -80,6 +80,26 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 
 describe('an org’s administrator', () => {
+  it('has one allowance for the whole org, however many tenants and keys it makes', async () => {
+    const allowance = { requests: { perMinute: 1, burst: 3 } }
+    await operator('POST', 'orgs', { id: 'capped', slos: ['steady'], terms: { allowance } })
+    await operator('POST', 'tenants', { id: 'capped-0', orgId: 'capped' })
+    await makeKey('capped-boss', 'capped-0', { role: 'org-admin', terms: { canManage: true } })
+    const chat = { model: MODEL, messages: [{ role: 'user', content: 'hi' }], max_tokens: 2 }
+    const answers: Answer[] = []
+    for (let i = 1; i <= 4; i++) {
+      const tenantId = `capped-${i}`
+      expect((await as('capped-boss', 'POST', 'tenants', { id: tenantId, orgId: 'capped' })).status).toBe(200)
+      const { body } = await as('capped-boss', 'POST', 'keys', { id: tenantId, tenantId })
+      answers.push(await call(body['secret'] as string, 'POST', '/v1/chat/completions', chat))
+    }
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429])
+    expect(answers[3]?.body).toMatchObject({ error: { spillway: { scope: 'org', scope_id: 'capped' } } })
+    await operator('PATCH', 'orgs/capped', { terms: { allowance: null } })
+    const { body } = await as('capped-boss', 'POST', 'keys/capped-4/rotate', { graceMs: 0 })
+    expect((await call(body['secret'] as string, 'POST', '/v1/chat/completions', chat)).status).toBe(200)
+  })
+
   it('makes, changes, rotates, revokes and removes tenants and keys of its org', async () => {
     expect((await as('initech-boss', 'POST', 'tenants', { id: 'news', orgId: 'initech' })).status).toBe(200)
     const made = await as('initech-boss', 'POST', 'keys', {
@@ -314,6 +334,7 @@ describe('GET /v1/spillway/me', () => {
       weights: { org: 1, tenant: 1, key: 1 },
       slo: { name: 'steady' },
       budgets: [
+        { scope: 'org', concurrency: { limit: 5, running: 0 } },
         { scope: 'tenant', concurrency: { limit: 5, running: 0 } },
         { scope: 'key', concurrency: { limit: null, running: 0 } },
       ],
@@ -348,7 +369,7 @@ describe('GET /v1/spillway/me', () => {
     expect(statuses).toEqual([200, 200, 429])
     const { body } = await as('initech-slow', 'GET', 'me')
     expect(body).toMatchObject({
-      budgets: [{ scope: 'tenant' }, { scope: 'key', requests: { limit: 2, remaining: 0 } }],
+      budgets: [{ scope: 'org' }, { scope: 'tenant' }, { scope: 'key', requests: { limit: 2, remaining: 0 } }],
       refusals: [{ tenant: 'initech-lab', code: 'rate-limit-requests' }],
     })
   })

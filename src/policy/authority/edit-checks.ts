@@ -8,11 +8,12 @@ import type {
   OrgRecord,
   TenantRecord,
 } from '../../domain/tenancy.ts'
+import { WEIGHT_MAX, WEIGHT_MIN } from '../../domain/tenant.ts'
 import { PLATFORM_TERMS } from './clip-terms.ts'
 import { type AuthorityParent, narrow } from './narrow.ts'
 import { idProblem, quoted } from './plain-text.ts'
 import type { RecordChange, TenancyTree } from './tree.ts'
-import { isNumberIn, namedTerms, patchedTerms, patchProblem, wholeProblem } from './valid-terms.ts'
+import { namedTerms, patchedTerms, patchProblem, wholeProblem } from './valid-terms.ts'
 
 /**
  * What do the edits of all levels have to check?
@@ -95,12 +96,9 @@ export function fileRefusal(
   return refusalOf('file-wins', { kind: 'configuration-file' }, 'id', because)
 }
 
-/** Largest weight and bid, as in the configuration file. */
-const WEIGHT_MAX = 1_000_000
-
 export function weightRefusal(weight: number | undefined): AuthorityRefusal | undefined {
-  if (weight === undefined || isNumberIn(weight, 0, WEIGHT_MAX)) return undefined
-  return refusalOf('value-is-valid', PLATFORM, 'weight', `the weight is not above 0 and at most ${WEIGHT_MAX}`)
+  if (weight === undefined || (weight >= WEIGHT_MIN && weight <= WEIGHT_MAX)) return undefined
+  return refusalOf('value-is-valid', PLATFORM, 'weight', `the weight is not between ${WEIGHT_MIN} and ${WEIGHT_MAX}`)
 }
 
 export function boundRefusal(

@@ -8,7 +8,7 @@ import type { BucketView } from './token-bucket.ts'
 /**
  * May this tenant, with this key, spend this now?
  *
- * Every scope that a request belongs to (its tenant, its key) has its own bounds: requests a minute, tokens a minute,
+ * Every scope that a request belongs to (its org, its tenant, its key) has its own bounds: requests a minute, tokens a minute,
  * requests at once, and quotas per calendar period. All bounds of all scopes are asked first and spent from together:
  * a request that is refused anywhere has consumed nothing anywhere. Tokens are reserved as predicted (prompt + P90 of
  * the output) and settled as measured; the difference goes back or is taken on top.

@@ -6,7 +6,7 @@ import { Quota, type QuotaHold, type QuotaLimit, type QuotaView } from './quota.
 import { type BucketView, TokenBucket } from './token-bucket.ts'
 
 /**
- * May this one scope (a tenant or a key) spend this now? Everything that bounds it in one place: requests a minute,
+ * May this one scope (an org, a tenant or a key) spend this now? Everything that bounds it in one place: requests a minute,
  * tokens a minute, requests at once, tokens a day or a month. `budgets.ts` asks several scopes and spends from all of
  * them or from none; the file header there tells the whole.
  */

@@ -1,7 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
 import type { MedianCost } from './median-cost.ts'
-import type { Share, Siblings } from './share.ts'
+import { countedWeight, type Share, type Siblings } from './share.ts'
 
 /**
  * Which sibling goes next, when each should get work in proportion to its weight?
@@ -82,7 +82,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   enter(share: S): void {
     if (this.#asideCount === 0) this.#toNextOccupiedRound()
     const missed = this.#round - share.asOf
-    const quantum = share.weight * this.#typical.value
+    const quantum = countedWeight(share) * this.#typical.value
     share.account = share.quantum === 0 ? quantum : Math.min(quantum, share.account + share.quantum * missed)
     share.asOf = this.#round
     share.quantum = quantum
@@ -170,7 +170,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     share.account = standing
     // One round back: when it enters, it gets the present round's quantum like the others.
     share.asOf = this.#round - 1
-    share.quantum = share.weight * this.#typical.value
+    share.quantum = countedWeight(share) * this.#typical.value
   }
 
   standingOf(share: S): number {
@@ -188,7 +188,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   #settleAccount(share: S, cost: number): void {
     share.account = this.standingOf(share) - cost
     share.asOf = this.#round
-    share.quantum = share.weight * this.#typical.value
+    share.quantum = countedWeight(share) * this.#typical.value
   }
 
   #dueRound(share: S): number {

@@ -64,6 +64,22 @@ describe.each(SHARING)('hierarchy with %s', (name) => {
     expect(serve(order, 1e6)).toEqual({ a1: 50, b1: 50 })
   })
 
+  test.each([1e-320, 1e-30, 1e-9])('a share of weight %d waits, and holds up nobody', (tenantWeight) => {
+    const order = makeFairness(name)
+    order.reweigh({ kind: 'org', orgId: 'A', weight: 1 })
+    const tiny = laneIn(order, { org: 'A', tenant: 'tiny', key: 'tiny', tenantWeight, keyWeight: tenantWeight })
+    const full = laneIn(order, { org: 'A', tenant: 'full', key: 'full' })
+    laneIn(order, { org: 'B', tenant: 'b', key: 'b' })
+    expect(serve(order, 1e5)).toMatchObject({ full: 50, b: 50 })
+    order.leave(full)
+    expect(serve(order, 1e5)).toEqual({ tiny: 50, b: 50 })
+    order.enter(full)
+    expect(serve(order, 1e5)).toMatchObject({ full: 50, b: 50 })
+    order.leave(tiny)
+    laneIn(order, { org: 'A', tenant: 'late', key: 'late' })
+    expect(serve(order, 1e5)).toEqual({ full: 25, late: 25, b: 50 })
+  })
+
   test('a thousand keys do not make a tenant heavier', () => {
     const order = makeFairness(name)
     for (let i = 0; i < 1_000; i++) laneIn(order, { org: 'a', tenant: 'a', key: `a${i}` })

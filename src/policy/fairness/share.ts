@@ -1,3 +1,5 @@
+import { WEIGHT_MIN } from '../../domain/tenant.ts'
+
 /**
  * Who among siblings goes next? A share is one node of the fairness tree (an org, a tenant, a lane): its weight, its
  * parent, and the account that the order of its siblings keeps on it. One flat record for every order, so that the
@@ -39,6 +41,12 @@ export class Share {
     this.weight = weight
   }
 }
+
+/**
+ * The weight that an order counts with. Settings and edits are held to the same bound; a sum of weights, or a record of
+ * an older release, must not stop the turns of all others either.
+ */
+export const countedWeight = ({ weight }: Share): number => (weight > WEIGHT_MIN ? weight : WEIGHT_MIN)
 
 export interface Siblings<S extends Share> {
   /** Shares that are active. */

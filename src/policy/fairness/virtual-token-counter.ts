@@ -1,6 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
-import type { Share, Siblings } from './share.ts'
+import { countedWeight, type Share, type Siblings } from './share.ts'
 
 /**
  * Which sibling goes next, when the one that has received least goes first?
@@ -74,7 +74,7 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
   }
 
   charge(share: S, cost: number): void {
-    share.account += cost / share.weight
+    share.account += cost / countedWeight(share)
     if (share.isActive && !share.isAside) this.#active.update(share, share.account)
   }
 
@@ -83,11 +83,11 @@ export class VirtualTokenCounter<S extends Share> implements Siblings<S> {
   }
 
   adopt(share: S, standing: number): void {
-    share.account = (this.#active.peekKey() ?? this.#level) - standing / share.weight
+    share.account = (this.#active.peekKey() ?? this.#level) - standing / countedWeight(share)
   }
 
   standingOf(share: S): number {
-    return ((this.#active.peekKey() ?? this.#level) - share.account) * share.weight
+    return ((this.#active.peekKey() ?? this.#level) - share.account) * countedWeight(share)
   }
 
   debtOf(share: S): number {

@@ -156,7 +156,7 @@ static void readable(Conn *c) {
 static void make_request(void) {
   char *body;
   int len = asprintf(&body,
-                     "{\"model\":\"bench\",\"stream\":%s,\"max_tokens\":64,\"messages\":[{\"role\":\"system\",\"content\":\"You are a terse "
+                     "{\"model\":\"bench\",\"stream\":%s,\"max_tokens\":4096,\"messages\":[{\"role\":\"system\",\"content\":\"You are a terse "
                      "assistant that answers in one sentence.\"},{\"role\":\"user\",\"content\":\"What does a spillway do when the "
                      "reservoir is full? chunks=%d interval_ms=%d\"}]}",
                      opt.is_stream ? "true" : "false", opt.chunks, opt.interval_ms);

@@ -1,7 +1,7 @@
 import { DEMO_ADMIN_KEY } from '../config/demo.ts'
 import { adminKeyOfEnvironment, loadConfig, tenantKeyOfEnvironment } from '../config/load.ts'
 import { AdminRefused, type Flag, type FlagValues, JSON_FLAG, textFlag, UsageError } from './command.ts'
-import { askServer, SERVER_FLAGS, type ServerAsk, serverUrlOf } from './http-server-client.ts'
+import { askServer, SERVER_FLAGS, type ServerAsk, type ServerError, serverUrlOf } from './http-server-client.ts'
 
 /** The admin API of a running server. */
 export const ADMIN_FLAGS: Readonly<Record<string, Flag>> = {
@@ -90,9 +90,15 @@ export class TenancyClient {
     if (answer.status === 401) {
       throw new UsageError('the server does not know this key. Give --key, or set SPILLWAY_ADMIN_KEY or SPILLWAY_KEY.')
     }
-    if (!answer.isOk) throw new AdminRefused(answer.body.error?.message ?? `the server answered ${answer.status}`)
+    if (!answer.isOk) throw new AdminRefused(refusalWords(answer.body.error) ?? `the server answered ${answer.status}`)
     return answer.body
   }
+}
+
+/** The message, and what it refers to. */
+function refusalWords(error: ServerError | undefined): string | undefined {
+  const { rule, authority } = error?.spillway ?? {}
+  return rule === undefined ? error?.message : `${error?.message} (rule ${rule}, authority ${authority})`
 }
 
 /** The server's address and a tenant's key: `--key`, else that of the environment. */

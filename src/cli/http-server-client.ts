@@ -16,7 +16,13 @@ export interface ServerAnswer<T> {
   readonly isOk: boolean
   /** When the server asks to come back; undefined when it does not. */
   readonly retryAfterMs: number | undefined
-  readonly body: T & { readonly error?: { readonly message: string; readonly code?: string | null } }
+  readonly body: T & { readonly error?: ServerError }
+}
+
+export interface ServerError {
+  readonly message: string
+  readonly code?: string | null
+  readonly spillway?: { readonly rule?: string; readonly authority?: string }
 }
 
 /** Time limit of a call; long, because the first change opens a database. */

@@ -33,7 +33,11 @@ const PARENTS: Readonly<Record<Level, Level | undefined>> = { org: undefined, te
 interface Shown {
   readonly id: string
   readonly source: string
+  readonly orgId?: string
+  readonly tenantId?: string
   readonly weight?: number
+  readonly role?: string
+  readonly terms?: { readonly canManage?: boolean }
   readonly secrets?: ReadonlyArray<ShownSecret>
 }
 
@@ -68,23 +72,25 @@ function listCommand(level: Level): Command {
         if (value !== undefined) query.set(name, value)
       }
       const answer = await new TenancyClient(flags).call<{ data: Shown[] }>('GET', `/${level}s?${query.toString()}`)
-      const rows = answer.data.map(({ id, source, weight, secrets }) => [
-        id,
-        source,
-        String(weight ?? '-'),
-        secrets?.map(({ hash }) => hash).join(' ') ?? '',
-        secrets === undefined ? '' : lastUseOf(secrets),
-      ])
       const heading = [
         level.toUpperCase(),
+        ...(parent === undefined ? [] : [parent.toUpperCase()]),
         'FROM',
         'WEIGHT',
-        ...(level === 'key' ? ['SECRETS', 'LAST USED'] : ['', '']),
+        ...(level === 'key' ? ['MANAGES AS', 'SECRETS', 'LAST USED'] : []),
       ]
-      io.out(flags['json'] === true ? JSON.stringify(answer.data) : columnsOf([heading, ...rows]))
+      io.out(flags['json'] === true ? JSON.stringify(answer.data) : columnsOf([heading, ...answer.data.map(rowOf)]))
       return 0
     },
   }
+}
+
+function rowOf({ id, orgId, tenantId, source, weight, role, terms, secrets }: Shown): string[] {
+  const parentId = orgId ?? tenantId
+  const first = [id, ...(parentId === undefined ? [] : [parentId]), source, String(weight ?? '-')]
+  if (secrets === undefined) return first
+  const manages = terms?.canManage === true ? (role ?? '-') : '-'
+  return [...first, manages, secrets.map(({ hash }) => hash).join(' '), lastUseOf(secrets)]
 }
 
 /** One time for each secret, in their order. */

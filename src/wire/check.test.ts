@@ -43,6 +43,32 @@ it.each<[body: unknown, param: string | null, code: string | null, words: RegExp
   expect(checked.kind === 'fault' && checked.fault.message).toMatch(words)
 })
 
+describe('a body without further parameters', () => {
+  const strict = makeCheck(
+    Type.Object(
+      {
+        role: Type.Optional(Type.Enum(['auditor', 'member'])),
+        terms: Type.Optional(Type.Object({ a: Type.Optional(Type.Number()) }, { additionalProperties: false })),
+      },
+      { additionalProperties: false },
+    ),
+  )
+
+  it.each<[body: object, param: string, message: string]>([
+    [{ secrets: [] }, 'secrets', "Unknown parameter: 'secrets'."],
+    [{ terms: { b: 1 } }, 'terms.b', "Unknown parameter: 'terms.b'."],
+    [JSON.parse('{"__proto__":{"role":"member"}}') as object, '__proto__', "Unknown parameter: '__proto__'."],
+    [{ role: 'root' }, 'role', "Invalid 'role': it must be one of auditor, member."],
+  ])('%j: %s', (body, param, message) => {
+    expect(strict(body)).toMatchObject({ kind: 'fault', fault: { param, message, code: 'invalid-value' } })
+  })
+
+  it('does not repeat a long name', () => {
+    const checked = strict({ ['x'.repeat(100_000)]: 1 })
+    expect(checked.kind === 'fault' && checked.fault.message.length).toBeLessThan(300)
+  })
+})
+
 it('passes what is right as it is, unknown keys and all', () => {
   const body = { name: 'x', count: null, extra: { a: 1 } }
   expect(check(body)).toEqual({ kind: 'ok', value: body })

@@ -44,10 +44,12 @@ function describe(body: unknown, problems: readonly Problem[]): WireFault {
     const { limit } = problem.params as { limit?: number }
     return invalidRequest(`Invalid '${param}': at most ${limit} elements are allowed.`, param, 'invalid-value')
   }
+  // An object without further properties has a schema for them that nothing fits.
+  if (problem.keyword === 'boolean') return invalidRequest(`Unknown parameter: '${param}'.`, param, 'invalid-value')
   const wanted = alternatives(problems, problem.instancePath)
   const code = wanted.length > 0 ? 'invalid-type' : 'invalid-value'
   return invalidRequest(
-    `Invalid '${param}': it ${wanted.length > 0 ? `must be ${wanted.join(' or ')}` : problem.message}.`,
+    `Invalid '${param}': it ${wanted.length > 0 ? `must be ${wanted.join(' or ')}` : wordsOf(problem)}.`,
     param,
     code,
   )
@@ -85,6 +87,11 @@ function alternatives(problems: readonly Problem[], path: string): string[] {
   return [...wanted]
 }
 
+function wordsOf({ keyword, params, message }: Problem): string {
+  const { allowedValues = [] } = params as { allowedValues?: readonly unknown[] }
+  return keyword === 'enum' ? `must be one of ${allowedValues.join(', ')}` : message
+}
+
 const aOf = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`)
 const depth = (problem: Problem): number =>
   problem.instancePath.split('/').length + (problem.keyword === 'required' ? 1 : 0)
@@ -97,5 +104,8 @@ function paramOf(path: string): string {
     if (/^\d+$/.test(part)) out += `[${part}]`
     else out += out === '' ? part : `.${part}`
   }
-  return out
+  return out.length > PARAM_LENGTH_MAX ? `${out.slice(0, PARAM_LENGTH_MAX)}…` : out
 }
+
+/** A client may send a name of any length; the answer does not repeat it. */
+const PARAM_LENGTH_MAX = 200

@@ -79,7 +79,8 @@ function deskOf(exchange: Exchange, keys: KeyDirectory, tenancy: TenancyAdmin): 
   if (caller === undefined) return undefined
   const credential = credentialOf(exchange)
   const desk = credential === undefined ? undefined : tenancy.asTenant(credential)
-  if (desk === undefined) exchange.sendRefusal({ ...NOT_MANAGING, because: `${caller.key.id} does not manage an org` })
+  if (desk === undefined)
+    exchange.sendRefusal({ ...NOT_MANAGING, because: `the key ${caller.key.id} does not manage an org` })
   return desk
 }
 
@@ -134,7 +135,8 @@ function deskRoutes(on: DeskRoute, bodyBytesMax: number): Route[] {
     removal('org'),
     removal('tenant'),
     on('DELETE', 'keys/*', (ask) => {
-      const [, id, hashPrefix] = /^([^/]+)\/secrets\/([0-9a-f]{8,64})$/.exec(ask.rest) ?? []
+      const [, id, hashPrefix = ''] = /^([^/]+)\/secrets\/(.*)$/s.exec(ask.rest) ?? []
+      if (id !== undefined && !/^[0-9a-f]{8,64}$/.test(hashPrefix)) return noHash(ask)
       return edited(ask, checkReason, (body) =>
         id === undefined
           ? { ...body, kind: 'remove-key', id: ask.rest }
@@ -182,6 +184,13 @@ function seen<T>(exchange: Exchange, sight: TenancySight<T>, tell: (value: T) =>
 function denied(exchange: Exchange, answer: TenancyDenied): undefined {
   return answer.kind === 'refused' ? refuse(exchange, answer.refusal) : forbid(exchange, answer.refusal)
 }
+
+const noHash = ({ exchange }: DeskAsk): undefined =>
+  refuse(exchange, {
+    code: 'invalid-value',
+    because: 'a secret is named by the first 8 or more digits of its hash, 0–9 and a–f, as the key’s record shows it',
+    param: 'hash',
+  })
 
 const unknownCommand = ({ exchange }: DeskAsk): undefined =>
   refuse(exchange, { code: 'no-such-record', because: 'keys have no such command. Known: rotate', param: 'key' })

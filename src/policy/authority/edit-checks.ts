@@ -120,7 +120,9 @@ export function checkTerms(
   const terms = patchedTerms(current, patch)
   const problem = patchProblem(patch) ?? wholeProblem(terms)
   if (problem !== undefined) {
-    return { refusal: refusalOf('value-is-valid', PLATFORM, problem.param, `${problem.param} ${problem.because}`) }
+    return {
+      refusal: refusalOf('value-is-valid', PLATFORM, problem.param, `the value of ${problem.param} ${problem.because}`),
+    }
   }
   for (const parent of parents) {
     const narrowed = narrow(parent, namedTerms(patch))

@@ -124,7 +124,7 @@ function storingRefusal({ actor }: EditContext, storing: TenantValues['storing']
   for (const part of ['ttlS', 'countMax', 'bytesMax'] as const) {
     const value = storing?.[part]
     if (value === undefined || (Number.isSafeInteger(value) && value >= 1 && value <= STORING_MAX[part])) continue
-    const because = `storing.${part} is not a whole number from 1 to ${STORING_MAX[part]}`
+    const because = `the value of storing.${part} is not a whole number from 1 to ${STORING_MAX[part]}`
     return refusalOf('value-is-valid', PLATFORM, `storing.${part}`, because)
   }
   return undefined
@@ -137,7 +137,7 @@ const QUEUE_US_MAX = 86_400_000_000
 function valuesRefusal(org: OrgRecord, values: TenantValues): AuthorityRefusal | undefined {
   const { slo, contract, bidMax, queueUsMax, answerCache } = values
   const invalid = (param: string, because: string): AuthorityRefusal =>
-    refusalOf('value-is-valid', PLATFORM, param, `${param} ${because}`)
+    refusalOf('value-is-valid', PLATFORM, param, `the value of ${param} ${because}`)
   if (slo !== undefined && !org.slos.includes(slo)) return sloRefusal(org, slo)
   if (contract !== undefined && contract !== 'degrade' && contract !== 'reject') {
     return invalid('contract', 'is neither degrade nor reject')

@@ -51,7 +51,7 @@ describe('roles', () => {
       kind: 'refused',
       refusal: {
         rule: 'role-allows',
-        authority: { kind: 'role', id: 'auditor' },
+        authority: { kind: 'role', id: 'org-admin' },
         param: null,
         because: 'the role auditor does not include change-key. Ask somebody with the role platform-admin or org-admin',
       },

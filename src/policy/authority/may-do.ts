@@ -60,5 +60,7 @@ const refused = (refusal: AuthorityRefusal): Ruling => ({ kind: 'refused', refus
 function roleRefusal(role: Role, action: AdminAction): AuthorityRefusal {
   const able = (Object.keys(ACTIONS) as Role[]).filter((other) => ACTIONS[other].includes(action))
   const because = `the role ${role} does not include ${action}. Ask somebody with the role ${able.join(' or ')}`
-  return { rule: 'role-allows', authority: { kind: 'role', id: role }, param: null, because }
+  // Whoever may and is nearest: an org's own administrator, where one may.
+  const holder = able.includes('org-admin') ? 'org-admin' : 'platform-admin'
+  return { rule: 'role-allows', authority: { kind: 'role', id: holder }, param: null, because }
 }

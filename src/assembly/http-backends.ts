@@ -33,7 +33,7 @@ export function makeHttpBackend(
       ...(metricsUrl !== undefined && { metricsUrl }),
     })
   }
-  const { upstreamModel, engine, healthPath, metricsPath, asksUsage, runningUsage, apiVersion } = backend
+  const { upstreamModel, engine, healthPath, metricsPath, asksUsage, runningUsage, apiVersion, dialects } = backend
   const outputBound = backend.outputBound ?? (REFUSES_MAX_TOKENS.has(engine) ? 'max_completion_tokens' : undefined)
   return new HttpOpenAiBackend({
     ...upstream,
@@ -42,6 +42,7 @@ export function makeHttpBackend(
     clock,
     probe: probeStyleOf(engine, { healthPath, metricsPath }),
     runningUsage,
+    dialects,
     style: { asksUsage, ...(outputBound !== undefined && { outputBound }) },
   })
 }

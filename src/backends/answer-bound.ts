@@ -49,6 +49,8 @@ const CHARACTERS_PER_TOKEN_LIKELY = 8
 const FRAMES_WITHOUT_TOKENS = 64
 /** Hosts that count with another model's tokenizer may report half as many again: up to twice the bound proves nothing. */
 const REPORTED_RATIO_MIN = 2
+/** Response objects of one stream (queued, created, in progress, ended), each character three bytes at most. */
+const REPEATED_COUNT_MAX = 4 * 3
 /** An echoed prompt has at most this many times the tokens that were estimated for it. */
 const ECHOED_RATIO_MAX = 4
 
@@ -67,6 +69,8 @@ export class AnswerBound {
   #bytes = 0
   #hasCut = false
   #isReportedOver = false
+  /** Bytes of what an engine repeats of its request. */
+  #repeatedBytes = 0
 
   constructor(choiceCount: number, tokensMax: number, charactersPerTokenMax = CHARACTERS_PER_TOKEN_MAX) {
     this.#choiceCount = choiceCount
@@ -101,7 +105,12 @@ export class AnswerBound {
   }
 
   get #streamBytesMax(): number {
-    return BYTES_WITHOUT_TOKENS + BYTES_PER_TOKEN_MAX * this.tokensMax
+    return BYTES_WITHOUT_TOKENS + this.#repeatedBytes + BYTES_PER_TOKEN_MAX * this.tokensMax
+  }
+
+  /** The engine's events repeat what was asked: instructions and tools stand in each response object of a stream. */
+  allowRepeated(bodyLength: number): void {
+    this.#repeatedBytes = bodyLength * REPEATED_COUNT_MAX
   }
 
   /** The engine's own count over all choices, or over one of them. */

@@ -1,4 +1,5 @@
 import type { AheadFrame, ChoiceDelta, Delta, EngineText, Result, Usage } from '../domain/delta.ts'
+import type { NativeDialect } from '../domain/request.ts'
 import type { Call } from '../lifecycle/ports.ts'
 import { besideAnswer, type UpstreamAnswer, withBeside } from '../wire/upstream.ts'
 
@@ -10,11 +11,14 @@ import { besideAnswer, type UpstreamAnswer, withBeside } from '../wire/upstream.
  * the others. Those before the first token wait for it: until then the request can still be tried elsewhere. The frame
  * with the usage alone waits for the end, where it is known which usage counts.
  *
- * Bounds: eight frames wait for the first token, and 256 without a token are passed on in all.
+ * Bounds: eight frames wait for the first token, and 256 without a token are passed on in all. Of an engine that speaks
+ * the client's own dialect none may be missing: the 65th event begins the answer, and bytes are the bound (`AnswerBound`).
  */
 export interface RelayTerms {
   /** See `EngineText`. */
   readonly keepsModel: boolean
+  /** The engine speaks the client's own dialect. Every event of it counts there, so none is left out. */
+  readonly dialect?: NativeDialect
 }
 
 /** A frame, or a whole answer, as it came and as it was parsed. */
@@ -29,6 +33,8 @@ export interface Said {
 const FRAMES_AHEAD_MAX = 8
 /** Frames without a token that are passed on: an engine that sends nothing else must not go on. */
 const FRAMES_ASIDE_MAX = 256
+/** Events of the client's own dialect that wait for the first token; then the answer begins without one. */
+const NATIVE_AHEAD_MAX = 64
 
 export class EngineTexts {
   readonly #call: Call
@@ -51,7 +57,7 @@ export class EngineTexts {
     if (this.#terms === undefined || said === undefined || isRelayable !== true) return undefined
     if (said.isFrame !== this.#call.request.isStreamed) return undefined
     if (!said.isFrame && choices.some(({ finishReason }) => finishReason === null)) return undefined
-    return { json: said.text, keepsModel: this.#terms.keepsModel }
+    return { json: said.text, ...this.#terms }
   }
 
   /** Writes a delta, after the frames that waited for it. `frame` is its text where that may be passed on. */
@@ -92,10 +98,12 @@ export class EngineTexts {
   pass(choices: readonly ChoiceDelta[], frame: EngineText): Promise<void> | undefined {
     const { source, isAlone = false } = this.#usageSource ?? {}
     if (isAlone && source?.json === frame.json) return undefined
-    if (++this.#asideCount > FRAMES_ASIDE_MAX) return undefined
+    const isNative = frame.dialect !== undefined
+    if (++this.#asideCount > FRAMES_ASIDE_MAX && !isNative) return undefined
     if (this.#hasWritten) return this.#call.sink.write({ tokens: 0, choices, frame })
     this.#ahead ??= []
-    if (this.#ahead.length < FRAMES_AHEAD_MAX) this.#ahead.push({ choices, frame })
+    if (isNative && this.#ahead.length >= NATIVE_AHEAD_MAX) return this.write(0, choices, frame, undefined)
+    if (isNative || this.#ahead.length < FRAMES_AHEAD_MAX) this.#ahead.push({ choices, frame })
     return undefined
   }
 

@@ -72,6 +72,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#call = call
     this.#format = format
     this.#bound = AnswerBound.of(call.request, call.plan, format.tokenLength)
+    if (format.relays?.dialect !== undefined) this.#bound.allowRepeated(call.request.text?.native?.raw.length ?? 0)
     this.#texts = new EngineTexts(call, format.relays)
     this.#resolve = resolve
     this.#reject = reject

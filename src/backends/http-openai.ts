@@ -1,9 +1,12 @@
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
-import type { RequestKind } from '../domain/request.ts'
+import type { NativeDialect, RequestKind } from '../domain/request.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
+import { nativeMessagesReader } from '../wire/messages-native-read.ts'
+import { nativeBody } from '../wire/native-body.ts'
+import { readNativeResponse } from '../wire/responses-native-read.ts'
 import { TokenLengths } from '../wire/token-length.ts'
 import { readEmbeddings, readUpstream } from '../wire/upstream.ts'
 import { embeddingBody, type UpstreamStyle, upstreamBody } from '../wire/upstream-body.ts'
@@ -31,6 +34,8 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   readonly style?: Omit<UpstreamStyle, 'asksRunningUsage'>
   /** Whether streams are asked for their usage in every frame. */
   readonly runningUsage?: RunningUsageWish
+  /** Dialects beside chat that the engine speaks itself. */
+  readonly dialects?: readonly NativeDialect[]
   readonly probe?: ProbeStyle
   /** Further headers of a call. */
   readonly moreHeaders?: (call: Call) => readonly string[]
@@ -38,9 +43,12 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   readonly clock?: Clock
 }
 
+/** The only version that Anthropic's interface has had since 2023. */
+const ANTHROPIC_VERSION = '2023-06-01'
+
 export class HttpOpenAiBackend implements Backend {
   readonly #upstream: HttpUpstream
-  readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock' | 'moreHeaders'>
+  readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock' | 'moreHeaders' | 'dialects'>
   readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors' | 'transit'>, string>>
   readonly #redact = (text: string): string => this.#upstream.redact(text)
   readonly #tokenLengths = new TokenLengths()
@@ -48,7 +56,7 @@ export class HttpOpenAiBackend implements Backend {
 
   constructor(options: HttpOpenAiOptions) {
     this.#upstream = new HttpUpstream(options)
-    const { upstreamModel, style, probe, clock, moreHeaders } = options
+    const { upstreamModel, style, probe, clock, moreHeaders, dialects } = options
     this.#running = new RunningUsage(style?.asksUsage === false ? 'never' : options.runningUsage)
     this.#options = {
       upstreamModel,
@@ -56,6 +64,7 @@ export class HttpOpenAiBackend implements Backend {
       ...(probe === undefined ? {} : { probe }),
       ...(clock === undefined ? {} : { clock }),
       ...(moreHeaders === undefined ? {} : { moreHeaders }),
+      ...(dialects === undefined ? {} : { dialects }),
     }
     this.#paths = {
       chat: this.#upstream.path('/chat/completions'),
@@ -77,6 +86,8 @@ export class HttpOpenAiBackend implements Backend {
       return runTransit({ call, transit: request.transit, upstream, model, headers: ours })
     }
     const relays = { keepsModel: request.text?.body['model'] === model }
+    const native = this.#native(call, model)
+    if (native !== undefined) return native
     const headers = upstream.headers(...ours)
     const send = (format: AnswerFormat, body: string): Promise<Ending> =>
       runAttempt({
@@ -95,6 +106,27 @@ export class HttpOpenAiBackend implements Backend {
     return this.#running.ask((asksRunningUsage) =>
       send(format, upstreamBody(request, plan, model, { ...style, asksRunningUsage })),
     )
+  }
+
+  /** Asks in the client's own dialect, where engine and plan allow it. */
+  #native(call: Call, model: string): Promise<Ending> | undefined {
+    const { request, plan, lease } = call
+    const dialect = request.text?.native?.dialect
+    const { dialects, clock, moreHeaders } = this.#options
+    if (dialect === undefined || dialects?.includes(dialect) !== true) return undefined
+    const body = nativeBody(request, plan, model)
+    if (body === undefined) return undefined
+    const upstream = this.#upstream
+    const headers = upstream.headers('x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? []))
+    if (dialect === 'messages') headers.push('anthropic-version', ANTHROPIC_VERSION)
+    const format: AnswerFormat = {
+      read: dialect === 'messages' ? nativeMessagesReader() : readNativeResponse,
+      redact: this.#redact,
+      tokenLength: this.#tokenLengths.of(model),
+      relays: { keepsModel: request.text?.body['model'] === model, dialect },
+    }
+    const path = upstream.path(`/${dialect}`)
+    return runAttempt({ call, format, clock, dispatch: (reader) => upstream.post({ path, headers, body }, reader) })
   }
 
   #embeddingFormat(body: EmbeddingBody): AnswerFormat {

@@ -147,6 +147,12 @@ const HttpOpenaiBackendSchema = item(
       description:
         'Whether streams are asked for their token counts in every frame (`stream_options.continuous_usage_stats`). `auto` asks engines whose metrics are those of vLLM or SGLang, while their frames may have several tokens; an engine that refuses is asked without.',
     }),
+    dialects: Type.Array(Type.Enum(['responses', 'messages']), {
+      default: [],
+      uniqueItems: true,
+      description:
+        'Interfaces that the engine has beside chat: `responses` (`/responses` under the address), `messages` (`/messages`). Requests of that interface are then sent as the client wrote them; else they are translated to a chat.',
+    }),
     asksUsage: Type.Boolean({
       default: true,
       description:

@@ -1,3 +1,4 @@
+import type { NativeDialect } from './request.ts'
 import type { TransitHead } from './transit.ts'
 
 /**
@@ -34,6 +35,8 @@ export interface EngineText {
   readonly json: string
   /** The engine was asked for the model by the client's own name for it, so its name for it is for the client, too. */
   readonly keepsModel: boolean
+  /** Whose words they are; absent: those of OpenAI's completions. */
+  readonly dialect?: NativeDialect
 }
 
 /** Vectors, one per text; named tensors, as the protocol writes them; or the head of an answer that passes through. */

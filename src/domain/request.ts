@@ -36,6 +36,17 @@ export interface RequestText {
   readonly body: Readonly<Record<string, unknown>>
   /** The same as the client wrote it; absent where the body was made here. */
   readonly raw?: string
+  /** The body in the client's own dialect, before it was translated; absent where engines must get the translation. */
+  readonly native?: NativeText
+}
+
+/** Dialects beside OpenAI's completions that some engines speak themselves. */
+export type NativeDialect = 'responses' | 'messages'
+
+export interface NativeText {
+  readonly dialect: NativeDialect
+  /** As the client wrote it. */
+  readonly raw: string
 }
 
 /** The client's wish to be answered from passages. */

@@ -120,7 +120,9 @@ export class SseSink implements Sink {
     const { res } = this.#options.exchange
     if (delta.choices === undefined || res.destroyed) return undefined
     let text = ''
-    for (const { choices, frame } of delta.ahead ?? []) text += this.#writer.relay?.(frame, choices) ?? ''
+    for (const { choices, frame } of delta.ahead ?? []) {
+      if (frame.dialect === this.#writer.relays) text += this.#writer.relay?.(frame, choices) ?? ''
+    }
     text += this.#textOf(delta, delta.choices)
     if (text === '') return undefined
     const { aheadBytesMax = Number.POSITIVE_INFINITY } = this.#options
@@ -130,7 +132,8 @@ export class SseSink implements Sink {
 
   #textOf({ tokens, frame, beside }: Delta, choices: readonly ChoiceDelta[]): string {
     const writer = this.#writer
-    if (frame !== undefined && writer.relay !== undefined) return writer.relay(frame, choices)
+    if (frame !== undefined && writer.relay !== undefined && frame.dialect === writer.relays)
+      return writer.relay(frame, choices)
     // A frame that has something only for clients of the engine's own dialect.
     if (frame !== undefined && tokens === 0 && choices.every(isBare)) return ''
     return writer.chunk(choices, this.#options.runningUsage?.(), beside)
@@ -169,8 +172,9 @@ export class JsonSink implements Sink {
 
   /** Bounded by the plan's `outputTokensMax`, so collecting the answer needs no backpressure. */
   write({ choices, frame, beside }: Delta): undefined {
-    if (frame !== undefined && this.#answer.relay !== undefined) this.#answer.relay(frame)
-    else if (choices !== undefined) this.#answer.add(choices, beside)
+    const answer = this.#answer
+    if (frame !== undefined && answer.relay !== undefined && frame.dialect === answer.relays) answer.relay(frame)
+    else if (choices !== undefined) answer.add(choices, beside)
     return undefined
   }
 

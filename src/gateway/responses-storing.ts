@@ -29,27 +29,29 @@ export async function readStoredResponse(store: ResponseStore, tenant: Tenant, b
   const { archive } = store
   const checked = readResponses(bytes)
   if (checked.kind === 'fault') return checked
-  const metadata = readPairs(checked.value.metadata)
+  const { body: asked, raw } = checked.value
+  const metadata = readPairs(asked.metadata)
   if (metadata.kind === 'fault') return metadata
   let earlier: readonly object[] | undefined
   let body: ResponsesBody
   try {
-    const found = await conversationOf(store, tenant.id, checked.value)
+    const found = await conversationOf(store, tenant.id, asked)
     if (found.kind === 'fault') return found
     earlier = found.value
-    const resolved = await withItems(store, tenant.id, checked.value)
+    const resolved = await withItems(store, tenant.id, asked)
     if (resolved.kind === 'fault') return resolved
     body = resolved.value
   } catch (error) {
     if (error instanceof ArchiveUnavailable) return { kind: 'refusal', refusal: archiveAway(error) }
     throw error
   }
-  if (body.store === false) return responsesWording(body, { earlier, isStored: false })
+  const unstored = { earlier, isStored: false, ...(body === asked && { raw }) }
+  if (body.store === false) return responsesWording(body, unstored)
   const whyNot = archive.whyNot(tenant, bytes.length)
   const headers = ['x-spillway-stored', String(whyNot === undefined)]
   if (whyNot !== undefined) {
     headers.push('x-spillway-not-stored', whyNot)
-    return responsesWording(body, { earlier, isStored: false, headers })
+    return responsesWording(body, { ...unstored, headers })
   }
   return responsesWording(body, {
     earlier,

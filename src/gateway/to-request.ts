@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Instant } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
 import type { ModelKind } from '../domain/fleet.ts'
-import type { Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
+import type { NativeText, Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
 import { cacheableQuestion } from '../wire/cacheable-question.ts'
 import { mustEndWhole } from '../wire/engine-knobs.ts'
 import { type FaultCode, invalidRequest, type WireFault } from '../wire/openai-error.ts'
@@ -22,6 +22,8 @@ export interface Asked {
   readonly body: ChatBody | CompletionBody
   /** The body as the client wrote it. */
   readonly raw?: string
+  /** The body before it was translated. */
+  readonly native?: NativeText
   readonly headers: IncomingHttpHeaders
   readonly caller: Caller
   readonly now: Instant
@@ -137,7 +139,11 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     outputTokensMax: outputBound(body),
     choiceCount,
     isStreamed: body.stream === true,
-    text: { body: body as Readonly<Record<string, unknown>>, ...(asked.raw !== undefined && { raw: asked.raw }) },
+    text: {
+      body: body as Readonly<Record<string, unknown>>,
+      ...(asked.raw !== undefined && { raw: asked.raw }),
+      ...(asked.native !== undefined && { native: asked.native }),
+    },
     ...flagsOf(asked, rules),
     ...('tools' in body && body.tools?.length && { hasTools: true }),
     ...(mustEndWhole(body) && { mustEndWhole: true }),

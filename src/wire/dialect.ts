@@ -1,6 +1,6 @@
 import type { ChoiceDelta, EngineText, Usage } from '../domain/delta.ts'
 import type { CallRoute } from '../domain/key-terms.ts'
-import type { RequestKind } from '../domain/request.ts'
+import type { NativeDialect, NativeText, RequestKind } from '../domain/request.ts'
 import type { Checked } from './check.ts'
 import type { ChatBody, CompletionBody } from './schemas.ts'
 
@@ -29,6 +29,8 @@ export interface Wording {
   readonly ignored?: readonly string[]
   /** The body as the client wrote it, in dialects that engines speak: what is not changed is sent on from here. */
   readonly raw?: string
+  /** The same in a dialect that only some engines speak: those get it instead of the translation. */
+  readonly native?: NativeText
   stream(identity: AnswerIdentity): StreamWriter
   whole(identity: AnswerIdentity): WholeWriter
   /** Headers beside those of every answer. */
@@ -59,6 +61,8 @@ export interface StreamWriter {
   chunk(choices: readonly ChoiceDelta[], running?: Usage, beside?: Beside): string
   /** The engine's own frame with what is ours put in; only for dialects in which engines speak. */
   relay?(frame: EngineText, choices: readonly ChoiceDelta[]): string
+  /** The dialect of the frames that `relay` takes; absent: OpenAI's completions. */
+  readonly relays?: NativeDialect
   /** A frame that carries fields of ours; clients that do not know them skip it. */
   aside(more: Readonly<Record<string, unknown>>): string
   /** Sent where nothing else has been for a while; it may come before the first chunk. */
@@ -73,6 +77,8 @@ export interface WholeWriter {
   add(choices: readonly ChoiceDelta[], beside?: Beside): void
   /** Takes the engine's own document as the answer; only for dialects in which engines speak. */
   relay?(document: EngineText): void
+  /** The dialect of the document that `relay` takes; absent: OpenAI's completions. */
+  readonly relays?: NativeDialect
   /** `ours` are Spillway's own fields beside the answer. */
   encode(usage: Usage, ours?: Readonly<Record<string, unknown>>): string
 }

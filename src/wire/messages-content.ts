@@ -252,7 +252,7 @@ const BILLING = 'x-anthropic-billing-header:'
  * Claude Code puts a line for Anthropic's billing in front of its system prompt, with a hash that changes with every
  * request. It says nothing to an engine, and no prompt behind it would be found in a prefix cache.
  */
-function withoutBilling(text: string): string {
+export function withoutBilling(text: string): string {
   if (!text.startsWith(BILLING)) return text
   const end = text.indexOf('\n')
   return end < 0 ? '' : text.slice(end + 1)

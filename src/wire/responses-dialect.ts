@@ -1,6 +1,8 @@
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { Checked } from './check.ts'
 import type { AnswerIdentity, Dialect, StreamWriter, WholeWriter, Wording } from './dialect.ts'
+import { NativeStream, NativeWhole } from './native-stream.ts'
+import { NativeResponses } from './responses-native.ts'
 import { ResponseObject, type ResponseState, type ResponseTerms, summaryOf } from './responses-object.ts'
 import { ResponseOutput } from './responses-output.ts'
 import type { ResponsesBody } from './responses-schema.ts'
@@ -17,7 +19,9 @@ export const RESPONSES_DIALECT: Dialect = {
   params: RESPONSES_PARAMS,
   read(bytes) {
     const checked = readResponses(bytes)
-    return checked.kind === 'ok' ? responsesWording(checked.value) : checked
+    if (checked.kind === 'fault') return checked
+    const { body, raw } = checked.value
+    return responsesWording(body, { isStored: false, raw })
   },
 }
 
@@ -29,11 +33,21 @@ export function responsesWording(body: ResponsesBody, terms: ResponseTerms = { i
     value: {
       body: chat.value,
       ignored: ignoredIn(body),
-      stream: (identity) => new ResponsesStream(body, identity, terms),
-      whole: (identity) => new WholeResponse(body, identity, terms),
+      ...nativeOf(body, terms),
+      stream: (identity) =>
+        new NativeStream(new ResponsesStream(body, identity, terms), new NativeResponses(), identity),
+      whole: (identity) => new NativeWhole(new WholeResponse(body, identity, terms), new NativeResponses(), identity),
       ...(terms.headers !== undefined && { headers: terms.headers }),
     },
   }
+}
+
+/** What is stored has items with ids of ours, by which clients refer to them: such answers are translated. */
+function nativeOf(
+  { previous_response_id: id }: ResponsesBody,
+  { isStored, raw }: ResponseTerms,
+): Pick<Wording, 'native'> {
+  return isStored || raw === undefined || typeof id === 'string' ? {} : { native: { dialect: 'responses', raw } }
 }
 
 const outputOf = (body: ResponsesBody, { id }: AnswerIdentity, emits: boolean): ResponseOutput =>

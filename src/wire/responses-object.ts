@@ -24,6 +24,8 @@ export interface ResponseTerms {
   /** The items of the conversation that `previous_response_id` names; undefined where it is not known. */
   readonly earlier?: readonly object[] | undefined
   readonly isStored: boolean
+  /** The body as the client wrote it, where nothing of it had to be looked up. */
+  readonly raw?: string
   /** Takes the response when it has ended by itself: never one that broke off. */
   readonly keep?: (identity: AnswerIdentity, document: string) => void
   /** Headers that tell of it. */

@@ -1,6 +1,6 @@
 import { type Checked, makeCheck } from './check.ts'
 import { invalidRequest, type WireFault } from './openai-error.ts'
-import { andThen, checkChat, readJson } from './read-body.ts'
+import { checkChat, type ReadBody, readAs } from './read-body.ts'
 import { InputMessages } from './responses-input.ts'
 import { type ResponsesBody, ResponsesBody as ResponsesSchema } from './responses-schema.ts'
 import type { ChatBody } from './schemas.ts'
@@ -13,7 +13,7 @@ type Json = Readonly<Record<string, unknown>>
 
 export const checkResponses = makeCheck(ResponsesSchema)
 
-export const readResponses = (bytes: Buffer): Checked<ResponsesBody> => andThen(readJson(bytes), checkResponses)
+export const readResponses = (bytes: Buffer): Checked<ReadBody<ResponsesBody>> => readAs(checkResponses, bytes)
 
 /** Parameters that are said in other words, or that end here. */
 const SAID_OTHERWISE: ReadonlySet<string> = new Set([

@@ -22,7 +22,7 @@ import { withTrueSize } from '../prompt-size.ts'
 import { anthropicRateLimitHeaders, rateLimitHeaders } from '../rate-limit-headers.ts'
 import { type ReadWording, readStoredResponse } from '../responses-storing.ts'
 import { keepingChat, readStoring, type StoringWish, storingHeaders } from '../storing.ts'
-import { type RequestRules, toRequest } from '../to-request.ts'
+import { type Asked, type RequestRules, toRequest } from '../to-request.ts'
 
 /**
  * Bytes → request → ticket: the first row of a request's walk. `serveRequest` knows no HTTP; the answer comes back
@@ -71,8 +71,8 @@ const fromArchive =
     readStoredResponse(deps, tenant, bytes)
 
 /** The text of a body that is sent on as it was read. */
-const rawOf = ({ body, raw }: Wording, asked: Wording['body']): { readonly raw?: string } =>
-  raw === undefined || asked !== body ? {} : { raw }
+const rawOf = ({ body, raw, native }: Wording, asked: Wording['body']): Pick<Asked, 'raw' | 'native'> =>
+  asked === body ? { ...(raw !== undefined && { raw }), ...(native !== undefined && { native }) } : {}
 
 /** Serves one request in its dialect, whatever its address is. */
 export async function serveInDialect(

@@ -187,6 +187,22 @@ describe.each(DIALECTS)('an engine that speaks %s', (dialect) => {
   })
 })
 
+it('no event is left out, however many come before the first token, nor for what they repeat of the request', async () => {
+  const instructions = 'Watch the dam. '.repeat(8_000)
+  const events = responsesEvents(WORDS, 300, { instructions })
+  const world = await start(speaks(events, {}))
+  const more = { stream: true, instructions, max_output_tokens: 5 }
+  const got = eventsIn(await (await post(world, 'responses', more)).text())
+  expect(got.map(({ type }) => type)).toEqual(events.map(({ type }) => type))
+})
+
+it('an engine that sends events for ever is let go', async () => {
+  const world = await start(stalls(responsesEvents(WORDS, 6_000).slice(0, 5_000)))
+  const text = await (await post(world, 'responses', { stream: true, max_output_tokens: 5 })).text()
+  expect(eventsIn(text).at(-1)?.type).toBe('response.failed')
+  await eventually('the engine is free', () => world.upstream.openAnswers === 0)
+})
+
 it("OpenAI's client reads a stream of a native engine", async () => {
   const { platform } = await start(native('responses'))
   const openai = new OpenAI({ baseURL: platform.baseURL, apiKey: ACME_KEY, maxRetries: 0 })

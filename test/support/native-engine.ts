@@ -41,14 +41,14 @@ export const responseOf = (status: string, words: readonly string[] = []) => ({
 })
 
 /** A search that the engine runs itself, then a message. */
-export function responsesEvents(words: readonly string[]): Event[] {
+export function responsesEvents(words: readonly string[], searchCount = 12, repeated: object = {}): Event[] {
   const place = { item_id: 'msg_engine_1', output_index: 1, content_index: 0 }
   const text = words.join('')
   const all: Event[] = [
-    { type: 'response.created', response: responseOf('in_progress') },
-    { type: 'response.in_progress', response: responseOf('in_progress') },
+    { type: 'response.created', response: { ...responseOf('in_progress'), ...repeated } },
+    { type: 'response.in_progress', response: { ...responseOf('in_progress'), ...repeated } },
     { type: 'response.output_item.added', output_index: 0, item: searchOf('in_progress') },
-    ...Array.from({ length: 12 }, () => ({
+    ...Array.from({ length: searchCount }, () => ({
       type: 'response.web_search_call.searching',
       output_index: 0,
       item_id: 'ws_engine_0',
@@ -60,7 +60,7 @@ export function responsesEvents(words: readonly string[]): Event[] {
     { type: 'response.output_text.done', ...place, text, logprobs: [] },
     { type: 'response.content_part.done', ...place, part: { ...PART, text } },
     { type: 'response.output_item.done', output_index: 1, item: item('completed', text) },
-    { type: 'response.completed', response: responseOf('completed', words) },
+    { type: 'response.completed', response: { ...responseOf('completed', words), ...repeated } },
   ]
   return all.map((event, n) => ({ ...event, sequence_number: n }))
 }

@@ -57,7 +57,8 @@ export class EngineTexts {
     if (this.#terms === undefined || said === undefined || isRelayable !== true) return undefined
     if (said.isFrame !== this.#call.request.isStreamed) return undefined
     if (!said.isFrame && choices.some(({ finishReason }) => finishReason === null)) return undefined
-    return { json: said.text, ...this.#terms }
+    const { keepsModel, dialect } = this.#terms
+    return dialect === undefined ? { json: said.text, keepsModel } : { json: said.text, keepsModel, dialect }
   }
 
   /** Writes a delta, after the frames that waited for it. `frame` is its text where that may be passed on. */

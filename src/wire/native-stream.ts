@@ -16,7 +16,7 @@ export interface NativeWords {
   isEnd(type: string): boolean
   /** Follows the events, for an end that the engine does not write itself. */
   note(type: string, json: string): void
-  /** The last event with the usage that counts. `object`: what is ours in the answer's object. */
+  /** The last event with the usage that counts. */
   closing(json: string, usage: Usage): string
   /** Events that end an answer which was cut here. */
   cut(usage: Usage, own: Own): string

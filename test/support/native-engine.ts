@@ -20,7 +20,7 @@ const searchOf = (status: string) => ({
   action: { type: 'search', query: 'dam' },
 })
 
-export const RESPONSES_USAGE = {
+const RESPONSES_USAGE = {
   input_tokens: 11,
   input_tokens_details: { cached_tokens: 4 },
   output_tokens: 3,
@@ -65,7 +65,7 @@ export function responsesEvents(words: readonly string[], searchCount = 12, repe
   return all.map((event, n) => ({ ...event, sequence_number: n }))
 }
 
-export const MESSAGES_USAGE = { input_tokens: 7, cache_creation_input_tokens: 2, cache_read_input_tokens: 4 }
+const MESSAGES_USAGE = { input_tokens: 7, cache_creation_input_tokens: 2, cache_read_input_tokens: 4 }
 
 export const messageOf = (words: readonly string[]) => ({
   id: 'msg_engine',
@@ -96,7 +96,7 @@ export function messagesEvents(words: readonly string[]): Event[] {
   ]
 }
 
-export const sseOf = (events: readonly Event[]): string =>
+const sseOf = (events: readonly Event[]): string =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
 
 /** Answers with these events, or with this document. */

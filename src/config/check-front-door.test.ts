@@ -21,4 +21,5 @@ it.each([
   [{ proxyProtocolFrom: ['0.0.0.0/0'] }, 'trusts everybody'],
   [{ tls: { clientCaFile: 'ca.pem' } }, 'there is no TLS'],
   [{ cors: { origins: ['https://app.example/'] } }, 'server.cors.origins'],
+  [{ headersTimeoutMs: 2_000, requestTimeoutMs: 1_999 }, 'server.requestTimeoutMs'],
 ])('%j is refused', (server, says) => expect(() => load(server)).toThrow(says))

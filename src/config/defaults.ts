@@ -38,8 +38,11 @@ export const SEED = 1
 
 export const QUEUE_WAIT_MS_MAX = 30_000
 
-/** OpenAI's own limit is 128; one request for that many answers is a burst by itself. */
-export const CHOICES_MAX = 8
+/**
+ * OpenAI's own limit for `n`. Clients put tens of prompts into one request of `/v1/completions`. All choices count in the
+ * price and in the estimate of the time, so a burst in one request pays and waits like any other.
+ */
+export const CHOICES_MAX = 128
 
 /** A longer retrieval would use up the time to first token that tenants are promised. */
 export const RETRIEVAL_BUDGET_MS = 150

@@ -123,15 +123,14 @@ async function plan(
   const longest = (most: number, length: number): number => Math.max(most, length)
   const promptTokens =
     read.fixed.length + (read.kind === 'chat' ? lengths.reduce(together, read.tail.length) : lengths.reduce(longest, 0))
-  const asked =
-    ('max_completion_tokens' in body ? body.max_completion_tokens : undefined) ?? body.max_tokens ?? undefined
+  const asked = outputBoundOf(body)
   if (read.isCut || promptTokens + (asked ?? 1) > contextTokensMax) {
     return {
       fault: vllmContextTooLong({ contextTokensMax, outputTokens: asked ?? 0, promptTokens, isAtLeast: read.isCut }),
     }
   }
   const keptSegments = read.segments.map((_, index) => index)
-  const outputTokensMax = asked ?? contextTokensMax - promptTokens
+  const outputTokensMax = Math.max(1, asked ?? contextTokensMax - promptTokens)
   return { plan: planOf(engine, { keptSegments, outputTokensMax }), promptTokens }
 }
 
@@ -139,6 +138,9 @@ function unsupported(engine: ServedEngine, body: Body): WireFault | undefined {
   if (body.model !== engine.model) return vllmNoSuchModel(body.model)
   const choiceCount = choiceCountOf(body)
   if (choiceCount > CHOICES_MAX) return badRequest(`n must be at most ${CHOICES_MAX}, got ${choiceCount}.`, 'n')
+  // vLLM takes a bound of no tokens only from those who want their prompt scored; a step of ours always makes one token.
+  const isScored = 'echo' in body && body.echo === true
+  if (outputBoundOf(body) === 0 && !isScored) return badRequest('max_tokens must be at least 1, got 0.', 'max_tokens')
   if (!('messages' in body)) return undefined
   if ((body.top_logprobs ?? 0) > 0 && body.logprobs !== true) {
     return badRequest('when using `top_logprobs`, `logprobs` must be set to true.', 'top_logprobs')
@@ -151,6 +153,9 @@ function unsupported(engine: ServedEngine, body: Body): WireFault | undefined {
   }
   return undefined
 }
+
+const outputBoundOf = (body: Body): number | undefined =>
+  ('max_completion_tokens' in body ? body.max_completion_tokens : undefined) ?? body.max_tokens ?? undefined
 
 function choiceCountOf(body: Body): number {
   const n = body.n ?? 1

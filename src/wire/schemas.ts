@@ -76,7 +76,7 @@ const generation = {
 export const ChatBody = Type.Object({
   ...generation,
   messages: Type.Array(Message, { minItems: 1 }),
-  max_completion_tokens: nullable(Type.Integer(atLeastOne)),
+  max_completion_tokens: nullable(Type.Integer(notNegative)),
   logprobs: nullable(Type.Boolean()),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
   store: nullable(Type.Boolean({ description: 'Store the answer for later, where your tenant may.' })),

@@ -165,12 +165,12 @@ export function wireFileBatch(id: string, corpusId: string, documents: readonly 
 }
 
 export function wireHit(passage: Passage): Record<string, unknown> {
-  const { documentId, source, score, attributes, text, position } = passage
+  const { documentId, source, score, attributes, text } = passage
   const content = [{ type: 'text', text }]
-  return { file_id: documentId, filename: source, score, attributes, content, spillway: { position } }
+  return { file_id: documentId, filename: source, score, attributes, content }
 }
 
 export function wireList(rows: ReadonlyArray<Record<string, unknown>>, hasMore: boolean): Record<string, unknown> {
-  const ends = { first_id: rows[0]?.['id'] ?? null, last_id: rows.at(-1)?.['id'] ?? null }
+  const ends = { first_id: rows[0]?.['id'] ?? '', last_id: rows.at(-1)?.['id'] ?? '' }
   return { object: 'list', data: rows, ...ends, has_more: hasMore }
 }

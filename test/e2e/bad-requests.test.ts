@@ -68,13 +68,13 @@ describe('a parameter is wrong', () => {
     ['messages[1].role', { ...chat, messages: [...messages, { role: 9, content: 'hi' }] }],
     ['messages[0].content', { ...chat, messages: [{ role: 'user', content: 5 }] }],
     ['messages[0].content[1].type', { ...chat, messages: [{ role: 'user', content: [{ type: 'text' }, {}] }] }],
-    ['n', { ...chat, n: 9 }, 400, 'integer_above_max_value'],
+    ['n', { ...chat, n: 129 }, 400, 'integer_above_max_value'],
     ['n', { ...chat, n: 0 }],
     ['n', { ...chat, n: 1.5 }],
     ['n', { ...chat, n: '2' }, 400, 'invalid_type'],
     ['max_tokens', { ...chat, max_tokens: -1 }],
     ['max_tokens', { ...chat, max_tokens: 'many' }, 400, 'invalid_type'],
-    ['max_completion_tokens', { ...chat, max_completion_tokens: 0 }],
+    ['max_completion_tokens', { ...chat, max_completion_tokens: -1 }],
     ['temperature', { ...chat, temperature: 3 }],
     ['temperature', { ...chat, temperature: 'hot' }, 400, 'invalid_type'],
     ['top_p', { ...chat, top_p: -0.1 }],
@@ -117,7 +117,7 @@ describe('a parameter is wrong', () => {
     ['prompt', { model: MODEL }],
     ['prompt', { ...completion, prompt: 5 }],
     ['prompt', { ...completion, prompt: [] }],
-    ['prompt', { ...completion, prompt: Array.from({ length: 9 }, () => 'hi') }],
+    ['prompt', { ...completion, prompt: Array.from({ length: 129 }, () => 'hi') }],
     ['logprobs', { ...completion, logprobs: 2.5 }],
     ['logprobs', { ...completion, logprobs: 6 }],
     ['model', { ...completion, model: null }],
@@ -224,6 +224,7 @@ describe('the body is wrong', () => {
 describe('what looks wrong and is not', () => {
   it.each([
     ['a bound of no tokens', '/v1/completions', { ...completion, max_tokens: 0 }],
+    ['a bound of no tokens by its other name', CHAT, { ...chat, max_completion_tokens: 0 }],
     ['no best answer', '/v1/completions', { ...completion, best_of: 0 }],
     ['four stops', CHAT, { ...chat, stop: ['a', 'b', 'c', 'd'] }],
   ])('%s', async (_, path, body) => {
@@ -271,6 +272,7 @@ describe('the address is wrong', () => {
     ['GET', `/${'x'.repeat(3_000)}`, 404],
     ['GET', '/v1/completions', 405],
     ['DELETE', CHAT, 405],
+    ['GET', '/v1/embeddings', 405],
     ['POST', '/v1/models', 405],
     ['DELETE', `/v1/models/${MODEL}`, 405],
     ['POST', '/health', 405],
@@ -281,8 +283,10 @@ describe('the address is wrong', () => {
   })
 
   it('says which methods would do', async () => {
-    const { headers } = await sendRaw(platform.address, { method: 'GET', path: '/v1/completions' })
-    expect(headers['allow']).toBe('POST')
+    const allowed = async (method: string, path: string) =>
+      (await sendRaw(platform.address, { method, path })).headers['allow']
+    expect(await allowed('GET', '/v1/completions')).toBe('POST')
+    expect(await allowed('DELETE', CHAT)).toBe('GET, POST')
   })
 
   it('bytes that are no HTTP get an answer in the same shape', async () => {

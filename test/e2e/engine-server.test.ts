@@ -204,6 +204,13 @@ describe('an engine server', () => {
       400,
       { type: 'BadRequestError', param: 'n' },
     ],
+    [
+      'a bound of no tokens',
+      '/v1/completions',
+      { prompt: 'x', max_tokens: 0 },
+      400,
+      { type: 'BadRequestError', message: 'max_tokens must be at least 1, got 0.' },
+    ],
     ['unknown token', '/detokenize', { tokens: [99_999_999] }, 400, { type: 'BadRequestError', param: 'tokens' }],
     ['unknown route', '/v1/nothing', {}, 404, { type: 'Not Found', message: 'Not Found' }],
   ]

@@ -241,7 +241,7 @@ describe('errors', () => {
 
   it.each([
     ['messages', { messages: [] }],
-    ['n', { n: 99 }],
+    ['n', { n: 999 }],
     ['temperature', { temperature: 'hot' as unknown as number }],
     ['tool_choice', { tool_choice: 'required' as const }],
   ])('400 that names %s', async (param, wrong) => {

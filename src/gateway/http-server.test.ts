@@ -98,6 +98,8 @@ it('a path that nobody serves names the nearest one that is, as text for clients
       message: expect.stringContaining('Did you mean /base/v1/chat/completions?') as string,
     },
   })
+  const absent = await ask('POST', '/base/v1/realtime/sessions')
+  expect(absent.text).toContain('This server has no realtime: /openapi.json lists what it has.')
   const ollama = await ask('POST', '/base/api/chat')
   expect(ollama).toMatchObject({ status: 404, headers: { 'content-type': 'text/plain; charset=utf-8' } })
   expect(ollama.text).toMatch(/^Unknown request URL: POST \/base\/api\/chat\. .*POST \/v1\/chat\/completions/)

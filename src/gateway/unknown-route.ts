@@ -12,6 +12,10 @@ const PRIVATE = /^\/(admin|internal|metrics|console)(\/|$)/
 /** Longest path that is repeated in an error. */
 const SHOWN_MAX = 200
 
+/** Parts of OpenAI's interface that are not here: whoever asks is not looking for a typing mistake. */
+const ABSENT =
+  /\/v1\/(assistants|batches|conversations|engines|fine_tuning|moderations|realtime|threads|uploads|videos)(?:\/|$)/
+
 export function notFound(exchange: Exchange, path: string, methods: readonly string[], hint: string | undefined): void {
   const shown = path.length > SHOWN_MAX ? `${path.slice(0, SHOWN_MAX)}…` : path
   const { method } = exchange.req
@@ -26,7 +30,9 @@ export function notFound(exchange: Exchange, path: string, methods: readonly str
     exchange.send(404, 'text/plain; charset=utf-8', served)
     return
   }
-  exchange.sendFault(invalidRequest(said, null, 'unknown-url'))
+  const absent = ABSENT.exec(path)?.[1]
+  const because = absent === undefined ? '' : ` This server has no ${absent}: /openapi.json lists what it has.`
+  exchange.sendFault(invalidRequest(`${said}${because}`, null, 'unknown-url'))
 }
 
 /**

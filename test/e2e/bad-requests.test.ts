@@ -283,8 +283,10 @@ describe('the address is wrong', () => {
   })
 
   it('says which methods would do', async () => {
-    const { headers } = await sendRaw(platform.address, { method: 'GET', path: '/v1/completions' })
-    expect(headers['allow']).toBe('POST')
+    const allowed = async (method: string, path: string) =>
+      (await sendRaw(platform.address, { method, path })).headers['allow']
+    expect(await allowed('GET', '/v1/completions')).toBe('POST')
+    expect(await allowed('DELETE', CHAT)).toBe('GET, POST')
   })
 
   it('bytes that are no HTTP get an answer in the same shape', async () => {

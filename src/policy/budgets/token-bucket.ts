@@ -21,7 +21,7 @@ import type { RateLimit } from '../../domain/tenant.ts'
  * Example: 60 a minute, burst 10, full. Ten spenders of 1 pass at once, the eleventh is told "in 1,000,000 µs", and
  * exactly then it fits.
  */
-const GRAINS_PER_TOKEN = 60_000_000
+export const GRAINS_PER_TOKEN = 60_000_000
 
 /** The largest burst whose grains are exact in a double: 2^53 ÷ 60,000,000, about 150 million. */
 export const BURST_MAX = Math.floor(Number.MAX_SAFE_INTEGER / GRAINS_PER_TOKEN)

@@ -44,7 +44,8 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
   return {
     tables: [
       {
-        title: 'One budget, four gateways: most over R·w + B in any window, and use of R in the six seconds from the fault on',
+        title:
+          'One budget, four gateways: most over R·w + B in any window, and use of R in the six seconds from the fault on',
         columns: ['fault', ...WAYS.flatMap((way) => [`${way}: over`, `${way}: % of R`])],
         rows,
       },

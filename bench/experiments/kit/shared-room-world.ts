@@ -3,7 +3,7 @@ import { DeficitRoundRobin } from '../../../src/policy/fairness/deficit-round-ro
 import { MedianCost } from '../../../src/policy/fairness/median-cost.ts'
 import { Share } from '../../../src/policy/fairness/share.ts'
 import { RoomShard } from '../../../src/policy/sharing/room-grants.ts'
-import { localShares, type ShareNode, wholeSlots } from '../../../src/policy/sharing/room-targets.ts'
+import { type BacklogNode, localShares, wholeSlots } from '../../../src/policy/sharing/room-targets.ts'
 
 /**
  * Slots of one pool that several gateways share, saturated, in virtual time: the real order of turns, room targets and
@@ -57,7 +57,8 @@ export function playSharedRoom(options: SharedRoomOptions): SharedRoomResult {
   const served = tenants.map(() => 0)
   const tree = treeOf(tenants)
   let inFlightMax = 0
-  for (const gateway of gateways) gateway.allowance = way === 'alone' ? slots : way === 'static' ? slots / gatewayCount : 0
+  for (const gateway of gateways)
+    gateway.allowance = way === 'alone' ? slots : way === 'static' ? slots / gatewayCount : 0
   for (let now = STEP_US; now < seconds * 1_000_000; now += STEP_US) {
     for (const gateway of gateways) gateway.running = gateway.running.filter(({ endsAt }) => endsAt > now)
     if (now % REPORT_US === 0 && (way === 'room' || way === 'room and weights'))
@@ -73,7 +74,10 @@ export function playSharedRoom(options: SharedRoomOptions): SharedRoomResult {
         if (now > 2_000_000) served[Number(share.id)] = (served[Number(share.id)] ?? 0) + workUs
       }
     }
-    inFlightMax = Math.max(inFlightMax, gateways.reduce((sum, { running }) => sum + running.length, 0))
+    inFlightMax = Math.max(
+      inFlightMax,
+      gateways.reduce((sum, { running }) => sum + running.length, 0),
+    )
   }
   return { ...fairnessOf(served, tenants), inFlightMax }
 }
@@ -92,7 +96,7 @@ function makeGateway(g: number, tenants: readonly RoomTenant[]): Gateway {
 
 function exchange(
   gateway: Gateway,
-  world: { now: number; store: RoomShard; tree: ShareNode; options: SharedRoomOptions },
+  world: { now: number; store: RoomShard; tree: BacklogNode; options: SharedRoomOptions },
 ): void {
   const { now, store, tree, options } = world
   const { gatewayCount, slots, way } = options
@@ -115,7 +119,7 @@ function exchange(
   if (granted >= 0) gateway.allowance = granted
 }
 
-const treeOf = (tenants: readonly RoomTenant[]): ShareNode => ({
+const treeOf = (tenants: readonly RoomTenant[]): BacklogNode => ({
   id: 'root',
   weight: 1,
   children: tenants.map(({ weight, homes }, t) => ({
@@ -126,7 +130,7 @@ const treeOf = (tenants: readonly RoomTenant[]): ShareNode => ({
   })),
 })
 
-const backlogAt = ({ children }: ShareNode, id: string): number =>
+const backlogAt = ({ children }: BacklogNode, id: string): number =>
   children.reduce((sum, { backlog }) => sum + (backlog?.get(id) ?? 0), 0)
 
 function fairnessOf(served: readonly number[], tenants: readonly RoomTenant[]): { jain: number; worst: number } {

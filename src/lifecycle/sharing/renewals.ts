@@ -64,7 +64,7 @@ export class Renewals {
   #schedule(): void {
     if (this.#isStopped) return
     this.#cancelTimer = this.#clock.at(this.#clock.now() + this.#book.options.renewUs, () => {
-      this.#sendDue()
+      void Promise.all(this.#sendDue())
       this.#schedule()
     })
   }

@@ -156,7 +156,12 @@ export class ScopeBudget {
     }
   }
 
-  #retuned(now: Instant, noun: 'requests' | 'tokens', bucket: Bucket | undefined, allowance: Allowance): Bucket | undefined {
+  #retuned(
+    now: Instant,
+    noun: 'requests' | 'tokens',
+    bucket: Bucket | undefined,
+    allowance: Allowance,
+  ): Bucket | undefined {
     const limit = allowance[noun]
     if (limit === undefined) return undefined
     if (bucket === undefined) return this.#makeBucket(now, `${this.#name}:${noun}`, limit)

@@ -146,7 +146,11 @@ export class LeasedBucket implements Bucket {
       limit: burst,
       remaining: Math.min(burst, isSilent ? inHand : inHand + Math.max(0, level)),
       resetUs:
-        missing === 0 ? 0 : perMinute === 0 ? Number.MAX_SAFE_INTEGER : Math.ceil((missing * GRAINS_PER_TOKEN) / perMinute),
+        missing === 0
+          ? 0
+          : perMinute === 0
+            ? Number.MAX_SAFE_INTEGER
+            : Math.ceil((missing * GRAINS_PER_TOKEN) / perMinute),
     }
   }
 
@@ -268,7 +272,8 @@ export class LeasedBucket implements Bucket {
   }
 
   #fleetLevel(now: Instant): number {
-    const dripped = (Math.max(0, now - this.#levelAt) * this.#limit.perMinute * this.#shard.liveRatio) / GRAINS_PER_TOKEN
+    const dripped =
+      (Math.max(0, now - this.#levelAt) * this.#limit.perMinute * this.#shard.liveRatio) / GRAINS_PER_TOKEN
     return Math.min(halfOf(this.#limit), Math.floor(this.#level + dripped))
   }
 

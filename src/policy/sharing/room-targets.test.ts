@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RoomShard } from './room-grants.ts'
-import { localShares, type ShareNode, slotsByReplica, wholeSlots } from './room-targets.ts'
+import { type BacklogNode, localShares, slotsByReplica, wholeSlots } from './room-targets.ts'
 
-const lane = (id: string, weight: number, backlog: Record<string, number>): ShareNode => ({
+const lane = (id: string, weight: number, backlog: Record<string, number>): BacklogNode => ({
   id,
   weight,
   children: [],
   backlog: new Map(Object.entries(backlog)),
 })
-const node = (id: string, weight: number, children: ShareNode[]): ShareNode => ({ id, weight, children })
+const node = (id: string, weight: number, children: BacklogNode[]): BacklogNode => ({ id, weight, children })
 
 describe('local shares', () => {
   const root = node('root', 1, [lane('A', 1, { g1: 10, g2: 10, g3: 10, g4: 10 }), lane('B', 1, { g1: 40 })])
@@ -36,7 +36,13 @@ describe('local shares', () => {
         const tree = node(
           'root',
           1,
-          orgs.map((of, o) => node(`o${o}`, o + 1, of.map(([weight, at], i) => lane(`o${o}t${i}`, weight, at)))),
+          orgs.map((of, o) =>
+            node(
+              `o${o}`,
+              o + 1,
+              of.map(([weight, at], i) => lane(`o${o}t${i}`, weight, at)),
+            ),
+          ),
         )
         const sum = ['g1', 'g2', 'g3'].reduce((total, id) => total + localShares(tree, id, 3).ratio, 0)
         const hasBacklog = orgs.flat().some(([, at]) => at.g1 + at.g2 + at.g3 > 0)
@@ -56,14 +62,40 @@ describe('whole slots', () => {
         expect([...slots.values()].reduce((a, b) => a + b)).toBe(total)
         const sum = drawn.reduce((a, b) => a + b)
         for (const [id, ratio] of of)
-          expect(Math.abs((slots.get(id) ?? 0) - (sum === 0 ? total / of.size : (total * ratio) / sum))).toBeLessThan(1.000_001)
+          expect(Math.abs((slots.get(id) ?? 0) - (sum === 0 ? total / of.size : (total * ratio) / sum))).toBeLessThan(
+            1.000_001,
+          )
       }),
     )
   })
 
   it('go to those with the most demand where there are too few, and never over a replica\u2019s limit', () => {
-    expect([...wholeSlots(1, new Map([['a', 0.2], ['b', 0.5], ['c', 0.3]]))]).toEqual([['a', 0], ['b', 1], ['c', 0]])
-    expect([...slotsByReplica(5, new Map([['r1', 8], ['r2', 8]]))]).toEqual([['r1', 3], ['r2', 2]])
+    expect([
+      ...wholeSlots(
+        1,
+        new Map([
+          ['a', 0.2],
+          ['b', 0.5],
+          ['c', 0.3],
+        ]),
+      ),
+    ]).toEqual([
+      ['a', 0],
+      ['b', 1],
+      ['c', 0],
+    ])
+    expect([
+      ...slotsByReplica(
+        5,
+        new Map([
+          ['r1', 8],
+          ['r2', 8],
+        ]),
+      ),
+    ]).toEqual([
+      ['r1', 3],
+      ['r2', 2],
+    ])
   })
 })
 

@@ -20,11 +20,11 @@ import { assert } from '../../base/assert.ts'
  * d_1(B) = 1, so the first gateway has (¼ + 1) ÷ 2 · 64 = 40 slots and weighs A ¼ and B 1; the others have 8 each, all
  * A's. A gets 8 + 3 · 8 = 32 and B 32.
  */
-export interface ShareNode {
+export interface BacklogNode {
   readonly id: string
   readonly weight: number
   /** Lanes have none. */
-  readonly children: readonly ShareNode[]
+  readonly children: readonly BacklogNode[]
   /** A lane's backlog at each gateway. */
   readonly backlog?: ReadonlyMap<string, number>
 }
@@ -36,10 +36,10 @@ export interface LocalShares {
   readonly weights: ReadonlyMap<string, number>
 }
 
-export function localShares(root: ShareNode, gatewayId: string, gatewayCount: number): LocalShares {
+export function localShares(root: BacklogNode, gatewayId: string, gatewayCount: number): LocalShares {
   assert(gatewayCount >= 1, 'a gateway counts itself')
   const weights = new Map<string, number>()
-  const visit = (node: ShareNode): number | undefined => {
+  const visit = (node: BacklogNode): number | undefined => {
     const ratio = node.backlog === undefined ? ratioOf(node.children, visit) : partHere(node.backlog, gatewayId)
     if (ratio !== undefined) weights.set(node.id, node.weight * Math.max(1 / (2 * gatewayCount), ratio))
     return ratio
@@ -50,8 +50,8 @@ export function localShares(root: ShareNode, gatewayId: string, gatewayCount: nu
 }
 
 function ratioOf(
-  children: readonly ShareNode[],
-  visit: (child: ShareNode) => number | undefined,
+  children: readonly BacklogNode[],
+  visit: (child: BacklogNode) => number | undefined,
 ): number | undefined {
   let [sum, weight] = [0, 0]
   for (const child of children) {
@@ -72,7 +72,10 @@ function partHere(backlog: ReadonlyMap<string, number>, gatewayId: string): numb
 /** Whole slots by the largest remainder; every gateway that computes this from the same ratios gets the same. */
 export function wholeSlots(total: number, ratios: ReadonlyMap<string, number>): Map<string, number> {
   const sum = [...ratios.values()].reduce((a, b) => a + b, 0)
-  const exact = [...ratios].map(([id, ratio]) => ({ id, slots: sum === 0 ? total / ratios.size : (total * ratio) / sum }))
+  const exact = [...ratios].map(([id, ratio]) => ({
+    id,
+    slots: sum === 0 ? total / ratios.size : (total * ratio) / sum,
+  }))
   const whole = new Map(exact.map(({ id, slots }) => [id, Math.floor(slots)]))
   let left = total - [...whole.values()].reduce((a, b) => a + b, 0)
   const byRemainder = exact.toSorted(

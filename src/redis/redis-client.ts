@@ -31,7 +31,6 @@ export interface RedisLogin {
 
 export type RedisClient = ReturnType<typeof makeRedisClient>
 export type RedisCluster = ReturnType<typeof makeRedisCluster>
-export type RedisSentinel = ReturnType<typeof makeRedisSentinel>
 
 export function makeRedisClient(url: string, login: RedisLogin = {}) {
   const client = createClient({

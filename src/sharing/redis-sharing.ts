@@ -19,6 +19,9 @@ import { LEASE_FUNCTIONS } from './lease-functions.ts'
  * every master when a call says that they are not there: at the start, after `FUNCTION FLUSH`, after a failover to a server
  * that never had them. Then the call is made once more.
  *
+ * Only one server is tested. A cluster of one node gave no answers in a first try, and sentinels were not tried: no setting
+ * may offer either before a test does.
+ *
  * No call throws, and none waits for ever: a connection on which nothing comes is closed after two seconds, which ends its
  * calls (`redis-client.ts`). Without a connection a call ends after a second. There is no breaker: the slice book calls at most
  * once per shard and 250 ms, and a store that is back must be used again within a second.

@@ -88,6 +88,11 @@ export class LeaseShard {
     return this.#buckets.size
   }
 
+  /** Gateways that have an account of this budget. */
+  holdingCount(name: string): number {
+    return this.#buckets.get(name)?.holdings.size ?? 0
+  }
+
   /** Hears the gateway and answers each of its accounts. Without accounts it is a *beat*: "I am here". */
   take(now: Instant, member: Membership, accounts: readonly Account[]): ShardAnswer {
     const reading = this.#clock.advance(now, member)

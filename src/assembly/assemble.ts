@@ -31,6 +31,7 @@ import { LengthReport } from '../policy/admission/length-report.ts'
 import { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import { Budgets } from '../policy/budgets/budgets.ts'
+import type { MakeBucket } from '../policy/budgets/token-bucket.ts'
 import { CODEL_DEFAULTS } from '../policy/dispatch/codel.ts'
 import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Reading } from '../policy/dispatch/long-prompts.ts'
@@ -76,13 +77,15 @@ export interface Parts {
   /** Nothing is kept over a restart if absent. */
   readonly rolloutKeeper?: RolloutKeeper
   readonly twinKeeper?: TwinKeeper
+  /** Buckets that several gateways share (`policy/sharing`); if absent, each budget is this process' own. */
+  readonly makeBucket?: MakeBucket
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
 
 export function assemble(config: Config, parts: Parts): Platform {
   const now = parts.clock.now()
-  const policies = makePolicies(config, parts.prefixSalt ?? 0)
+  const policies = makePolicies(config, parts)
   const turnstile = new Turnstile(parts.clock, policies.dispatcher)
   const platform = new Platform({
     world: {
@@ -120,7 +123,7 @@ const noAnswers: AnswerCache = {
   likeness: () => Promise.resolve(undefined),
 }
 
-function makePolicies(config: Config, prefixSalt: number): Policies {
+function makePolicies(config: Config, { prefixSalt = 0, makeBucket }: Parts): Policies {
   const { outputWeight } = COST_DEFAULTS
   const fleet = new Fleet()
   const rng = Rng.stream(config.seed, 'retry-jitter')
@@ -151,7 +154,7 @@ function makePolicies(config: Config, prefixSalt: number): Policies {
     lengths: new LengthReport(),
     tightestPromise: new TightestPromise(toTenants(config)),
     dispatcher,
-    budgets: new Budgets(),
+    budgets: new Budgets(makeBucket),
     standings: new Standings(),
     outputs: new OutputLengths(),
     fleet,

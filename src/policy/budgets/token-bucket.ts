@@ -21,7 +21,7 @@ import type { RateLimit } from '../../domain/tenant.ts'
  * Example: 60 a minute, burst 10, full. Ten spenders of 1 pass at once, the eleventh is told "in 1,000,000 µs", and
  * exactly then it fits.
  */
-const GRAINS_PER_TOKEN = 60_000_000
+export const GRAINS_PER_TOKEN = 60_000_000
 
 /** The largest burst whose grains are exact in a double: 2^53 ÷ 60,000,000, about 150 million. */
 export const BURST_MAX = Math.floor(Number.MAX_SAFE_INTEGER / GRAINS_PER_TOKEN)
@@ -34,7 +34,26 @@ export interface BucketView {
   readonly resetUs: number
 }
 
-export class TokenBucket {
+/** A budget's bucket: this process' own (below), or one that several gateways share (`policy/sharing`). */
+export interface Bucket {
+  /** The first instant at which this much fits: `now` when it does already, undefined when it never will. */
+  fitsAt(now: Instant, amount: number): Instant | undefined
+  /** Call only when it fits; several buckets are asked first and spent from together. */
+  take(now: Instant, amount: number): void
+  giveBack(now: Instant, amount: number): void
+  takeMore(now: Instant, amount: number): void
+  retune(now: Instant, limit: RateLimit): void
+  /** True when a new bucket would be in the same state. */
+  isFull(now: Instant): boolean
+  view(now: Instant): BucketView
+}
+
+/** `name` tells the budget from all others, at every gateway alike. */
+export type MakeBucket = (now: Instant, name: string, limit: RateLimit) => Bucket
+
+export const makeOwnBucket: MakeBucket = (now, _name, limit) => new TokenBucket(now, limit)
+
+export class TokenBucket implements Bucket {
   #perMinute: number
   #fullGrains: number
   #grains: number

@@ -3,7 +3,7 @@ import { RESP_TYPES } from 'redis'
 import type { Clock } from '../../base/clock.ts'
 import { usToMs } from '../../base/clock.ts'
 import type { KeptAnswer } from '../../lifecycle/ports.ts'
-import type { RedisConnection } from '../caches/redis-connection.ts'
+import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { forgetKeys, tenantName } from '../caches/redis-names.ts'
 import { toUnit } from '../embedders/to-unit.ts'
 import {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { RedisConnection } from './redis-connection.ts'
+import type { RedisConnection } from '../../redis/redis-connection.ts'
 
 /** Names of a tenant's keys in Redis, and how they are found again to be deleted. */
 export const tenantName = (tenantId: string): string => hash('sha256', tenantId, 'hex').slice(0, 24)

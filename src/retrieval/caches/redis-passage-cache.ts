@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
+import { RedisConnection, type RedisConnectionOptions } from '../../redis/redis-connection.ts'
 import { type CachedPassages, type CacheKey, keyText, type PassageCache } from './passage-cache.ts'
-import { RedisConnection, type RedisConnectionOptions } from './redis-connection.ts'
 import { forgetKeys, tenantName } from './redis-names.ts'
 
 /**

@@ -1,7 +1,6 @@
-import { createClient } from 'redis'
-import { type Clock, msToUs } from '../../base/clock.ts'
-import type { Breaker } from '../breaker.ts'
-import { withinTime } from '../within-time.ts'
+import { type Clock, type Instant, msToUs } from '../base/clock.ts'
+import { withinTime } from '../base/within-time.ts'
+import { makeRedisClient, type RedisClient } from './redis-client.ts'
 
 /**
  * One connection to Redis or Valkey, for caches: every command has a hard time limit, and a breaker leaves the server
@@ -11,20 +10,20 @@ import { withinTime } from '../within-time.ts'
 export interface RedisConnectionOptions {
   readonly clock: Clock
   readonly url: string
-  readonly breaker: Breaker
+  readonly breaker: ConnectionBreaker
   readonly usMax?: number
+}
+
+/** What decides whether a server is asked at all; told how each question ended. */
+interface ConnectionBreaker {
+  readonly state: 'open' | 'closed'
+  mayTry(now: Instant): boolean
+  succeeded(now: Instant): void
+  failed(now: Instant): void
 }
 
 /** Time limit of a command: a round trip takes a tenth of a millisecond, a search ten. */
 const US_MAX = msToUs(10)
-
-/** Commands in flight. A server that has stopped reading must not fill our memory. */
-const COMMANDS_MAX = 1_000
-
-/** A server that is silent for this long while a command waits is disconnected, and connected again. */
-const SILENCE_MS_MAX = 2_000
-
-export type RedisClient = ReturnType<typeof makeClient>
 
 export class RedisConnection {
   readonly #options: RedisConnectionOptions
@@ -73,24 +72,9 @@ export class RedisConnection {
     if (this.#client !== undefined && this.#connecting !== undefined) {
       return { client: this.#client, connecting: this.#connecting }
     }
-    const client = makeClient(this.#options.url)
-    // The breaker reports failures; the client reconnects by itself.
-    client.on('error', () => {})
+    const client = makeRedisClient(this.#options.url)
     this.#client = client
     this.#connecting = client.connect().catch(() => {})
     return { client, connecting: this.#connecting }
   }
-}
-
-function makeClient(url: string) {
-  return createClient({
-    url,
-    disableOfflineQueue: true,
-    commandsQueueMaxLength: COMMANDS_MAX,
-    socket: {
-      connectTimeout: 1_000,
-      socketTimeout: SILENCE_MS_MAX,
-      reconnectStrategy: (attempts) => Math.min(1_000, 50 * 2 ** Math.min(attempts, 5)),
-    },
-  })
 }

@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../base/clock.ts'
+import type { Clock, Instant } from './clock.ts'
 
 /** How a bounded wait ended. */
 export type Waited<T> =

@@ -1,0 +1,91 @@
+import type { CancelTimer, Clock } from '../../base/clock.ts'
+import { withinTime } from '../../base/within-time.ts'
+import type { LeasedBucket } from '../../policy/sharing/leased-bucket.ts'
+import type { ShardCall, SliceBook } from '../../policy/sharing/slice-book.ts'
+import type { Sharing } from '../sharing-ports.ts'
+
+/**
+ * Who carries the slice book's calls to the store, and the answers back? One timer: every `renewUs` it asks the book what
+ * is due and sends it. No request waits for it, except one that is larger than its slice (`fetch`), and that one for
+ * FETCH_US_MAX at most.
+ *
+ * Deliberately not: no second try. A call that got no answer is made again by the next renewal, from newer accounts.
+ *
+ * Bounds: one call a shard within the book's `callUs`, and each ends within the port's own limit; a fetch has one timer.
+ */
+export class Renewals {
+  readonly #clock: Clock
+  readonly #sharing: Sharing
+  readonly #book: SliceBook
+  readonly #underWay = new Set<Promise<void>>()
+  #cancelTimer: CancelTimer | undefined
+  #isStopped = false
+
+  constructor(clock: Clock, sharing: Sharing, book: SliceBook) {
+    this.#clock = clock
+    this.#sharing = sharing
+    this.#book = book
+  }
+
+  /** Resolves when every shard has answered a first beat, or after START_US_MAX: the store then knows this gateway. */
+  async start(): Promise<void> {
+    const first = Promise.all(this.#sendDue())
+    this.#schedule()
+    await withinTime(this.#clock, this.#clock.now() + START_US_MAX, first)
+  }
+
+  /** Leaves the roster, so that others have this gateway's share at once. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancelTimer?.()
+    const { clock, id } = { clock: this.#clock, id: this.#book.id }
+    await withinTime(clock, clock.now() + START_US_MAX, this.#sharing.leave(id))
+  }
+
+  /**
+   * Asks the store once for amounts that are larger than the slices in hand. True when an answer has come in time, and
+   * the budgets should be asked again.
+   */
+  async fetch(wanted: ReadonlyArray<readonly [bucket: LeasedBucket, amount: number]>): Promise<boolean> {
+    const now = this.#clock.now()
+    if (this.#isStopped || !wanted.map(([bucket, amount]) => bucket.askFor(now, amount)).includes(true)) return false
+    const asked = this.#askNow(wanted.map(([bucket]) => bucket))
+    return (await withinTime(this.#clock, now + FETCH_US_MAX, asked)).kind === 'done'
+  }
+
+  /** A shard with a call in flight takes the next one when that is answered. */
+  async #askNow(buckets: readonly LeasedBucket[]): Promise<void> {
+    await Promise.all(this.#sendDue())
+    if (!buckets.some(({ isAsking }) => isAsking)) return
+    await Promise.all(this.#underWay)
+    await Promise.all(this.#sendDue())
+  }
+
+  #schedule(): void {
+    if (this.#isStopped) return
+    this.#cancelTimer = this.#clock.at(this.#clock.now() + this.#book.options.renewUs, () => {
+      void Promise.all(this.#sendDue())
+      this.#schedule()
+    })
+  }
+
+  #sendDue(): Promise<void>[] {
+    return this.#book.due(this.#clock.now()).map((call) => {
+      const sent = this.#send(call)
+      this.#underWay.add(sent)
+      void sent.finally(() => this.#underWay.delete(sent))
+      return sent
+    })
+  }
+
+  async #send(call: ShardCall): Promise<void> {
+    const answer = await this.#sharing.take(call.shard, call.member, call.accounts)
+    this.#book.answered(this.#clock.now(), call, answer)
+  }
+}
+
+/** How long one request may wait for the store: a round trip takes a tenth of a millisecond. */
+const FETCH_US_MAX = 20_000
+
+/** A gateway does not wait longer than this for a store at its start or end. */
+const START_US_MAX = 1_000_000

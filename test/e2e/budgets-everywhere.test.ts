@@ -1,6 +1,7 @@
 import { OAuth2Server } from 'oauth2-mock-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
+import { PassingEngine, takes } from '../support/passing-engine.ts'
 import { startEmbedder } from '../support/servers.ts'
 import { authorization, MODEL, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
 
@@ -29,6 +30,26 @@ const WAYS: readonly Way[] = [
   { name: 'streamed chat', path: '/v1/chat/completions', body: () => ({ ...chat, stream: true }) },
   { name: 'completion', path: '/v1/completions', body: () => ({ model: MODEL, prompt: 'Hi', max_tokens: 1 }) },
   { name: 'response', path: '/v1/responses', body: () => ({ model: MODEL, input: 'Hi', max_output_tokens: 16 }) },
+  { name: 'message', path: '/v1/messages', body: () => ({ model: MODEL, max_tokens: 1, messages }) },
+  { name: 'a deployment of Azure', path: `/openai/deployments/${MODEL}/chat/completions`, body: () => ({ messages }) },
+  { name: 'a stored response', method: 'GET', path: '/v1/responses/resp_none', status: 404 },
+  { name: 'its items', method: 'GET', path: '/v1/responses/resp_none/input_items', status: 404 },
+  { name: 'its end', path: '/v1/responses/resp_none/cancel', body: () => ({}), status: 404 },
+  { name: 'speech', path: '/v1/audio/speech', body: () => ({ model: 'sound', input: 'Hi', voice: 'a' }) },
+  { name: 'transcript', path: '/v1/audio/transcriptions', body: () => form('sound') },
+  { name: 'translation', path: '/v1/audio/translations', body: () => form('sound') },
+  { name: 'picture', path: '/v1/images/generations', body: () => ({ model: 'picture', prompt: 'a weir' }) },
+  { name: 'changed picture', path: '/v1/images/edits', body: () => form('picture') },
+  { name: 'another picture', path: '/v1/images/variations', body: () => form('picture') },
+  { name: 'ranking', path: '/v1/rerank', body: () => ({ model: 'order', query: 'a', documents: ['b'] }) },
+  {
+    name: 'ranking at its short address',
+    path: '/rerank',
+    body: () => ({ model: 'order', query: 'a', documents: ['b'] }),
+  },
+  { name: 'score', path: '/v1/score', body: () => ({ model: 'order', text_1: 'a', text_2: ['b'] }) },
+  { name: 'tokens of a text', path: '/tokenize', body: () => ({ model: 'order', prompt: 'a' }) },
+  { name: 'text of tokens', path: '/detokenize', body: () => ({ model: 'order', tokens: [1] }) },
   { name: 'stored answers', method: 'GET', path: '/v1/chat/completions' },
   { name: 'a stored answer', method: 'GET', path: '/v1/chat/completions/none', status: 404 },
   { name: 'its messages', method: 'GET', path: '/v1/chat/completions/none/messages', status: 404 },
@@ -65,6 +86,13 @@ function upload(): FormData {
   return form
 }
 
+function form(model: string): FormData {
+  const form = new FormData()
+  form.set('model', model)
+  form.set('file', new File(['text'], 'a.bin'))
+  return form
+}
+
 const PEER_KEY = 'sk-test-peer'
 const keyOf = (tenantId: string): string => `sk-test-${tenantId}`
 const tenantIds = WAYS.flatMap((_, i) => [`first-${i}`, `last-${i}`])
@@ -72,18 +100,36 @@ const tenantIds = WAYS.flatMap((_, i) => [`first-${i}`, `last-${i}`])
 let platform: TestPlatform
 let issuer: OAuth2Server
 let embedder: Awaited<ReturnType<typeof startEmbedder>>
+let passing: PassingEngine
 
 beforeAll(async () => {
   issuer = new OAuth2Server()
   await issuer.issuer.keys.generate('RS256', { kid: 'one' })
   await issuer.start(0, '127.0.0.1')
   embedder = await startEmbedder()
+  passing = await PassingEngine.start(takes())
+  const passed = (model: string) => ({
+    model,
+    region: 'eu',
+    backend: { kind: 'http-openai', engine: 'none' },
+    replicas: [passing.url],
+  })
   const simulated = { kind: 'simulated', profile: 'h100-llama-1b' }
   const allowance = { requests: { perMinute: 1, burst: 1 } }
   platform = await startPlatform(
     testTree({
-      models: [{ name: MODEL }, { name: 'embed', kind: 'embedding' }, { name: 'rank', kind: 'ranking' }],
-      pools: [MODEL, 'embed', 'rank'].map((model) => ({ model, region: 'eu', backend: simulated })),
+      models: [
+        { name: MODEL },
+        { name: 'embed', kind: 'embedding' },
+        { name: 'rank', kind: 'ranking', transit: [] },
+        { name: 'sound', kind: 'audio' },
+        { name: 'picture', kind: 'image' },
+        { name: 'order', kind: 'ranking', transit: ['rerank', 'tokenize'] },
+      ],
+      pools: [
+        ...[MODEL, 'embed', 'rank'].map((model) => ({ model, region: 'eu', backend: simulated })),
+        ...['sound', 'picture', 'order'].map(passed),
+      ],
       retrieval: { budgetMs: 60_000, embedder: { url: embedder.url, model: 'letters', dimensions: 26 } },
       oidc: { issuers: [{ id: 'corp', issuer: issuer.issuer.url, audience: ['spillway'] }] },
       regions: {
@@ -103,6 +149,7 @@ afterAll(async () => {
   await platform?.close()
   await issuer?.stop()
   await embedder?.close()
+  await passing?.close()
 })
 
 async function headersOf({ by }: Way, tenantId: string): Promise<Record<string, string>> {
@@ -147,10 +194,15 @@ it('covers every route that asks a model or stores', async () => {
     paths: Record<string, Record<string, unknown>>
   }
   const spending = Object.keys(document.paths).filter(
-    (path) => /^\/(v1|v2|infer)/.test(path) && !/^\/v1\/models|^\/v2(\/health|\/models\/[^/]+(\/ready)?$|$)/.test(path),
+    (path) =>
+      /^\/(v1|v2|infer|openai|rerank|tokenize|detokenize)/.test(path) &&
+      !/^\/v1\/models|^\/v2(\/health|\/models\/[^/]+(\/ready)?$|$)/.test(path) &&
+      // Administration, and a count that asks no engine and stores nothing: the ingress meters them.
+      !/^\/v1\/spillway\/|^\/v1\/messages\/count_tokens$/.test(path),
   )
   const covered = (path: string): boolean =>
     WAYS.some((way) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(way.path)) ||
+    path.startsWith('/openai/') ||
     path.startsWith('/v1/vector_stores/') ||
     path.startsWith('/v1/files/')
   expect(spending.filter((path) => !covered(path))).toEqual([])

@@ -70,7 +70,7 @@ async function remove({ archive, tenantId, id }: Ask): Promise<unknown> {
 /** Only what runs in the background can be cancelled; what a client waits for ends when it hangs up. */
 async function cancel({ archive, tenantId, id }: Ask): Promise<unknown> {
   known(await archive.find(tenantId, KIND, id), id)
-  throw new BodyFault(invalidRequest('Cannot cancel a synchronous response: it has ended.', null))
+  throw new BodyFault(invalidRequest('Cannot cancel a synchronous response: it has ended.', null), true)
 }
 
 function known(answer: ArchivedAnswer | undefined, id: string): ArchivedAnswer {
@@ -83,4 +83,4 @@ const NAMED_MAX = 100
 const unknownResponse = (id: string): BodyFault => notFound(`Response with id '${id.slice(0, NAMED_MAX)}'`, null)
 
 const notFound = (what: string, param: string | null): BodyFault =>
-  new BodyFault({ code: 'answer-not-found', message: `${what} not found.`, param })
+  new BodyFault({ code: 'answer-not-found', message: `${what} not found.`, param }, true)

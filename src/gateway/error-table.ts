@@ -85,7 +85,7 @@ const atFault = (status: number, advice: string): ErrorRow => ({
 
 /** Wrong keys. */
 const KEY_ROWS: Readonly<Record<KeyCode, ErrorRow>> = {
-  'invalid-api-key': atFault(401, 'Send a valid key: Authorization: Bearer sk-…'),
+  'invalid-api-key': atFault(401, 'Send a valid key: Authorization: Bearer sk-…, or x-api-key: sk-…, or api-key: sk-…'),
   'invalid-token': atFault(401, 'Get a new token from your issuer, for the audience of this server.'),
   'token-without-tenant': atFault(403, 'Ask your operator which claim names the tenant (`oidc.issuers`).'),
   'issuer-unavailable': { status: 503, blame: 'platform', retryAfter: 10 * SECOND_US, advice: COME_BACK },

@@ -25,6 +25,8 @@ export interface SinkOptions {
   readonly keepAliveUs: number
   /** Headers about how the request was served; `spillwayHeaders` if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
+  /** Headers that do not depend on how it is served: a stream that begins with a keep-alive comment has them, too. */
+  readonly knownHeaders?: readonly string[]
   /** The usage up to the delta that is being written, for a client that asked for it in every frame. */
   readonly runningUsage?: () => Usage
   /** The client wants the passages listed in the answer. */
@@ -90,7 +92,7 @@ export class SseSink implements Sink {
   }
 
   #sendHead(headers: readonly string[]): void {
-    const { exchange, rateLimits } = this.#options
+    const { exchange, rateLimits, knownHeaders = [] } = this.#options
     exchange.res.writeHead(200, [
       'content-type',
       'text/event-stream; charset=utf-8',
@@ -102,6 +104,7 @@ export class SseSink implements Sink {
       ...exchange.idHeaders,
       ...rateLimits(),
       ...headers,
+      ...knownHeaders,
     ])
   }
 
@@ -179,11 +182,12 @@ export class JsonSink implements Sink {
   }
 
   finish(usage: Usage): void {
-    const { exchange, identity, rateLimits, headersOf = spillwayHeaders } = this.#options
+    const { exchange, identity, rateLimits, headersOf = spillwayHeaders, knownHeaders = [] } = this.#options
     const head = this.#head ?? { model: identity.model, rung: 'full' }
     const body = this.#answer.encode(usage, this.#ours(head))
     const headers = rateLimits()
     for (const part of headersOf(head)) headers.push(part)
+    for (const part of knownHeaders) headers.push(part)
     exchange.sendJson(200, body, headers)
     cutOffUnread(this.#options)
   }

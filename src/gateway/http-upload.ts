@@ -15,6 +15,11 @@ import { allowSlowBody } from './http-connections.ts'
  *                  └────▶ pieces (one at a time) ─────────────────────▶ engine
  *
  * A client that keeps an engine waiting has a bounded time for that: it holds a turn meanwhile.
+ *
+ * While nobody asks for pieces, Node reads as much as its own buffer takes (64 KiB) and then no more. A client that goes
+ * after that is seen when reading goes on: the end of its connection stands behind its bytes. Asking it by a 1xx answer
+ * would be seen earlier, and breaks clients: undici takes a 100 that it did not ask for as an error, Python's
+ * http.client takes a 102 as the answer.
  */
 export interface UploadOptions {
   readonly clock: Clock

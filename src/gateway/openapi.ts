@@ -6,6 +6,7 @@ import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { TRANSIT_WAYS, TransitBodySchema, type TransitWay } from '../wire/transit.ts'
 import { type AdminSchemas, adminComponents, adminPaths, tenancyPaths } from './openapi-admin.ts'
+import { azurePaths, type Operation } from './openapi-azure.ts'
 import { corpusPaths } from './openapi-corpora.ts'
 import { KEY_HEADERS, MESSAGES_ERROR, messagesPaths } from './openapi-messages.ts'
 import { storedResponsePaths } from './openapi-responses.ts'
@@ -14,6 +15,7 @@ import { InferBody } from './routes/infer.ts'
 
 /** The description of the API, made from the schemas that validate it, so that description and server agree. */
 export function openApiDocument(options: { version: string; basePath: string; admin: AdminSchemas }): string {
+  const openAi = openAiPaths()
   const document = {
     openapi: '3.1.0',
     info: {
@@ -25,8 +27,9 @@ export function openApiDocument(options: { version: string; basePath: string; ad
     servers: [{ url: options.basePath === '' ? '/' : options.basePath }],
     security: [{ key: [] }, { anthropicKey: [] }, { azureKey: [] }],
     paths: {
+      ...openAi,
       '/v1/chat/completions': {
-        post: generation('createChatCompletion', 'Answers a conversation.', ChatBody),
+        ...openAi['/v1/chat/completions'],
         get: plain('listChatCompletions', 'Lists your stored completions, oldest first.'),
       },
       '/v1/chat/completions/{id}': {
@@ -37,13 +40,11 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/chat/completions/{id}/messages': {
         get: { ...plain('getChatCompletionMessages', 'The messages that a stored completion answers.'), ...AT_ID },
       },
-      '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
-      '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
       ...storedResponsePaths(plain),
-      '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
       ...Object.fromEntries(TRANSIT_WAYS.map((way) => [way.path, { post: transit(way) }])),
       ...messagesPaths(),
-      ...azurePaths(),
+      ...deploymentPaths(),
+      ...azurePaths(openAi),
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),
       },
@@ -58,10 +59,6 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       },
       '/v2/models/{model}/infer': {
         post: { ...whole('infer', 'Tensors for tensors: ranking, vision.', TensorBody, 'TensorError'), ...AT_MODEL },
-      },
-      '/v1/models': { get: plain('listModels', 'Lists the models and their aliases.') },
-      '/v1/models/{model}': {
-        get: { ...plain('retrieveModel', 'Describes one model.'), ...AT_MODEL },
       },
       '/spillway/requests/{id}': {
         get: { ...plain('explainRequest', 'Every decision about one of your requests, with its reason.'), ...AT_ID },
@@ -144,7 +141,17 @@ const REFUSALS = {
   503: 'The platform is over its capacity; Retry-After says when to come back.',
 }
 
-const azurePaths = (): object => ({
+/** What is served at Azure's addresses, too. */
+const openAiPaths = () => ({
+  '/v1/chat/completions': { post: generation('createChatCompletion', 'Answers a conversation.', ChatBody) },
+  '/v1/completions': { post: generation('createCompletion', 'Continues a prompt.', CompletionBody) },
+  '/v1/responses': { post: generation('createResponse', 'Answers in items, as the Responses API.', ResponsesBody) },
+  '/v1/embeddings': { post: whole('createEmbedding', 'Vectors for texts.', EmbeddingBody, 'Error') },
+  '/v1/models': { get: plain('listModels', 'Lists the models and their aliases.') },
+  '/v1/models/{model}': { get: { ...plain('retrieveModel', 'Describes one model.'), ...AT_MODEL } },
+})
+
+const deploymentPaths = (): object => ({
   '/openai/deployments/{model}/chat/completions': {
     post: { ...generation('createDeployedChat', 'A chat, at Azure’s address.', ChatBody), ...AT_MODEL },
   },
@@ -163,7 +170,7 @@ function refusals(error: ErrorName = 'Error'): object {
   return Object.fromEntries(Object.entries(REFUSALS).map(([status, description]) => [status, { description, content }]))
 }
 
-function generation(operationId: string, summary: string, body: TSchema): object {
+function generation(operationId: string, summary: string, body: TSchema): Operation {
   return {
     operationId,
     summary,
@@ -178,7 +185,7 @@ function generation(operationId: string, summary: string, body: TSchema): object
   }
 }
 
-function whole(operationId: string, summary: string, body: TSchema, error: ErrorName): object {
+function whole(operationId: string, summary: string, body: TSchema, error: ErrorName): Operation {
   return {
     operationId,
     summary,
@@ -210,7 +217,7 @@ function transit({ operationId, summary, takesForms }: TransitWay): object {
   }
 }
 
-const plain = (operationId: string, summary: string, error: ErrorName = 'Error'): object => ({
+const plain = (operationId: string, summary: string, error: ErrorName = 'Error'): Operation => ({
   operationId,
   summary,
   responses: { 200: { description: 'OK' }, ...refusals(error) },

@@ -3,14 +3,13 @@ import type { ArchivedAnswer, NotArchived } from '../domain/archive.ts'
 import type { Usage } from '../domain/delta.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { Archive } from '../lifecycle/archive-ports.ts'
-import type { AnswerHead, Sink } from '../lifecycle/ports.ts'
+import type { Sink } from '../lifecycle/ports.ts'
 import { WholeAnswer } from '../wire/answer.ts'
 import type { Checked } from '../wire/check.ts'
 import type { AnswerIdentity } from '../wire/dialect.ts'
 import type { ChatBody } from '../wire/schemas.ts'
 import { spliceJson } from '../wire/splice-json.ts'
 import { askedWith, readPairs } from '../wire/stored-completions.ts'
-import { spillwayHeaders } from './http-sinks.ts'
 import { type Collected, KeepingSink } from './keeping-sink.ts'
 
 /**
@@ -43,12 +42,8 @@ export function readStoring(
 }
 
 /** Headers of an answer whose client asked for storing. */
-export const storingHeaders =
-  ({ whyNot }: StoringWish) =>
-  (head: AnswerHead): string[] => {
-    const because = whyNot === undefined ? [] : ['x-spillway-not-stored', whyNot]
-    return [...spillwayHeaders(head), 'x-spillway-stored', String(whyNot === undefined), ...because]
-  }
+export const storingHeaders = ({ whyNot }: StoringWish): string[] =>
+  whyNot === undefined ? ['x-spillway-stored', 'true'] : ['x-spillway-stored', 'false', 'x-spillway-not-stored', whyNot]
 
 export interface KeptChat {
   readonly archive: Archive

@@ -258,6 +258,7 @@ describe('the caller is wrong', () => {
         status: 401,
         code: 'invalid_api_key',
         param: null,
+        message: expect.stringMatching(/Authorization: Bearer .*x-api-key: .*api-key: /),
       })
     }
   })

@@ -2,7 +2,7 @@ import OpenAI, { NotFoundError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { eventually } from '../support/eventually.ts'
-import { FakeUpstream } from '../support/fake-upstream.ts'
+import { answers, FakeUpstream } from '../support/fake-upstream.ts'
 import { checked } from '../support/openai-shapes.ts'
 import {
   ACME_KEY,
@@ -299,6 +299,47 @@ describe('an engine behind a store', () => {
         })
       }
     } finally {
+      await one.close()
+      await upstream.close()
+    }
+  })
+
+  it('that is slow to begin: the headers that leave before its answer say whether it is stored', async () => {
+    const upstream = await FakeUpstream.start()
+    const server = { port: 0, keepAliveMs: 20 }
+    const one = await startPlatform(upstreamTree([upstream.url], { tenants: TENANTS, server }))
+    let release: () => void = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    upstream.behaviour = async (asked) => {
+      await released
+      await answers()(asked)
+    }
+    const begin = (path: string, body: object, key: string): Promise<Response> =>
+      postJson(`${one.baseURL}/${path}`, { ...body, stream: true }, authorization(key))
+    const response = { model: MODEL, input: 'Hi.', truncation: 'auto' }
+    try {
+      // Each has its headers while the engine has not said a word.
+      const replies = [
+        await begin('chat/completions', ask(), ACME_KEY),
+        await begin('chat/completions', ask(), POOR_KEY),
+        await begin('responses', response, ACME_KEY),
+        await begin('responses', response, POOR_KEY),
+      ]
+      const told = replies.map(({ headers }) =>
+        ['model', 'stored', 'not-stored', 'ignored'].map((name) => headers.get(`x-spillway-${name}`)),
+      )
+      expect(told).toEqual([
+        [null, 'true', null, null],
+        [null, 'false', 'not-allowed', null],
+        [null, 'true', null, 'truncation'],
+        [null, 'false', 'not-allowed', 'truncation'],
+      ])
+      release()
+      for (const reply of replies) expect(await reply.text()).toContain('weir')
+    } finally {
+      release()
       await one.close()
       await upstream.close()
     }

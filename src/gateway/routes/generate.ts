@@ -3,7 +3,7 @@ import { type Clock, usToMs, usToSeconds } from '../../base/clock.ts'
 import { promptTokensOf, type Request } from '../../domain/request.ts'
 import type { Archive } from '../../lifecycle/archive-ports.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
-import type { AnswerHead, Sink } from '../../lifecycle/ports.ts'
+import type { Sink } from '../../lifecycle/ports.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import type { Checked } from '../../wire/check.ts'
 import type { Dialect, Wording } from '../../wire/dialect.ts'
@@ -17,7 +17,7 @@ import { callerOrPeerFor, refuseCall } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
-import { JsonSink, SseSink, spillwayHeaders } from '../http-sinks.ts'
+import { JsonSink, SseSink } from '../http-sinks.ts'
 import { withTrueSize } from '../prompt-size.ts'
 import { anthropicRateLimitHeaders, rateLimitHeaders } from '../rate-limit-headers.ts'
 import { type ReadWording, readStoredResponse } from '../responses-storing.ts'
@@ -147,10 +147,6 @@ function inWordsOf({ params }: Dialect, fault: WireFault): WireFault {
   return { ...fault, param, message: fault.message.replace(`'${fault.param}'`, `'${param}'`) }
 }
 
-const withHeaders =
-  (more: readonly string[]) =>
-  (head: AnswerHead): string[] => [...spillwayHeaders(head), ...more]
-
 interface Asking {
   readonly request: Request
   readonly dialect: Dialect
@@ -184,8 +180,8 @@ function makeSink(
     stalledReaderUs: deps.stalledReaderUs,
     aheadBytesMax: deps.aheadBytesMax,
     listsPassages: body.spillway?.retrieval?.include_passages === true,
-    ...(storing !== undefined && { headersOf: storingHeaders(storing) }),
-    ...(wording.headers !== undefined && { headersOf: withHeaders(wording.headers) }),
+    ...(storing !== undefined && { knownHeaders: storingHeaders(storing) }),
+    ...(wording.headers !== undefined && { knownHeaders: wording.headers }),
   }
   const sink = body.stream === true ? new SseSink(options) : new JsonSink(options)
   if (storing === undefined) return sink

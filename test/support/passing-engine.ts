@@ -29,6 +29,8 @@ export class PassingEngine {
   readonly #next: Passing[] = []
   behaviour: Passing
   openCount = 0
+  /** Bytes of bodies that have come so far, over all calls. */
+  receivedBytes = 0
 
   private constructor(behaviour: Passing) {
     this.behaviour = behaviour
@@ -68,7 +70,9 @@ export class PassingEngine {
     const seen: (typeof this.seen)[number] = { path, headers: req.headers }
     this.seen.push(seen)
     const readAll = async (): Promise<PassedBody> => {
-      seen.body = await readBody(req)
+      seen.body = await readBody(req, (bytes) => {
+        this.receivedBytes += bytes
+      })
       return seen.body
     }
     try {
@@ -79,13 +83,14 @@ export class PassingEngine {
   }
 }
 
-async function readBody(req: IncomingMessage): Promise<PassedBody> {
+async function readBody(req: IncomingMessage, onBytes: (bytes: number) => void): Promise<PassedBody> {
   const hash = createHash('sha256')
   let bytes = 0
   let begin = ''
   for await (const piece of req as AsyncIterable<Buffer>) {
     hash.update(piece)
     bytes += piece.length
+    onBytes(piece.length)
     if (begin.length < 65_536) begin += piece.toString('latin1')
   }
   return { bytes, hash: hash.digest('hex'), begin }

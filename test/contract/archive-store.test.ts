@@ -1,40 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { LiveClock } from '../../src/base/live-clock.ts'
 import { type ArchivedAnswer, archivedBytes } from '../../src/domain/archive.ts'
 import type { ArchiveAsk, ArchivePage, ArchiveStore } from '../../src/lifecycle/archive-ports.ts'
 import type { Database } from '../../src/store/database.ts'
-import { PgliteDatabase } from '../../src/store/live-pglite.ts'
 import { MemoryArchiveStore } from '../../src/store/memory-archive-store.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { PgDatabase } from '../../src/store/pg-database.ts'
-import { PreparedDatabase } from '../../src/store/prepared-database.ts'
 import { SqlArchiveStore } from '../../src/store/sql-archive-store.ts'
-import { missing } from '../support/installed.ts'
-import { startPostgres, type TestServer } from '../support/servers.ts'
+import { DATABASES, type OpenedDatabase } from '../support/databases.ts'
 
 /** What every archive must do: in memory, embedded, and on a real PostgreSQL server. */
-
-const clock = new LiveClock()
-let postgres: TestServer | undefined
-
-const KINDS: ReadonlyArray<{ name: string; open: () => Promise<Database | undefined>; needs?: 'postgresql' }> = [
-  { name: 'memory', open: () => Promise.resolve(undefined) },
-  {
-    name: 'PGlite',
-    open: () =>
-      Promise.resolve(new PreparedDatabase(new PgliteDatabase({ clock, path: undefined }), (db) => migrate(db))),
-  },
-  {
-    name: 'PostgreSQL',
-    needs: 'postgresql',
-    async open() {
-      postgres = await startPostgres()
-      return new PreparedDatabase(new PgDatabase({ clock, url: postgres.url }), (db) => migrate(db))
-    },
-  },
-]
-
-afterAll(() => postgres?.close())
 
 const NOW = 1_800_000_000_000
 const ENDS = NOW + 1_000
@@ -61,20 +33,21 @@ const LIST: ArchiveAsk & { nowMs: number; bytesMax: number } = {
   bytesMax: 1e9,
 }
 
-describe.each(KINDS)('the archive in $name', ({ open, needs }) => {
-  const why = needs === undefined ? undefined : missing(needs)
-  if (why !== undefined) {
-    it.skip(why, () => {})
+describe.each(DATABASES)('the archive in $name', ({ open, whyNot }) => {
+  if (whyNot !== undefined) {
+    it.skip(whyNot, () => {})
     return
   }
+  let opened: OpenedDatabase | undefined
   let database: Database | undefined
   let store: ArchiveStore
   beforeAll(async () => {
-    database = await open()
+    opened = await open()
+    database = opened.database
     store = database === undefined ? new MemoryArchiveStore() : new SqlArchiveStore(database)
     await store.tenants('', 1)
   }, 60_000)
-  afterAll(() => database?.close())
+  afterAll(() => opened?.close())
 
   /** Numbers of a page's answers. */
   const idsOf = (page: ArchivePage): readonly number[] => {

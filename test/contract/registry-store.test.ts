@@ -1,39 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { LiveClock } from '../../src/base/live-clock.ts'
 import type { RegistryEdit, RegistryStore, RegistryWrite } from '../../src/domain/registry.ts'
 import type { Database } from '../../src/store/database.ts'
-import { PgliteDatabase } from '../../src/store/live-pglite.ts'
 import { MemoryRegistryStore } from '../../src/store/memory-registry-store.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { PgDatabase } from '../../src/store/pg-database.ts'
-import { PreparedDatabase } from '../../src/store/prepared-database.ts'
 import { SqlRegistryStore } from '../../src/store/sql-registry-store.ts'
-import { missing } from '../support/installed.ts'
-import { startPostgres, type TestServer } from '../support/servers.ts'
+import { DATABASES, type OpenedDatabase } from '../support/databases.ts'
 
 /** What every store of the registry must do, on all of them: in memory, embedded, and a real PostgreSQL server. */
-
-const clock = new LiveClock()
-let postgres: TestServer | undefined
-
-const KINDS: ReadonlyArray<{ name: string; open: () => Promise<Database | undefined>; needs?: 'postgresql' }> = [
-  { name: 'memory', open: () => Promise.resolve(undefined) },
-  {
-    name: 'PGlite',
-    open: () =>
-      Promise.resolve(new PreparedDatabase(new PgliteDatabase({ clock, path: undefined }), (db) => migrate(db))),
-  },
-  {
-    name: 'PostgreSQL',
-    needs: 'postgresql',
-    async open() {
-      postgres = await startPostgres()
-      return new PreparedDatabase(new PgDatabase({ clock, url: postgres.url }), (db) => migrate(db))
-    },
-  },
-]
-
-afterAll(() => postgres?.close())
 
 const write = (expectedRevision: number, ...edits: RegistryEdit[]): RegistryWrite => ({
   expectedRevision,
@@ -49,20 +21,21 @@ const put = (kind: RegistryEdit['kind'], name: string, body: object): RegistryEd
 })
 const remove = (kind: RegistryEdit['kind'], name: string): RegistryEdit => ({ kind, name, body: undefined })
 
-describe.each(KINDS)('a registry in $name', ({ open, needs }) => {
-  const why = needs === undefined ? undefined : missing(needs)
-  if (why !== undefined) {
-    it.skip(why, () => {})
+describe.each(DATABASES)('a registry in $name', ({ open, whyNot }) => {
+  if (whyNot !== undefined) {
+    it.skip(whyNot, () => {})
     return
   }
+  let opened: OpenedDatabase | undefined
   let database: Database | undefined
   let store: RegistryStore
   beforeAll(async () => {
-    database = await open()
+    opened = await open()
+    database = opened.database
     store = database === undefined ? new MemoryRegistryStore() : new SqlRegistryStore(database)
     await store.revision()
   }, 60_000)
-  afterAll(() => database?.close())
+  afterAll(() => opened?.close())
 
   it('is empty at first', async () => {
     expect(await store.load()).toEqual({ revision: 0, entries: [] })

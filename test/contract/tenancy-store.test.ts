@@ -1,40 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { LiveClock } from '../../src/base/live-clock.ts'
 import type { KeyRecord, OrgRecord, TenantRecord, TreeFact } from '../../src/domain/tenancy.ts'
 import type { TenancyStore } from '../../src/domain/tenancy-store.ts'
 import type { Database } from '../../src/store/database.ts'
-import { PgliteDatabase } from '../../src/store/live-pglite.ts'
 import { MemoryTenancyStore } from '../../src/store/memory-tenancy-store.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { PgDatabase } from '../../src/store/pg-database.ts'
-import { PreparedDatabase } from '../../src/store/prepared-database.ts'
 import { SqlTenancyStore } from '../../src/store/sql-tenancy-store.ts'
-import { missing } from '../support/installed.ts'
-import { startPostgres, type TestServer } from '../support/servers.ts'
+import { DATABASES, type OpenedDatabase } from '../support/databases.ts'
 
 /** What every store of orgs, tenants and keys must do: in memory, embedded, and on a real PostgreSQL server. */
-
-const clock = new LiveClock()
-let postgres: TestServer | undefined
-
-const KINDS: ReadonlyArray<{ name: string; open: () => Promise<Database | undefined>; needs?: 'postgresql' }> = [
-  { name: 'memory', open: () => Promise.resolve(undefined) },
-  {
-    name: 'PGlite',
-    open: () =>
-      Promise.resolve(new PreparedDatabase(new PgliteDatabase({ clock, path: undefined }), (db) => migrate(db))),
-  },
-  {
-    name: 'PostgreSQL',
-    needs: 'postgresql',
-    async open() {
-      postgres = await startPostgres()
-      return new PreparedDatabase(new PgDatabase({ clock, url: postgres.url }), (db) => migrate(db))
-    },
-  },
-]
-
-afterAll(() => postgres?.close())
 
 const org = (id: string, weight = 1): OrgRecord => ({ id, source: 'registry', weight, slos: ['steady'], terms: {} })
 const tenant = (id: string, orgId: string): TenantRecord => ({
@@ -74,20 +46,21 @@ const orgFact = (before: OrgRecord | undefined, after: OrgRecord | undefined): T
   after,
 })
 
-describe.each(KINDS)('tenancy in $name', ({ open, needs }) => {
-  const why = needs === undefined ? undefined : missing(needs)
-  if (why !== undefined) {
-    it.skip(why, () => {})
+describe.each(DATABASES)('tenancy in $name', ({ open, whyNot }) => {
+  if (whyNot !== undefined) {
+    it.skip(whyNot, () => {})
     return
   }
+  let opened: OpenedDatabase | undefined
   let database: Database | undefined
   let store: TenancyStore
   beforeAll(async () => {
-    database = await open()
+    opened = await open()
+    database = opened.database
     store = database === undefined ? new MemoryTenancyStore() : new SqlTenancyStore(database)
     await store.revision()
   }, 60_000)
-  afterAll(() => database?.close())
+  afterAll(() => opened?.close())
 
   it('is empty at first', async () => {
     expect(await store.load()).toEqual({ revision: 0, orgs: [], tenants: [], keys: [] })

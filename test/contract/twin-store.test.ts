@@ -1,33 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { LiveClock } from '../../src/base/live-clock.ts'
 import type { KeptTwin } from '../../src/lifecycle/ports.ts'
 import type { Database } from '../../src/store/database.ts'
-import { PgliteDatabase } from '../../src/store/live-pglite.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { PgDatabase } from '../../src/store/pg-database.ts'
-import { PreparedDatabase } from '../../src/store/prepared-database.ts'
 import { SqlTwinStore } from '../../src/store/sql-twin-store.ts'
-import { missing } from '../support/installed.ts'
-import { startPostgres, type TestServer } from '../support/servers.ts'
+import { type OpenedDatabase, SQL_DATABASES } from '../support/databases.ts'
 
 /** What was learned of engines is kept by every database: embedded, and a real PostgreSQL server. */
-const clock = new LiveClock()
-let postgres: TestServer | undefined
-
-const KINDS: ReadonlyArray<{ name: string; open: () => Promise<Database>; needs?: 'postgresql' }> = [
-  { name: 'PGlite', open: () => Promise.resolve(new PgliteDatabase({ clock, path: undefined })) },
-  {
-    name: 'PostgreSQL',
-    needs: 'postgresql',
-    async open() {
-      postgres = await startPostgres()
-      return new PgDatabase({ clock, url: postgres.url })
-    },
-  },
-]
-
-afterAll(() => postgres?.close())
-
 const DAY_MS = 86_400_000
 
 const keptOf = (replicaId: string, rows = 1): KeptTwin => ({
@@ -45,20 +22,21 @@ const keptOf = (replicaId: string, rows = 1): KeptTwin => ({
   },
 })
 
-describe.each(KINDS)('what was learned, in $name', ({ open, needs }) => {
-  const why = needs === undefined ? undefined : missing(needs)
-  if (why !== undefined) {
-    it.skip(why, () => {})
+describe.each(SQL_DATABASES)('what was learned, in $name', ({ open, whyNot }) => {
+  if (whyNot !== undefined) {
+    it.skip(whyNot, () => {})
     return
   }
+  let opened: OpenedDatabase | undefined
   let database: Database
   let store: SqlTwinStore
   beforeAll(async () => {
-    database = new PreparedDatabase(await open(), (db) => migrate(db))
+    opened = await open()
+    database = opened.database as Database
     store = new SqlTwinStore(database)
     await store.load()
   }, 60_000)
-  afterAll(() => database.close())
+  afterAll(() => opened?.close())
 
   it('is nothing at first, then the newest of every replica, as it was', async () => {
     expect(await store.load()).toEqual([])

@@ -21,5 +21,7 @@ it.each([
   [{ proxyProtocolFrom: ['0.0.0.0/0'] }, 'trusts everybody'],
   [{ tls: { clientCaFile: 'ca.pem' } }, 'there is no TLS'],
   [{ cors: { origins: ['https://app.example/'] } }, 'server.cors.origins'],
+  [{ cors: { origins: ['app.example'] } }, 'an origin such as https://app.example'],
+  [{ cors: { origins: ['*'], headers: ['x y'] } }, 'the name of a header'],
   [{ headersTimeoutMs: 2_000, requestTimeoutMs: 1_999 }, 'server.requestTimeoutMs'],
 ])('%j is refused', (server, says) => expect(() => load(server)).toThrow(says))

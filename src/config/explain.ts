@@ -164,6 +164,8 @@ function patternAdvice(pattern: string): string {
   if (pattern.startsWith('^postgres')) return 'Set it to an address such as postgres://user:password@host/name'
   if (pattern.startsWith('^rediss?')) return 'Set it to an address such as redis://host:6379'
   if (pattern.startsWith('^(/')) return 'Set it to a path such as /llm: a slash in front, none at the end'
+  if (pattern.includes('://')) return 'Set it to an origin such as https://app.example, without a path, or to *'
+  if (pattern.startsWith('^(\\*|[A-Za-z0-9-]')) return 'Set it to the name of a header, or to *'
   return 'Use letters, digits and . _ : / - only'
 }
 

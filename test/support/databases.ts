@@ -12,7 +12,7 @@ export interface DatabaseKind {
   readonly name: string
   /** Why it cannot be had here; undefined when it can. */
   readonly whyNot: string | undefined
-  open(): Promise<OpenedDatabase>
+  readonly open: () => Promise<OpenedDatabase>
 }
 
 export interface OpenedDatabase {

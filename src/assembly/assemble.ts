@@ -24,6 +24,7 @@ import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
 import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper, TwinKeeper } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
+import type { SliceFetcher } from '../lifecycle/sharing-ports.ts'
 import { Standings } from '../lifecycle/standings.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
 import { Calibration } from '../policy/admission/calibration.ts'
@@ -79,6 +80,8 @@ export interface Parts {
   readonly twinKeeper?: TwinKeeper
   /** Buckets that several gateways share (`policy/sharing`); if absent, each budget is this process' own. */
   readonly makeBucket?: MakeBucket
+  /** Asks the store of shared buckets for more; comes with `makeBucket`. */
+  readonly slices?: SliceFetcher
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }

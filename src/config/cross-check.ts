@@ -2,6 +2,7 @@ import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
 import { parseRange } from '../policy/authority/client-range.ts'
 import { checkFrontDoor } from './check-front-door.ts'
 import { checkOidc } from './check-oidc.ts'
+import { checkSharing } from './check-sharing.ts'
 import { checkUpstreams } from './check-upstreams.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
@@ -28,6 +29,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkOidc(settings),
     ...checkFrontDoor(settings),
     ...checkProxies(settings),
+    ...checkSharing(settings),
   ]
 }
 

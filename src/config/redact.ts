@@ -10,11 +10,11 @@ export function redacted(config: Config): unknown {
   return hide(inOrder, '')
 }
 
-/** An address without the password that may be in it. */
-export const redactedUrl = (text: string): string => text.replace(/^([a-z]+:\/\/)[^@/]*@/, `$1${HIDDEN}@`)
+/** An address, or several with commas, without the passwords that may be in them. */
+export const redactedUrl = (text: string): string => text.replace(/(^|,)([a-z]+:\/\/)[^@/]*@/g, `$1$2${HIDDEN}@`)
 
 function hide(value: unknown, key: string): unknown {
-  if (key === 'apiKey') return HIDDEN
+  if (key === 'apiKey' || key === 'password') return HIDDEN
   if (key === 'hash' && typeof value === 'string') return `${value.slice(0, 'sha256:'.length + 8)}…`
   if (typeof value === 'string') return redactedUrl(value)
   if (Array.isArray(value)) return value.map((item) => hide(item, ''))

@@ -10,6 +10,7 @@ import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
 import { RoutingSchema } from './schema-routing.ts'
+import { SharingSchema } from './schema-sharing.ts'
 import { AdminSchema, OrgSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
 import { UpstreamsSchema } from './schema-upstreams.ts'
 
@@ -310,6 +311,7 @@ export const ConfigSchema = Type.Object(
     ladder: LadderSchema,
     limits: LimitsSchema,
     store: StoreSchema,
+    sharing: SharingSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,
     logging: LoggingSchema,

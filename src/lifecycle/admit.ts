@@ -7,6 +7,7 @@ import type { AdmissionQuestion } from '../policy/admission/admission-world.ts'
 import { patienceOf } from '../policy/admission/feasibility.ts'
 import { withoutPlace } from '../policy/admission/refusals.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import type { Bucket } from '../policy/budgets/token-bucket.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
 import { mayAnswer } from '../policy/planning/make-plan.ts'
 import { hasUsablePeer, pickOtherRegion, pickPool } from './fleet/pick-pool.ts'
@@ -27,8 +28,18 @@ import { Admitted, type Ticket } from './ticket.ts'
 export type Admission =
   | { readonly kind: 'admitted'; readonly admitted: Admitted }
   | { readonly kind: 'rejected'; readonly refusal: Refusal }
+  | ShortAdmission
 
-export function admit(platform: Platform, ticket: Ticket): Admission {
+/** Gateways share the budget, and this one holds too little of it: the store may have more. */
+export interface ShortAdmission {
+  readonly kind: 'short'
+  readonly asking: readonly Bucket[]
+}
+
+/** `isLast`: the store was asked, and the answer is final. */
+export function admit(platform: Platform, ticket: Ticket, isLast: true): Exclude<Admission, ShortAdmission>
+export function admit(platform: Platform, ticket: Ticket): Admission
+export function admit(platform: Platform, ticket: Ticket, isLast = false): Admission {
   if (platform.isDraining) return { kind: 'rejected', refusal: SHUTTING_DOWN }
   const { policies } = platform
   const now = platform.world.clock.now()
@@ -38,11 +49,30 @@ export function admit(platform: Platform, ticket: Ticket): Admission {
   const pool = picked && pickPool(policies, now, request, picked.release.id)
   const asked = questionOf(policies, now, request, picked, pool)
   const here = decideAdmission(now, asked, platform.admission)
+  const short = isLast ? undefined : shortOf(platform, now, request, here)
+  if (short !== undefined) return short
   const verdict = spilled(platform, now, ticket, here) ?? here
   observePressure(platform, ticket, verdict)
   const carriedOut = policies.mode === 'observe' ? wavedThrough(platform, now, asked, verdict) : verdict
   return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
 }
+
+/** Nothing has been taken or learned yet when a budget is short of a slice: the decision is made again. */
+function shortOf(
+  { policies, world }: Platform,
+  now: Instant,
+  request: Request,
+  verdict: Verdict,
+): ShortAdmission | undefined {
+  if (world.slices === undefined || verdict.kind === 'admitted' || policies.mode === 'observe') return undefined
+  const { code, detail } = verdict.refusal
+  if (!BUDGET_CODES.has(code)) return undefined
+  const tokens = Number(detail?.['requested_tokens'] ?? 0)
+  const asking = policies.budgets.askForMore(now, policies.standings.of(request).scopes, tokens)
+  return asking.length === 0 ? undefined : { kind: 'short', asking }
+}
+
+const BUDGET_CODES: ReadonlySet<string> = new Set(['rate-limit-requests', 'rate-limit-tokens', 'concurrency-limit'])
 
 /** Codes of refusals that another region may answer otherwise. */
 const SPILLABLE: ReadonlySet<string> = new Set(['predicted-late', 'band-shed', 'no-replica', 'replica-denied'])

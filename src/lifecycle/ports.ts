@@ -11,6 +11,7 @@ import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
 import type { TwinMemory } from '../policy/twin/twin-memory.ts'
 import type { Retrieved, Retriever } from './retrieval-ports.ts'
+import type { SliceFetcher } from './sharing-ports.ts'
 
 /**
  * The world, as the request's story sees it. Whatever is plugged in here is the world: live sockets and real time in
@@ -25,6 +26,8 @@ export interface World {
   readonly answers: AnswerCache
   readonly rolloutKeeper: RolloutKeeper
   readonly twinKeeper: TwinKeeper
+  /** Absent where budgets are this process' own. */
+  readonly slices?: SliceFetcher
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */

@@ -10,6 +10,7 @@ import { Relay } from './relay.ts'
 import { refuseUnknownCorpus, retrieve } from './retrieve.ts'
 import { mirror } from './rollout/mirror.ts'
 import { endedBy, failed, notGranted, rejected, settle } from './settle.ts'
+import { admitWithMore } from './sharing/admit-with-more.ts'
 import { Ticket } from './ticket.ts'
 import { tryAgain } from './try-again.ts'
 
@@ -40,7 +41,8 @@ export async function serveRequest(
     const known = request.cacheable && (await answerFromCache(platform, ticket, relay, request.cacheable))
     if (known !== undefined) return settle(platform, ticket, relay, known)
 
-    const admission = admit(platform, ticket)
+    let admission = admit(platform, ticket)
+    if (admission.kind === 'short') admission = await admitWithMore(platform, ticket, admission)
     if (admission.kind === 'rejected') return settle(platform, ticket, relay, rejected(admission.refusal))
     const { admitted } = admission
     mirror(platform, admitted, relay, serveRequest)

@@ -1,3 +1,4 @@
+import type { Bucket } from '../policy/budgets/token-bucket.ts'
 import type { Account, ShardAnswer } from '../policy/sharing/lease-shard.ts'
 import type { RoomAnswer, RoomAsk } from '../policy/sharing/room-grants.ts'
 import type { Membership } from '../policy/sharing/shard-clock.ts'
@@ -20,4 +21,15 @@ export interface Sharing {
   ): Promise<RoomAnswer | undefined>
   /** This gateway ends: nothing is held back for it any more. */
   leave(gatewayId: string): Promise<void>
+}
+
+/**
+ * May a request that is larger than its slice have more of its budget? Carries what its buckets ask for to the lease
+ * store, once.
+ *
+ * Obligations: it never throws, and takes 20 ms at most. True when an answer has come, and the budgets should be asked
+ * again.
+ */
+export interface SliceFetcher {
+  fetch(asking: readonly Bucket[]): Promise<boolean>
 }

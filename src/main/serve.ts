@@ -33,6 +33,7 @@ import { startLiveIdentity } from './live-identity.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
+import { makeLiveSharing } from './live-sharing.ts'
 import { logFormat, logLevel } from './log-options.ts'
 import { welcome } from './welcome.ts'
 
@@ -83,9 +84,9 @@ export async function serve(
     write: (editsOf, reason) => control.registry.change(editsOf, reason),
   })
   const twinKeeper = makeTwinKeeper(store, clock, io)
-  const prefixSalt = makePrefixSalt()
-  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, twinKeeper, prefixSalt }
-  const platform: Platform = assemble(config, parts)
+  const sharing = makeLiveSharing(config, clock)
+  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, twinKeeper, ...sharing.parts }
+  const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
     founded: wantedOf(config, []),
     load,
@@ -103,7 +104,7 @@ export async function serve(
   const archive = makeArchive({ store, clock, journal, complain: io.err, control })
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
-  await loop.start()
+  await Promise.all([loop.start(), sharing.start()])
 
   const tokens = new TokenCounter({ clock })
   const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval, archive })
@@ -125,7 +126,7 @@ export async function serve(
       await finishAnswers({ config, clock, platform, servers, onAnswersEnded: () => telemetry.endRecordings() })
       loop.stop()
       keepTwins(platform)
-      await Promise.all([twinKeeper.close(), archive.close(), control.close()])
+      await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
       tokens.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()

@@ -11,8 +11,7 @@
  */
 export const LEASE_LIBRARY = 'spillway_1'
 
-export const LEASE_FUNCTIONS = `#!lua name=${LEASE_LIBRARY}
-local GRAINS = 60000000
+const LEASE_TEXT = `local GRAINS = 60000000
 local function num(x) return string.format('%.0f', x) end
 
 local function member(argv)
@@ -153,7 +152,16 @@ local function room(keys, argv)
   return reply
 end
 
-redis.register_function('${LEASE_LIBRARY}_take', take)
-redis.register_function('${LEASE_LIBRARY}_room', room)
-redis.register_function('${LEASE_LIBRARY}_leave', function(keys, argv) return redis.call('ZREM', keys[1], argv[1]) end)
+local function leave(keys, argv) return redis.call('ZREM', keys[1], argv[1]) end
 `
+
+const NAMES = ['take', 'room', 'leave'] as const
+
+export const LEASE_FUNCTIONS = `#!lua name=${LEASE_LIBRARY}
+${LEASE_TEXT}
+${NAMES.map((name) => `redis.register_function('${LEASE_LIBRARY}_${name}', ${name})`).join('\n')}
+`
+
+/** The same text as a script that calls one of the functions, for servers that have no functions. */
+export const leaseScript = (name: string): string =>
+  `${LEASE_TEXT}\nreturn ${name.slice(LEASE_LIBRARY.length + 1)}(KEYS, ARGV)`

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { withinTime } from '../base/within-time.ts'
 import type { Sharing } from '../lifecycle/sharing-ports.ts'
@@ -8,19 +9,20 @@ import {
   makeRedisClient,
   makeRedisCluster,
   makeRedisSentinel,
+  type OnRedisError,
   type RedisCluster,
   type RedisLogin,
 } from '../redis/redis-client.ts'
 import { type LeaseCall, leaveCall, readRoomReply, readTakeReply, roomCall, takeCall } from './lease-calls.ts'
-import { LEASE_FUNCTIONS } from './lease-functions.ts'
+import { LEASE_FUNCTIONS, leaseScript } from './lease-functions.ts'
 
 /**
- * The lease store in Redis 7 or Valkey: one server, a cluster, or a server behind sentinels. The functions are loaded on
- * every master when a call says that they are not there: at the start, after `FUNCTION FLUSH`, after a failover to a server
- * that never had them. Then the call is made once more.
+ * The lease store in Redis or Valkey: one server, a cluster, or a server behind sentinels.
  *
- * Only one server is tested. A cluster of one node gave no answers in a first try, and sentinels were not tried: no setting
- * may offer either before a test does.
+ * From Redis 7 on it uses functions, which are loaded on every master when a call says that they are not there: at the
+ * start, after `FUNCTION FLUSH`, after a failover to a server that never had them. Then the call is made once more. A server
+ * without functions, or one that forbids them to this user, gets the same text as a script (`EVALSHA`), sent whole
+ * whenever the server does not have it.
  *
  * No call throws, and none waits for ever: a connection on which nothing comes is closed after two seconds, which ends its
  * calls (`redis-client.ts`). Without a connection a call ends after a second. There is no breaker: the slice book calls at most
@@ -39,11 +41,18 @@ export interface RedisSharingOptions {
   readonly shardCount: number
 }
 
+interface Keyed {
+  keys: string[]
+  arguments: string[]
+}
+
 /** The little that is asked of a client of any kind. */
 interface FunctionClient {
   readonly isReady: boolean
   connect(): Promise<unknown>
-  call(call: LeaseCall): Promise<unknown>
+  fCall(name: string, call: Keyed): Promise<unknown>
+  evalSha(sha: string, call: Keyed): Promise<unknown>
+  eval(script: string, call: Keyed): Promise<unknown>
   load(): Promise<unknown>
   close(): void
 }
@@ -55,13 +64,23 @@ export class RedisSharing implements Sharing {
   readonly #shardCount: number
   #connecting: Promise<unknown> | undefined
   #loading: Promise<unknown> | undefined
+  /** The server has no functions, or not for this user. */
+  #usesScripts = false
+  #problem: string | undefined
   #isClosed = false
 
   constructor(options: RedisSharingOptions) {
-    this.#client = makeFunctionClient(options)
+    this.#client = makeFunctionClient(options, (problem) => {
+      this.#problem = problem
+    })
     this.#clock = options.clock
     this.#cell = options.cell ?? 'spillway'
     this.#shardCount = options.shardCount
+  }
+
+  /** Why the last call had no answer; undefined when it had one. */
+  get problem(): string | undefined {
+    return this.#problem
   }
 
   take(shard: number, member: Membership, accounts: readonly Account[]): Promise<ShardAnswer | undefined> {
@@ -93,27 +112,59 @@ export class RedisSharing implements Sharing {
   async #ask<T>(call: LeaseCall, read: (reply: unknown) => T): Promise<T | undefined> {
     if (this.#isClosed) return undefined
     try {
-      this.#connecting ??= this.#client.connect()
-      // The client goes on connecting for ever; a call waits for it as long as for an answer.
-      if (!this.#client.isReady) await withinTime(this.#clock, this.#clock.now() + CONNECT_US_MAX, this.#connecting)
+      // The client of one server goes on connecting for ever; a call waits for it as long as for an answer.
+      if (!this.#client.isReady) await withinTime(this.#clock, this.#clock.now() + CONNECT_US_MAX, this.#connected())
       if (!this.#client.isReady) return undefined
-      return read(await this.#callLoaded(call))
-    } catch {
+      const answer = read(await (this.#usesScripts ? this.#callScript(call) : this.#callFunction(call)))
+      this.#problem = undefined
+      return answer
+    } catch (error) {
+      this.#problem = String(error)
       return undefined
     }
   }
 
-  async #callLoaded(call: LeaseCall): Promise<unknown> {
+  /** The clients of a cluster and of sentinels give up: the next call begins again. */
+  #connected(): Promise<unknown> {
+    this.#connecting ??= this.#client.connect().catch((error: unknown) => {
+      this.#problem = String(error)
+      this.#connecting = undefined
+    })
+    return this.#connecting
+  }
+
+  async #callFunction(call: LeaseCall): Promise<unknown> {
     try {
-      return await this.#client.call(call)
+      return await this.#client.fCall(call.name, call)
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.includes('Function not found')) throw error
-      // Sixteen shards find out at the same time: one load is enough.
-      this.#loading ??= this.#client.load().finally(() => {
-        this.#loading = undefined
-      })
+      if (isFunctionless(error)) return this.#fallBack(call)
+      if (!hasWords(error, 'Function not found')) throw error
+    }
+    // Sixteen shards find out at the same time: one load is enough.
+    this.#loading ??= this.#client.load().finally(() => {
+      this.#loading = undefined
+    })
+    try {
       await this.#loading
-      return this.#client.call(call)
+    } catch (error) {
+      if (isFunctionless(error)) return this.#fallBack(call)
+      throw error
+    }
+    return this.#client.fCall(call.name, call)
+  }
+
+  #fallBack(call: LeaseCall): Promise<unknown> {
+    this.#usesScripts = true
+    return this.#callScript(call)
+  }
+
+  async #callScript(call: LeaseCall): Promise<unknown> {
+    const { text, sha } = scriptOf(call.name)
+    try {
+      return await this.#client.evalSha(sha, call)
+    } catch (error) {
+      if (!hasWords(error, 'NOSCRIPT')) throw error
+      return this.#client.eval(text, call)
     }
   }
 }
@@ -123,39 +174,61 @@ const CONNECT_US_MAX = 1_000_000
 
 const LOAD = ['FUNCTION', 'LOAD', 'REPLACE', LEASE_FUNCTIONS]
 
-function makeFunctionClient({ urls, kind = 'server', masterName, login = {} }: RedisSharingOptions): FunctionClient {
-  if (kind === 'cluster') return clusterClient(makeRedisCluster(urls, login))
-  if (kind === 'sentinel') {
-    const sentinel = makeRedisSentinel(urls, masterName ?? 'mymaster', login)
-    return {
-      get isReady() {
-        return sentinel.isReady
-      },
-      connect: () => sentinel.connect(),
-      call: (call) => sentinel.fCall(call.name, call),
-      load: () => sentinel.sendCommand(false, LOAD),
-      close: () => void sentinel.destroy(),
+const hasWords = (error: unknown, words: string): boolean => error instanceof Error && error.message.includes(words)
+
+/** Redis before 7 does not know the command; an access list may forbid it. */
+const isFunctionless = (error: unknown): boolean => hasWords(error, 'unknown command') || hasWords(error, 'NOPERM')
+
+const scripts = new Map<string, { readonly text: string; readonly sha: string }>()
+
+function scriptOf(name: string): { readonly text: string; readonly sha: string } {
+  const known = scripts.get(name)
+  if (known !== undefined) return known
+  const text = leaseScript(name)
+  const made = { text, sha: hash('sha1', text) }
+  scripts.set(name, made)
+  return made
+}
+
+function makeFunctionClient(options: RedisSharingOptions, onError: OnRedisError): FunctionClient {
+  const { urls, kind = 'server', masterName = 'mymaster', login = {} } = options
+  switch (kind) {
+    case 'server': {
+      const client = makeRedisClient(urls[0] ?? '', login, onError)
+      return functionClient(client, () => client.sendCommand(LOAD))
+    }
+    case 'sentinel': {
+      const sentinel = makeRedisSentinel(urls, masterName, login, onError)
+      return functionClient(sentinel, () => sentinel.sendCommand(false, LOAD))
+    }
+    case 'cluster': {
+      const cluster = makeRedisCluster(urls, login, onError)
+      return functionClient(cluster, () => loadOnAll(cluster))
     }
   }
-  const client = makeRedisClient(urls[0] ?? '', login)
+}
+
+/** A function is known only to the master that it was loaded on. A master that is away gets it when a call misses it. */
+async function loadOnAll(cluster: RedisCluster): Promise<void> {
+  const loads = await Promise.allSettled(
+    cluster.masters.map(async (master) => (await cluster.nodeClient(master)).sendCommand(LOAD)),
+  )
+  const failed = loads.find((load) => load.status === 'rejected')
+  if (failed !== undefined && loads.every(({ status }) => status === 'rejected')) throw failed.reason
+}
+
+type AnyClient = Omit<FunctionClient, 'load' | 'close'> & { destroy(): unknown }
+
+function functionClient(client: AnyClient, load: () => Promise<unknown>): FunctionClient {
   return {
     get isReady() {
       return client.isReady
     },
     connect: () => client.connect(),
-    call: (call) => client.fCall(call.name, call),
-    load: () => client.sendCommand(LOAD),
-    close: () => client.destroy(),
+    fCall: (name, call) => client.fCall(name, call),
+    evalSha: (sha, call) => client.evalSha(sha, call),
+    eval: (script, call) => client.eval(script, call),
+    load,
+    close: () => void client.destroy(),
   }
 }
-
-const clusterClient = (cluster: RedisCluster): FunctionClient => ({
-  get isReady() {
-    return cluster.isOpen
-  },
-  connect: () => cluster.connect(),
-  call: (call) => cluster.fCall(call.name, call),
-  // A function is known only to the master that it was loaded on.
-  load: () => Promise.all(cluster.masters.map(async (master) => (await cluster.nodeClient(master)).sendCommand(LOAD))),
-  close: () => cluster.destroy(),
-})

@@ -67,7 +67,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'redis-': 'redis',
   },
   // Where gateways share budgets and room: in memory, or in Redis.
-  sharing: { ours: 'base domain ports policy/sharing redis', uses: 'waiting', 'redis-': '' },
+  sharing: { ours: 'base domain ports policy/sharing redis', uses: 'waiting', 'redis-': 'node:crypto#hash' },
   store: {
     ours: 'base domain ports',
     uses: 'waiting bytes',
@@ -129,7 +129,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers',
   },
   main: {
-    ours: 'base domain policy lifecycle wire backends redis retrieval store telemetry identity gateway config assembly control',
+    ours: 'base domain policy lifecycle wire backends redis retrieval sharing store telemetry identity gateway config assembly control',
     uses: 'waiting process package.json',
     'live-': '',
   },

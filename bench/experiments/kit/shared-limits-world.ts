@@ -229,7 +229,7 @@ class SharedGateway {
 
   /** Larger than the slice: one call, as in the live server. */
   async #fetch(renewals: Renewals, bucket: LeasedBucket, amount: number, admit: (n: number) => void): Promise<void> {
-    if (!(await renewals.fetch([[bucket, amount]]))) return
+    if (!bucket.askFor(this.#clock.now(), amount) || !(await renewals.fetch([bucket]))) return
     this.fetchCount++
     const now = this.#clock.now()
     if (bucket.fitsAt(now, amount) !== now) return

@@ -1,8 +1,8 @@
 import type { CancelTimer, Clock } from '../../base/clock.ts'
 import { withinTime } from '../../base/within-time.ts'
-import type { LeasedBucket } from '../../policy/sharing/leased-bucket.ts'
+import type { Bucket } from '../../policy/budgets/token-bucket.ts'
 import type { ShardCall, SliceBook } from '../../policy/sharing/slice-book.ts'
-import type { Sharing } from '../sharing-ports.ts'
+import type { Sharing, SliceFetcher } from '../sharing-ports.ts'
 
 /**
  * Who carries the slice book's calls to the store, and the answers back? One timer: every `renewUs` it asks the book what
@@ -13,7 +13,7 @@ import type { Sharing } from '../sharing-ports.ts'
  *
  * Bounds: one call a shard within the book's `callUs`, and each ends within the port's own limit; a fetch has one timer.
  */
-export class Renewals {
+export class Renewals implements SliceFetcher {
   readonly #clock: Clock
   readonly #sharing: Sharing
   readonly #book: SliceBook
@@ -46,15 +46,14 @@ export class Renewals {
    * Asks the store once for amounts that are larger than the slices in hand. True when an answer has come in time, and
    * the budgets should be asked again.
    */
-  async fetch(wanted: ReadonlyArray<readonly [bucket: LeasedBucket, amount: number]>): Promise<boolean> {
-    const now = this.#clock.now()
-    if (this.#isStopped || !wanted.map(([bucket, amount]) => bucket.askFor(now, amount)).includes(true)) return false
-    const asked = this.#askNow(wanted.map(([bucket]) => bucket))
-    return (await withinTime(this.#clock, now + FETCH_US_MAX, asked)).kind === 'done'
+  async fetch(asking: readonly Bucket[]): Promise<boolean> {
+    if (this.#isStopped || asking.length === 0) return false
+    const answered = this.#askNow(asking)
+    return (await withinTime(this.#clock, this.#clock.now() + FETCH_US_MAX, answered)).kind === 'done'
   }
 
   /** A shard with a call in flight takes the next one when that is answered. */
-  async #askNow(buckets: readonly LeasedBucket[]): Promise<void> {
+  async #askNow(buckets: readonly Bucket[]): Promise<void> {
     await Promise.all(this.#sendDue())
     if (!buckets.some(({ isAsking }) => isAsking)) return
     await Promise.all(this.#underWay)

@@ -3,7 +3,7 @@ import type { Instant } from '../../base/clock.ts'
 import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
 import type { QuotaHold, QuotaLimit } from './quota.ts'
 import { type BoundKind, type Scope, ScopeBudget, type ScopeView, type Shortfall } from './scope-budget.ts'
-import { type BucketView, type MakeBucket, makeOwnBucket } from './token-bucket.ts'
+import { type Bucket, type BucketView, type MakeBucket, makeOwnBucket } from './token-bucket.ts'
 
 /**
  * May this tenant, with this key, spend this now?
@@ -79,6 +79,11 @@ export class Budgets {
       else if (worst.fitsAt !== undefined && short.fitsAt > worst.fitsAt) worst = short
     }
     return worst === undefined ? undefined : makeRefusal(now, worst, tokens)
+  }
+
+  /** Buckets that ask the store of shared budgets for more, for a request that was refused here. */
+  askForMore(now: Instant, scopes: readonly Scope[], tokens: number): readonly Bucket[] {
+    return scopes.flatMap((scope) => this.#budgetOf(now, scope).askForMore(now, tokens))
   }
 
   /** The most tokens that these scopes ever pay for at once: what is more can never fit. */

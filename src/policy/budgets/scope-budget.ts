@@ -104,6 +104,14 @@ export class ScopeBudget {
     return worst
   }
 
+  /** Buckets that ask the store of shared budgets for a request that does not fit here; empty where asking cannot help. */
+  askForMore(now: Instant, tokens: number): readonly Bucket[] {
+    const asked: Bucket[] = []
+    if (this.#requests?.askFor?.(now, 1) === true) asked.push(this.#requests)
+    if (this.#tokens?.askFor?.(now, tokens) === true) asked.push(this.#tokens)
+    return asked
+  }
+
   take(now: Instant, tokens: number): readonly QuotaHold[] {
     this.#requests?.take(now, 1)
     this.#tokens?.take(now, tokens)

@@ -46,6 +46,12 @@ export interface Bucket {
   /** True when a new bucket would be in the same state. */
   isFull(now: Instant): boolean
   view(now: Instant): BucketView
+  /**
+   * Of a shared bucket: asks the store for one amount that is larger than what is in hand. False where asking cannot help.
+   */
+  askFor?(now: Instant, amount: number): boolean
+  /** Of a shared bucket: it was asked for an amount, and the store has not been called since. */
+  readonly isAsking?: boolean
 }
 
 /** `name` tells the budget from all others, at every gateway alike. */

@@ -1,0 +1,89 @@
+import { readPassword } from '../assembly/fs-password.ts'
+import { readTls } from '../assembly/fs-tls.ts'
+import type { Clock } from '../base/clock.ts'
+import { makeIds } from '../base/live-ids.ts'
+import { redisUrlsOf } from '../config/check-sharing.ts'
+import { redactedUrl } from '../config/redact.ts'
+import type { Config } from '../config/schema.ts'
+import { Renewals } from '../lifecycle/sharing/renewals.ts'
+import type { Sharing, SliceFetcher } from '../lifecycle/sharing-ports.ts'
+import type { MakeBucket } from '../policy/budgets/token-bucket.ts'
+import { SHARING_DEFAULTS, SliceBook } from '../policy/sharing/slice-book.ts'
+import { RedisSharing } from '../sharing/redis-sharing.ts'
+
+/**
+ * Limits that this gateway keeps together with others. `openLeaseStore` chooses the store from the settings; everything
+ * else is the same whatever the store is.
+ */
+
+/** A lease store that is open, and what to call it in the log. */
+export interface LeaseStore {
+  readonly sharing: Sharing
+  /** Without a password. */
+  readonly where: string
+  /** Why the last call had no answer, where that is known. */
+  readonly problem: () => string | undefined
+  close(): void
+}
+
+/** The lease store that the settings name; undefined where this gateway enforces limits by itself. */
+export function openLeaseStore(config: Config, clock: Clock): LeaseStore | undefined {
+  const urls = redisUrlsOf(config)
+  if (urls.length === 0) return undefined
+  const { redis } = config.sharing
+  const sharing = new RedisSharing({
+    clock,
+    urls,
+    kind: redis.kind,
+    masterName: redis.masterName,
+    login: {
+      username: redis.username,
+      password: readPassword(redis),
+      tls: readTls(redis.tls, 'sharing.redis'),
+    },
+    cell: cellOf(config),
+    shardCount: SHARING_DEFAULTS.shardCount,
+  })
+  return {
+    sharing,
+    where: `${redis.kind} ${redactedUrl(redis.url ?? '')}`,
+    problem: () => sharing.problem,
+    close: () => sharing.close(),
+  }
+}
+
+/** Gateways with the same cell share their limits. */
+function cellOf({ sharing: { name, scope }, regions: { local } }: Config): string {
+  return scope === 'platform' || local === undefined ? name : `${name}:${local}`
+}
+
+/** What is plugged into the platform, and when it begins and ends. */
+export interface LiveSharing {
+  /** For `assemble`. */
+  readonly parts: { readonly makeBucket?: MakeBucket; readonly slices?: SliceFetcher }
+  /** Every shard has heard this gateway, or a second is over: limits hold from the first request on. */
+  start(): Promise<void>
+  /** Leaves the roster, so that the others have this gateway's share at once. */
+  stop(): Promise<void>
+}
+
+const ALONE: LiveSharing = { parts: {}, start: () => Promise.resolve(), stop: () => Promise.resolve() }
+
+export function makeLiveSharing(
+  config: Config,
+  clock: Clock,
+  store: LeaseStore | undefined = openLeaseStore(config, clock),
+): LiveSharing {
+  if (store === undefined) return ALONE
+  const { ttlMs, forgetMs } = config.sharing
+  const book = new SliceBook(clock.now(), makeIds()(), { ttlMs, forgetMs })
+  const renewals = new Renewals(clock, store.sharing, book)
+  return {
+    parts: { makeBucket: (now, name, limit) => book.bucket(now, name, limit), slices: renewals },
+    start: () => renewals.start(),
+    async stop() {
+      await renewals.stop()
+      store.close()
+    },
+  }
+}

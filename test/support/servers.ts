@@ -44,18 +44,44 @@ export async function startPostgres(): Promise<TestServer> {
   return serverOf(child, url, folder, true)
 }
 
-export async function startRedis(): Promise<TestServer> {
+export async function startRedis(more: RedisOptions = {}): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-redis-'))
-  const port = await freePort()
+  const port = more.port ?? (await freePort())
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
-  const child = spawn(pathOf('redis'), args, { stdio: 'ignore' })
+  const words = [...(more.file === undefined ? [] : [more.file]), ...args, ...(more.args ?? [])]
+  const child = spawn(pathOf('redis'), words, { stdio: 'ignore' })
+  const cli = [...(more.cli ?? ['-p', String(port)]), '-h', '127.0.0.1']
   await eventually(
     'Redis answers',
-    () =>
-      spawnSync('redis-cli', ['-p', String(port), 'ping'], { encoding: 'utf8' }).stdout?.includes('PONG') || undefined,
+    () => /PONG|NOAUTH/.test(spawnSync('redis-cli', [...cli, 'ping'], { encoding: 'utf8' }).stdout) || undefined,
     20_000,
   )
-  return serverOf(child, `redis://127.0.0.1:${port}`, folder, false)
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  return {
+    ...serverOf(child, `redis://127.0.0.1:${port}`, folder, false),
+    port,
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface RedisOptions {
+  readonly port?: number
+  /** A configuration file, which sentinels need. */
+  readonly file?: string
+  /** Further words for `redis-server`. */
+  readonly args?: readonly string[]
+  /** How `redis-cli` reaches it, if not by its port alone. */
+  readonly cli?: readonly string[]
+}
+
+export interface RedisServer extends TestServer {
+  readonly port: number
+  /** Ends it at once, as a crash would, with everything that it kept. Instead of `close`. */
+  kill(): Promise<void>
 }
 
 function serverOf(child: ChildProcess, url: string, folder: string, hasChildren: boolean): TestServer {

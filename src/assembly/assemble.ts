@@ -32,7 +32,7 @@ import { LengthReport } from '../policy/admission/length-report.ts'
 import { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import { Budgets } from '../policy/budgets/budgets.ts'
-import type { MakeBucket } from '../policy/budgets/token-bucket.ts'
+import type { BudgetParts } from '../policy/budgets/scope-budget.ts'
 import { CODEL_DEFAULTS } from '../policy/dispatch/codel.ts'
 import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Reading } from '../policy/dispatch/long-prompts.ts'
@@ -78,9 +78,9 @@ export interface Parts {
   /** Nothing is kept over a restart if absent. */
   readonly rolloutKeeper?: RolloutKeeper
   readonly twinKeeper?: TwinKeeper
-  /** Buckets that several gateways share (`policy/sharing`); if absent, each budget is this process' own. */
-  readonly makeBucket?: MakeBucket
-  /** Asks the store of shared buckets for more; comes with `makeBucket`. */
+  /** Budgets that several gateways share (`policy/sharing`); if absent, each budget is this process' own. */
+  readonly budgetParts?: BudgetParts
+  /** Asks the store of shared budgets for more; comes with `budgetParts`. */
   readonly slices?: SliceFetcher
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
@@ -126,7 +126,7 @@ const noAnswers: AnswerCache = {
   likeness: () => Promise.resolve(undefined),
 }
 
-function makePolicies(config: Config, { prefixSalt = 0, makeBucket }: Parts): Policies {
+function makePolicies(config: Config, { prefixSalt = 0, budgetParts }: Parts): Policies {
   const { outputWeight } = COST_DEFAULTS
   const fleet = new Fleet()
   const rng = Rng.stream(config.seed, 'retry-jitter')
@@ -157,7 +157,7 @@ function makePolicies(config: Config, { prefixSalt = 0, makeBucket }: Parts): Po
     lengths: new LengthReport(),
     tightestPromise: new TightestPromise(toTenants(config)),
     dispatcher,
-    budgets: new Budgets(makeBucket),
+    budgets: new Budgets(budgetParts),
     standings: new Standings(),
     outputs: new OutputLengths(),
     fleet,

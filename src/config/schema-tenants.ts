@@ -202,6 +202,11 @@ export const TenantSchema = item(
       }),
     ),
     allowance: AllowanceSchema,
+    strict: Type.Boolean({
+      default: false,
+      description:
+        'Whether a gateway that the lease store has forgotten (`sharing.forgetMs`) refuses the tenant. If false, it goes on with its safe share, which the others have been given too.',
+    }),
     answerCache: Type.Optional(AnswerCacheSchema),
     storing: Type.Optional(StoringSchema),
     keys: Type.Array(KeySchema, { default: [], description: 'Keys of the tenant.' }),

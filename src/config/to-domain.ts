@@ -237,6 +237,7 @@ export function toTenants(config: Config): Tenant[] {
     ...(orgWeights.has(tenant.org ?? tenant.id) && { orgWeight: orgWeights.get(tenant.org ?? tenant.id)! }),
     ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
     ...(tenant.storing !== undefined && { storing: tenant.storing }),
+    ...(tenant.strict && { isStrict: true }),
   }))
 }
 

@@ -4,7 +4,14 @@ import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
 import type { Trim } from './plan.ts'
-import type { ArchiveErased, ArchiveWritten, PlatformChanged, TenancyChanged } from './platform-entry.ts'
+import type {
+  ArchiveErased,
+  ArchiveWritten,
+  PlatformChanged,
+  SharingChanged,
+  SharingReported,
+  TenancyChanged,
+} from './platform-entry.ts'
 import type { RequestShape } from './request-shape.ts'
 import type { BackloggedTenant } from './share-path.ts'
 import type { Band } from './tenant.ts'
@@ -31,6 +38,8 @@ export type Entry =
   | FleetChanged
   | TenancyChanged
   | PlatformChanged
+  | SharingChanged
+  | SharingReported
   | RolloutChanged
   | RolloutMemoryWritten
   | ShadowEnded

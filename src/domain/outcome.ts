@@ -18,6 +18,7 @@ export type RefusalCode =
   | 'rate-limit-tokens'
   | 'concurrency-limit'
   | 'quota-exhausted'
+  | 'limits-unknown'
   // Planning and admission.
   | 'model-not-found'
   | 'context-length-exceeded'

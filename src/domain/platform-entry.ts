@@ -23,6 +23,41 @@ export interface PlatformChanged {
   readonly because: string
 }
 
+/** How the limits that gateways share stand: `shared`, or `alone` at its safe share because the lease store is silent. */
+export type SharingState = 'shared' | 'alone'
+
+/** This gateway and the lease store began or stopped hearing each other. */
+export interface SharingChanged {
+  readonly kind: 'sharing-changed'
+  readonly at: Instant
+  readonly state: SharingState
+  readonly gatewayCount: number
+  readonly because: string
+}
+
+/** The state of shared limits, once a second; counts are since the last report. */
+export interface SharingReported {
+  readonly kind: 'sharing-reported'
+  readonly at: Instant
+  /** Gateways that share the limits, as the store last told, and how many of them the store did not hear. */
+  readonly gatewayCount: number
+  readonly silentCount: number
+  /** Shards of the store that do not answer this gateway. */
+  readonly silentShardCount: number
+  /** Since the oldest of the shards' last answers. */
+  readonly answerAgeUs: number
+  /** Silence beyond which the store has forgotten this gateway, so that others have its share too; 0 before. */
+  readonly beyondForgetUs: number
+  /** Time for which silent gateways may have admitted their share on top of each limit: L4's bound over the rate. */
+  readonly excessUs: number
+  readonly callCount: number
+  readonly answerCount: number
+  readonly accountCount: number
+  /** Requests that were larger than their slice and waited for the store, and those of them that got an answer. */
+  readonly fetchCount: number
+  readonly fetchedCount: number
+}
+
 /** Answers that clients asked to store were written, or were lost and why. Nothing of the answers themselves. */
 export interface ArchiveWritten {
   readonly kind: 'archive-written'

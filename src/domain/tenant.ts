@@ -78,6 +78,8 @@ export interface Tenant {
   readonly answerCache?: AnswerCacheTerms
   /** Absent: no answer of this tenant is archived, whatever its clients ask for. */
   readonly storing?: StoringTerms
+  /** Refused rather than served on limits that other gateways may have given away (`sharing.forgetMs`). */
+  readonly isStrict?: boolean
 }
 
 export interface Key {

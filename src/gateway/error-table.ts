@@ -130,6 +130,7 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     retryAfter: 'budget',
     advice: 'Ask your operator for a larger quota, or wait for the next period.',
   },
+  'limits-unknown': { status: 503, blame: 'platform', retryAfter: 'budget', advice: COME_BACK },
   'model-not-found': { ...atFault(404, 'GET /v1/models lists the models.'), param: 'model' },
   'context-length-exceeded': atFault(400, SHORTEN),
   'too-big': atFault(400, SHORTEN),

@@ -7,7 +7,7 @@ import type { AdmissionQuestion } from '../policy/admission/admission-world.ts'
 import { patienceOf } from '../policy/admission/feasibility.ts'
 import { withoutPlace } from '../policy/admission/refusals.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
-import type { Bucket } from '../policy/budgets/token-bucket.ts'
+import type { Asking } from '../policy/budgets/scope-budget.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
 import { mayAnswer } from '../policy/planning/make-plan.ts'
 import { hasUsablePeer, pickOtherRegion, pickPool } from './fleet/pick-pool.ts'
@@ -33,7 +33,7 @@ export type Admission =
 /** Gateways share the budget, and this one holds too little of it: the store may have more. */
 export interface ShortAdmission {
   readonly kind: 'short'
-  readonly asking: readonly Bucket[]
+  readonly asking: readonly Asking[]
 }
 
 /** `isLast`: the store was asked, and the answer is final. */

@@ -1,4 +1,4 @@
-import type { Bucket } from '../policy/budgets/token-bucket.ts'
+import type { Asking } from '../policy/budgets/scope-budget.ts'
 import type { Account, ShardAnswer } from '../policy/sharing/lease-shard.ts'
 import type { RoomAnswer, RoomAsk } from '../policy/sharing/room-grants.ts'
 import type { Membership } from '../policy/sharing/shard-clock.ts'
@@ -24,12 +24,12 @@ export interface Sharing {
 }
 
 /**
- * May a request that is larger than its slice have more of its budget? Carries what its buckets ask for to the lease
+ * May a request that is larger than its slice have more of its budget? Carries what its budgets ask for to the lease
  * store, once.
  *
  * Obligations: it never throws, and takes 20 ms at most. True when an answer has come, and the budgets should be asked
  * again.
  */
 export interface SliceFetcher {
-  fetch(asking: readonly Bucket[]): Promise<boolean>
+  fetch(asking: readonly Asking[]): Promise<boolean>
 }

@@ -29,7 +29,7 @@ export class Standings {
       share: sharePathOf(tenant, key),
       scopes: [
         ...(tenant.orgAllowance === undefined ? [] : [orgScope(tenant.orgId, tenant.orgAllowance)]),
-        { id: tenant.id, noun: 'tenant', allowance: tenant.allowance },
+        { id: tenant.id, noun: 'tenant', allowance: tenant.allowance, isStrict: tenant.isStrict ?? false },
         { id: `${tenant.id}/${key.id}`, noun: 'key', allowance: key.allowance },
       ],
     }

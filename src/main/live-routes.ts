@@ -35,6 +35,7 @@ import { isSizeInDoubt } from '../lifecycle/size-in-doubt.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
+import type { LiveSharing } from './live-sharing.ts'
 
 /**
  * All routes of the gateway except `/metrics`, which may have its own listener. Routes are made once, from settings that
@@ -50,6 +51,7 @@ export interface RouteParts {
   readonly telemetry: LiveTelemetry
   readonly retrieval: LiveRetrieval
   readonly archive: Archive
+  readonly sharing: Pick<LiveSharing, 'detail'>
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
@@ -105,7 +107,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       refusals: (ask) => telemetry.refusals(ask),
     }),
     ...operateRoutes({
-      readiness: () => readiness(platform, control),
+      readiness: () => withDetail(readiness(platform, control), parts.sharing.detail()),
       openApi: openApiDocument({
         version: packageJson.version,
         basePath: config.server.basePath,
@@ -151,6 +153,10 @@ function readiness(platform: Platform, { registry, tenancy }: Control): { isRead
   const but = denied === undefined ? '' : `, and ${1 + more.length} denied: ${denied}`
   return { isReady: true, because: `${readyReplicas} replicas are ready${but}` }
 }
+
+/** Whether limits are shared at present is worth saying, and changes nothing about readiness. */
+const withDetail = (told: { isReady: boolean; because: string }, detail: string | undefined) =>
+  detail === undefined || !told.isReady ? told : { ...told, because: `${told.because}; ${detail}` }
 
 function isModelReady({ policies }: Platform, model: string): boolean {
   const releases = policies.models.get(model)?.releases ?? []

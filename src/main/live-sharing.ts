@@ -5,9 +5,12 @@ import { makeIds } from '../base/live-ids.ts'
 import { redisUrlsOf } from '../config/check-sharing.ts'
 import { redactedUrl } from '../config/redact.ts'
 import type { Config } from '../config/schema.ts'
+import type { Journal } from '../lifecycle/ports.ts'
 import { Renewals } from '../lifecycle/sharing/renewals.ts'
+import { SharingWatch } from '../lifecycle/sharing/watch-sharing.ts'
 import type { Sharing, SliceFetcher } from '../lifecycle/sharing-ports.ts'
-import type { MakeBucket } from '../policy/budgets/token-bucket.ts'
+import type { BudgetParts } from '../policy/budgets/scope-budget.ts'
+import { PermitBook } from '../policy/sharing/leased-permits.ts'
 import { SHARING_DEFAULTS, SliceBook } from '../policy/sharing/slice-book.ts'
 import { RedisSharing } from '../sharing/redis-sharing.ts'
 
@@ -60,28 +63,49 @@ function cellOf({ sharing: { name, scope }, regions: { local } }: Config): strin
 /** What is plugged into the platform, and when it begins and ends. */
 export interface LiveSharing {
   /** For `assemble`. */
-  readonly parts: { readonly makeBucket?: MakeBucket; readonly slices?: SliceFetcher }
+  readonly parts: { readonly budgetParts?: BudgetParts; readonly slices?: SliceFetcher }
+  /** For the readiness probe; undefined where nothing is shared. */
+  readonly detail: () => string | undefined
   /** Every shard has heard this gateway, or a second is over: limits hold from the first request on. */
   start(): Promise<void>
   /** Leaves the roster, so that the others have this gateway's share at once. */
   stop(): Promise<void>
 }
 
-const ALONE: LiveSharing = { parts: {}, start: () => Promise.resolve(), stop: () => Promise.resolve() }
+const ALONE: LiveSharing = {
+  parts: {},
+  detail: () => undefined,
+  start: () => Promise.resolve(),
+  stop: () => Promise.resolve(),
+}
 
 export function makeLiveSharing(
   config: Config,
-  clock: Clock,
+  { clock, journal }: { readonly clock: Clock; readonly journal: Journal },
   store: LeaseStore | undefined = openLeaseStore(config, clock),
 ): LiveSharing {
   if (store === undefined) return ALONE
   const { ttlMs, forgetMs } = config.sharing
   const book = new SliceBook(clock.now(), makeIds()(), { ttlMs, forgetMs })
-  const renewals = new Renewals(clock, store.sharing, book)
+  const permits = new PermitBook(clock.now(), book.id, book.options)
+  const renewals = new Renewals(clock, store.sharing, book, permits)
+  const { where, problem } = store
+  const watch = new SharingWatch({ clock, journal, book, renewals, where, problem })
   return {
-    parts: { makeBucket: (now, name, limit) => book.bucket(now, name, limit), slices: renewals },
-    start: () => renewals.start(),
+    parts: {
+      budgetParts: {
+        makeBucket: (now, name, limit) => book.bucket(now, name, limit),
+        makePermits: (now, name, limit) => permits.permits(now, name, limit),
+      },
+      slices: renewals,
+    },
+    detail: () => watch.detail,
+    async start() {
+      await renewals.start()
+      watch.start()
+    },
     async stop() {
+      watch.stop()
       await renewals.stop()
       store.close()
     },

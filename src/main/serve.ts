@@ -84,7 +84,7 @@ export async function serve(
     write: (editsOf, reason) => control.registry.change(editsOf, reason),
   })
   const twinKeeper = makeTwinKeeper(store, clock, io)
-  const sharing = makeLiveSharing(config, clock)
+  const sharing = makeLiveSharing(config, { clock, journal })
   const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, twinKeeper, ...sharing.parts }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
@@ -107,7 +107,18 @@ export async function serve(
   await Promise.all([loop.start(), sharing.start()])
 
   const tokens = new TokenCounter({ clock })
-  const routes = liveRoutes({ config, clock, platform, backends, tokens, control, telemetry, retrieval, archive })
+  const routes = liveRoutes({
+    config,
+    clock,
+    platform,
+    backends,
+    tokens,
+    control,
+    telemetry,
+    retrieval,
+    archive,
+    sharing,
+  })
   const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))

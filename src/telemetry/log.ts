@@ -44,6 +44,7 @@ const LOGGED = [
   'replica-reported',
   'replica-denied',
   'archive-erased',
+  'sharing-changed',
 ] as const satisfies ReadonlyArray<Entry['kind']>
 
 type LoggedEntry = Extract<Entry, { readonly kind: (typeof LOGGED)[number] }>
@@ -98,6 +99,12 @@ export class LogLines implements Subscriber {
       case 'archive-erased': {
         const { at, because, count } = entry
         return { level: 'info', at, message: 'stored answers erased', fields: { because, count } }
+      }
+      case 'sharing-changed': {
+        const { at, state, gatewayCount, because } = entry
+        const message = state === 'shared' ? 'limits shared' : 'limits alone: this gateway uses its safe share'
+        const fields = { gateways: gatewayCount, because: maskFreeText(because) }
+        return { level: state === 'shared' ? 'info' : 'warn', at, message, fields }
       }
       case 'replica-reported':
         return this.#replicaLine(entry)

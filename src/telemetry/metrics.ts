@@ -14,6 +14,7 @@ import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.t
 import { declareRequestMetrics } from './request-metrics.ts'
 import { declareRetrievalMetrics } from './retrieval-metrics.ts'
 import { declareRolloutMetrics } from './rollout-metrics.ts'
+import { declareSharingMetrics } from './sharing-metrics.ts'
 import { declareThroughputMetrics } from './throughput-metrics.ts'
 import type { TopLabelsOptions } from './top-labels.ts'
 
@@ -67,6 +68,7 @@ export class Metrics implements Subscriber {
     declareRolloutMetrics(feed)
     declareRetrievalMetrics(feed)
     declareArchiveMetrics(feed)
+    declareSharingMetrics(feed)
     declareProcessMetrics(feed, options)
     this.#declareInFlight()
   }

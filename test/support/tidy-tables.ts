@@ -34,7 +34,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   // Policies and the engine are synchronous and take `now` as an argument: no packages, no Node, no promises.
   'policy/planning': { ours: 'base domain' },
   'policy/budgets': { ours: 'base domain' },
-  'policy/sharing': { ours: 'base domain policy/budgets/token-bucket' },
+  'policy/sharing': { ours: 'base domain policy/budgets/permits policy/budgets/token-bucket' },
   'policy/ladder': { ours: 'base domain' },
   'policy/rollout': { ours: 'base domain' },
   'policy/admission': { ours: 'base domain policy/planning policy/budgets policy/ladder policy/rollout' },

@@ -2,8 +2,17 @@ import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
 import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
 import type { QuotaHold, QuotaLimit } from './quota.ts'
-import { type BoundKind, type Scope, ScopeBudget, type ScopeView, type Shortfall } from './scope-budget.ts'
-import { type Bucket, type BucketView, type MakeBucket, makeOwnBucket } from './token-bucket.ts'
+import {
+  type Asking,
+  type BoundKind,
+  type BudgetParts,
+  OWN_PARTS,
+  type Scope,
+  ScopeBudget,
+  type ScopeView,
+  type Shortfall,
+} from './scope-budget.ts'
+import type { BucketView } from './token-bucket.ts'
 
 /**
  * May this tenant, with this key, spend this now?
@@ -58,11 +67,11 @@ export class Budgets {
   readonly #scopes = new Map<string, ScopeBudget>()
   /** The same by the scope itself, which callers keep: asked six times for every request. */
   readonly #known = new WeakMap<Scope, ScopeBudget>()
-  readonly #makeBucket: MakeBucket
+  readonly #parts: BudgetParts
   #hand: MapIterator<[string, ScopeBudget]> = this.#scopes.entries()
 
-  constructor(makeBucket: MakeBucket = makeOwnBucket) {
-    this.#makeBucket = makeBucket
+  constructor(parts: BudgetParts = OWN_PARTS) {
+    this.#parts = parts
   }
 
   get scopeCount(): number {
@@ -81,8 +90,8 @@ export class Budgets {
     return worst === undefined ? undefined : makeRefusal(now, worst, tokens)
   }
 
-  /** Buckets that ask the store of shared budgets for more, for a request that was refused here. */
-  askForMore(now: Instant, scopes: readonly Scope[], tokens: number): readonly Bucket[] {
+  /** What asks the store of shared budgets for more, for a request that was refused here. */
+  askForMore(now: Instant, scopes: readonly Scope[], tokens: number): readonly Asking[] {
     return scopes.flatMap((scope) => this.#budgetOf(now, scope).askForMore(now, tokens))
   }
 
@@ -164,7 +173,7 @@ export class Budgets {
     let budget = this.#scopes.get(name)
     if (budget === undefined) {
       this.#sweep(now)
-      budget = new ScopeBudget(now, scope, this.#makeBucket)
+      budget = new ScopeBudget(now, scope, this.#parts)
       this.#scopes.set(name, budget)
     } else {
       budget.adopt(now, scope)
@@ -196,6 +205,10 @@ const CODE_OF: Readonly<Record<BoundKind, RefusalCode>> = {
 
 function makeRefusal(now: Instant, short: Shortfall, tokens: number): Refusal {
   const { scope, bound, limit, fitsAt } = short
+  if (short.isUnknown === true && fitsAt !== undefined) {
+    const because = `${scope.noun} ${scope.id} has strict limits, and the store in which gateways share them does not answer`
+    return { code: 'limits-unknown', because, blame: 'platform', retryAfterUs: fitsAt - now }
+  }
   const unit =
     bound === 'quota' ? 'tokens in this period' : bound === 'concurrency' ? 'at once' : bound.replaceAll('-', ' ')
   const never = fitsAt === undefined ? `; ${tokens} tokens can never fit` : ''

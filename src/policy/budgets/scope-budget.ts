@@ -2,6 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
 import { Ewma } from '../../base/ewma.ts'
 import type { Allowance } from '../../domain/tenant.ts'
+import { type MakePermits, makeOwnPermits, type Permits } from './permits.ts'
 import { Quota, type QuotaHold, type QuotaLimit, type QuotaView } from './quota.ts'
 import { type Bucket, type BucketView, type MakeBucket, makeOwnBucket } from './token-bucket.ts'
 
@@ -19,6 +20,8 @@ export interface Scope {
   readonly noun: 'tenant' | 'key' | 'org'
   readonly allowance: Allowance
   readonly quotas?: readonly QuotaLimit[]
+  /** Refused where the store of shared limits has forgotten this gateway. */
+  readonly isStrict?: boolean
 }
 
 export interface Shortfall {
@@ -27,6 +30,8 @@ export interface Shortfall {
   readonly limit: number
   /** The first instant at which this bound would let it through; undefined when it never will. */
   readonly fitsAt: Instant | undefined
+  /** It might fit, but nobody can tell: the scope is strict and its limits are not known here. */
+  readonly isUnknown?: boolean
 }
 
 export interface ScopeView {
@@ -36,10 +41,24 @@ export interface ScopeView {
   readonly quotas: readonly QuotaView[]
 }
 
+/** Where a budget's buckets and permits come from: this process alone, or what it shares with others. */
+export interface BudgetParts {
+  readonly makeBucket: MakeBucket
+  readonly makePermits: MakePermits
+}
+
+export const OWN_PARTS: BudgetParts = { makeBucket: makeOwnBucket, makePermits: makeOwnPermits }
+
+/** Something that waits for a call of the store of shared budgets. */
+export type Asking = Pick<Bucket, 'isAsking'>
+
 /** A guess until the first request ends: how long one holds its place. */
 const HOLD_US_PRIOR = 1_000_000
 /** Memory of how long requests hold their place: a minute, as budgets are per minute. */
 const HOLD_MEMORY_US = 60_000_000
+
+/** When to come back while limits are not known: the store may be heard again by then. */
+const UNKNOWN_RETRY_US = 1_000_000
 
 const NO_HOLDS: readonly QuotaHold[] = Object.freeze([])
 
@@ -49,20 +68,24 @@ export class ScopeBudget {
   #allowance: Allowance
   #quotaLimits: readonly QuotaLimit[]
   readonly #makeBucket: MakeBucket
+  readonly #makePermits: MakePermits
   readonly #name: string
   #requests: Bucket | undefined
   #tokens: Bucket | undefined
+  #permits: Permits | undefined
   #quotas: Quota[]
   #inFlight = 0
   readonly #holdUs = new Ewma(HOLD_MEMORY_US)
 
-  constructor(now: Instant, scope: Scope, makeBucket: MakeBucket = makeOwnBucket) {
+  constructor(now: Instant, scope: Scope, { makeBucket, makePermits }: BudgetParts = OWN_PARTS) {
     this.#makeBucket = makeBucket
+    this.#makePermits = makePermits
     this.#name = `${scope.noun}:${scope.id}`
     this.#allowance = scope.allowance
     this.#quotaLimits = scope.quotas ?? []
     this.#requests = this.#retuned(now, 'requests', undefined, scope.allowance)
     this.#tokens = this.#retuned(now, 'tokens', undefined, scope.allowance)
+    this.#permits = this.#permitsFor(now, scope.allowance)
     this.#quotas = this.#quotaLimits.map((limit) => new Quota(now, limit))
   }
 
@@ -72,6 +95,7 @@ export class ScopeBudget {
     if (scope.allowance !== this.#allowance) {
       this.#requests = this.#retuned(now, 'requests', this.#requests, scope.allowance)
       this.#tokens = this.#retuned(now, 'tokens', this.#tokens, scope.allowance)
+      this.#permits = this.#permitsFor(now, scope.allowance)
       this.#allowance = scope.allowance
     }
     if (quotas === this.#quotaLimits || (quotas.length === 0 && this.#quotas.length === 0)) return
@@ -86,7 +110,7 @@ export class ScopeBudget {
   /** The bound that keeps this out for longest, or undefined when all let it through. */
   shortfall(now: Instant, scope: Scope, tokens: number): Shortfall | undefined {
     const { requests, tokens: tokenLimit, concurrencyMax } = this.#allowance
-    let worst: Shortfall | undefined
+    let worst = scope.isStrict === true ? this.#unknown(now, scope) : undefined
     const consider = (bound: BoundKind, limit: number, fitsAt: Instant | undefined): void => {
       if (fitsAt === now) return
       if (worst === undefined || isLater(fitsAt, worst.fitsAt)) worst = { scope, bound, limit, fitsAt }
@@ -97,25 +121,36 @@ export class ScopeBudget {
     if (this.#tokens !== undefined && tokenLimit !== undefined) {
       consider('tokens-per-minute', tokenLimit.perMinute, this.#tokens.fitsAt(now, tokens))
     }
-    if (concurrencyMax !== undefined && this.#inFlight >= concurrencyMax) {
+    if (this.#permits !== undefined && concurrencyMax !== undefined && this.#inFlight >= this.#permits.allowed(now)) {
       consider('concurrency', concurrencyMax, concurrencyMax === 0 ? undefined : now + this.#nextPlaceUs())
     }
     for (const quota of this.#quotas) consider('quota', quota.view(now).limit, quota.fitsAt(now, tokens))
     return worst
   }
 
-  /** Buckets that ask the store of shared budgets for a request that does not fit here; empty where asking cannot help. */
-  askForMore(now: Instant, tokens: number): readonly Bucket[] {
-    const asked: Bucket[] = []
+  /** What asks the store of shared budgets for a request that does not fit here; empty where asking cannot help. */
+  askForMore(now: Instant, tokens: number): readonly Asking[] {
+    const asked: Asking[] = []
     if (this.#requests?.askFor?.(now, 1) === true) asked.push(this.#requests)
     if (this.#tokens?.askFor?.(now, tokens) === true) asked.push(this.#tokens)
+    const permits = this.#permits
+    if (permits !== undefined && this.#inFlight >= permits.allowed(now) && permits.askFor(now)) asked.push(permits)
     return asked
+  }
+
+  #unknown(now: Instant, scope: Scope): Shortfall | undefined {
+    const bucket = this.#requests ?? this.#tokens
+    if (bucket?.isForgotten?.(now) !== true) return undefined
+    const bound = bucket === this.#requests ? 'requests-per-minute' : 'tokens-per-minute'
+    const limit = (this.#allowance.requests ?? this.#allowance.tokens)?.perMinute ?? 0
+    return { scope, bound, limit, fitsAt: now + UNKNOWN_RETRY_US, isUnknown: true }
   }
 
   take(now: Instant, tokens: number): readonly QuotaHold[] {
     this.#requests?.take(now, 1)
     this.#tokens?.take(now, tokens)
     this.#inFlight++
+    this.#permits?.hold(now, this.#inFlight)
     return this.#quotas.length === 0 ? NO_HOLDS : this.#quotas.map((quota) => quota.take(now, tokens))
   }
 
@@ -126,6 +161,7 @@ export class ScopeBudget {
   ): void {
     this.#inFlight--
     assert(this.#inFlight >= 0, 'a reservation is settled once')
+    this.#permits?.hold(now, this.#inFlight)
     if (used.tokens <= held.tokens) this.#tokens?.giveBack(now, held.tokens - used.tokens)
     else this.#tokens?.takeMore(now, used.tokens - held.tokens)
     if (used.isRequestCounted) this.#holdUs.observe(now, now - held.at)
@@ -177,9 +213,24 @@ export class ScopeBudget {
     return bucket
   }
 
-  /** Places come free one by one: with n held for a mean time T each, the next is due in about T ÷ n. */
+  #permitsFor(now: Instant, { concurrencyMax }: Allowance): Permits | undefined {
+    if (concurrencyMax === undefined) return undefined
+    if (this.#permits === undefined) {
+      const made = this.#makePermits(now, `${this.#name}:concurrency`, concurrencyMax)
+      if (this.#inFlight > 0) made.hold(now, this.#inFlight)
+      return made
+    }
+    this.#permits.retune(now, concurrencyMax)
+    return this.#permits
+  }
+
+  /**
+   * Places come free one by one: with n held for a mean time T each, the next is due in about T ÷ n. Where gateways share
+   * the limit, all of it is held when this one has no place.
+   */
   #nextPlaceUs(): number {
-    return Math.max(1, Math.ceil((this.#holdUs.view() ?? HOLD_US_PRIOR) / this.#inFlight))
+    const heldCount = Math.max(1, this.#inFlight, this.#permits?.limit ?? 1)
+    return Math.max(1, Math.ceil((this.#holdUs.view() ?? HOLD_US_PRIOR) / heldCount))
   }
 }
 

@@ -52,6 +52,8 @@ export interface Bucket {
   askFor?(now: Instant, amount: number): boolean
   /** Of a shared bucket: it was asked for an amount, and the store has not been called since. */
   readonly isAsking?: boolean
+  /** Of a shared bucket: the store has given this gateway's share to others. */
+  isForgotten?(now: Instant): boolean
 }
 
 /** `name` tells the budget from all others, at every gateway alike. */

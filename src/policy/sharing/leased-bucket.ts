@@ -32,6 +32,8 @@ export interface ShardLink {
   /** N: as last told, or the number that is assumed before. */
   readonly gatewayCount: number
   readonly liveRatio: number
+  /** Time after `silentSince` at which the store gives this gateway's share to others. */
+  readonly forgetUs: number
   readonly epoch: string
   /** Since when the store has not been heard; undefined while it is. */
   silentSince(now: Instant): Instant | undefined
@@ -168,6 +170,11 @@ export class LeasedBucket implements Bucket {
   /** A request waits for a call that has not been made yet. */
   get isAsking(): boolean {
     return this.#need > 0
+  }
+
+  isForgotten(now: Instant): boolean {
+    const since = this.#shard.silentSince(now)
+    return since !== undefined && now - since >= this.#shard.forgetUs
   }
 
   isDue(now: Instant): boolean {

@@ -123,6 +123,16 @@ export class SliceBook {
     return { shardCount, sinceUs }
   }
 
+  /** Since the oldest of the shards' last answers. */
+  answerAgeUs(now: Instant): number {
+    return Math.max(...this.#shards.map((book) => now - book.heardAt))
+  }
+
+  /** Gateways that the store did not hear, as it last told. */
+  get silentCount(): number {
+    return Math.max(...this.#shards.map((book) => book.silentCount))
+  }
+
   /** Gateways as the store last told, or as assumed before. */
   get gatewayCount(): number {
     return Math.max(...this.#shards.map((book) => book.gatewayCount))
@@ -143,6 +153,7 @@ class ShardBook implements ShardLink {
   told = 0
   epoch = ''
   liveRatio = 1
+  silentCount = 0
   /** When the last call that was answered was sent. */
   heardAt: Instant
   calledAt = Number.NEGATIVE_INFINITY
@@ -151,6 +162,10 @@ class ShardBook implements ShardLink {
   constructor(now: Instant, options: SharingOptions) {
     this.#options = options
     this.heardAt = now - options.silentUs
+  }
+
+  get forgetUs(): number {
+    return this.#options.forgetMs * 1_000 - this.#options.silentUs
   }
 
   get gatewayCount(): number {
@@ -187,6 +202,7 @@ class ShardBook implements ShardLink {
       this.heardAt = sentAt
       this.epoch = answer.epoch
       this.told = answer.gatewayCount
+      this.silentCount = answer.silentCount
       this.liveRatio = (answer.gatewayCount - answer.silentCount) / answer.gatewayCount
     }
     for (const bucket of this.#alone) bucket.settleAlone(now, heldBackUs)

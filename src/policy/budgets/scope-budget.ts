@@ -49,7 +49,7 @@ export class ScopeBudget {
   #allowance: Allowance
   #quotaLimits: readonly QuotaLimit[]
   readonly #makeBucket: MakeBucket
-  readonly #name: string
+  readonly name: string
   #requests: Bucket | undefined
   #tokens: Bucket | undefined
   #quotas: Quota[]
@@ -58,12 +58,19 @@ export class ScopeBudget {
 
   constructor(now: Instant, scope: Scope, makeBucket: MakeBucket = makeOwnBucket) {
     this.#makeBucket = makeBucket
-    this.#name = `${scope.noun}:${scope.id}`
+    this.name = `${scope.noun}:${scope.id}`
     this.#allowance = scope.allowance
     this.#quotaLimits = scope.quotas ?? []
     this.#requests = this.#retuned(now, 'requests', undefined, scope.allowance)
     this.#tokens = this.#retuned(now, 'tokens', undefined, scope.allowance)
     this.#quotas = this.#quotaLimits.map((limit) => new Quota(now, limit))
+  }
+
+  /** Nothing bounds the scope, now or by these terms: it is counted, and refuses nothing. */
+  isUnbounded({ allowance, quotas }: Scope): boolean {
+    const { requests, tokens, concurrencyMax } = this.#allowance
+    const isBounded = (requests ?? tokens ?? concurrencyMax) !== undefined || this.#quotas.length > 0
+    return !isBounded && allowance === this.#allowance && (quotas?.length ?? 0) === 0
   }
 
   /** Takes over changed terms; what was spent stays spent. */
@@ -164,7 +171,7 @@ export class ScopeBudget {
   ): Bucket | undefined {
     const limit = allowance[noun]
     if (limit === undefined) return undefined
-    if (bucket === undefined) return this.#makeBucket(now, `${this.#name}:${noun}`, limit)
+    if (bucket === undefined) return this.#makeBucket(now, `${this.name}:${noun}`, limit)
     bucket.retune(now, limit)
     return bucket
   }

@@ -1,14 +1,24 @@
 /**
  * How are these values distributed, exactly enough for a table? Log-linear buckets of whole numbers, every power of two
  * cut into 32 (HdrHistogram's layout): a quantile is within 1/64 of the true sample at its rank. It forgets nothing;
- * `quantile.ts` is the one that does. The array grows with the largest value seen, so a histogram of small values is
- * small.
+ * `quantile.ts` is the one that does.
+ *
+ * Most histograms of a large run are those of small tenants and hold a handful of values: their buckets are a short list
+ * of those that hold anything. Only when there are more does an array take its place, which is as long as the largest
+ * value needs.
  */
 const SUB_BITS = 5
 const SUBS = 1 << SUB_BITS
 
+/** Buckets of the list: at 16 it takes a fifth of the array's memory, and looking through it less than a cache miss. */
+const LISTED_MAX = 16
+
+const NO_COUNTS = new Uint32Array(0)
+
 export class Histogram {
-  #counts = new Uint32Array(SUBS)
+  /** Bucket and count in turns, until there are too many. */
+  #listed: number[] | undefined = []
+  #counts = NO_COUNTS
   #count = 0
   #infinite = 0
   #sum = 0
@@ -35,9 +45,7 @@ export class Histogram {
       return
     }
     const whole = Math.max(0, Math.min(2 ** 31 - 1, Math.round(value)))
-    const bucket = bucketOf(whole)
-    if (bucket >= this.#counts.length) this.#grow(bucket + 1)
-    this.#counts[bucket] = (this.#counts[bucket] as number) + count
+    this.#put(bucketOf(whole), count)
     this.#sum += value * count
     if (value > this.#max) this.#max = value
   }
@@ -46,24 +54,46 @@ export class Histogram {
   quantile(ratio: number): number | undefined {
     if (this.#count === 0) return undefined
     const rank = Math.max(1, Math.ceil(ratio * this.#count))
-    let seen = 0
-    for (let i = 0; i < this.#counts.length; i++) {
-      seen += this.#counts[i] as number
-      if (seen >= rank) return Math.min(this.#max, middleOf(i))
-    }
-    return Number.POSITIVE_INFINITY
+    const bucket = this.#listed === undefined ? rankIn(this.#counts, rank) : rankAmong(this.#listed, rank)
+    return bucket === undefined ? Number.POSITIVE_INFINITY : Math.min(this.#max, middleOf(bucket))
   }
 
   /** Adds the samples of another histogram. */
   add(other: Histogram): void {
-    if (other.#counts.length > this.#counts.length) this.#grow(other.#counts.length)
-    for (let i = 0; i < other.#counts.length; i++) {
-      this.#counts[i] = (this.#counts[i] as number) + (other.#counts[i] as number)
-    }
+    const { length } = other.#counts
+    for (let i = 0; i < length; i++) if (other.#counts[i] !== 0) this.#put(i, other.#counts[i] as number)
+    const listed = other.#listed ?? []
+    for (let i = 0; i < listed.length; i += 2) this.#put(listed[i] as number, listed[i + 1] as number)
     this.#count += other.#count
     this.#infinite += other.#infinite
     this.#sum += other.#sum
     this.#max = Math.max(this.#max, other.#max)
+  }
+
+  #put(bucket: number, count: number): void {
+    const listed = this.#listed
+    if (listed !== undefined) {
+      for (let i = 0; i < listed.length; i += 2) {
+        if (listed[i] !== bucket) continue
+        listed[i + 1] = (listed[i + 1] as number) + count
+        return
+      }
+      if (listed.length < 2 * LISTED_MAX) {
+        listed.push(bucket, count)
+        return
+      }
+      this.#spread(listed)
+    }
+    if (bucket >= this.#counts.length) this.#grow(bucket + 1)
+    this.#counts[bucket] = (this.#counts[bucket] as number) + count
+  }
+
+  #spread(listed: readonly number[]): void {
+    this.#listed = undefined
+    let top = 0
+    for (let i = 0; i < listed.length; i += 2) top = Math.max(top, listed[i] as number)
+    this.#grow(top + 1)
+    for (let i = 0; i < listed.length; i += 2) this.#counts[listed[i] as number] = listed[i + 1] as number
   }
 
   #grow(length: number): void {
@@ -71,6 +101,28 @@ export class Histogram {
     grown.set(this.#counts)
     this.#counts = grown
   }
+}
+
+/** The bucket in which the sample of this rank lies; undefined when there are fewer samples. */
+function rankIn(counts: Uint32Array, rank: number): number | undefined {
+  let seen = 0
+  for (let bucket = 0; bucket < counts.length; bucket++) {
+    seen += counts[bucket] as number
+    if (seen >= rank) return bucket
+  }
+  return undefined
+}
+
+function rankAmong(listed: readonly number[], rank: number): number | undefined {
+  const buckets: number[] = []
+  for (let i = 0; i < listed.length; i += 2) buckets.push(i)
+  buckets.sort((a, b) => (listed[a] as number) - (listed[b] as number))
+  let seen = 0
+  for (const at of buckets) {
+    seen += listed[at + 1] as number
+    if (seen >= rank) return listed[at]
+  }
+  return undefined
 }
 
 function bucketOf(value: number): number {

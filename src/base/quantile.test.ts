@@ -49,4 +49,13 @@ describe('quantile sketch', () => {
     expect(sketch.quantileAbove(100, 0.5)).toBeGreaterThan(450)
     expect(sketch.quantileAbove(100, 0.5)).toBeLessThan(540)
   })
+
+  it('is as new after it was cleared', () => {
+    const sketch = sketchOf([10, 500, 2_000])
+    sketch.clear()
+    expect(sketch.quantile(0.5)).toBeUndefined()
+    expect(sketch.mean).toBeUndefined()
+    sketch.observe(7)
+    expect([sketch.quantile(0.5), sketch.mean, sketch.sampleCount]).toEqual([7, 7, 1])
+  })
 })

@@ -93,6 +93,13 @@ export class QuantileSketch {
     this.#weight = weight
   }
 
+  /** As if it were new. */
+  clear(): void {
+    this.#counts.fill(0)
+    this.#weight = 0
+    this.#sum = 0
+  }
+
   #fromRank(rank: number): number | undefined {
     if (this.#weight === 0) return undefined
     const counts = this.#counts

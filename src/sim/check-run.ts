@@ -31,8 +31,10 @@ export function checkWindow({ clock, gateways, fleet, callers, laws }: CheckedRu
   if (gateway === undefined || gateways.length > 1) return
   const { budgets, standings } = gateway.platform.policies
   const now = clock.now()
+  const callerOf = new Map<string, (typeof callers)[number]>()
+  for (const caller of callers) if (!callerOf.has(caller.tenant.id)) callerOf.set(caller.tenant.id, caller)
   laws.checkBudgets(now, (tenantId) => {
-    const caller = callers.find(({ tenant }) => tenant.id === tenantId)
+    const caller = callerOf.get(tenantId)
     const scopes = caller === undefined ? [] : standings.of(caller).scopes
     return budgets.view(
       now,

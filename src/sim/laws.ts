@@ -1,3 +1,4 @@
+import { ChurningMap } from '../base/churning-map.ts'
 import type { Instant } from '../base/clock.ts'
 import type { AdmittedEntry, AnswerLookedUp, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
@@ -51,7 +52,7 @@ interface Story {
 export class LawChecker {
   readonly violations: Violation[] = []
   readonly #options: LawOptions
-  readonly #live = new Map<string, Story>()
+  readonly #live = new ChurningMap<string, Story>()
   /** Leases held by replica; only where there is a limit to compare with. */
   readonly #held = new Map<string, number>()
   readonly #budgets: BudgetLaw
@@ -107,7 +108,7 @@ export class LawChecker {
 
   #arrive({ ticketId, at }: Arrived): void {
     this.#arrived++
-    if (this.#live.has(ticketId)) this.#broken('L1', ticketId, 'it arrived twice')
+    if (this.#live.get(ticketId) !== undefined) this.#broken('L1', ticketId, 'it arrived twice')
     this.#live.set(ticketId, {
       arrivedAt: at,
       admittedAt: undefined,

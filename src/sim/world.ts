@@ -1,6 +1,6 @@
 import { EngineDriver } from '../backends/engine-driver.ts'
 import { type Scripts, SimulatedBackend } from '../backends/simulated.ts'
-import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { Engine, type EngineOptions } from '../engine/engine.ts'
@@ -10,6 +10,7 @@ import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycl
 import { BestHits } from './best-hits.ts'
 import type { ClientScripts } from './clients/scripts.ts'
 import { FATE_SEED, GOOD, RELEASE_BROKEN, TraitScripts, type Traits } from './clients/traits.ts'
+import { StretchedClock } from './stretched-clock.ts'
 
 /**
  * The simulated fleet: the backend and the engine that run live, on virtual time, with faults that can be switched on
@@ -147,82 +148,5 @@ export class SimulatedReplica implements Backend {
 
   views(): readonly EngineView[] {
     return [...this.#buried, this.#driver.view()]
-  }
-}
-
-/**
- * A clock for one engine that can run slower than the world's, or stand still, which is how a slow or hanging GPU looks
- * from outside. Instants given to `at` are the engine's own.
- */
-class StretchedClock implements Clock {
-  readonly #world: Clock
-  #pace = 1
-  #worldAnchor: Instant
-  #ownAnchor: Instant
-  readonly #timers = new Set<{ at: Instant; fn: () => void; cancel: CancelTimer }>()
-
-  constructor(world: Clock) {
-    this.#world = world
-    this.#worldAnchor = world.now()
-    this.#ownAnchor = this.#worldAnchor
-  }
-
-  get isStopped(): boolean {
-    return this.#pace === 0
-  }
-
-  now(): Instant {
-    return this.#ownAnchor + Math.floor((this.#world.now() - this.#worldAnchor) * this.#pace)
-  }
-
-  at(instant: Instant, fn: () => void): CancelTimer {
-    // The usual case: nothing is stretched, and the world's own timer is enough.
-    const timer = { at: instant, fn, cancel: () => {} }
-    this.#timers.add(timer)
-    this.#arm(timer)
-    return () => {
-      this.#timers.delete(timer)
-      timer.cancel()
-    }
-  }
-
-  sleep(durationUs: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.at(this.now() + durationUs, resolve)
-    })
-  }
-
-  setPace(pace: number): void {
-    const own = this.now()
-    this.#worldAnchor = this.#world.now()
-    this.#ownAnchor = own
-    this.#pace = Number.isFinite(pace) ? pace : 1
-    for (const timer of this.#timers) {
-      timer.cancel()
-      this.#arm(timer)
-    }
-  }
-
-  /**
-   * Rounding of × 1 ÷ 1.3 and back loses a little: a timer that fires must find its instant reached, or it fires for
-   * ever.
-   */
-  #catchUpTo(own: Instant): void {
-    if (this.now() >= own) return
-    this.#worldAnchor = this.#world.now()
-    this.#ownAnchor = own
-  }
-
-  #arm(timer: { at: Instant; fn: () => void; cancel: CancelTimer }): void {
-    if (this.#pace === 0) {
-      timer.cancel = () => {}
-      return
-    }
-    const worldAt = this.#worldAnchor + Math.ceil((timer.at - this.#ownAnchor) / this.#pace)
-    timer.cancel = this.#world.at(worldAt, () => {
-      this.#timers.delete(timer)
-      this.#catchUpTo(timer.at)
-      timer.fn()
-    })
   }
 }

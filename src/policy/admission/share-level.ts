@@ -1,7 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Instant } from '../../base/clock.ts'
-import { SumTree } from '../../base/sum-tree.ts'
 import { FadingScale } from './fading-scale.ts'
+import { MemberSums } from './member-sums.ts'
 
 /**
  * Among siblings that share by weight, how much are the others served while one of them is served so much?
@@ -46,7 +46,7 @@ export interface Others {
 export const NO_OTHERS: Others = { waiting: 0, inflowPerUs: 0, inflowMax: 0 }
 
 export class ShareLevel<M extends Member> {
-  readonly #tree = new SumTree()
+  readonly #sums = new MemberSums()
   readonly #members = new Map<string, M>()
   readonly #freeSlots: number[] = []
   readonly #makeMember: (slot: number) => M
@@ -62,7 +62,7 @@ export class ShareLevel<M extends Member> {
 
   /** Weighted tokens that wait, over all members. */
   get backlog(): number {
-    return this.#tree.firstTotal
+    return this.#sums.firstTotal
   }
 
   get memberCount(): number {
@@ -129,9 +129,9 @@ export class ShareLevel<M extends Member> {
     if (this.#members.size === 0) return NO_OTHERS
     this.#refresh(now)
     const { x, xBefore } = served
-    const upTo = this.#tree.sumUpTo(x)
-    const light = this.#tree.sumUpTo(xBefore)
-    let waiting = upTo.first + x * (this.#tree.secondTotal - upTo.second)
+    const upTo = this.#sums.sumUpTo(x)
+    const light = this.#sums.sumUpTo(xBefore)
+    let waiting = upTo.first + x * (this.#sums.secondTotal - upTo.second)
     let flow = light.third
     let inflowMax = xBefore * light.second - light.first
     // The sums count the member like the others; its own part is the caller's to add.
@@ -158,7 +158,7 @@ export class ShareLevel<M extends Member> {
 
   #put(member: M): void {
     const { backlog, weight, flow } = member
-    this.#tree.set(member.slot, backlog / weight, { first: backlog, second: weight, third: flow })
+    this.#sums.set(member.slot, backlog / weight, backlog, weight, flow)
   }
 
   /** Now and then the scale starts over, and all that is kept in it is brought down with it. */
@@ -180,7 +180,7 @@ export class ShareLevel<M extends Member> {
       }
       const [id, member] = next.value
       if (member.backlog > 0 || now - member.flowedAt < SHARE_LEVEL_DEFAULTS.forgetAfterUs) continue
-      this.#tree.remove(member.slot)
+      this.#sums.remove(member.slot)
       this.#members.delete(id)
       this.#freeSlots.push(member.slot)
     }

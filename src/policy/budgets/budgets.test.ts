@@ -94,6 +94,23 @@ describe('budgets', () => {
     expect(budgets.view(0, [raised]).requests).toBeUndefined()
   })
 
+  it('counts what is in flight in scopes without bounds, however often they were forgotten', () => {
+    const budgets = new Budgets()
+    const scopes = Array.from({ length: 50 }, (_, i) => scope('tenant', {}, { id: `t${i}` }))
+    for (let round = 0; round < 4; round++) {
+      for (const [i, one] of scopes.entries()) {
+        const held = budgets.reserve(round * SECOND + i, [one], 1_000)
+        expect(budgets.scopeViews(round * SECOND + i, [one])[0]?.view.inFlight).toBe(1)
+        budgets.settle(round * SECOND + i, held, 500)
+      }
+      expect(budgets.scopeCount).toBeLessThan(20)
+    }
+    // Terms that came meanwhile are kept.
+    const bounded = scope('tenant', { concurrencyMax: 1 }, { id: 't0' })
+    budgets.reserve(9 * SECOND, [bounded], 1)
+    expect(budgets.refusalFor(9 * SECOND, [bounded], 1)?.code).toBe('concurrency-limit')
+  })
+
   it('forgets who is idle and full again, and nobody else', () => {
     const budgets = new Budgets()
     const busy = scope('tenant', tenant.allowance, { id: 'busy' })

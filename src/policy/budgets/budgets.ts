@@ -163,17 +163,19 @@ export class Budgets {
       known.adopt(now, scope)
       return known
     }
-    const budget = this.#budgetByName(now, scope)
+    const budget = this.#budgetByName(now, scope, known)
     this.#known.set(scope, budget)
     return budget
   }
 
-  #budgetByName(now: Instant, scope: Scope): ScopeBudget {
-    const name = `${scope.noun}:${scope.id}`
+  #budgetByName(now: Instant, scope: Scope, forgotten: ScopeBudget | undefined): ScopeBudget {
+    const name = forgotten?.name ?? `${scope.noun}:${scope.id}`
     let budget = this.#scopes.get(name)
     if (budget === undefined) {
       this.#sweep(now)
-      budget = new ScopeBudget(now, scope, this.#parts)
+      // Unbounded scopes are idle between any two requests: what was forgotten comes back as it was made.
+      budget = forgotten?.isUnbounded(scope) === true ? forgotten : new ScopeBudget(now, scope, this.#parts)
+      budget.isForgotten = false
       this.#scopes.set(name, budget)
     } else {
       budget.adopt(now, scope)

@@ -69,7 +69,7 @@ export class ScopeBudget {
   #quotaLimits: readonly QuotaLimit[]
   readonly #makeBucket: MakeBucket
   readonly #makePermits: MakePermits
-  readonly #name: string
+  readonly name: string
   #requests: Bucket | undefined
   #tokens: Bucket | undefined
   #permits: Permits | undefined
@@ -80,13 +80,20 @@ export class ScopeBudget {
   constructor(now: Instant, scope: Scope, { makeBucket, makePermits }: BudgetParts = OWN_PARTS) {
     this.#makeBucket = makeBucket
     this.#makePermits = makePermits
-    this.#name = `${scope.noun}:${scope.id}`
+    this.name = `${scope.noun}:${scope.id}`
     this.#allowance = scope.allowance
     this.#quotaLimits = scope.quotas ?? []
     this.#requests = this.#retuned(now, 'requests', undefined, scope.allowance)
     this.#tokens = this.#retuned(now, 'tokens', undefined, scope.allowance)
     this.#permits = this.#permitsFor(now, scope.allowance)
     this.#quotas = this.#quotaLimits.map((limit) => new Quota(now, limit))
+  }
+
+  /** Nothing bounds the scope, now or by these terms: it is counted, and refuses nothing. */
+  isUnbounded({ allowance, quotas }: Scope): boolean {
+    const { requests, tokens, concurrencyMax } = this.#allowance
+    const isBounded = (requests ?? tokens ?? concurrencyMax) !== undefined || this.#quotas.length > 0
+    return !isBounded && allowance === this.#allowance && (quotas?.length ?? 0) === 0
   }
 
   /** Takes over changed terms; what was spent stays spent. */
@@ -208,7 +215,7 @@ export class ScopeBudget {
   ): Bucket | undefined {
     const limit = allowance[noun]
     if (limit === undefined) return undefined
-    if (bucket === undefined) return this.#makeBucket(now, `${this.#name}:${noun}`, limit)
+    if (bucket === undefined) return this.#makeBucket(now, `${this.name}:${noun}`, limit)
     bucket.retune(now, limit)
     return bucket
   }
@@ -216,7 +223,7 @@ export class ScopeBudget {
   #permitsFor(now: Instant, { concurrencyMax }: Allowance): Permits | undefined {
     if (concurrencyMax === undefined) return undefined
     if (this.#permits === undefined) {
-      const made = this.#makePermits(now, `${this.#name}:concurrency`, concurrencyMax)
+      const made = this.#makePermits(now, `${this.name}:concurrency`, concurrencyMax)
       if (this.#inFlight > 0) made.hold(now, this.#inFlight)
       return made
     }

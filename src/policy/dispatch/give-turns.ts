@@ -246,16 +246,14 @@ function freeKvTokens(room: ReplicaRoom): number {
  * barred could not go.
  */
 export function assertNoIdleRoom(pool: PoolState, lookAheadMax: number): void {
-  for (const side of [pool.foreground, pool.leftover]) {
-    const isCutShort = side.owed.length >= lookAheadMax
-    for (const lane of pool.lanes()) {
-      const head = lane.head() as Candidate | undefined
-      if (head === undefined || pool.sideOf(lane) !== side || (isCutShort && !lane.isOwed)) continue
-      if (lane.barredHead !== undefined) continue
-      for (const room of pool.open) {
-        const isPlaceable = room.fits(head.estimate) && pool.mayUse(room, head)
-        assert(!isPlaceable, 'L6: no idle room while a placeable ticket waits')
-      }
+  for (const lane of pool.lanes()) {
+    if (lane.readyCount === 0 || lane.barredHead !== undefined) continue
+    const isCutShort = pool.sideOf(lane).owed.length >= lookAheadMax
+    if (isCutShort && !lane.isOwed) continue
+    const head = lane.head() as Candidate
+    for (const room of pool.open) {
+      const isPlaceable = room.fits(head.estimate) && pool.mayUse(room, head)
+      assert(!isPlaceable, 'L6: no idle room while a placeable ticket waits')
     }
   }
 }

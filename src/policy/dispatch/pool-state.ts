@@ -53,6 +53,8 @@ export class PoolState implements PoolCounts {
   readonly leftover: Side
   readonly rooms = new Map<string, ReplicaRoom>()
   readonly open: ReplicaRoom[] = []
+  /** Those of the open rooms in which nothing runs: asked for every request, and few where it counts. */
+  readonly #idle: ReplicaRoom[] = []
   readonly backlogs = new Map<string, TenantBacklog>()
   readonly promises = new ActivePromises()
   readonly kept = new KeptRooms((room) => {
@@ -266,21 +268,35 @@ export class PoolState implements PoolCounts {
     this.barred.remove(lane)
   }
 
-  /** Keeps the list of open rooms true after anything that may have changed this room. */
+  /** Keeps the lists of open and idle rooms true after anything that may have changed this room. */
   refreshOpen(room: ReplicaRoom): void {
     const shouldBeOpen = room.isOpen() && !room.isKept && this.rooms.get(room.replica.id) === room
-    if (shouldBeOpen === room.openIndex >= 0) return
-    if (shouldBeOpen) {
-      room.openIndex = this.open.length
-      this.open.push(room)
+    if (shouldBeOpen !== room.openIndex >= 0) {
+      if (shouldBeOpen) room.openIndex = this.open.push(room) - 1
+      else {
+        const last = this.open.pop() as ReplicaRoom
+        if (last !== room) {
+          this.open[room.openIndex] = last
+          last.openIndex = room.openIndex
+        }
+        room.openIndex = -1
+      }
+    }
+    this.#refreshIdle(room, shouldBeOpen && room.isIdle())
+  }
+
+  #refreshIdle(room: ReplicaRoom, shouldBeIdle: boolean): void {
+    if (shouldBeIdle === room.idleIndex >= 0) return
+    if (shouldBeIdle) {
+      room.idleIndex = this.#idle.push(room) - 1
       return
     }
-    const last = this.open.pop() as ReplicaRoom
+    const last = this.#idle.pop() as ReplicaRoom
     if (last !== room) {
-      this.open[room.openIndex] = last
-      last.openIndex = room.openIndex
+      this.#idle[room.idleIndex] = last
+      last.idleIndex = room.idleIndex
     }
-    room.openIndex = -1
+    room.idleIndex = -1
   }
 
   /** Called after replicas came, went or changed their readiness. */
@@ -321,7 +337,7 @@ export class PoolState implements PoolCounts {
   }
 
   hasIdleReplica(estimate: Estimate): boolean {
-    for (const room of this.open) if (room.isIdle() && room.fitsAlone(estimate)) return true
+    for (const room of this.#idle) if (room.fitsAlone(estimate)) return true
     return false
   }
 

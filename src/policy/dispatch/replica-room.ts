@@ -33,6 +33,8 @@ export class ReplicaRoom {
   longCount = 0
   /** Place in the pool's list of open rooms; −1 when nothing would fit. */
   openIndex = -1
+  /** Place in the pool's list of open rooms in which nothing runs; −1 when the room is closed or busy. */
+  idleIndex = -1
 
   constructor(facts: ReplicaFacts, ordinal: number, place: number) {
     this.replica = facts.replica
@@ -74,6 +76,7 @@ export class ReplicaRoom {
     assert(this.longCount === 0 || this.longCount === 1, 'at most one long prompt is being read at a replica')
     assert(this.openIndex < 0 || (this.isOpen() && !this.isKept), 'an open room takes something')
     assert(this.openIndex >= 0 || !this.isOpen() || this.isKept, 'a room that takes something is open')
+    assert(this.idleIndex >= 0 === (this.openIndex >= 0 && this.isIdle()), 'an open room in which nothing runs is idle')
   }
 }
 

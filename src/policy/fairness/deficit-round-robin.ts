@@ -297,8 +297,9 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
 
   assertInvariants(): void {
     let count = this.#only === undefined ? 0 : 1
-    for (let slot = 0; slot <= FRESH; slot++) {
-      const head = this.#wheel?.[slot]
+    if (this.#wheel === undefined) assert(this.#occupied === 0, 'without a wheel there are no lists')
+    for (let slot = 0; this.#wheel !== undefined && slot <= FRESH; slot++) {
+      const head = this.#wheel[slot]
       const isOccupied = (this.#occupied & (1 << slot)) !== 0
       assert(slot === FRESH || (head !== undefined) === isOccupied, 'the occupied bits match the lists')
       for (let share = head; share !== undefined; share = share.following === head ? undefined : share.following) {

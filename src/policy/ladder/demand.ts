@@ -32,6 +32,9 @@ export const DEMAND_DEFAULTS = {
   forgetRatio: 0.1,
 }
 
+/** Below one by more than the rounding of a sum over millions of tenants: then the filling, too, would say infinity. */
+const CLEARLY_ENOUGH = 1 - 1e-6
+
 export type DemandOptions = typeof DEMAND_DEFAULTS
 
 interface Offer {
@@ -78,14 +81,18 @@ export class Demand {
 
   /** On each tick: what the pool can do, in weighted tokens per microsecond. */
   settleLevel(now: Instant, drainPerUs: number): void {
+    const capacity = drainPerUs * this.#options.utilisationRatio
+    // An ordinary day: what all ask for together is there, and nothing has to be filled.
+    if (this.#forgetSilent(now) <= capacity * CLEARLY_ENOUGH) {
+      this.#level = Number.POSITIVE_INFINITY
+      this.#orgLevels.clear()
+      return
+    }
     const among: Asked[] = []
     const orgs = new Map<string, { weight: number; rate: number; readonly tenants: Asked[] }>()
-    for (const [tenantId, { orgId, weight, orgWeight, rate: lastRate, at }] of this.#offers) {
-      const rate = this.#rateAt(now, { rate: lastRate, at })
-      if (rate < this.#options.forgetRatio * lastRate) {
-        this.#offers.delete(tenantId)
-        continue
-      }
+    for (const offer of this.#offers.values()) {
+      const { orgId, weight, orgWeight } = offer
+      const rate = this.#rateAt(now, offer)
       if (orgWeight === undefined) among.push({ rate, weight })
       else {
         const org = orgs.get(orgId) ?? { weight: orgWeight, rate: 0, tenants: [] }
@@ -96,10 +103,21 @@ export class Demand {
         org.tenants.push({ rate, weight })
       }
     }
-    this.#level = levelOf([...among, ...orgs.values()], drainPerUs * this.#options.utilisationRatio)
+    this.#level = levelOf([...among, ...orgs.values()], capacity)
     this.#orgLevels = new Map(
       Array.from(orgs, ([orgId, { weight, tenants }]) => [orgId, levelOf(tenants, weight * this.#level)]),
     )
+  }
+
+  /** Returns the rate of all who are not forgotten, together. */
+  #forgetSilent(now: Instant): number {
+    let total = 0
+    for (const [tenantId, offer] of this.#offers) {
+      const rate = this.#rateAt(now, offer)
+      if (rate < this.#options.forgetRatio * offer.rate) this.#offers.delete(tenantId)
+      else total += rate
+    }
+    return total
   }
 
   /** Demand ÷ share: at most 1 when fair sharing would carry it in full. */

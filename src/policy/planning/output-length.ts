@@ -1,5 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import { QuantileSketch } from '../../base/quantile.ts'
+import { Recency, type RecencyItem } from '../../base/recency.ts'
 import type { Request, RequestKind } from '../../domain/request.ts'
 
 /**
@@ -57,9 +58,21 @@ export interface OutputPrediction {
   readonly source: 'habit' | 'tenant' | 'everybody' | 'prior'
 }
 
+/** A sketch with its place: of a tenant's habit, or of all that the tenant does. */
+interface KeptSketch extends RecencyItem {
+  tenantId: string
+  habit: number
+  readonly sketch: QuantileSketch
+}
+
+/** In the place of a habit: answers of all kinds. */
+const ALL_HABITS = -1
+
 export class OutputLengths {
   readonly #options: OutputLengthOptions
-  readonly #sketches = new Map<string, QuantileSketch>()
+  /** By tenant, and there by habit: a tenant has one or two, so a look through them is quicker than a name for each. */
+  readonly #byTenant = new Map<string, KeptSketch[]>()
+  readonly #recency = new Recency<KeptSketch>()
   readonly #everybody: QuantileSketch
 
   constructor(options: Partial<OutputLengthOptions> = {}) {
@@ -69,13 +82,14 @@ export class OutputLengths {
   }
 
   get sketchCount(): number {
-    return this.#sketches.size
+    return this.#recency.size
   }
 
   predict(habit: OutputHabit, capTokens: number): OutputPrediction {
-    const own = this.#sketches.get(habitName(habit))
+    const kept = this.#byTenant.get(habit.tenantId)
+    const own = kept && keptOf(kept, habitNumber(habit))?.sketch
     if (this.#knows(own)) return quantilesOf(own, { source: 'habit', ratio: 0.5, ratioHigh: 0.9, capTokens })
-    const tenant = this.#sketches.get(habit.tenantId)
+    const tenant = kept && keptOf(kept, ALL_HABITS)?.sketch
     if (this.#knows(tenant)) return quantilesOf(tenant, { source: 'tenant', ratio: 0.5, ratioHigh: 0.9, capTokens })
     if (this.#knows(this.#everybody)) {
       return quantilesOf(this.#everybody, { source: 'everybody', ratio: 0.7, ratioHigh: 0.95, capTokens })
@@ -90,8 +104,8 @@ export class OutputLengths {
 
   /** `isCut`: the answer would have gone on (our cap, a disconnect, a lost replica); it is known only from below. */
   observe(habit: OutputHabit, seen: { readonly tokens: number; readonly isCut: boolean }): void {
-    const own = this.#sketchOf(habitName(habit))
-    const tenant = this.#sketchOf(habit.tenantId)
+    const own = this.#sketchOf(habit.tenantId, habitNumber(habit))
+    const tenant = this.#sketchOf(habit.tenantId, ALL_HABITS)
     const tokens = seen.isCut ? guessBeyond(own, seen.tokens, habit.outputTokensMax) : seen.tokens
     own.observe(tokens)
     tenant.observe(tokens)
@@ -102,20 +116,34 @@ export class OutputLengths {
     return sketch !== undefined && sketch.sampleCount >= this.#options.samplesMin
   }
 
-  /** Gets or makes, and moves to the recent end: a Map keeps insertion order, so its first key is the oldest. */
-  #sketchOf(name: string): QuantileSketch {
-    let sketch = this.#sketches.get(name)
-    if (sketch === undefined) {
-      sketch = this.#makeSketch()
-      if (this.#sketches.size >= this.#options.sketchesMax) {
-        const oldest = this.#sketches.keys().next().value
-        if (oldest !== undefined) this.#sketches.delete(oldest)
-      }
-    } else {
-      this.#sketches.delete(name)
+  /** Gets or makes, and notes the use. Where there are too many, the least recently used is emptied and used again. */
+  #sketchOf(tenantId: string, habit: number): QuantileSketch {
+    const known = keptOf(this.#byTenant.get(tenantId) ?? NONE_KEPT, habit)
+    if (known !== undefined) {
+      this.#recency.touch(known)
+      return known.sketch
     }
-    this.#sketches.set(name, sketch)
-    return sketch
+    const kept = this.#recency.size >= this.#options.sketchesMax ? this.#takeOldest() : this.#makeKept()
+    kept.tenantId = tenantId
+    kept.habit = habit
+    const ofTenant = this.#byTenant.get(tenantId)
+    if (ofTenant === undefined) this.#byTenant.set(tenantId, [kept])
+    else ofTenant.push(kept)
+    this.#recency.add(kept)
+    return kept.sketch
+  }
+
+  #takeOldest(): KeptSketch {
+    const oldest = this.#recency.takeOldest() as KeptSketch
+    const ofTenant = this.#byTenant.get(oldest.tenantId) as KeptSketch[]
+    if (ofTenant.length === 1) this.#byTenant.delete(oldest.tenantId)
+    else ofTenant.splice(ofTenant.indexOf(oldest), 1)
+    oldest.sketch.clear()
+    return oldest
+  }
+
+  #makeKept(): KeptSketch {
+    return { tenantId: '', habit: ALL_HABITS, sketch: this.#makeSketch(), older: undefined, newer: undefined }
   }
 
   #makeSketch(): QuantileSketch {
@@ -127,10 +155,29 @@ export function habitOf(request: Request): OutputHabit {
   return { tenantId: request.tenant.id, kind: request.kind, outputTokensMax: request.outputTokensMax }
 }
 
-/** Powers of two: max_tokens 1,000 and 1,024 are one habit, 100 and 4,000 are two. The NUL keeps ids apart. */
-function habitName(habit: OutputHabit): string {
-  const size = habit.outputTokensMax === undefined ? 'unset' : 32 - Math.clz32(Math.max(0, habit.outputTokensMax - 1))
-  return `${habit.tenantId}\u0000${habit.kind}\u0000${size}`
+const NONE_KEPT: readonly KeptSketch[] = []
+
+function keptOf(kept: readonly KeptSketch[], habit: number): KeptSketch | undefined {
+  for (const one of kept) if (one.habit === habit) return one
+  return undefined
+}
+
+const KIND_NUMBERS: Readonly<Record<RequestKind, number>> = {
+  chat: 0,
+  completion: 1,
+  embedding: 2,
+  tensors: 3,
+  transit: 4,
+}
+
+/** Sizes of max_tokens: 0 to 32 bits, or unset. */
+const SIZE_UNSET = 33
+const SIZES = 34
+
+/** Powers of two: max_tokens 1,000 and 1,024 are one habit, 100 and 4,000 are two. */
+function habitNumber({ kind, outputTokensMax }: OutputHabit): number {
+  const size = outputTokensMax === undefined ? SIZE_UNSET : 32 - Math.clz32(Math.max(0, outputTokensMax - 1))
+  return KIND_NUMBERS[kind] * SIZES + size
 }
 
 function quantilesOf(

@@ -1,4 +1,5 @@
 import type { Script, Scripts, ScriptsMade } from '../../backends/simulated.ts'
+import { ChurningMap } from '../../base/churning-map.ts'
 import type { Plan } from '../../domain/plan.ts'
 import type { Request } from '../../domain/request.ts'
 
@@ -10,7 +11,7 @@ const HOLDOUT_ANSWER_TOKENS = 8
  * entry lives as long as its request.
  */
 export class ClientScripts implements Scripts {
-  readonly #outputTokens = new Map<string, number>()
+  readonly #outputTokens = new ChurningMap<string, number>()
   /** Right answers to the items of holdout sets. */
   readonly answers = new Map<string, string>()
 

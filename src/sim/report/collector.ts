@@ -1,3 +1,4 @@
+import { ChurningMap } from '../../base/churning-map.ts'
 import type { Instant } from '../../base/clock.ts'
 import type { Entry, Settled } from '../../domain/entry.ts'
 import type { Tenant } from '../../domain/tenant.ts'
@@ -66,7 +67,7 @@ export class Collector {
   readonly windows: Windows
   readonly rollouts = new RolloutTally()
   readonly retrieval = new RetrievalTally()
-  readonly #waiting = new Map<string, string>()
+  readonly #waiting = new ChurningMap<string, string>()
   readonly #backlogged = new Map<string, Backlogged>()
   readonly #dwellings = new Map<string, Dwelling>()
   readonly #rungUs = new Map<string, number>()

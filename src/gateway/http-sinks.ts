@@ -188,8 +188,7 @@ export class JsonSink implements Sink {
     const headers = rateLimits()
     for (const part of headersOf(head)) headers.push(part)
     for (const part of knownHeaders) headers.push(part)
-    exchange.sendJson(200, body, headers)
-    cutOffUnread(this.#options)
+    exchange.sendAnswer(body, headers, () => cutOffUnread(this.#options))
   }
 
   /** Fields added to a degraded, retrieved or cached answer; most answers need none. */

@@ -106,7 +106,11 @@ export class HttpUpstream {
   }
 
   headers(...more: string[]): string[] {
-    return [...this.#headers, ...more]
+    return this.headersAnd(more)
+  }
+
+  headersAnd(more: readonly string[]): string[] {
+    return this.#headers.concat(more)
   }
 
   /** Removes our credentials from what a server said. */

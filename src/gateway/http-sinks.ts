@@ -26,7 +26,7 @@ export interface SinkOptions {
   /** Headers about how the request was served; `spillwayHeaders` if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
   /** Headers that do not depend on how it is served: a stream that begins with a keep-alive comment has them, too. */
-  readonly knownHeaders?: readonly string[]
+  readonly knownHeaders?: readonly string[] | undefined
   /** The usage up to the delta that is being written, for a client that asked for it in every frame. */
   readonly runningUsage?: () => Usage
   /** The client wants the passages listed in the answer. */

@@ -80,7 +80,9 @@ export class HttpOpenAiBackend implements Backend {
     const { kind } = request
     assert(kind !== 'tensors', 'OpenAI has no tensors; the gateway knows')
     const model = upstreamModel ?? plan.model
-    const ours = ['x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? [])]
+    const more = moreHeaders?.(call)
+    const ours = ['x-request-id', lease.ticketId]
+    if (more !== undefined) ours.push(...more)
     if (kind === 'transit') {
       assert(request.transit !== undefined, 'a transit has a body')
       return runTransit({ call, transit: request.transit, upstream, model, headers: ours })
@@ -88,7 +90,7 @@ export class HttpOpenAiBackend implements Backend {
     const relays = { keepsModel: request.text?.body['model'] === model }
     const native = this.#native(call, model)
     if (native !== undefined) return native
-    const headers = upstream.headers(...ours)
+    const headers = upstream.headersAnd(ours)
     const send = (format: AnswerFormat, body: string): Promise<Ending> =>
       runAttempt({
         call,

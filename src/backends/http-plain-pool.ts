@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { Dispatcher } from 'undici'
-import { TurnBatch } from '../base/live-turn-batch.ts'
+import { makeWriteBatch, TurnBatch } from '../base/live-turn-batch.ts'
 import { type ResponseEvents, ResponseFault, ResponseParser } from '../wire/response-parser.ts'
 
 /**
@@ -39,6 +39,8 @@ type Handler = Dispatcher.DispatchHandler
 
 /** Answers that ended in one turn of the event loop are handled together. */
 const endings = new TurnBatch()
+/** Requests of one turn go out together. */
+const sends = makeWriteBatch()
 
 /** One buffer for all connections: a read is handled before the next one begins. */
 const READ_BYTES = 64 << 10
@@ -241,8 +243,11 @@ class Line implements ResponseEvents {
     const length = Buffer.byteLength(body)
     let head = `POST ${path} HTTP/1.1\r\nhost: ${this.#pool.options.authority}\r\nconnection: keep-alive\r\n`
     for (let i = 0; i + 1 < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
-    // ASCII needs no encoding; Node takes it as it is.
-    this.#socket.write(`${head}content-length: ${length}\r\n\r\n${body}`, length === body.length ? 'latin1' : 'utf8')
+    const text = `${head}content-length: ${length}\r\n\r\n${body}`
+    sends.add(() => {
+      // ASCII needs no encoding; Node takes it as it is.
+      if (this.#turn === turn) this.#socket.write(text, length === body.length ? 'latin1' : 'utf8')
+    })
   }
 
   /** The rest of the answer is not wanted: drops the connection, which makes the engine abort its sequence. */

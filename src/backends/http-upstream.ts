@@ -1,5 +1,6 @@
-import { type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
 import { type PlainAsk, PlainPool } from './http-plain-pool.ts'
+import { makeUpstreamPool, type UpstreamPool } from './http-undici-pool.ts'
 
 /**
  * Access to one server: address, credential, TLS and a pool of kept-alive connections. Every HTTP backend, probe and
@@ -50,7 +51,7 @@ const KEY_SHAPES = /\b(?:sk|pk|hf|gsk|nvapi|key|Bearer)[-_ ][\w*.-]{8,}/g
 
 export class HttpUpstream {
   /** For everything but `post` without TLS. */
-  readonly pool: Pool
+  readonly pool: UpstreamPool
   readonly #plain: PlainPool | undefined
   readonly #basePath: string
   readonly #query: string
@@ -65,7 +66,7 @@ export class HttpUpstream {
     this.#headers = headers
     this.#secrets = secrets
     const limits = { ...HTTP_UPSTREAM_DEFAULTS, ...withoutUndefined(options) }
-    this.pool = new Pool(url.origin, {
+    this.pool = makeUpstreamPool(url.origin, {
       connections: limits.connectionsMax,
       pipelining: 1,
       connectTimeout: limits.connectTimeoutMs,
@@ -105,7 +106,11 @@ export class HttpUpstream {
   }
 
   headers(...more: string[]): string[] {
-    return [...this.#headers, ...more]
+    return this.headersAnd(more)
+  }
+
+  headersAnd(more: readonly string[]): string[] {
+    return this.#headers.concat(more)
   }
 
   /** Removes our credentials from what a server said. */

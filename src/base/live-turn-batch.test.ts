@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { TurnBatch } from './live-turn-batch.ts'
+import { makeWriteBatch, TurnBatch } from './live-turn-batch.ts'
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -48,5 +48,23 @@ describe('a batch of one turn', () => {
     }
     expect(thrown).toEqual(['broken'])
     expect(done).toEqual(['behind'])
+  })
+})
+
+describe('a batch of writes', () => {
+  it('waits for what is going on, with all its promises, and for no further turn', async () => {
+    const writes = makeWriteBatch()
+    const done: string[] = []
+    const serve = async (name: string): Promise<void> => {
+      await Promise.resolve()
+      writes.add(() => done.push(`write ${name}`))
+      await Promise.resolve()
+      done.push(`served ${name}`)
+    }
+    setImmediate(() => done.push('next turn'))
+    void serve('a')
+    void serve('b')
+    await nextTurn()
+    expect(done).toEqual(['served a', 'served b', 'write a', 'write b', 'next turn'])
   })
 })

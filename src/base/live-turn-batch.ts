@@ -8,9 +8,18 @@
  *
  * A task waits for the rest of its own turn and no longer: `setImmediate` runs right after the poll that read it. Tasks
  * run in the order in which they came, so that no connection is before its turn.
+ *
+ * Writes have a batch of another kind, `makeWriteBatch`. A write to a peer that sleeps wakes it, which costs more than
+ * the write; written one right after the other, most find their peer awake.
  */
 export class TurnBatch {
   #tasks: Array<() => void> = []
+  readonly #later: (run: () => void) => void
+
+  constructor(later: (run: () => void) => void = setImmediate) {
+    this.#later = later
+  }
+
   readonly #run = (): void => {
     const tasks = this.#tasks
     this.#tasks = []
@@ -24,7 +33,10 @@ export class TurnBatch {
   }
 
   add(task: () => void): void {
-    if (this.#tasks.length === 0) setImmediate(this.#run)
+    if (this.#tasks.length === 0) this.#later(this.#run)
     this.#tasks.push(task)
   }
 }
+
+/** Writes of one batch of tasks, done when these have come to their ends or wait: in the same turn of the loop. */
+export const makeWriteBatch = (): TurnBatch => new TurnBatch((run) => process.nextTick(run))

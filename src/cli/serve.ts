@@ -8,6 +8,7 @@ import type { Served } from '../main/serve.ts'
 import { CONFIG_FLAG, type Command, textFlag, UsageError } from './command.ts'
 import { explainFailure } from './explain-failure.ts'
 import { FileWatch, readIfThere } from './fs-watch-file.ts'
+import { shrinkHeap } from './live-heap.ts'
 import { runUntilSignal, STOP_SIGNALS } from './run-until-signal.ts'
 
 export const serveCommand: Command = {
@@ -52,6 +53,7 @@ export const serveCommand: Command = {
       // Loaded only now: help, version and a broken configuration need none of the platform.
       const { serve: startServer } = await import('../main/serve.ts')
       const clock = new LiveClock()
+      shrinkHeap()
       const served = await startServer(config, io, clock, load)
       const again = (): void => triggers.reload('the file changed')
       const watch = watched === undefined ? undefined : new FileWatch({ path: watched, clock, taken, onChange: again })

@@ -35,9 +35,9 @@ export const isGenerative = (kind: RequestKind): boolean =>
 export interface RequestText {
   readonly body: Readonly<Record<string, unknown>>
   /** The same as the client wrote it; absent where the body was made here. */
-  readonly raw?: string
+  readonly raw?: string | undefined
   /** The body in the client's own dialect, before it was translated; absent where engines must get the translation. */
-  readonly native?: NativeText
+  readonly native?: NativeText | undefined
 }
 
 /** Dialects beside OpenAI's completions that some engines speak themselves. */
@@ -86,7 +86,7 @@ export interface Request {
   readonly model: string
   readonly segments: readonly Segment[]
   /** Prompt tokens beside the segments, which no rung trims: tools, schemas, the head of the answer. */
-  readonly fixedTokens?: number
+  readonly fixedTokens?: number | undefined
   /**
    * Token counts are guesses from text. A guess is corrected by the tenant's ratio and refuses nothing for its size;
    * absent, the counts are true, from a tokenizer or a trace.
@@ -95,7 +95,7 @@ export interface Request {
   /** Names of the prompt's leading blocks, chained and salted with the tenant, for routing by prefix. */
   readonly prefixHashes: readonly number[]
   /** Hash of the conversation, salted with the tenant; undefined when the client named none. */
-  readonly sessionHash?: number
+  readonly sessionHash?: number | undefined
   /** Most output tokens per choice that the client wants; undefined when it set no limit. */
   readonly outputTokensMax: number | undefined
   /** Number of answers to the same prompt (`n`). */
@@ -108,25 +108,25 @@ export interface Request {
   /** The instant after which the answer is worth nothing to the client. */
   readonly deadlineAt: Instant
   /** A running answer ends at the deadline too. Otherwise only waiting ends there, and a late answer goes on. */
-  readonly isCutOff?: boolean
+  readonly isCutOff?: boolean | undefined
   /** How often the request was sent from region to region, and its first region; absent when it came from a client. */
-  readonly hops?: number
-  readonly origin?: string
+  readonly hops?: number | undefined
+  readonly origin?: string | undefined
   /** Public names of the models that may answer; absent: any. */
-  readonly modelsAllowed?: readonly string[]
+  readonly modelsAllowed?: readonly string[] | undefined
   readonly text: RequestText | undefined
   /** Where a request of kind `transit` goes, and its bytes. */
   readonly transit?: Transit
-  readonly retrieval?: RetrievalWish
+  readonly retrieval?: RetrievalWish | undefined
   /** Headers that a rollout's rules look at, by name in lower case. */
-  readonly flags?: Readonly<Record<string, string>>
+  readonly flags?: Readonly<Record<string, string>> | undefined
   readonly errand?: Errand
   /** Absent where no answer may be stored or repeated. */
-  readonly cacheable?: Cacheable
+  readonly cacheable?: Cacheable | undefined
   /** The answer may make the client act: a shadow on a second release would act twice. */
-  readonly hasTools?: boolean
+  readonly hasTools?: boolean | undefined
   /** An answer without its end cannot be used (a tool call, a JSON document): no rung shortens it. */
-  readonly mustEndWhole?: boolean
+  readonly mustEndWhole?: boolean | undefined
 }
 
 /** Whether another attempt could send the same request: bytes of a transit that have gone through are not kept. */

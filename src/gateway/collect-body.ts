@@ -44,7 +44,9 @@ export async function collectBody(
     return turnAway(exchange, tooMuch)
   }
   const collected = await receive(exchange, { bytesMax, declaredSize, clock })
-  const bounded = collected.kind === 'ok' ? await bound(collected, visit, wantedType) : collected
+  const isHeavy = collected.kind === 'ok' && collected.bytes.length >= HEAVY_BODY_BYTES
+  const bounded =
+    isHeavy && visit !== undefined ? await scanInTurn(collected, visit, wantedType) : scan(collected, wantedType)
   visit?.release()
   return res.destroyed ? GONE : bounded
 }
@@ -55,18 +57,18 @@ export interface CollectOptions {
   readonly clock?: Clock
 }
 
-/** A body that is not too much work to parse. A large one has a turn to be scanned in, and one to be parsed in. */
-async function bound(
-  collected: CollectedBody & { readonly kind: 'ok' },
-  visit: Visit | undefined,
-  wantedType: string,
-): Promise<CollectedBody> {
-  const isHeavy = visit !== undefined && collected.bytes.length >= HEAVY_BODY_BYTES
-  if (isHeavy) await visit.turn()
-  const fault = wantedType === JSON_TYPE ? tooComplex(collected.bytes) : undefined
-  if (fault !== undefined) return { kind: 'fault', fault }
-  if (isHeavy) await visit.turn()
-  return collected
+/** A body that is not too much work to parse. */
+function scan(collected: CollectedBody, wantedType: string): CollectedBody {
+  const fault = collected.kind === 'ok' && wantedType === JSON_TYPE ? tooComplex(collected.bytes) : undefined
+  return fault === undefined ? collected : { kind: 'fault', fault }
+}
+
+/** A large body has a turn to be scanned in, and one to be parsed in. */
+async function scanInTurn(collected: CollectedBody, visit: Visit, wantedType: string): Promise<CollectedBody> {
+  await visit.turn()
+  const scanned = scan(collected, wantedType)
+  if (scanned.kind === 'ok') await visit.turn()
+  return scanned
 }
 
 interface Reception {

@@ -1,9 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { makeWriteBatch } from '../base/live-turn-batch.ts'
 import type { TokenFinding } from '../domain/identity.ts'
 import { challengeOf, type ToldFault, type ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
 import type { Visit } from './ingress.ts'
 import { requestAddress, type TrustedProxies } from './request-address.ts'
+
+/** Whole answers of one turn of the event loop go out together. */
+const answers = makeWriteBatch()
 
 /** A rest of this size costs less to read than a new connection. */
 const UNREAD_BYTES_MAX = 64 * 1_024
@@ -70,12 +74,30 @@ export class Exchange {
   }
 
   send(status: number, contentType: string, body: string, headers: readonly string[] = []): void {
+    if (this.isOpen) this.#sendBody(body, this.#sendHead(status, contentType, body, headers))
+  }
+
+  /** A whole answer, sent with the others of this turn of the loop; `whenSent` is called when the socket has it. */
+  sendAnswer(body: string, headers: readonly string[], whenSent: () => void): void {
     if (!this.isOpen) return
+    const length = this.#sendHead(200, 'application/json', body, headers)
+    answers.add(() => {
+      this.#sendBody(body, length)
+      whenSent()
+    })
+  }
+
+  /** Returns the length of the body. Node keeps the head until the body comes. */
+  #sendHead(status: number, contentType: string, body: string, headers: readonly string[]): number {
     const length = Buffer.byteLength(body)
     const head = ['content-type', contentType, 'content-length', String(length), 'x-request-id', this.id]
     if (this.errors.idHeader !== undefined) head.push(this.errors.idHeader, this.id)
     for (const part of headers) head.push(part)
     this.res.writeHead(status, head)
+    return length
+  }
+
+  #sendBody(body: string, length: number): void {
     // ASCII is the same in both encodings; as latin1, Node sends it together with the headers without examining it.
     this.res.end(body, length === body.length ? 'latin1' : 'utf8')
   }

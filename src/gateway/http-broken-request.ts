@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import type { ErrorWords } from './error-words.ts'
+import { STATUS_CODES } from './http-node.ts'
 
 /**
  * Answers bytes that are not a request: no HTTP, headers without end, a client too slow to send the rest. Node would

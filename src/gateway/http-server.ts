@@ -1,4 +1,4 @@
-import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TokenFinding } from '../domain/identity.ts'
 import { invalidRequest } from '../wire/openai-error.ts'
@@ -9,6 +9,7 @@ import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
 import { answerBrokenRequest, answerOnSocket } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
+import { NodeHttpServer } from './http-node.ts'
 import type { Ingress } from './ingress.ts'
 import { readTrusted } from './request-address.ts'
 import { nearestPath, notFound } from './unknown-route.ts'
@@ -56,7 +57,7 @@ const SLOW_CLIENT_CHECK_MS = 500
 type Answer = (req: IncomingMessage, res: ServerResponse) => void
 
 /** Node's server, with its open connections. */
-export class HttpServer extends Server {
+export class HttpServer extends NodeHttpServer {
   /** Node's own listener, which reads HTTP/1 from a connection. */
   readonly #readOne = this.listeners('connection')[0] as (socket: Socket) => void
   readonly open = new Connections(this)

@@ -26,7 +26,7 @@ export interface SinkOptions {
   /** Headers about how the request was served; `spillwayHeaders` if absent. */
   readonly headersOf?: (head: AnswerHead) => string[]
   /** Headers that do not depend on how it is served: a stream that begins with a keep-alive comment has them, too. */
-  readonly knownHeaders?: readonly string[]
+  readonly knownHeaders?: readonly string[] | undefined
   /** The usage up to the delta that is being written, for a client that asked for it in every frame. */
   readonly runningUsage?: () => Usage
   /** The client wants the passages listed in the answer. */
@@ -188,8 +188,7 @@ export class JsonSink implements Sink {
     const headers = rateLimits()
     for (const part of headersOf(head)) headers.push(part)
     for (const part of knownHeaders) headers.push(part)
-    exchange.sendJson(200, body, headers)
-    cutOffUnread(this.#options)
+    exchange.sendAnswer(body, headers, () => cutOffUnread(this.#options))
   }
 
   /** Fields added to a degraded, retrieved or cached answer; most answers need none. */

@@ -38,9 +38,8 @@ type Terms = Pick<
 >
 
 export function termsOf(asked: Asker): Terms {
-  const { tenant, key } = asked.caller
+  const { tenant, key, sentOn, models } = asked.caller
   const wishes = readWishes(asked)
-  const session = sessionHash(asked)
   const slo = sloFor(tenant, wishes.ttftMs)
   return {
     id: asked.id,
@@ -51,10 +50,11 @@ export function termsOf(asked: Asker): Terms {
     slo,
     arrivedAt: asked.now,
     deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
-    ...(session !== undefined && { sessionHash: session }),
-    ...asked.caller.sentOn,
-    ...(asked.caller.models !== undefined && { modelsAllowed: asked.caller.models }),
-    ...((wishes.isCutOff ?? slo.isCutOff) === true && { isCutOff: true }),
+    sessionHash: sessionHash(asked),
+    hops: sentOn?.hops,
+    origin: sentOn?.origin,
+    modelsAllowed: models,
+    isCutOff: (wishes.isCutOff ?? slo.isCutOff) === true ? true : undefined,
   }
 }
 

@@ -93,6 +93,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   const { policies, turnstile } = platform
   const { request } = ticket
   const { plan, poolId, predicted, patience } = verdict
+  const { expiresAt, isReady, mayNotWait } = waitTermsOf(platform, request, now)
   const offer: Offer = {
     ticketId: ticket.id,
     poolId,
@@ -102,9 +103,11 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     bid: request.bid,
     estimate: plan.estimate,
     arrivedAt: request.arrivedAt,
-    ...waitTermsOf(platform, request, now),
+    expiresAt,
+    isReady,
+    mayNotWait,
     prefixHashes: request.prefixHashes,
-    ...(request.sessionHash !== undefined && { sessionHash: request.sessionHash }),
+    sessionHash: request.sessionHash,
   }
   // Admission has asked for the place. It has not where a replica is idle, and not in observe-only mode; there, the
   // dispatcher may still find that the ticket would have to wait and that its bounds leave no room for that.

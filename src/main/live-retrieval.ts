@@ -21,7 +21,7 @@ import { StoreCorpora } from '../retrieval/corpora.ts'
 import { CorpusDirectory } from '../retrieval/corpus-directory.ts'
 import { BatchingEmbedder } from '../retrieval/embedders/batching-embedder.ts'
 import { CachedEmbedder } from '../retrieval/embedders/cached-embedder.ts'
-import { EMBEDDER_CONNECTIONS_MAX, HttpEmbedder } from '../retrieval/embedders/http-embedder.ts'
+import { EMBEDDER_CONNECTIONS_MAX } from '../retrieval/embedders/embedder-bounds.ts'
 import { UseLiteEmbedder } from '../retrieval/embedders/live-use-lite.ts'
 import { PlatformEmbedder } from '../retrieval/embedders/platform-embedder.ts'
 import type { HttpRetrievalOptions } from '../retrieval/http-retrieval.ts'
@@ -58,7 +58,7 @@ export interface LiveRetrievalWorld {
 export async function makeLiveRetrieval(config: Config, world: LiveRetrievalWorld): Promise<LiveRetrieval> {
   const { clock, journal } = world
   const { url, apiKey = '' } = config.retrieval
-  const embedder = makeEmbedder(config, world)
+  const embedder = await makeEmbedder(config, world)
   const embedderBreaker = breakerOf(world, 'embedder')
   const answerStore = await makeAnswerStore(config, world)
   const answers = new SemanticAnswerCache({ clock, store: answerStore, embedder, embedderBreaker })
@@ -130,24 +130,29 @@ async function makeRemote(
   }
 }
 
-function makeEmbedder({ retrieval, engine }: Config, { clock, platform }: LiveRetrievalWorld): Embedder {
+async function makeEmbedder(
+  { retrieval, engine }: Config,
+  { clock, platform }: LiveRetrievalWorld,
+): Promise<Embedder> {
   const { kind, url, model, dimensions, apiKey, timeoutMs, batchWaitMs } = retrieval.embedder
   const textsMax = engine.batchSizeMax
-  const inner = (): Embedder => {
+  const inner = async (): Promise<Embedder> => {
     if (kind === 'platform') {
       if (platform === undefined) throw new ConfigError([NO_PLATFORM])
       const ask = makePlatformVectors({ clock, platform, model, timeoutMs })
       return new PlatformEmbedder({ model, dimensions, textsMax, ask })
     }
+    // Loaded only where it is used: its client is a large part of a start.
+    const { HttpEmbedder } = await import('../retrieval/embedders/http-embedder.ts')
     return new HttpEmbedder({ url: url as string, model, dimensions, apiKey, timeoutMs })
   }
   const laned = (embedder: Embedder, placesMax: number): Embedder =>
     new CachedEmbedder(new LanedEmbedder(embedder, clock, placesMax))
   // The built-in embedder has one thread for questions.
   if (kind !== 'platform' && url === undefined) return laned(new UseLiteEmbedder(clock), 1)
-  if (batchWaitMs === 0) return laned(inner(), EMBEDDER_CONNECTIONS_MAX)
+  if (batchWaitMs === 0) return laned(await inner(), EMBEDDER_CONNECTIONS_MAX)
   // Two batches: the questions of one tenant, which has half of the places at most, still fill one.
-  return laned(new BatchingEmbedder(inner(), clock, { textsMax, waitUs: msToUs(batchWaitMs) }), 2 * textsMax)
+  return laned(new BatchingEmbedder(await inner(), clock, { textsMax, waitUs: msToUs(batchWaitMs) }), 2 * textsMax)
 }
 
 const NO_PLATFORM =

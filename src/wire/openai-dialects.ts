@@ -10,8 +10,11 @@ export const IN_OPENAI_WORDS: Pick<Wording, 'stream' | 'whole'> = {
   whole: (identity) => new WholeAnswer(identity),
 }
 
-const worded = (checked: Checked<ReadBody<ChatBody | CompletionBody>>): Checked<Wording> =>
-  checked.kind === 'ok' ? { kind: 'ok', value: { ...checked.value, ...IN_OPENAI_WORDS } } : checked
+function worded(checked: Checked<ReadBody<ChatBody | CompletionBody>>): Checked<Wording> {
+  if (checked.kind === 'fault') return checked
+  const { body, raw } = checked.value
+  return { kind: 'ok', value: { body, raw, stream: IN_OPENAI_WORDS.stream, whole: IN_OPENAI_WORDS.whole } }
+}
 
 export const CHAT_DIALECT: Dialect = {
   route: 'chat',

@@ -75,15 +75,12 @@ export function readAs<T>(
   bytes: Buffer,
   onlyModel?: string,
 ): Checked<ReadBody<T>> {
-  return andThen(readText(bytes), (raw) =>
-    andThen(
-      andThen(parseText(raw), (json) => check(withModel(json, onlyModel))),
-      (body) => ({
-        kind: 'ok',
-        value: { body, raw },
-      }),
-    ),
-  )
+  const text = readText(bytes)
+  if (text.kind === 'fault') return text
+  const json = parseText(text.value)
+  if (json.kind === 'fault') return json
+  const checked = check(withModel(json.value, onlyModel))
+  return checked.kind === 'fault' ? checked : { kind: 'ok', value: { body: checked.value, raw: text.value } }
 }
 
 function withModel(json: unknown, onlyModel: string | undefined): unknown {

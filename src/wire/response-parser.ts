@@ -35,8 +35,11 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
-/** Inside a line these would begin another line. */
-const STRAY = /[\r\n\0]/
+/** In a line these would begin another line. */
+const STRAY = /\0|\r(?!\n)|[^\r]\n/
+/** Names of headers as servers spell them, with their spelling in lower case; servers have a dozen each. */
+const knownNames = new Map<string, string>()
+const KNOWN_NAMES_MAX = 512
 
 type State =
   | 'head'
@@ -120,11 +123,11 @@ export class ResponseParser {
   }
 
   #takeHead(text: string): void {
-    const lines = text.split('\r\n')
-    const [, version, digits] = STATUS_LINE.exec(lines[0] as string) ?? []
+    const lineEnd = text.indexOf('\r\n')
+    const [, version, digits] = STATUS_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd)) ?? []
     if (digits === undefined) throw new ResponseFault('no status line')
     const status = Number(digits)
-    const headers = readHeaders(lines)
+    const headers = readHeaders(lineEnd < 0 ? '' : text.slice(lineEnd + 2))
     if (status === 101) throw new ResponseFault('it wants another protocol')
     // An interim response: the final one follows.
     if (status < 200) return
@@ -235,21 +238,34 @@ export class ResponseParser {
 }
 
 /** Names are in lower case. Of a repeated name the first counts, unless it says where the answer ends. */
-function readHeaders(lines: readonly string[]): Record<string, string> {
+function readHeaders(text: string): Record<string, string> {
+  if (STRAY.test(text)) throw new ResponseFault('a header without a name')
   const headers: Record<string, string> = Object.create(null) as Record<string, string>
-  for (let i = 1; i < lines.length; i++) {
-    const line = lines[i] as string
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf('\r\n', at)
+    const line = end < 0 ? text.slice(at) : text.slice(at, end)
     const colon = line.indexOf(':')
-    const spelled = line.slice(0, colon)
-    if (colon <= 0 || !NAME.test(spelled) || STRAY.test(line)) throw new ResponseFault('a header without a name')
-    const name = spelled.toLowerCase()
+    const name = nameOf(line.slice(0, colon))
+    if (colon <= 0 || name === undefined) throw new ResponseFault('a header without a name')
     const value = line.slice(colon + 1).trim()
     const before = headers[name]
     if (before === undefined) headers[name] = value
     else if ((name === 'content-length' || name === 'transfer-encoding') && before !== value)
       throw new ResponseFault('an unclear length')
+    if (end < 0) break
+    at = end + 2
   }
   return headers
+}
+
+function nameOf(spelled: string): string | undefined {
+  const known = knownNames.get(spelled)
+  if (known !== undefined) return known
+  if (!NAME.test(spelled)) return undefined
+  const name = spelled.toLowerCase()
+  // A copy, because a slice would keep the whole head alive.
+  if (knownNames.size < KNOWN_NAMES_MAX) knownNames.set(Buffer.from(spelled, 'latin1').toString('latin1'), name)
+  return name
 }
 
 function hexDigit(byte: number): number {

@@ -90,9 +90,10 @@ export function spliceJson(json: string, changes: JsonChanges, members = members
   // Where the text begins that has not been copied; a member that goes takes the comma before or after it along.
   let from = 0
   const found: string[] = []
+  const names = Object.keys(changes)
   for (let i = 0; i < members.length; i++) {
     const { name, start, valueStart, end } = members[i] as JsonMember
-    const change = Object.hasOwn(changes, name) ? changes[name] : undefined
+    const change = changeOf(changes, names, name)
     if (change === undefined) kept++
     else if (change === null || found.includes(name)) {
       out += json.slice(from, kept === 0 ? start : endOfMember(members, i - 1))
@@ -107,12 +108,19 @@ export function spliceJson(json: string, changes: JsonChanges, members = members
   const last = members.at(-1)
   const brace = last === undefined ? json.indexOf('{') + 1 : last.end
   out += json.slice(from, brace)
-  for (const name in changes) {
+  for (let i = 0; i < names.length; i++) {
+    const name = names[i] as string
     const change = changes[name]
     if (change === undefined || change === null || found.includes(name)) continue
     out += `${kept++ === 0 ? '' : ','}${JSON.stringify(name)}:${change}`
   }
   return out + json.slice(Math.max(from, brace))
+}
+
+/** There are few changes: comparing is quicker than a look-up by a name that has only just been cut out of the text. */
+function changeOf(changes: JsonChanges, names: readonly string[], name: string): string | null | undefined {
+  for (let i = 0; i < names.length; i++) if (names[i] === name) return changes[names[i] as string]
+  return undefined
 }
 
 const endOfMember = (members: readonly JsonMember[], index: number): number => members[index]?.end ?? 0

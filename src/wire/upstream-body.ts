@@ -30,12 +30,11 @@ type Changes = Record<string, string | null>
 export function upstreamBody(request: Request, plan: Plan, upstreamModel: string, style: UpstreamStyle = {}): string {
   const body: Body = request.text?.body ?? {}
   const { json, members } = textOf(request)
-  const changes: Changes = {
-    ...withoutOurs(upstreamModel),
-    ...boundOf(request, body, plan, style),
-    ...messagesOf(json, members, body, plan),
-    ...streamOptionsOf(request, json, members, style),
-  }
+  const changes = withoutOurs(upstreamModel)
+  changeBound(changes, request, body, plan, style)
+  const messages = messagesOf(json, members, body, plan)
+  if (messages !== undefined) changes['messages'] = messages
+  if (request.isStreamed) changes['stream_options'] = streamOptionsOf(json, members, style)
   return spliceJson(json, changes, members)
 }
 
@@ -73,37 +72,49 @@ function hasBefore(members: readonly JsonMember[], index: number, name: string):
 /** A body with more members is written anew, too: looking back through thousands would take long. */
 const MEMBERS_LOOKED_BACK_MAX = 256
 
-function boundOf({ kind }: Request, body: Body, plan: Plan, { outputBound }: UpstreamStyle): Changes {
+function changeBound(
+  changes: Changes,
+  { kind }: Request,
+  body: Body,
+  plan: Plan,
+  { outputBound }: UpstreamStyle,
+): void {
   const theirs = isSet(body['max_completion_tokens']) ? 'max_completion_tokens' : 'max_tokens'
   const asked = body[theirs]
   // A bound of the client that is within the plan is its own business.
   const bound = typeof asked !== 'number' ? plan.sentTokensMax : Math.min(asked, plan.outputTokensMax)
   const name = kind === 'chat' ? (outputBound ?? theirs) : theirs
-  if (name === theirs && bound === asked) return name === outputBound ? { [otherOf(name)]: null } : {}
-  return { [otherOf(name)]: null, ...(bound !== undefined && { [name]: String(bound) }) }
+  const isKept = name === theirs && bound === asked
+  if (!isKept || name === outputBound) changes[otherOf(name)] = null
+  if (!isKept && bound !== undefined) changes[name] = String(bound)
 }
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== null
 const otherOf = (name: string): string => (name === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens')
 
-function messagesOf(json: string, members: JsonMember[], body: Body, { keptSegments, passages }: Plan): Changes {
+/** Undefined: they stay as they are. */
+function messagesOf(
+  json: string,
+  members: JsonMember[],
+  body: Body,
+  { keptSegments, passages }: Plan,
+): string | undefined {
   const { messages } = body
-  if (!Array.isArray(messages)) return {}
+  if (!Array.isArray(messages)) return undefined
   const isTrimmed = keptSegments.length < messages.length
   if (passages !== undefined && passages.length > 0) {
     const kept = isTrimmed ? keptSegments.map((index) => messages[index] as { role: string }) : messages
-    return { messages: JSON.stringify(withPassages(kept as Array<{ role: string }>, passages)) }
+    return JSON.stringify(withPassages(kept as Array<{ role: string }>, passages))
   }
-  if (!isTrimmed) return {}
+  if (!isTrimmed) return undefined
   const texts = elementsOf(memberText(json, 'messages', members) ?? '[]') ?? []
-  return { messages: `[${keptSegments.map((index) => texts[index]).join(',')}]` }
+  return `[${keptSegments.map((index) => texts[index]).join(',')}]`
 }
 
-function streamOptionsOf({ isStreamed }: Request, json: string, members: JsonMember[], style: UpstreamStyle): Changes {
-  if (!isStreamed) return {}
-  if (style.asksUsage === false) return { stream_options: null }
+function streamOptionsOf(json: string, members: JsonMember[], style: UpstreamStyle): string | null {
+  if (style.asksUsage === false) return null
   const asked = memberText(json, 'stream_options', members)
   const options = asked?.startsWith('{') === true ? asked : '{}'
   const running = style.asksRunningUsage === true ? { continuous_usage_stats: 'true' } : {}
-  return { stream_options: spliceJson(options, { include_usage: 'true', ...running }) }
+  return spliceJson(options, { include_usage: 'true', ...running })
 }

@@ -70,9 +70,7 @@ const fromArchive =
   (bytes, { tenant }) =>
     readStoredResponse(deps, tenant, bytes)
 
-/** The text of a body that is sent on as it was read. */
-const rawOf = ({ body, raw, native }: Wording, asked: Wording['body']): Pick<Asked, 'raw' | 'native'> =>
-  asked === body ? { ...(raw !== undefined && { raw }), ...(native !== undefined && { native }) } : {}
+const NOT_AS_READ: Pick<Asked, 'raw' | 'native'> = { raw: undefined, native: undefined }
 
 /** Serves one request in its dialect, whatever its address is. */
 export async function serveInDialect(
@@ -110,15 +108,19 @@ export async function serveInDialect(
   const asked = storing.value?.body ?? checked.value.body
   const { headers } = exchange.req
   const now = (body.kind === 'ok' ? body.readAt : undefined) ?? deps.clock.now()
-  const read = await withTrueSize(
-    toRequest({ id: exchange.id, kind, body: asked, ...rawOf(checked.value, asked), headers, caller, now }, deps.rules),
+  // A body that is not sent on as it was read is written anew.
+  const { raw, native } = asked === checked.value.body ? checked.value : NOT_AS_READ
+  const sized = withTrueSize(
+    toRequest({ id: exchange.id, kind, body: asked, raw, native, headers, caller, now }, deps.rules),
     deps.rules,
   )
+  const read = sized instanceof Promise ? await sized : sized
   if (read.kind === 'fault') {
     exchange.sendFault(inWordsOf(dialect, read.fault))
     return
   }
-  if (refuseCall(exchange, caller, { route, ...read.request })) return
+  const { model, band } = read.request
+  if (refuseCall(exchange, caller, { route, model, band })) return
   const cancellation = new Cancellation()
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
@@ -180,8 +182,7 @@ function makeSink(
     stalledReaderUs: deps.stalledReaderUs,
     aheadBytesMax: deps.aheadBytesMax,
     listsPassages: body.spillway?.retrieval?.include_passages === true,
-    ...(storing !== undefined && { knownHeaders: storingHeaders(storing) }),
-    ...(wording.headers !== undefined && { knownHeaders: wording.headers }),
+    knownHeaders: wording.headers ?? (storing === undefined ? undefined : storingHeaders(storing)),
   }
   const sink = body.stream === true ? new SseSink(options) : new JsonSink(options)
   if (storing === undefined) return sink

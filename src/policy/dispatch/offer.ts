@@ -23,11 +23,11 @@ export interface Offer {
   /** False while retrieval or screening runs: the ticket holds its place, and `ready` makes it eligible. */
   readonly isReady: boolean
   /** The ticket has its turn in this instant or is refused. Only for one that is ready. */
-  readonly mayNotWait?: boolean
+  readonly mayNotWait?: boolean | undefined
   /** Names of the prompt's leading blocks, for placers that look at prefixes. */
   readonly prefixHashes?: readonly number[]
   /** Names the conversation, for placers that keep one together. */
-  readonly sessionHash?: number
+  readonly sessionHash?: number | undefined
   /** The replica that failed the first attempt: the second goes elsewhere where another is ready. */
   readonly avoidReplicaId?: string
 }

@@ -123,7 +123,7 @@ function planGeneration(
   const choiceCount = request.choiceCount
   const work = { promptTokens, cachedTokens, outputTokens: output.tokens * choiceCount }
   const speed = facts.speedOf(release.id)
-  const meanWork = { ...work, outputTokens: output.tokensMean * choiceCount }
+  const meanWork = { promptTokens, cachedTokens, outputTokens: output.tokensMean * choiceCount }
   const shareUs = speed.shareUs?.(promptTokens - cachedTokens, meanWork.outputTokens)
   return {
     kind: 'planned',
@@ -144,7 +144,7 @@ function planGeneration(
         meanCost: weightedTokens(meanWork, facts.outputWeight),
         ...(shareUs === undefined ? {} : { shareUs }),
         cost: weightedTokens(work, facts.outputWeight),
-        engineUs: engineUs(speed, { ...work, choiceCount }),
+        engineUs: engineUs(speed, { promptTokens, cachedTokens, outputTokens: work.outputTokens, choiceCount }),
       },
       ...(room !== undefined && { passageRoom: room }),
       ...(passages !== undefined && { passages }),

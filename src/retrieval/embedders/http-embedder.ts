@@ -1,5 +1,6 @@
 import { Pool } from 'undici'
 import type { Embedder, EmbedOptions } from '../../lifecycle/retrieval-ports.ts'
+import { EMBEDDER_CONNECTIONS_MAX } from './embedder-bounds.ts'
 import { toUnit } from './to-unit.ts'
 
 /** Any server with OpenAI's `/v1/embeddings`: vLLM, text-embeddings-inference, OpenAI itself, our own engine. */
@@ -11,9 +12,6 @@ export interface HttpEmbedderOptions {
   readonly apiKey: string | undefined
   readonly timeoutMs: number
 }
-
-/** A question and a few passages at a time; more connections would only queue at the server. */
-export const EMBEDDER_CONNECTIONS_MAX = 16
 
 export class HttpEmbedder implements Embedder {
   readonly name: string

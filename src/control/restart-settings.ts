@@ -17,6 +17,7 @@ export const RESTART_SETTINGS = {
   'regions.returnMs': 'requests are being sent by it',
   ladder: 'its rungs are in use',
   store: 'its database is open',
+  ledger: 'its spool is open',
   retrieval: 'its embedder and caches are open',
   oidc: 'the keys of its issuers are being read',
   engine: 'simulated engines run with it',

@@ -4,7 +4,13 @@ import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
 import type { Trim } from './plan.ts'
-import type { ArchiveErased, ArchiveWritten, PlatformChanged, TenancyChanged } from './platform-entry.ts'
+import type {
+  ArchiveErased,
+  ArchiveWritten,
+  LedgerReported,
+  PlatformChanged,
+  TenancyChanged,
+} from './platform-entry.ts'
 import type { RequestShape } from './request-shape.ts'
 import type { BackloggedTenant } from './share-path.ts'
 import type { Band } from './tenant.ts'
@@ -40,6 +46,7 @@ export type Entry =
   | IngressRefused
   | ArchiveWritten
   | ArchiveErased
+  | LedgerReported
   | FaultSeen
 
 interface Stamp {

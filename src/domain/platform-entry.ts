@@ -23,6 +23,14 @@ export interface PlatformChanged {
   readonly because: string
 }
 
+/** Where the spool and the ledger stand, told every second. Counts only grow. */
+export interface LedgerReported {
+  readonly kind: 'ledger-reported'
+  readonly at: Instant
+  readonly spool: { readonly refused: number; readonly diskBytes: number; readonly commitUsMax: number }
+  readonly keeper: { readonly written: number; readonly waiting: number; readonly isStoreAway: boolean }
+}
+
 /** Answers that clients asked to store were written, or were lost and why. Nothing of the answers themselves. */
 export interface ArchiveWritten {
   readonly kind: 'archive-written'

@@ -1,3 +1,4 @@
+import type { Usage } from '../domain/delta.ts'
 import type { ModelPrice, Payer, Settlement, TicketCost } from '../domain/ledger.ts'
 import type { Outcome } from '../domain/outcome.ts'
 
@@ -13,6 +14,8 @@ import type { Outcome } from '../domain/outcome.ts'
  * All three return at once and never throw. They are on the disk one group commit later, before anything else has them.
  */
 export interface Books {
+  /** Whether costs are made from engine time: then every ticket that ran is `costed`. */
+  readonly isCosting: boolean
   opened(line: OpenedLine): void
   settled(line: SettledLine): void
   costed(ticketId: string, cost: TicketCost): void
@@ -24,8 +27,8 @@ export interface OpenedLine extends Payer {
   readonly releaseId: string
   readonly inputTokens: number
   readonly price: ModelPrice
-  /** Whether the tenant pays for the prompt of an answer that is lost in a crash; else the platform does. */
-  readonly paysCrashes: boolean
+  /** The platform's own errands are sold to nobody. */
+  readonly isSold: boolean
 }
 
 export interface SettledLine extends Payer {
@@ -38,6 +41,8 @@ export interface SettledLine extends Payer {
   readonly cachedTokens: number
   readonly outputTokens: number
   readonly price: ModelPrice
+  /** What is sold of it: less than what was used where an answer was known already, or an attempt is nobody's fault. */
+  readonly priced: Pick<Usage, 'promptTokens' | 'cachedTokens' | 'outputTokens'>
   /** A `costed` will follow. */
   readonly isCostOpen: boolean
 }

@@ -23,6 +23,7 @@ import { ControlLoop } from '../lifecycle/control-loop.ts'
 import { keepTwins, recallTwins } from '../lifecycle/learning/keep-twins.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { SqlArchiveStore } from '../store/sql-archive-store.ts'
+import { SqlLedgerStore } from '../store/sql-ledger-store.ts'
 import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
@@ -30,6 +31,7 @@ import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { openLiveFrontDoor } from './live-front-door.ts'
 import { startLiveIdentity } from './live-identity.ts'
+import { openLiveLedger } from './live-ledger.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
@@ -83,8 +85,25 @@ export async function serve(
     write: (editsOf, reason) => control.registry.change(editsOf, reason),
   })
   const twinKeeper = makeTwinKeeper(store, clock, io)
+  const ledger = await openLiveLedger(config, {
+    clock,
+    journal,
+    store: new SqlLedgerStore(store.database),
+    isDurable: store.isDurable,
+    complain: io.err,
+  })
   const prefixSalt = makePrefixSalt()
-  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, twinKeeper, prefixSalt }
+  const parts = {
+    clock,
+    journal,
+    backends,
+    retriever,
+    answers,
+    rolloutKeeper: keeper,
+    twinKeeper,
+    prefixSalt,
+    ...(ledger.books && { books: ledger.books }),
+  }
   const platform: Platform = assemble(config, parts)
   const control: Control = makeControl({
     founded: wantedOf(config, []),
@@ -114,6 +133,7 @@ export async function serve(
   void control.tenancy.tenancy.start()
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
+  void ledger.start()
 
   return {
     address,
@@ -127,6 +147,7 @@ export async function serve(
       keepTwins(platform)
       await Promise.all([twinKeeper.close(), archive.close(), control.close()])
       tokens.close()
+      await ledger.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
       tell('stopped', 'all answers have ended')

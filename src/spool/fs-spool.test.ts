@@ -30,7 +30,6 @@ const complain = (problem: string): void => {
 let nowUs = 1_000_000
 const optionsOf = (more: Partial<SpoolOptions> = {}): SpoolOptions => ({
   folder,
-  readers: ['ledger'],
   now: () => nowUs,
   later(ms, run) {
     const timer = setTimeout(run, ms)

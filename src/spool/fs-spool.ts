@@ -19,8 +19,6 @@ import { encodeHead, encodeRecords, FRAME_BYTES, NO_CHAIN, RECORD_BYTES_MAX } fr
  */
 export interface SpoolOptions {
   readonly folder: string
-  /** Readers whose cursors keep a segment: a name each. */
-  readonly readers: readonly string[]
   /** Microseconds since the epoch. */
   readonly now: () => number
   /** Calls back once, later. */

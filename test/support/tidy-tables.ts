@@ -132,7 +132,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers',
   },
   main: {
-    ours: 'base domain policy lifecycle wire backends redis retrieval store telemetry identity gateway config assembly control',
+    ours: 'base domain policy lifecycle wire backends redis retrieval spool store telemetry identity gateway config assembly control',
     uses: 'waiting process package.json',
     'live-': '',
   },

@@ -70,6 +70,11 @@ export class LedgerLines {
     }
   }
 
+  /** The record is none of the ledger's. */
+  skip(seq: number): void {
+    this.#lastSeq = seq
+  }
+
   /** The lines whose cost has not come in time. */
   overdue(now: Instant): readonly Settlement[] {
     const lines: Settlement[] = []

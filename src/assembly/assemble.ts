@@ -13,6 +13,7 @@ import {
   toRollouts,
   toTenants,
 } from '../config/to-domain.ts'
+import { toPriceLists } from '../config/to-prices.ts'
 import type { PoolSpeed } from '../domain/engine-speed.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
@@ -20,6 +21,7 @@ import { Fleet } from '../lifecycle/fleet/fleet.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
 import { WorkMeter } from '../lifecycle/fleet/work-meter.ts'
 import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
+import type { Books } from '../lifecycle/ledger-ports.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
 import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper, TwinKeeper } from '../lifecycle/ports.ts'
@@ -43,6 +45,7 @@ import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
 import { TightestPromise } from '../policy/ladder/tightest-promise.ts'
 import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
 import type { LearnedCeiling, PromisedPace } from '../policy/limits/reported.ts'
+import { PriceList } from '../policy/money/price-list.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { OutputLengths } from '../policy/planning/output-length.ts'
 import { speedUnknown } from '../policy/planning/unknown-speed.ts'
@@ -82,6 +85,8 @@ export interface Parts {
   readonly budgetParts?: BudgetParts
   /** Asks the store of shared budgets for more; comes with `budgetParts`. */
   readonly slices?: SliceFetcher
+  /** Absent: nothing is written down. */
+  readonly books?: Books
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -98,6 +103,7 @@ export function assemble(config: Config, parts: Parts): Platform {
       answers: parts.answers ?? noAnswers,
       rolloutKeeper: parts.rolloutKeeper ?? new MemoryRolloutKeeper(),
       twinKeeper: parts.twinKeeper ?? forgetful,
+      books: parts.books ?? noBooks,
     },
     turnstile,
     policies,
@@ -117,6 +123,8 @@ const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),
   lookUp: () => ({ kind: 'unknown' }),
 }
+
+const noBooks: Books = { isCosting: false, opened: () => {}, settled: () => {}, costed: () => {} }
 
 const forgetful: TwinKeeper = { keep: () => {}, recall: () => undefined }
 
@@ -160,6 +168,7 @@ function makePolicies(config: Config, { prefixSalt = 0, budgetParts }: Parts): P
     budgets: new Budgets(budgetParts),
     standings: new Standings(),
     outputs: new OutputLengths(),
+    prices: new PriceList(toPriceLists(config)),
     fleet,
     models: fleet.models,
     releases: fleet.releases,

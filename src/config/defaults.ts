@@ -52,6 +52,9 @@ export const PASSAGES_DEFAULT = 5
 export const PASSAGES_MAX = 20
 /** Beside the process, where a person would look for it and a container mounts a volume. */
 export const STORE_PATH = '.spillway/store'
+export const SPOOL_BYTES_MAX = 4_294_967_296
+/** Thirteen months: a year, and the month before it. */
+export const LEDGER_LINE_DAYS = 400
 /** Chosen by `bench/retrieval/calibrate-answers.ts` for the built-in embedder (docs/adr/0016). */
 export const ANSWER_SIMILARITY_MIN = 0.8
 /** At a higher temperature a client wants a different answer each time. */

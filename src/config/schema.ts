@@ -6,6 +6,7 @@ import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { FRONT_DOOR_SETTINGS } from './schema-front-door.ts'
+import { LedgerSchema, PricesSchema } from './schema-money.ts'
 import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
@@ -312,6 +313,8 @@ export const ConfigSchema = Type.Object(
     limits: LimitsSchema,
     store: StoreSchema,
     sharing: SharingSchema,
+    ledger: LedgerSchema,
+    prices: PricesSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,
     logging: LoggingSchema,

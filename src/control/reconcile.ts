@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PoolSetup } from '../config/to-domain.ts'
+import { toPriceLists } from '../config/to-prices.ts'
 import type { Release } from '../domain/fleet.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
 import { reconcileTenants } from './reconcile-tenants.ts'
@@ -48,6 +49,9 @@ export function reconcile(present: Present, wanted: Wanted): Reconciled {
       ...removedModels(before, wanted),
       ...reconcileTenants(before, wanted),
       ...rolloutChanges(before, wanted),
+      ...(isDeepStrictEqual(before.settings.prices, wanted.settings.prices)
+        ? []
+        : [{ kind: 'change-prices', lists: toPriceLists(wanted.settings) } as const]),
       ...(before.settings.admission.mode === wanted.settings.admission.mode
         ? []
         : [{ kind: 'change-mode', mode: wanted.settings.admission.mode } as const]),

@@ -16,6 +16,7 @@ const LIVE = [
   'admin.keys',
   'admin.metricsKeys',
   'upstreams',
+  'prices',
   'admission.mode',
   'regions.peers',
   'limits.choicesMax',

@@ -3,6 +3,7 @@ import type { Model, Release, Replica } from '../domain/fleet.ts'
 import type { WeightChange } from '../domain/share-path.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { AdminReload } from '../gateway/fleet-admin.ts'
+import type { PriceListSpec } from '../policy/money/price-list.ts'
 import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 
 /** One change of the running platform: `reconcile.ts` lists the changes, `settings-changer.ts` carries them out. */
@@ -24,6 +25,7 @@ export type SettingsChange =
   | { readonly kind: 'remove-rollout'; readonly model: string; readonly isModelGone: boolean }
   | { readonly kind: 'put-holdout'; readonly holdout: HoldoutSetup }
   | { readonly kind: 'remove-holdout'; readonly model: string }
+  | { readonly kind: 'change-prices'; readonly lists: readonly PriceListSpec[] }
   | { readonly kind: 'change-mode'; readonly mode: 'enforce' | 'observe' }
 
 /** The number of changes of each kind. A tenant or key with new terms counts as changed. */

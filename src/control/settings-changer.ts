@@ -132,6 +132,9 @@ export class SettingsChanger {
       case 'remove-holdout':
         platform.policies.holdouts.delete(change.model)
         return undefined
+      case 'change-prices':
+        platform.policies.prices.replace(change.lists)
+        return undefined
       case 'change-mode':
         changeMode(platform, change.mode)
         return undefined

@@ -4,14 +4,7 @@ import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
 import type { Trim } from './plan.ts'
-import type {
-  ArchiveErased,
-  ArchiveWritten,
-  PlatformChanged,
-  SharingChanged,
-  SharingReported,
-  TenancyChanged,
-} from './platform-entry.ts'
+import type { PlatformEntry } from './platform-entry.ts'
 import type { RequestShape } from './request-shape.ts'
 import type { BackloggedTenant } from './share-path.ts'
 import type { Band } from './tenant.ts'
@@ -36,20 +29,12 @@ export type Entry =
   | ReplicaHealth
   | ReplicaDenied
   | FleetChanged
-  | TenancyChanged
-  | PlatformChanged
-  | SharingChanged
-  | SharingReported
   | RolloutChanged
   | RolloutMemoryWritten
   | ShadowEnded
   | HoldoutEvaluated
-  | BreakerChanged
-  | DocumentIndexed
-  | IngressRefused
-  | ArchiveWritten
-  | ArchiveErased
   | FaultSeen
+  | PlatformEntry
 
 interface Stamp {
   readonly at: Instant
@@ -369,32 +354,6 @@ export interface RolloutMemoryWritten extends Stamp {
   readonly model: string
   readonly outcome: 'kept' | 'failed' | 'lost'
   readonly because: string
-}
-
-/** A breaker opened after failures of a part that requests use, or closed again. */
-export interface BreakerChanged extends Stamp {
-  readonly kind: 'breaker-changed'
-  readonly what: string
-  readonly state: 'open' | 'closed'
-  /** The last failure, in the operator's words. */
-  readonly because?: string
-}
-
-/** A document's indexing has ended: the document is in its corpus, or failed for good. */
-export interface DocumentIndexed extends Stamp {
-  readonly kind: 'document-indexed'
-  readonly tenantId: string
-  readonly status: 'completed' | 'failed'
-  readonly passageCount: number
-  readonly tookUs: number
-  readonly because: string
-}
-
-/** Requests were turned away before they were read: this many since the last such entry, which is a second ago or more. */
-export interface IngressRefused extends Stamp {
-  readonly kind: 'ingress-refused'
-  readonly code: string
-  readonly count: number
 }
 
 /** An unexpected error, with or without a ticket: counted, and the process goes on. */

@@ -3,6 +3,17 @@ import type { ArchiveErasure, NotArchived } from './archive.ts'
 import type { TreeEdit } from './tenancy.ts'
 
 /** Entries of the journal about the platform as a whole. */
+export type PlatformEntry =
+  | TenancyChanged
+  | PlatformChanged
+  | SharingChanged
+  | SharingReported
+  | LedgerReported
+  | ArchiveWritten
+  | ArchiveErased
+  | BreakerChanged
+  | DocumentIndexed
+  | IngressRefused
 
 /** An org, a tenant or a key was made, changed or removed at run time: by whom, and why. */
 export interface TenancyChanged {
@@ -58,6 +69,14 @@ export interface SharingReported {
   readonly fetchedCount: number
 }
 
+/** Where the spool and the ledger stand, told every second. Counts only grow. */
+export interface LedgerReported {
+  readonly kind: 'ledger-reported'
+  readonly at: Instant
+  readonly spool: { readonly refused: number; readonly diskBytes: number; readonly commitUsMax: number }
+  readonly keeper: { readonly written: number; readonly waiting: number; readonly isStoreAway: boolean }
+}
+
 /** Answers that clients asked to store were written, or were lost and why. Nothing of the answers themselves. */
 export interface ArchiveWritten {
   readonly kind: 'archive-written'
@@ -71,5 +90,34 @@ export interface ArchiveErased {
   readonly kind: 'archive-erased'
   readonly at: Instant
   readonly because: ArchiveErasure
+  readonly count: number
+}
+
+/** A breaker opened after failures of a part that requests use, or closed again. */
+export interface BreakerChanged {
+  readonly kind: 'breaker-changed'
+  readonly at: Instant
+  readonly what: string
+  readonly state: 'open' | 'closed'
+  /** The last failure, in the operator's words. */
+  readonly because?: string
+}
+
+/** A document's indexing has ended: the document is in its corpus, or failed for good. */
+export interface DocumentIndexed {
+  readonly kind: 'document-indexed'
+  readonly at: Instant
+  readonly tenantId: string
+  readonly status: 'completed' | 'failed'
+  readonly passageCount: number
+  readonly tookUs: number
+  readonly because: string
+}
+
+/** Requests were turned away before they were read: this many since the last such entry, which is a second ago or more. */
+export interface IngressRefused {
+  readonly kind: 'ingress-refused'
+  readonly at: Instant
+  readonly code: string
   readonly count: number
 }

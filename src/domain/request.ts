@@ -121,6 +121,8 @@ export interface Request {
   /** Headers that a rollout's rules look at, by name in lower case. */
   readonly flags?: Readonly<Record<string, string>> | undefined
   readonly errand?: Errand
+  /** The end user whom the client named (`user`, `safety_identifier`); absent when it named none. */
+  readonly endUser?: string
   /** Absent where no answer may be stored or repeated. */
   readonly cacheable?: Cacheable | undefined
   /** The answer may make the client act: a shadow on a second release would act twice. */

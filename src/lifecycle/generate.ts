@@ -1,5 +1,6 @@
 import type { CancelTimer, Instant } from '../base/clock.ts'
 import { isGenerative } from '../domain/request.ts'
+import { openBooks } from './keep-books.ts'
 import { auditEnd, auditGrant } from './learning/audit-refusals.ts'
 import { learnFromAttempt, measure } from './learning/learn.ts'
 import { beginLesson } from './learning/teach-twin.ts'
@@ -44,6 +45,7 @@ export function beginAttempt(platform: Platform, admitted: Admitted, turn: Grant
     ...(admitted.again !== undefined && { again: admitted.again }),
   })
   auditGrant(platform, attempt)
+  openBooks(platform, attempt)
   return attempt
 }
 

@@ -91,6 +91,7 @@ export class Platform {
   arrive(ticket: Ticket): void {
     const { request } = ticket
     this.#live.add(ticket)
+    ticket.price = this.policies.prices.of(request.arrivedAt, request.tenant.orgId, request.model)
     this.world.journal.record({
       kind: 'arrived',
       at: request.arrivedAt,

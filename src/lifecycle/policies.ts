@@ -6,6 +6,7 @@ import type { Budgets } from '../policy/budgets/budgets.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
 import type { TightestPromise } from '../policy/ladder/tightest-promise.ts'
+import type { PriceList } from '../policy/money/price-list.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TenantRatios } from '../policy/planning/tenant-ratios.ts'
 import type { Holdout } from '../policy/rollout/holdout.ts'
@@ -36,6 +37,7 @@ export interface Policies {
   /** Whose share and whose budgets a request uses. */
   readonly standings: Standings
   readonly outputs: OutputLengths
+  readonly prices: PriceList
   /** What there is to run on; the maps below are the fleet's own, live. */
   readonly fleet: Fleet
   readonly models: ReadonlyMap<string, Model>

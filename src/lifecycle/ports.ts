@@ -10,6 +10,7 @@ import type { Request } from '../domain/request.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
 import type { TwinMemory } from '../policy/twin/twin-memory.ts'
+import type { Books } from './ledger-ports.ts'
 import type { Retrieved, Retriever } from './retrieval-ports.ts'
 import type { SliceFetcher } from './sharing-ports.ts'
 
@@ -28,6 +29,7 @@ export interface World {
   readonly twinKeeper: TwinKeeper
   /** Absent where budgets are this process' own. */
   readonly slices?: SliceFetcher
+  readonly books: Books
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */

@@ -5,6 +5,7 @@ import type { Outcome, Refusal } from '../domain/outcome.ts'
 import { FULL_RUNG } from '../domain/plan.ts'
 import { servedCost } from '../policy/planning/cost.ts'
 import { comeBackAfterUs } from './admit.ts'
+import { closeBooks } from './keep-books.ts'
 import { learnFromTicket, usageSeen } from './learning/learn.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
@@ -32,6 +33,7 @@ export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: 
   learnFromTicket(platform, ticket, settled)
   platform.depart(ticket)
   platform.world.journal.record(settled)
+  closeBooks(platform, ticket, settled)
   if (ended.outcome === 'completed') relay.finish(ended.usage)
   else if (ended.refusal !== undefined) relay.fail(ended.refusal)
   relay.over()

@@ -4,12 +4,14 @@ import type { CorpusFacts } from '../domain/corpus.ts'
 import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
 import type { Lease } from '../domain/fleet.ts'
 import { Gaps } from '../domain/gaps.ts'
+import type { ModelPrice } from '../domain/ledger.ts'
 import type { Placement } from '../domain/placement.ts'
 import type { Plan } from '../domain/plan.ts'
 import { isGenerative, type Request } from '../domain/request.ts'
 import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
+import { FREE } from '../policy/money/price-list.ts'
 import type { AnswerRecording } from './answers/answer-recording.ts'
 import type { Lesson } from './learning/lesson.ts'
 import type { FoundAnswer } from './ports.ts'
@@ -39,6 +41,8 @@ export class Ticket {
   /** Place in the platform's bag of live tickets. */
   bagIndex = -1
   phase: Phase = 'arrived'
+  /** What it is sold at, as the list was when it arrived. */
+  price: ModelPrice = FREE
   /** The release chosen for the model that the request names; a plan on a lower rung may use a smaller model's. */
   release: PickedRelease | undefined
   /** The corpus that the request names, as it was on arrival; undefined when the lookup gave no answer. */

@@ -130,10 +130,7 @@ async function makeRemote(
   }
 }
 
-async function makeEmbedder(
-  { retrieval, engine }: Config,
-  { clock, platform }: LiveRetrievalWorld,
-): Promise<Embedder> {
+async function makeEmbedder({ retrieval, engine }: Config, { clock, platform }: LiveRetrievalWorld): Promise<Embedder> {
   const { kind, url, model, dimensions, apiKey, timeoutMs, batchWaitMs } = retrieval.embedder
   const textsMax = engine.batchSizeMax
   const inner = async (): Promise<Embedder> => {

@@ -30,6 +30,7 @@ import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { openLiveFrontDoor } from './live-front-door.ts'
 import { startLiveIdentity } from './live-identity.ts'
+import { openLiveLedger } from './live-ledger.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
@@ -62,11 +63,7 @@ export async function serve(
   clock: Clock = new LiveClock(),
   load?: () => Config,
 ): Promise<Served> {
-  const telemetry = makeLiveTelemetry({
-    version: packageJson.version,
-    level: logLevel(config.logging.level),
-    format: logFormat(config.logging.format),
-  })
+  const telemetry = makeTelemetry(config)
   const { journal } = telemetry
   const tell = (state: 'ready' | 'draining' | 'stopped', because: string): void =>
     journal.record({ kind: 'platform-changed', at: clock.now(), state, because })
@@ -77,7 +74,6 @@ export async function serve(
   const store = await makeLiveStore(config, clock, io.err)
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
-  const { retriever, answers } = retrieval
   const keeper = new RegistryRolloutKeeper({
     clock,
     journal,
@@ -85,7 +81,10 @@ export async function serve(
   })
   const twinKeeper = makeTwinKeeper(store, clock, io)
   const sharing = makeLiveSharing(config, { clock, journal })
-  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, twinKeeper, ...sharing.parts }
+  const ledger = await openLiveLedger(config, world)
+  const kept = { rolloutKeeper: keeper, twinKeeper, ...(ledger.books && { books: ledger.books }) }
+  const { retriever, answers } = retrieval
+  const parts = { clock, journal, backends, retriever, answers, ...kept, ...sharing.parts }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
     founded: wantedOf(config, []),
@@ -107,25 +106,15 @@ export async function serve(
   await Promise.all([loop.start(), sharing.start()])
 
   const tokens = new TokenCounter({ clock })
-  const routes = liveRoutes({
-    config,
-    clock,
-    platform,
-    backends,
-    tokens,
-    control,
-    telemetry,
-    retrieval,
-    archive,
-    sharing,
-  })
+  const live = { config, clock, platform, backends, control, telemetry }
+  const routes = liveRoutes({ ...live, tokens, retrieval, archive, sharing })
   const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))
-  void control.registry.start()
-  void control.tenancy.tenancy.start()
+  void Promise.all([control.registry.start(), control.tenancy.tenancy.start()])
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
+  void ledger.start()
 
   return {
     address,
@@ -139,6 +128,7 @@ export async function serve(
       keepTwins(platform)
       await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
       tokens.close()
+      await ledger.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
       tell('stopped', 'all answers have ended')
@@ -146,6 +136,11 @@ export async function serve(
       await telemetry.close()
     },
   }
+}
+
+function makeTelemetry({ logging }: Config): LiveTelemetry {
+  const { level, format } = logging
+  return makeLiveTelemetry({ version: packageJson.version, level: logLevel(level), format: logFormat(format) })
 }
 
 function makeTwinKeeper({ database, isInUse, isDurable }: LiveStore, clock: Clock, io: Io): StoreTwinKeeper {

@@ -243,6 +243,69 @@ create index tenancy_fact_of_id on tenancy_fact (id, revision, ordinal);
 drop index tenancy_fact_by_id;
 `
 
+/**
+ * The ledger: a line per ticket, and sums that outlive the lines. A line's hour is that of its ticket's end. Money is in
+ * whole nano-dollars.
+ */
+const LEDGER = `
+create table settlement (
+  ticket_id text collate "C" primary key,
+  at_ms bigint not null,
+  org text not null,
+  tenant text not null,
+  key text not null,
+  end_user text not null,
+  model text not null,
+  release text not null,
+  outcome text not null,
+  input bigint not null,
+  cached bigint not null,
+  output bigint not null,
+  price_nano bigint not null,
+  price_version text not null,
+  cost_nano bigint not null,
+  prefill_us bigint not null,
+  decode_us bigint not null,
+  kv_block_ms bigint not null,
+  batching_saved_nano bigint not null,
+  cache_saved_nano bigint not null
+);
+create index settlement_by_end on settlement using brin (at_ms);
+
+create table usage_hour (
+  org text collate "C" not null,
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  model text collate "C" not null,
+  hour int not null,
+  requests bigint not null,
+  input bigint not null,
+  cached bigint not null,
+  output bigint not null,
+  price_nano bigint not null,
+  cost_nano bigint not null,
+  prefill_us bigint not null,
+  decode_us bigint not null,
+  kv_block_ms bigint not null,
+  batching_saved_nano bigint not null,
+  cache_saved_nano bigint not null,
+  primary key (org, tenant, key, model, hour)
+);
+create index usage_hour_by_hour on usage_hour (hour);
+
+create table balance (
+  scope text collate "C" not null,
+  hour int not null,
+  requests bigint not null,
+  input bigint not null,
+  cached bigint not null,
+  output bigint not null,
+  price_nano bigint not null,
+  cost_nano bigint not null,
+  primary key (scope, hour)
+);
+`
+
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
@@ -252,4 +315,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { step: 6, name: 'archive', sql: ARCHIVE },
   { step: 7, name: 'secret uses', sql: SECRET_USES },
   { step: 8, name: 'history of ids', sql: HISTORY_OF_IDS },
+  { step: 9, name: 'ledger', sql: LEDGER },
 ]

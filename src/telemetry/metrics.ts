@@ -7,6 +7,7 @@ import { declareFairnessMetrics } from './fairness-metrics.ts'
 import { declareFleetMetrics } from './fleet-metrics.ts'
 import type { Subscriber, SubscriberView } from './journal.ts'
 import { declareLatencyMetrics } from './latency-metrics.ts'
+import { declareLedgerMetrics } from './ledger-metrics.ts'
 import type { EntryOf, MetricFeed } from './metric-feed.ts'
 import { declarePolicyMetrics } from './policy-metrics.ts'
 import { declareProcessMetrics, type ProcessSample } from './process-metrics.ts'
@@ -69,6 +70,7 @@ export class Metrics implements Subscriber {
     declareRetrievalMetrics(feed)
     declareArchiveMetrics(feed)
     declareSharingMetrics(feed)
+    declareLedgerMetrics(feed)
     declareProcessMetrics(feed, options)
     this.#declareInFlight()
   }

@@ -65,7 +65,8 @@ export interface TestPlatform extends Served {
 
 export async function startPlatform(asked: Tree = testTree()): Promise<TestPlatform> {
   // What one test keeps must not be there when the next one starts.
-  const tree = { ...asked, store: { path: 'memory:', ...(asked['store'] as Tree | undefined) } }
+  const store = { path: 'memory:', ...(asked['store'] as Tree | undefined) }
+  const tree = { ...asked, store, ledger: { enabled: false, ...(asked['ledger'] as Tree | undefined) } }
   const config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
   const printed: string[] = []
   const served = await serve(config, { out: (text) => printed.push(text), err: (text) => printed.push(text) })

@@ -34,6 +34,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   // Policies and the engine are synchronous and take `now` as an argument: no packages, no Node, no promises.
   'policy/planning': { ours: 'base domain' },
   'policy/budgets': { ours: 'base domain' },
+  'policy/money': { ours: 'base domain' },
   'policy/sharing': { ours: 'base domain policy/budgets/permits policy/budgets/token-bucket' },
   'policy/ladder': { ours: 'base domain' },
   'policy/rollout': { ours: 'base domain' },
@@ -77,6 +78,8 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
       'process place @electric-sql/pglite @electric-sql/pglite-pgvector @electric-sql/pglite-prepopulatedfs node:fs node:os node:worker_threads',
     'pg-': 'pg node:net',
   },
+  // What must not be lost, on the disk before it is anywhere else.
+  spool: { ours: 'base domain ports policy/money', uses: 'waiting bytes node:crypto#hash', 'fs-': 'node:fs node:path' },
   telemetry: {
     ours: 'base domain ports',
     'live-':
@@ -129,7 +132,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers',
   },
   main: {
-    ours: 'base domain policy lifecycle wire backends redis retrieval sharing store telemetry identity gateway config assembly control',
+    ours: 'base domain policy lifecycle wire backends redis retrieval sharing spool store telemetry identity gateway config assembly control',
     uses: 'waiting process package.json',
     'live-': '',
   },

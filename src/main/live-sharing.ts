@@ -22,6 +22,8 @@ import { RedisSharing } from '../sharing/redis-sharing.ts'
 /** A lease store that is open, and what to call it in the log. */
 export interface LeaseStore {
   readonly sharing: Sharing
+  /** The same at every gateway of the store. */
+  readonly shardCount: number
   /** Without a password. */
   readonly where: string
   /** Why the last call had no answer, where that is known. */
@@ -34,6 +36,7 @@ export function openLeaseStore(config: Config, clock: Clock): LeaseStore | undef
   const urls = redisUrlsOf(config)
   if (urls.length === 0) return undefined
   const { redis } = config.sharing
+  const shardCount = redis.kind === 'cluster' ? SHARDS_OF_CLUSTER : SHARDS_OF_SERVER
   const sharing = new RedisSharing({
     clock,
     urls,
@@ -45,15 +48,20 @@ export function openLeaseStore(config: Config, clock: Clock): LeaseStore | undef
       tls: readTls(redis.tls, 'sharing.redis'),
     },
     cell: cellOf(config),
-    shardCount: SHARING_DEFAULTS.shardCount,
+    shardCount,
   })
   return {
     sharing,
+    shardCount,
     where: `${redis.kind} ${redactedUrl(redis.url ?? '')}`,
     problem: () => sharing.problem,
     close: () => sharing.close(),
   }
 }
+
+/** A cluster spreads shards over its nodes. One server has nothing to spread, and fewer calls cost less at both ends. */
+const SHARDS_OF_CLUSTER = SHARING_DEFAULTS.shardCount
+const SHARDS_OF_SERVER = 4
 
 /** Gateways with the same cell share their limits. */
 function cellOf({ sharing: { name, scope }, regions: { local } }: Config): string {
@@ -86,7 +94,7 @@ export function makeLiveSharing(
 ): LiveSharing {
   if (store === undefined) return ALONE
   const { ttlMs, forgetMs } = config.sharing
-  const book = new SliceBook(clock.now(), makeIds()(), { ttlMs, forgetMs })
+  const book = new SliceBook(clock.now(), makeIds()(), { ttlMs, forgetMs, shardCount: store.shardCount })
   const permits = new PermitBook(clock.now(), book.id, book.options)
   const renewals = new Renewals(clock, store.sharing, book, permits)
   const { where, problem } = store

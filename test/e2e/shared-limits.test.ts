@@ -96,11 +96,15 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     const long = (words: number) =>
       postJson(a.address + CHAT, { ...chat, messages: [{ role: 'user', content: 'word '.repeat(words) }] })
     // Slices are 1,000 tokens, and half of the burst is in the store.
-    expect((await long(2_200)).status).toBe(200)
+    // On a busy machine the store may answer after the 20 ms that a request waits: then the client is told to come back.
+    await eventually('it is let through', async () => (await long(1_800)).status === 200)
     const never = await long(5_200)
     expect(never.status).toBe(429)
     expect(never.headers.get('retry-after')).toBeNull()
-    await eventually('the fetch is counted', async () => (await a.metric('spillway_sharing_fetches_total', { outcome: 'answered' })) === 1)
+    await eventually(
+      'the fetch is counted',
+      async () => (await a.metric('spillway_sharing_fetches_total', { outcome: 'answered' })) === 1,
+    )
   })
 
   it('are known at both within a renewal', async () => {
@@ -130,9 +134,9 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     expect(ready.status).toBe('ready')
     expect(ready.because).toContain('the lease store has been silent')
     expect((await ask(alone)).status).toBe(200)
-    expect(await alone.metric('spillway_sharing_silent_shards')).toBe(16)
+    expect(await alone.metric('spillway_sharing_silent_shards')).toBe(4)
     const told = await eventually('a report', () => alone.entries.find((entry) => entry.kind === 'sharing-reported'))
-    expect(told).toMatchObject({ silentShardCount: 16, gatewayCount: 16 })
+    expect(told).toMatchObject({ silentShardCount: 4, gatewayCount: 16 })
     expect(alone.printed).not.toContain('hidden-word')
   })
 

@@ -1,7 +1,7 @@
 import type { Scenario } from '../../../src/sim/scenario/scenario.ts'
 
-/** Chats with the lengths and the burstiness of Azure's conversations, from eight tenants, on four replicas. */
-export const azureShape = (durationS: number, ratePerS: number): Scenario => ({
+/** Chats with the lengths and the burstiness of Azure's conversations, from eight tenants or more, on four replicas. */
+export const azureShape = (durationS: number, ratePerS: number, tenantCount = 8): Scenario => ({
   name: 'azure-conv-shape',
   about: '',
   durationS,
@@ -11,12 +11,12 @@ export const azureShape = (durationS: number, ratePerS: number): Scenario => ({
       { model: 'large', backend: { kind: 'simulated', profile: 'h100-llama-8b' }, replicas: 4 },
       { model: 'small', backend: { kind: 'simulated', profile: 'h200-llama-1b' } },
     ],
-    tenants: Array.from({ length: 8 }, (_, i) => ({ id: `t${i}`, weight: 1 + (i % 3), slo: 'steady' })),
+    tenants: Array.from({ length: tenantCount }, (_, i) => ({ id: `t${i}`, weight: 1 + (i % 3), slo: 'steady' })),
   },
-  workload: Array.from({ length: 8 }, (_, i) => ({
+  workload: Array.from({ length: tenantCount }, (_, i) => ({
     tenant: `t${i}`,
     model: 'large',
-    arrivals: { kind: 'gamma', ratePerS: ratePerS / 8, cv: 1.1 },
+    arrivals: { kind: 'gamma', ratePerS: ratePerS / tenantCount, cv: 1.1 },
     prompt: {
       kind: 'quantiles',
       points: [

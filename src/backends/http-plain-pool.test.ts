@@ -194,6 +194,25 @@ describe('PlainPool', () => {
     expect((await answer).body.length).toBe(5_000_000)
   })
 
+  it('sends nothing of a request that is called off in the turn in which it came', async () => {
+    const requests: string[] = []
+    const { port } = await serve((socket, request) => {
+      requests.push(request.slice(request.indexOf('\r\n\r\n') + 4))
+      socket.write(ok('x'))
+    })
+    const pool = makePool(port)
+    await ask(pool, 'first')
+    await new Promise((resolve) => setImmediate(resolve))
+    let controller: Dispatcher.DispatchController | undefined
+    const onRequestStart = (started: Dispatcher.DispatchController): void => {
+      controller = started
+    }
+    pool.dispatch({ path: '/', headers: [], body: 'second' }, { onRequestStart })
+    controller?.abort(new Error('called off'))
+    expect((await ask(pool, 'third')).body).toBe('x')
+    expect(requests).toEqual(['first', 'third'])
+  })
+
   it('tells no end while the reader of a short answer is paused', async () => {
     const { sockets, port } = await serve((socket) => void socket.end(ok('short')))
     const pool = makePool(port)

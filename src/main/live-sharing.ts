@@ -12,7 +12,6 @@ import type { Sharing, SliceFetcher } from '../lifecycle/sharing-ports.ts'
 import type { BudgetParts } from '../policy/budgets/scope-budget.ts'
 import { PermitBook } from '../policy/sharing/leased-permits.ts'
 import { SHARING_DEFAULTS, SliceBook } from '../policy/sharing/slice-book.ts'
-import { RedisSharing } from '../sharing/redis-sharing.ts'
 
 /**
  * Limits that this gateway keeps together with others. `openLeaseStore` chooses the store from the settings; everything
@@ -32,11 +31,13 @@ export interface LeaseStore {
 }
 
 /** The lease store that the settings name; undefined where this gateway enforces limits by itself. */
-export function openLeaseStore(config: Config, clock: Clock): LeaseStore | undefined {
+export async function openLeaseStore(config: Config, clock: Clock): Promise<LeaseStore | undefined> {
   const urls = redisUrlsOf(config)
   if (urls.length === 0) return undefined
   const { redis } = config.sharing
   const shardCount = redis.kind === 'cluster' ? SHARDS_OF_CLUSTER : SHARDS_OF_SERVER
+  // Loaded only where it is used: its client is 470 modules.
+  const { RedisSharing } = await import('../sharing/redis-sharing.ts')
   const sharing = new RedisSharing({
     clock,
     urls,
@@ -90,7 +91,7 @@ const ALONE: LiveSharing = {
 export function makeLiveSharing(
   config: Config,
   { clock, journal }: { readonly clock: Clock; readonly journal: Journal },
-  store: LeaseStore | undefined = openLeaseStore(config, clock),
+  store: LeaseStore | undefined,
 ): LiveSharing {
   if (store === undefined) return ALONE
   const { ttlMs, forgetMs } = config.sharing

@@ -34,7 +34,7 @@ import { openLiveLedger } from './live-ledger.ts'
 import { startFileRecording } from './live-recording.ts'
 import { makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
-import { makeLiveSharing } from './live-sharing.ts'
+import { makeLiveSharing, openLeaseStore } from './live-sharing.ts'
 import { logFormat, logLevel } from './log-options.ts'
 import { welcome } from './welcome.ts'
 
@@ -80,7 +80,7 @@ export async function serve(
     write: (editsOf, reason) => control.registry.change(editsOf, reason),
   })
   const twinKeeper = makeTwinKeeper(store, clock, io)
-  const sharing = makeLiveSharing(config, { clock, journal })
+  const sharing = makeLiveSharing(config, { clock, journal }, await openLeaseStore(config, clock))
   const ledger = await openLiveLedger(config, world)
   const kept = { rolloutKeeper: keeper, twinKeeper, ...(ledger.books && { books: ledger.books }) }
   const { retriever, answers } = retrieval

@@ -17,7 +17,7 @@ const REQUESTS_UNBOUNDED = 10_000_000
 /** Room for every request of an open loop to wait for a target that stalls. */
 const OPEN_LOOP_CONNECTIONS = 512
 /** Opening gently: Node's listen backlog is 511, and Portkey accepts fewer than a thousand streams a second. */
-const HELD_OPENED_PER_SECOND = 400
+export const HELD_OPENED_PER_SECOND = 400
 const HELD_INTERVAL_MS = 500
 /** All streams open at once for this long, after the last has been opened. */
 const HELD_PLATEAU_SECONDS = 6

@@ -93,7 +93,8 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   gateway: {
     ours: 'base domain policy/authority/client-address policy/authority/client-range policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
     uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#hash node:crypto#timingSafeEqual',
-    'http-': 'node:crypto#X509Certificate node:http node:http2 node:net node:tls',
+    'http-':
+      'node:crypto#X509Certificate node:events#EventEmitter node:http node:http2 node:net node:stream#Readable node:tls',
   },
   config: {
     ours: 'base domain policy engine',
@@ -150,6 +151,11 @@ export const EXCEPTIONS: readonly Exception[] = [
   ['src/base/virtual-clock.ts', 'process', 'steps aside by `nextTick`, for the same reason'],
   ['src/base/live-turn-batch.ts', 'process', 'writes when the microtask queue is empty, by `nextTick`'],
   ['src/gateway/http-node.ts', 'unseen code', 'an import of `node:http` would load a client that nobody uses'],
+  [
+    'src/gateway/http-fast-response.ts',
+    'process',
+    'sends what was written to a stream by `nextTick`, when the code that runs now has ended, as Node does',
+  ],
   ['src/config/load.ts', 'environment', 'the only reader of the environment'],
   ['src/policy/planning/estimate.ts', 'bytes', 'a Buffer over its own array: `indexOf` of bytes runs natively'],
   ['src/cli/keys-create.ts', 'node:crypto#randomBytes', 'a secret that a seed could repeat would be none'],

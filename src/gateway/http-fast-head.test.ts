@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fuzzFastPath } from '../../test/support/fast-path-fuzz.ts'
-import { readWholePost } from './http-fast-head.ts'
+import { HeadReader, readWholePost } from './http-fast-head.ts'
 
 const HEAD = 'POST /a?b=c HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
 const read = (text: string) => readWholePost(Buffer.from(text, 'latin1'))
@@ -74,6 +74,46 @@ describe('left to node:http is', () => {
     ['a longer head than the bound', `${whole}X-A: ${'v'.repeat(8_192)}\r\n\r\n{}`],
   ])('%s', (_what, text) => {
     expect(read(text)).toBeUndefined()
+  })
+})
+
+describe('a head that is sent again', () => {
+  const sent = (length: string, body: string, more = ''): Buffer =>
+    Buffer.from(`${HEAD}Content-Length: ${length}\r\nX-A: b\r\n${more}\r\n${body}`)
+
+  it('is taken with its own length and body', () => {
+    const heads = new HeadReader()
+    const first = heads.read(sent('2', '{}'))
+    const same = heads.read(sent('2', '[]'))
+    const longer = heads.read(sent('12', '{"content":1}'.slice(1)))
+    expect(same).toEqual({ ...first, body: Buffer.from('[]') })
+    expect(longer).toEqual(readWholePost(sent('12', '{"content":1}'.slice(1))))
+    // The first ones are not changed by what came later.
+    expect(first?.headers['content-length']).toBe('2')
+  })
+
+  it.each([
+    ['a length with a zero in front', sent('02', '{}')],
+    ['no length', sent('', '')],
+    ['a length that is no number', sent('2x', '{}')],
+    ['nine digits', sent('000000002', '{}')],
+    ['a body that is too short', sent('3', '{}')],
+    ['a body that is too long', sent('2', '{} ')],
+    ['another line behind it', sent('2', '{}', 'Transfer-Encoding: chunked\r\n')],
+    ['a part of it', sent('2', '').subarray(0, 30)],
+  ])('is left to node:http with %s', (_what, bytes) => {
+    const heads = new HeadReader()
+    expect(heads.read(sent('2', '{}'))).toBeDefined()
+    expect(heads.read(bytes)).toBeUndefined()
+    expect(heads.read(sent('2', '{}'))).toBeDefined()
+  })
+
+  it('is read as ever when heads differ all the time', () => {
+    const heads = new HeadReader()
+    for (let i = 0; i < 100; i++) {
+      const bytes = sent('2', '{}', `traceparent: ${i}\r\n`)
+      expect(heads.read(bytes)).toEqual(readWholePost(bytes))
+    }
   })
 })
 

@@ -16,7 +16,7 @@ import type { IncomingHttpHeaders } from 'node:http'
  */
 export interface WholePost {
   readonly url: string
-  readonly headers: IncomingHttpHeaders
+  readonly headers: Readonly<IncomingHttpHeaders>
   readonly body: Buffer
 }
 
@@ -33,8 +33,12 @@ const PLAIN_LINES = /^(?:[\x20-\x7e]+\r\n)+$/
 const PLAIN_URL = /^\/[\w\-.~/?&=%:,+@!$'()*;]*$/
 const PLAIN_NAME = /^[A-Za-z][A-Za-z0-9-]*$/
 const PLAIN_HOST = /^[A-Za-z0-9.:[\]-]+$/
-/** Eight digits are more than any body that comes in one read. */
+/** More than any body that comes in one read has. */
+const LENGTH_DIGITS_MAX = 8
 const PLAIN_LENGTH = /^(?:0|[1-9]\d{0,7})$/
+/** Heads in a row that differ, after which none is remembered any more. */
+const NEWS_MAX = 8
+const LENGTH_LINE = '\r\ncontent-length: '
 
 /** Headers that change framing, or what happens to the connection. */
 const ODD_NAMES = new Set(
@@ -74,6 +78,74 @@ export function readWholePost(bytes: Buffer): WholePost | undefined {
     return undefined
   const bodyAt = end + HEAD_END.length
   return bytes.length === bodyAt + Number(length) ? { url, headers, body: bytes.subarray(bodyAt) } : undefined
+}
+
+/**
+ * Reads the requests of one connection. A client sends the same head again and again, with another length at most: a head
+ * that differs from the last one in nothing else need not be read again.
+ *
+ *     POST /v1/chat/completions HTTP/1.1 ⏎ … content-length: │ 417 │ ⏎ … ⏎ ⏎
+ *     ├──────────────── the same bytes ─────────────────────┤ digits ├ the same ┤
+ */
+export class HeadReader {
+  #head: Buffer | undefined
+  /** Where the digits of the length begin and end. */
+  #from = 0
+  #to = 0
+  #last: WholePost | undefined
+  /** Heads in a row that were new. */
+  #news = 0
+
+  /** Undefined when `node:http` should read these bytes. */
+  read(bytes: Buffer): WholePost | undefined {
+    return this.#readAgain(bytes) ?? this.#readNew(bytes)
+  }
+
+  #readNew(bytes: Buffer): WholePost | undefined {
+    const post = readWholePost(bytes)
+    // A client that traces its calls never sends a head twice: remembering its heads would cost, and save nothing.
+    if (post === undefined || ++this.#news > NEWS_MAX) return post
+    const { body, headers } = post
+    // A copy: the bytes that were read also hold the body.
+    const head = Buffer.from(bytes.subarray(0, bytes.length - body.length))
+    const text = head.toString('latin1').toLowerCase()
+    this.#from = text.indexOf(LENGTH_LINE) + LENGTH_LINE.length
+    this.#to = this.#from + (headers['content-length'] ?? '').length
+    this.#head = head
+    this.#last = post
+    return post
+  }
+
+  #readAgain(bytes: Buffer): WholePost | undefined {
+    const head = this.#head
+    const last = this.#last
+    if (head === undefined || last === undefined) return undefined
+    const from = this.#from
+    const rest = head.length - this.#to
+    if (bytes.length < from + 1 + rest || bytes.compare(head, 0, from, 0, from) !== 0) return undefined
+    let at = from
+    let length = 0
+    for (let digit = digitAt(bytes, at); digit >= 0 && at - from < LENGTH_DIGITS_MAX; digit = digitAt(bytes, at)) {
+      // A zero in front of other digits is left to `readWholePost`, as everything that is not plain.
+      if (length === 0 && at > from) return undefined
+      length = length * 10 + digit
+      at++
+    }
+    const bodyAt = at + rest
+    if (at === from || bytes.length !== bodyAt + length) return undefined
+    if (bytes.compare(head, this.#to, head.length, at, bodyAt) !== 0) return undefined
+    this.#news = 0
+    const text = String(length)
+    const { url, headers } = last
+    const isSame = headers['content-length'] === text
+    return { url, headers: isSame ? headers : { ...headers, 'content-length': text }, body: bytes.subarray(bodyAt) }
+  }
+}
+
+/** The value of a digit; negative for every other byte. */
+function digitAt(bytes: Buffer, at: number): number {
+  const digit = (bytes[at] ?? 0) - 0x30
+  return digit <= 9 ? digit : -1
 }
 
 /** The lines from `from` to the end of the head, which have been found to be plain text. */

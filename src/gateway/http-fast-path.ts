@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type CancelTimer, type Clock, type Instant, msToUs, usToMs } from '../base/clock.ts'
-import { readWholePost } from './http-fast-head.ts'
+import { HeadReader } from './http-fast-head.ts'
 import { FastRequest } from './http-fast-request.ts'
 import { FastResponse, type FastWay } from './http-fast-response.ts'
 import type { HttpServer } from './http-server.ts'
@@ -86,6 +86,7 @@ export class FastPath {
 class FastConnection implements FastWay {
   readonly socket: Socket
   readonly #fast: FastPath
+  readonly #heads = new HeadReader()
   #request: FastRequest | undefined
   #response: FastResponse | undefined
   /** What came while an answer was under way. */
@@ -127,7 +128,7 @@ class FastConnection implements FastWay {
       this.#hold(bytes)
       return
     }
-    const post = readWholePost(bytes)
+    const post = this.#heads.read(bytes)
     if (post === undefined) {
       this.#handOver(bytes)
       return

@@ -12,7 +12,7 @@ export class FastRequest implements HttpRequest {
   readonly httpVersionMinor = 1
   readonly complete = true
   url: string
-  readonly headers: IncomingHttpHeaders
+  readonly headers: Readonly<IncomingHttpHeaders>
   readonly socket: Socket
   readonly whole: Buffer
   #stream: Readable | undefined

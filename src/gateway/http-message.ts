@@ -8,7 +8,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 export interface HttpRequest {
   readonly method?: string | undefined
   url?: string | undefined
-  readonly headers: IncomingHttpHeaders
+  /** Not to be written to: requests of one connection may share it. */
+  readonly headers: Readonly<IncomingHttpHeaders>
   readonly httpVersionMinor: number
   /** The other end of the connection. */
   readonly socket: { readonly remoteAddress?: string | undefined }

@@ -63,10 +63,16 @@ try {
     const [on, off] = [costs('on'), costs('off')]
     const ratios = on.map((cost, round) => cost / (off[round] ?? Number.NaN))
     const wins = ratios.filter((ratio) => ratio < 1).length
-    const wrong = samples.reduce((sum, sample) => sum + sample.client.bad + sample.client.errors, 0)
     console.log(`${what}: on ${shown(on)} µs, off ${shown(off)} µs CPU`)
     console.log(
-      `  on ÷ off ${ratios.length > 0 ? median(ratios).toFixed(3) : '-'} (${Math.min(...ratios).toFixed(3)}–${Math.max(...ratios).toFixed(3)}), on was cheaper in ${wins} of ${ratios.length} rounds, p = ${signTest(wins, ratios.length).toPrecision(2)}; ${wrong} wrong answers`,
+      `  on ÷ off ${ratios.length > 0 ? median(ratios).toFixed(3) : '-'} (${Math.min(...ratios).toFixed(3)}–${Math.max(...ratios).toFixed(3)}), on was cheaper in ${wins} of ${ratios.length} rounds, p = ${signTest(wins, ratios.length).toPrecision(2)}`,
+    )
+  }
+  for (const { target, slice, round, client: seen } of samples) {
+    if (seen.bad + seen.errors === 0) continue
+    const first = seen.bad > 0 ? `, the first ${seen.badStatus} ${seen.badBody.slice(0, 300)}` : ''
+    console.log(
+      `${target}, ${slice}, round ${round + 1}: ${seen.errors} broken connections, ${seen.bad} bad answers${first}`,
     )
   }
 } finally {

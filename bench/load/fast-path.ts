@@ -2,7 +2,9 @@
  * What does the fast path save? Two gateways, one with `server.fastPath` on and one with it off, under the same load in
  * turn: CPU time of a whole answer (64 connections) and of a relayed frame (200 streams).
  *
- *   node bench/load/fast-path.ts [rounds]      15 rounds by default, about four minutes
+ *   node bench/load/fast-path.ts [rounds]      40 rounds by default, about four minutes
+ *
+ * Slices are short and many, so that whatever else the machine does meanwhile meets both sides alike.
  *
  * The sign test asks how often chance alone would make one side win this many rounds.
  */
@@ -17,7 +19,9 @@ import { showLine } from './gateway-overhead/progress.ts'
 import { makeSlices } from './gateway-overhead/slices.ts'
 import { spillwayTarget } from './gateway-overhead/targets.ts'
 
-const rounds = Number(process.argv[2] ?? 15)
+const rounds = Number(process.argv[2] ?? 40)
+/** Of the length of the slices in `gateway-overhead`. */
+const SLICE_RATIO = 0.4
 const FIGURES = [
   { slice: 'json-c64', what: 'a whole answer, 64 connections', count: ({ client }: Sample) => client.ok },
   { slice: 'sse-paced', what: 'a relayed frame, 200 streams', count: ({ client }: Sample) => client.frames },
@@ -42,9 +46,9 @@ const dir = mkdtempSync(join(tmpdir(), 'spillway-fast-path-'))
 try {
   const targets = [spillwayTarget('on', 'fast path'), spillwayTarget('off', 'node:http alone', ', fastPath: false')]
   const { client, stations } = await openArena(targets, dir, showLine)
-  const options = parseOptions(['--slices', FIGURES.map(({ slice }) => slice).join(','), '--rounds', String(rounds)])
+  const options = parseOptions(['--slices', FIGURES.map(({ slice }) => slice).join(',')])
   if (options === undefined) throw new Error('no options')
-  const slices = makeSlices(options)
+  const slices = makeSlices({ ...options, durationRatio: SLICE_RATIO })
   const samples: Sample[] = []
   for (let round = 0; round < rounds; round++) {
     for (const slice of slices) {

@@ -43,9 +43,10 @@ export async function collectBody(
     visit?.release()
     return turnAway(exchange, tooMuch)
   }
-  const collected = await (req.whole === undefined
+  const bytes = req.takeWhole?.()
+  const collected = await (bytes === undefined
     ? receive(exchange, { bytesMax, declaredSize, clock })
-    : takeWhole(exchange, req.whole, clock))
+    : passWhole(exchange, bytes, clock))
   const isHeavy = collected.kind === 'ok' && collected.bytes.length >= HEAVY_BODY_BYTES
   const bounded =
     isHeavy && visit !== undefined ? await scanInTurn(collected, visit, wantedType) : scan(collected, wantedType)
@@ -80,7 +81,7 @@ interface Reception {
 }
 
 /** A body that came with its head; its size is the declared one, which has been allowed. */
-function takeWhole(
+function passWhole(
   exchange: Exchange,
   bytes: Buffer,
   clock: Clock | undefined,

@@ -92,7 +92,8 @@ export class HeadReader {
   /** Where the digits of the length begin and end. */
   #from = 0
   #to = 0
-  #last: WholePost | undefined
+  /** Without its body, which would keep the whole read in memory. */
+  #last: Pick<WholePost, 'url' | 'headers'> | undefined
   /** Heads in a row that were new. */
   #news = 0
 
@@ -105,14 +106,14 @@ export class HeadReader {
     const post = readWholePost(bytes)
     // A client that traces its calls never sends a head twice: remembering its heads would cost, and save nothing.
     if (post === undefined || ++this.#news > NEWS_MAX) return post
-    const { body, headers } = post
+    const { body, url, headers } = post
     // A copy: the bytes that were read also hold the body.
     const head = Buffer.from(bytes.subarray(0, bytes.length - body.length))
     const text = head.toString('latin1').toLowerCase()
     this.#from = text.indexOf(LENGTH_LINE) + LENGTH_LINE.length
     this.#to = this.#from + (headers['content-length'] ?? '').length
     this.#head = head
-    this.#last = post
+    this.#last = { url, headers }
     return post
   }
 

@@ -14,14 +14,15 @@ export class FastRequest implements HttpRequest {
   url: string
   readonly headers: Readonly<IncomingHttpHeaders>
   readonly socket: Socket
-  readonly whole: Buffer
+  /** Let go when it is taken: an answer may take minutes, and nobody needs the bytes of the question for that long. */
+  #body: Buffer | undefined
   #stream: Readable | undefined
 
   constructor({ url, headers, body }: WholePost, socket: Socket) {
     this.url = url
     this.headers = headers
     this.socket = socket
-    this.whole = body
+    this.#body = body
   }
 
   get readableEnded(): boolean {
@@ -30,6 +31,12 @@ export class FastRequest implements HttpRequest {
 
   get destroyed(): boolean {
     return this.#stream?.destroyed === true
+  }
+
+  takeWhole(): Buffer | undefined {
+    const body = this.#body
+    this.#body = undefined
+    return body
   }
 
   read(): unknown {
@@ -61,7 +68,8 @@ export class FastRequest implements HttpRequest {
   #streamed(): Readable {
     if (this.#stream === undefined) {
       this.#stream = new Readable({ read() {} })
-      if (this.whole.length > 0) this.#stream.push(this.whole)
+      const body = this.takeWhole()
+      if (body !== undefined && body.length > 0) this.#stream.push(body)
       this.#stream.push(null)
     }
     return this.#stream

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import { makeWriteBatch } from '../base/live-turn-batch.ts'
 import type { HttpResponse } from './http-message.ts'
 import { STATUS_CODES, validateHeaderName, validateHeaderValue } from './http-node.ts'
 
@@ -17,6 +18,9 @@ export interface FastWay {
   /** The response is through, and the kernel has all of it. */
   passed(response: FastResponse): void
 }
+
+/** What is written to streams in one turn of the event loop goes out together. */
+const streams = makeWriteBatch()
 
 const CLOSE_LINE = 'Connection: close\r\n'
 /** What a header's value may not have: Node's own rule. */
@@ -174,12 +178,12 @@ export class FastResponse extends EventEmitter implements HttpResponse {
   #flushLater(): void {
     if (this.#isFlushDue) return
     this.#isFlushDue = true
-    process.nextTick(FastResponse.#flushNow, this)
+    streams.add(this.#flushNow)
   }
 
-  static #flushNow(this: void, response: FastResponse): void {
-    response.#isFlushDue = false
-    response.#flush()
+  readonly #flushNow = (): void => {
+    this.#isFlushDue = false
+    this.#flush()
   }
 
   #flush(): void {

@@ -13,8 +13,8 @@ export interface HttpRequest {
   readonly httpVersionMinor: number
   /** The other end of the connection. */
   readonly socket: { readonly remoteAddress?: string | undefined }
-  /** The body, where all of it came together with the head. If absent, the body is read from the stream. */
-  readonly whole?: Buffer | undefined
+  /** Gives the body, once, where all of it came together with the head; if absent, the body is read from the stream. */
+  takeWhole?(): Buffer | undefined
   readonly complete: boolean
   readonly readableEnded: boolean
   readonly destroyed: boolean

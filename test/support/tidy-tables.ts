@@ -151,11 +151,6 @@ export const EXCEPTIONS: readonly Exception[] = [
   ['src/base/virtual-clock.ts', 'process', 'steps aside by `nextTick`, for the same reason'],
   ['src/base/live-turn-batch.ts', 'process', 'writes when the microtask queue is empty, by `nextTick`'],
   ['src/gateway/http-node.ts', 'unseen code', 'an import of `node:http` would load a client that nobody uses'],
-  [
-    'src/gateway/http-fast-response.ts',
-    'process',
-    'sends what was written to a stream by `nextTick`, when the code that runs now has ended, as Node does',
-  ],
   ['src/config/load.ts', 'environment', 'the only reader of the environment'],
   ['src/policy/planning/estimate.ts', 'bytes', 'a Buffer over its own array: `indexOf` of bytes runs natively'],
   ['src/cli/keys-create.ts', 'node:crypto#randomBytes', 'a secret that a seed could repeat would be none'],

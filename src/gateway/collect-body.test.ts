@@ -43,4 +43,41 @@ describe('a body', () => {
     req.emit('close')
     expect(await collected).toEqual({ kind: 'gone' })
   })
+
+  describe('that came with its head', () => {
+    function makeWhole(buffer?: () => unknown): { res: { destroyed: boolean }; exchange: Exchange } {
+      const { req, res } = makeExchange()
+      let whole: Buffer | undefined = BODY
+      const takeWhole = (): Buffer | undefined => {
+        const bytes = whole
+        whole = undefined
+        return bytes
+      }
+      const visit = buffer && { expect: () => undefined, buffer, release: () => {} }
+      const sendRefusal = (refusal: unknown): void => void refused.push(refusal)
+      const pause = (): void => {}
+      const exchange = { req: Object.assign(req, { takeWhole, pause }), res, visit, sendRefusal } as unknown as Exchange
+      return { res, exchange }
+    }
+    const refused: unknown[] = []
+
+    it('is handed on in the same way', async () => {
+      const clock = { now: () => 7 } as Clock
+      const collected = collectBody(makeWhole().exchange, 1_000, { clock })
+      expect(await collected).toEqual({ kind: 'ok', bytes: BODY, readAt: 7 })
+    })
+
+    it('is not served when its client leaves before the batch', async () => {
+      const { res, exchange } = makeWhole()
+      const collected = collectBody(exchange, 1_000)
+      res.destroyed = true
+      expect(await collected).toEqual({ kind: 'gone' })
+    })
+
+    it('is turned away when there is no memory for it', async () => {
+      const collected = collectBody(makeWhole(() => 'too much').exchange, 1_000)
+      expect(await collected).toEqual({ kind: 'gone' })
+      expect(refused).toEqual(['too much'])
+    })
+  })
 })

@@ -43,7 +43,10 @@ export async function collectBody(
     visit?.release()
     return turnAway(exchange, tooMuch)
   }
-  const collected = await receive(exchange, { bytesMax, declaredSize, clock })
+  const bytes = req.takeWhole?.()
+  const collected = await (bytes === undefined
+    ? receive(exchange, { bytesMax, declaredSize, clock })
+    : passWhole(exchange, bytes, clock))
   const isHeavy = collected.kind === 'ok' && collected.bytes.length >= HEAVY_BODY_BYTES
   const bounded =
     isHeavy && visit !== undefined ? await scanInTurn(collected, visit, wantedType) : scan(collected, wantedType)
@@ -77,6 +80,18 @@ interface Reception {
   readonly clock: Clock | undefined
 }
 
+/** A body that came with its head; its size is the declared one, which has been allowed. */
+function passWhole(
+  exchange: Exchange,
+  bytes: Buffer,
+  clock: Clock | undefined,
+): CollectedBody | Promise<CollectedBody> {
+  const refusal = bytes.length > 0 ? exchange.visit?.buffer(bytes.length) : undefined
+  if (refusal !== undefined) return turnAway(exchange, refusal)
+  const all = whole([bytes], clock?.now())
+  return new Promise((resolve) => arrivals.add(() => resolve(all)))
+}
+
 function receive(exchange: Exchange, { bytesMax, declaredSize, clock }: Reception): Promise<CollectedBody> {
   const { req, visit } = exchange
   const isDeclared = !Number.isNaN(declaredSize)
@@ -86,7 +101,7 @@ function receive(exchange: Exchange, { bytesMax, declaredSize, clock }: Receptio
     const end = (collected: CollectedBody): void => {
       // Parts that nobody waits for any more are let go at once, and not with the connection.
       parts = []
-      req.removeListener('data', take)
+      req.off('data', take)
       resolve(collected)
     }
     const take = (part: Buffer): void => {
@@ -95,7 +110,7 @@ function receive(exchange: Exchange, { bytesMax, declaredSize, clock }: Receptio
         const soFar = size
         // Parts that came before are let go now; what comes is counted and dropped.
         parts = []
-        req.removeListener('data', take)
+        req.off('data', take)
         resolve(tooLarge(exchange, bytesMax, undefined, soFar))
         return
       }
@@ -111,7 +126,7 @@ function receive(exchange: Exchange, { bytesMax, declaredSize, clock }: Receptio
     /** The request closes as soon as it has been read; whether its client has gone is asked after the batch. */
     const pass = (): void => {
       const all = whole(parts, clock?.now())
-      req.removeListener('close', leave)
+      req.off('close', leave)
       arrivals.add(() => end(all))
     }
     const leave = (): void => end(GONE)
@@ -145,7 +160,7 @@ function throwAway({ req }: Exchange, soFar: number): Promise<boolean> {
   return new Promise((resolve) => {
     let size = soFar
     const end = (isOver: boolean): void => {
-      req.removeListener('data', count)
+      req.off('data', count)
       resolve(isOver)
     }
     const count = (part: Buffer): void => {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { HttpRequest, HttpResponse } from './http-message.ts'
 
 /**
  * Cross-origin requests (the Fetch standard, "CORS protocol"): which web pages may call the gateway from a browser, and
@@ -52,7 +52,7 @@ export class Cors {
   }
 
   /** Sets the headers of an answer that a page may read. Called for every request, before it is answered in any way. */
-  admit({ headers: { origin } }: IncomingMessage, res: ServerResponse, path: string): boolean {
+  admit({ headers: { origin } }: HttpRequest, res: HttpResponse, path: string): boolean {
     if (this.#isPrivate(path)) return false
     const isForAll = this.#origins.has('*')
     // Without it, a cache would give the answer for one origin to another.
@@ -64,7 +64,7 @@ export class Cors {
   }
 
   /** Headers that answer a preflight; undefined when the request is none. */
-  preflight({ method, headers }: IncomingMessage, methods: readonly string[]): string[] | undefined {
+  preflight({ method, headers }: HttpRequest, methods: readonly string[]): string[] | undefined {
     if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) return undefined
     const asked = headers['access-control-request-headers']
     const taken = this.#takesAnyHeader && asked !== undefined && ASKED_HEADERS.test(asked) ? asked : this.#headers

@@ -1,8 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { makeWriteBatch } from '../base/live-turn-batch.ts'
 import type { TokenFinding } from '../domain/identity.ts'
 import { challengeOf, type ToldFault, type ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
+import type { HttpRequest, HttpResponse } from './http-message.ts'
 import type { Visit } from './ingress.ts'
 import { requestAddress, type TrustedProxies } from './request-address.ts'
 
@@ -17,8 +17,8 @@ const UNREAD_BYTES_MAX = 64 * 1_024
  * merged into objects, because that is measurable on this path.
  */
 export class Exchange {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly req: HttpRequest
+  readonly res: HttpResponse
   readonly id: string
   readonly errors: ErrorWords
   /** The allowance that the request is charged to; undefined on servers without one. */
@@ -27,7 +27,7 @@ export class Exchange {
   proof: TokenFinding | undefined
   readonly #trusted: TrustedProxies
 
-  constructor(req: IncomingMessage, res: ServerResponse, id: string, errors: ErrorWords, trusted: TrustedProxies = []) {
+  constructor(req: HttpRequest, res: HttpResponse, id: string, errors: ErrorWords, trusted: TrustedProxies = []) {
     this.req = req
     this.res = res
     this.id = id

@@ -1,14 +1,15 @@
-import type { Server, ServerResponse } from 'node:http'
+import type { Server } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
+import type { HttpResponse } from './http-message.ts'
 import { Sessions } from './http-sessions.ts'
 
-const slowBodies = new WeakSet<ServerResponse>()
+const slowBodies = new WeakSet<HttpResponse>()
 
 /**
  * The body of this request may take longer than `server.requestTimeoutMs`: an upload is as slow as its engine, and has a
  * bound of its own on how slow its client may be.
  */
-export function allowSlowBody(response: ServerResponse): void {
+export function allowSlowBody(response: HttpResponse): void {
   slowBodies.add(response)
 }
 
@@ -23,7 +24,7 @@ export function allowSlowBody(response: ServerResponse): void {
  */
 export class Connections {
   readonly #server: Server
-  readonly #last = new Map<Socket, ServerResponse | undefined>()
+  readonly #last = new Map<Socket, HttpResponse | undefined>()
   /** Connections that speak HTTP/2. */
   readonly sessions = new Sessions()
 
@@ -43,7 +44,7 @@ export class Connections {
   }
 
   /** A request came in; `response` is where its answer will go. */
-  note(socket: Socket, response: ServerResponse): void {
+  note(socket: Socket, response: HttpResponse): void {
     this.#last.set(socket, response)
     if (!this.#server.listening) response.shouldKeepAlive = false
   }
@@ -72,7 +73,11 @@ export class Connections {
     this.sessions.close()
     for (const [socket, response] of this.#last) {
       if (response?.writableFinished === true) socket.destroy()
-      else response?.on('finish', () => socket.destroySoon())
+      else if (response !== undefined) {
+        // The client is told, if its answer has not begun.
+        response.shouldKeepAlive = false
+        response.on('finish', () => socket.destroySoon())
+      }
     }
     return closed
   }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { invalidRequest } from '../wire/openai-error.ts'
 import { answerOnSocket } from './http-broken-request.ts'
+import { FastPath } from './http-fast-path.ts'
 import { FirstBytesReader, putBack } from './http-first-bytes.ts'
 import { readProxyHeader } from './http-proxy-protocol.ts'
 import type { HttpServer } from './http-server.ts'
@@ -12,7 +13,7 @@ import { type HttpTwoOptions, makeHttpTwo } from './http-two.ts'
 /**
  * What comes before the first request of a connection. Each connection goes through the steps that are on:
  *
- *     PROXY header ─▶ TLS ─▶ HTTP/2 or HTTP/1
+ *     PROXY header ─▶ TLS ─▶ HTTP/2, or HTTP/1 by the fast path or `node:http`
  *
  * Inside TLS the client says which version it wants (ALPN). Without TLS the first bytes tell: a client with prior
  * knowledge begins HTTP/2 with a preface that is no request of HTTP/1.
@@ -23,6 +24,8 @@ import { type HttpTwoOptions, makeHttpTwo } from './http-two.ts'
 export interface FrontDoorOptions extends HttpTwoOptions {
   /** Whether HTTP/2 is offered. */
   readonly http2: boolean
+  /** Whether plain requests of HTTP/1 without TLS are read by the fast path; if absent, they are not. */
+  readonly fastPath?: boolean
   readonly tls?: { readonly material: TlsMaterial; readonly minVersion: 'TLSv1.2' | 'TLSv1.3' } | undefined
   /** Whether connections from this address begin with a PROXY header; none do if absent. */
   readonly isProxy?: ((address: string) => boolean) | undefined
@@ -32,7 +35,8 @@ export interface FrontDoorOptions extends HttpTwoOptions {
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
 export function openFrontDoor(server: HttpServer, options: FrontDoorOptions): FrontDoor | undefined {
-  const isPlain = !options.http2 && options.tls === undefined && options.isProxy === undefined
+  const isPlain =
+    !options.http2 && options.fastPath !== true && options.tls === undefined && options.isProxy === undefined
   return isPlain ? undefined : new FrontDoor(server, options)
 }
 
@@ -49,6 +53,7 @@ export class FrontDoor {
   readonly #options: FrontDoorOptions
   readonly #two: Http2Server | undefined
   readonly #tls: TlsFront | undefined
+  readonly #fastPath: FastPath | undefined
   readonly #first: FirstBytesReader
   /** Connections before their first secure byte, by their two ends; Node does not say which one became secure. */
   readonly #arrivals = new Map<string, Arrival>()
@@ -66,6 +71,7 @@ export class FrontDoor {
       },
     })
     this.#two = options.http2 ? makeHttpTwo(server, options) : undefined
+    this.#fastPath = options.fastPath === true ? new FastPath(server, options) : undefined
     if (options.tls !== undefined) {
       const protocols = options.http2 ? (['h2', 'http/1.1'] as const) : (['http/1.1'] as const)
       this.#tls = new TlsFront({ ...options.tls, handshakeTimeoutMs: options.headersTimeoutMs, protocols })
@@ -144,20 +150,15 @@ export class FrontDoor {
 
   #tellVersion(socket: Socket): void {
     const two = this.#two
-    if (two === undefined) {
+    if (two === undefined && this.#fastPath === undefined) {
       this.#server.readOne(socket)
       socket.resume()
       return
     }
     this.#first.look(socket, (seen) => {
       const length = Math.min(seen.length, PREFACE.length)
-      if (seen.compare(PREFACE, 0, length, 0, length) !== 0) {
-        return () => {
-          this.#server.readOne(socket)
-          // The parser takes what is emitted as it takes what it reads; giving bytes back would take as long again.
-          socket.emit('data', seen)
-        }
-      }
+      if (two === undefined || seen.compare(PREFACE, 0, length, 0, length) !== 0)
+        return () => this.#enterOne(socket, seen)
       if (length < PREFACE.length) return undefined
       return () => {
         putBack(socket, seen)
@@ -165,6 +166,16 @@ export class FrontDoor {
         two.emit('connection', socket)
       }
     })
+  }
+
+  #enterOne(socket: Socket, seen: Buffer): void {
+    if (this.#fastPath !== undefined) {
+      this.#fastPath.enter(socket, seen)
+      return
+    }
+    this.#server.readOne(socket)
+    // The parser takes what is emitted as it takes what it reads; giving bytes back would take as long again.
+    socket.emit('data', seen)
   }
 }
 

@@ -9,6 +9,7 @@ import { type ErrorWords, OPENAI_ERRORS } from './error-words.ts'
 import { Exchange } from './exchange.ts'
 import { answerBrokenRequest, answerOnSocket } from './http-broken-request.ts'
 import { Connections } from './http-connections.ts'
+import type { HttpRequest, HttpResponse } from './http-message.ts'
 import { NodeHttpServer } from './http-node.ts'
 import type { Ingress } from './ingress.ts'
 import { readTrusted } from './request-address.ts'
@@ -54,7 +55,7 @@ export interface HttpServerOptions {
 /** Interval at which Node looks for clients that are too slow with their headers. */
 const SLOW_CLIENT_CHECK_MS = 500
 
-type Answer = (req: IncomingMessage, res: ServerResponse) => void
+type Answer = (req: HttpRequest, res: HttpResponse) => void
 
 /** Node's server, with its open connections. */
 export class HttpServer extends NodeHttpServer {
@@ -93,7 +94,7 @@ export function makeHttpServer(routes: readonly Route[], options: HttpServerOpti
     (options.cors?.origins.length ?? 0) > 0 ? new Cors(options.cors as CorsOptions, options.basePath) : undefined
   const trusted = readTrusted(options.trustedProxies)
   const errorsOf = makeErrorsOf(options)
-  const answer = (req: IncomingMessage, res: ServerResponse): void => {
+  const answer = (req: HttpRequest, res: HttpResponse): void => {
     req.url = originForm(req.url ?? '/')
     const path = pathOf(req.url)
     const isPages = cors?.admit(req, res, path) === true
@@ -262,7 +263,7 @@ function decode(text: string): string {
 }
 
 /** HTTP/1.1 requires a host; HTTP/1.0 does not. */
-const hasNoHost = ({ headers, httpVersionMinor }: IncomingMessage): boolean =>
+const hasNoHost = ({ headers, httpVersionMinor }: HttpRequest): boolean =>
   headers.host === undefined && httpVersionMinor >= 1
 
 /** A client may put the whole address of the server in front of the path (RFC 9112, 3.2.2), as it would for a proxy. */

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import type { ServerHttp2Session } from 'node:http2'
+import type { HttpResponse } from './http-message.ts'
 
 /**
  * The open HTTP/2 connections of a server, each with the answers on it, so that they can be closed without cutting an
@@ -7,7 +7,7 @@ import type { ServerHttp2Session } from 'node:http2'
  */
 export class Sessions {
   /** Bounded by the connections that may be open, and each set by the streams of a connection. */
-  readonly #open = new Map<ServerHttp2Session, Set<ServerResponse>>()
+  readonly #open = new Map<ServerHttp2Session, Set<HttpResponse>>()
   #isClosing = false
 
   add(session: ServerHttp2Session): void {
@@ -17,7 +17,7 @@ export class Sessions {
   }
 
   /** A request came in on this connection; `response` is where its answer will go. */
-  note(session: ServerHttp2Session, response: ServerResponse): void {
+  note(session: ServerHttp2Session, response: HttpResponse): void {
     const answers = this.#open.get(session)
     if (answers === undefined) return
     answers.add(response)

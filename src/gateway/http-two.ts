@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   constants,
   createServer,
@@ -10,6 +9,7 @@ import {
 import { type Clock, msToUs, secondsToUs } from '../base/clock.ts'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { Exchange } from './exchange.ts'
+import type { HttpRequest, HttpResponse } from './http-message.ts'
 import type { HttpServer } from './http-server.ts'
 
 /**
@@ -84,17 +84,15 @@ export function makeHttpTwo(server: HttpServer, options: HttpTwoOptions): Http2S
   })
   // A broken connection ends its streams, and they are told by 'close'.
   two.on('sessionError', () => {})
-  two.on('request', (twoReq, twoRes) => {
-    // The layer's objects have what our routes use of HTTP/1's: this is the one place that says so.
-    const [req, res] = [twoReq, twoRes] as unknown as [IncomingMessage, ServerResponse]
-    const { session } = twoReq.stream
+  two.on('request', (req, res) => {
+    const { session } = req.stream
     if (session !== undefined) sessions.note(session as ServerHttp2Session, res)
-    if (headerBytes(twoReq.rawHeaders) > HEADER_BYTES_MAX) {
+    if (headerBytes(req.rawHeaders) > HEADER_BYTES_MAX) {
       const fault = invalidRequest('The request headers are too long.', null, 'headers-too-large')
       refuse(req, res, server, options, fault)
       return
     }
-    if (!twoReq.stream.endAfterHeaders) awaitBody(req, res, server, options)
+    if (!req.stream.endAfterHeaders) awaitBody(req, res, server, options)
     server.answer(req, res)
   })
   return two
@@ -102,6 +100,9 @@ export function makeHttpTwo(server: HttpServer, options: HttpTwoOptions): Http2S
 
 /** What HTTP/1's response has and the layer's has not. */
 class TwoResponse extends Http2ServerResponse<Http2ServerRequest> {
+  /** Node's class has it, Node's types have not. */
+  declare readonly flushHeaders: () => void
+
   /** HTTP/1 closes a connection whose request is not read to its end; here only the stream is closed. */
   set shouldKeepAlive(isReadToEnd: boolean) {
     if (!isReadToEnd) this.stream.once('finish', () => this.stream.close(constants.NGHTTP2_NO_ERROR))
@@ -131,8 +132,8 @@ function headerBytes(raw: readonly string[]): number {
 
 /** Answers in the usual shape, and reads nothing more of the stream. */
 function refuse(
-  req: IncomingMessage,
-  res: ServerResponse,
+  req: HttpRequest,
+  res: HttpResponse,
   { errors }: HttpServer,
   { makeRequestId }: HttpTwoOptions,
   fault: WireFault,
@@ -142,7 +143,7 @@ function refuse(
 }
 
 /** Node has no timer for the bodies of HTTP/2. */
-function awaitBody(req: IncomingMessage, res: ServerResponse, server: HttpServer, options: HttpTwoOptions): void {
+function awaitBody(req: HttpRequest, res: HttpResponse, server: HttpServer, options: HttpTwoOptions): void {
   const { clock, requestTimeoutMs } = options
   const stop = clock.at(clock.now() + msToUs(requestTimeoutMs), () => {
     const fault = invalidRequest('The request was not sent in time.', null, 'request-too-slow')

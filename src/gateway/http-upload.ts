@@ -1,10 +1,10 @@
-import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../base/clock.ts'
 import type { OpenBody, TransitBody } from '../domain/transit.ts'
 import type { FormHead } from '../wire/form-head.ts'
 import type { ToldRefusal } from './error-table.ts'
 import type { Exchange } from './exchange.ts'
 import { allowSlowBody } from './http-connections.ts'
+import type { HttpRequest } from './http-message.ts'
 
 /**
  * A form with files on its way from a client to an engine. Its head is held: as many bytes as it takes to know the
@@ -210,7 +210,7 @@ const EVENTS = ['readable', 'end', 'close', 'error'] as const
 const isKnown = (form: FormHead): boolean =>
   form.isWhole || form.problem !== undefined || form.fields.has('model') || form.bytes.length >= UPLOAD_HEAD_BYTES_MAX
 
-export function declaredBytesOf({ headers }: IncomingMessage): number | undefined {
+export function declaredBytesOf({ headers }: HttpRequest): number | undefined {
   const declared = Number(headers['content-length'] ?? Number.NaN)
   return Number.isNaN(declared) ? undefined : declared
 }

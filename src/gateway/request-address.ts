@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { clientAddressOf } from '../policy/authority/client-address.ts'
 import { type ClientRange, formatAddress, parseRange } from '../policy/authority/client-range.ts'
+import type { HttpRequest } from './http-message.ts'
 
 /**
  * Where does a request come from? The one place that knows: ranges of keys, the allowance of an address and whatever
@@ -9,7 +9,7 @@ import { type ClientRange, formatAddress, parseRange } from '../policy/authority
  */
 export type TrustedProxies = readonly ClientRange[]
 
-type Arrived = Pick<IncomingMessage, 'headers' | 'socket'>
+type Arrived = Pick<HttpRequest, 'headers' | 'socket'>
 
 /** The other end of the connection, which may be a proxy. */
 const socketAddress = ({ socket }: Arrived): string | undefined => socket.remoteAddress

@@ -96,7 +96,8 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   gateway: {
     ours: 'base domain policy/authority/client-address policy/authority/client-range policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
     uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#hash node:crypto#timingSafeEqual',
-    'http-': 'node:crypto#X509Certificate node:http node:http2 node:net node:tls',
+    'http-':
+      'node:crypto#X509Certificate node:events#EventEmitter node:http node:http2 node:net node:stream#Readable node:tls',
   },
   config: {
     ours: 'base domain policy engine',

@@ -109,7 +109,8 @@ const relay: Target = {
 /** The limit is far above what any slice keeps in flight: this benchmark measures the path, not the refusals. */
 const spillwayConfig = (
   place: Place,
-): string => `server: { host: 127.0.0.1, port: ${place.port}, ingress: { requestsPerMinute: 1000000000 } }
+  server: string,
+): string => `server: { host: 127.0.0.1, port: ${place.port}, ingress: { requestsPerMinute: 1000000000 }${server} }
 models: [{ name: bench, contextTokensMax: 131072 }]
 pools:
   - model: bench
@@ -121,16 +122,19 @@ tenants:
     keys: [{ id: bench, hash: 'sha256:${createHash('sha256').update(BENCH_KEY).digest('hex')}' }]
 `
 
-const spillway: Target = {
-  name: 'spillway',
-  about: 'this project with its whole policy chain on, one tenant, one pool',
+/** Spillway as it is, or with further settings of its server (`, name: value`). */
+export const spillwayTarget = (name: string, about: string, server = ''): Target => ({
+  name,
+  about,
   missing: () => (existsSync(SPILLWAY) ? undefined : 'bin/spillway.mjs does not exist in this tree'),
   version: () => String(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version),
   command: (place) => {
     const path = join(place.dir, 'spillway.yaml')
-    writeFileSync(path, spillwayConfig(place))
+    writeFileSync(path, spillwayConfig(place, server))
     return [process.execPath, SPILLWAY, 'serve', '--config', path]
   },
-}
+})
+
+const spillway = spillwayTarget('spillway', 'this project with its whole policy chain on, one tenant, one pool')
 
 export const TARGETS: readonly Target[] = [direct, nginx, portkey, relay, spillway]

@@ -2,7 +2,8 @@ import { EngineDriver } from '../backends/engine-driver.ts'
 import { type Scripts, SimulatedBackend } from '../backends/simulated.ts'
 import type { Clock } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
-import type { Replica } from '../domain/fleet.ts'
+import type { EngineTime } from '../domain/engine-time.ts'
+import type { Lease, Replica } from '../domain/fleet.ts'
 import { Engine, type EngineOptions } from '../engine/engine.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import { type FullWorkPrices, fullWorkPrices } from '../engine/full-work.ts'
@@ -97,6 +98,10 @@ export class SimulatedReplica implements Backend {
     if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
     if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve(RELEASE_BROKEN)
     return this.#backend.generate(call)
+  }
+
+  engineTimeOf(lease: Lease): EngineTime | undefined {
+    return this.#backend.engineTimeOf(lease)
   }
 
   probe(replica: Replica): Promise<ReplicaReport> {

@@ -49,7 +49,11 @@ export class CostLaw {
     if (before !== undefined && before.since === billedSince && before.until !== fromAt)
       this.#broken('', `${replicaId} was closed up to ${before.until}, and then from ${fromAt}`)
     this.#closedUntil.set(replicaId, { since: billedSince, until: toAt })
-    const all = [billNano, ...Object.values(lines), ...tenants.flatMap(({ usedNano, idleNano }) => [usedNano, idleNano])]
+    const all = [
+      billNano,
+      ...Object.values(lines),
+      ...tenants.flatMap(({ usedNano, idleNano }) => [usedNano, idleNano]),
+    ]
     if (!all.every(Number.isSafeInteger)) this.#broken('', `a second of ${replicaId} has a part of a nano-dollar`)
     if (Object.values(lines).some((nano) => nano < 0)) this.#broken('', `a second of ${replicaId} has a negative line`)
     for (const { tenantId, usedNano } of tenants) this.#add(tenantId, usedNano)

@@ -1,6 +1,6 @@
 import { spentUs } from '../../domain/engine-time.ts'
-import { splitExactly } from './split-exactly.ts'
 import type { AttemptSecond, ReplicaSecond } from './second-report.ts'
+import { splitExactly } from './split-exactly.ts'
 
 /**
  * Who pays for one second of one replica?
@@ -76,4 +76,3 @@ function unionUs(reports: readonly ReplicaSecond[], spanUs: number, missingUs: n
   for (const { busyUs } of reports) idleRatio *= Math.max(0, 1 - busyUs / Math.max(1, spanUs))
   return spanUs * (1 - idleRatio)
 }
-

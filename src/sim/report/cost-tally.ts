@@ -1,7 +1,7 @@
 import type { Instant } from '../../base/clock.ts'
 import type { SecondClosed } from '../../domain/cost-entry.ts'
-import type { Entry } from '../../domain/entry.ts'
 import { spentUs } from '../../domain/engine-time.ts'
+import type { Entry } from '../../domain/entry.ts'
 
 /**
  * What the engines of a run cost, and whom: sums of the closed seconds and of the tickets' final costs. US dollars.

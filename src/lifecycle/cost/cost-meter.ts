@@ -60,8 +60,9 @@ export class CostMeter {
   #wasted: WastedAttempt[] = []
   #ended: EndedTicket[] = []
   #reportedUpTo: number
+  /** From `start` to `finish`: a platform whose control loop does not run keeps no books. */
+  #isRunning = false
   #isStopping = false
-  #isFinished = false
   #cancelTimer: CancelTimer | undefined
 
   constructor(options: CostMeterOptions) {
@@ -78,6 +79,7 @@ export class CostMeter {
 
   /** From here on the fleet's replicas are billed, and every second is closed when it is over. */
   start(): void {
+    this.#isRunning = true
     this.#watchFleet(this.#options.clock.now())
     this.#schedule()
   }
@@ -90,8 +92,8 @@ export class CostMeter {
 
   /** Closes everything up to now, also the second that runs. */
   finish(): void {
-    if (this.#isFinished) return
-    this.#isFinished = true
+    if (!this.#isRunning) return
+    this.#isRunning = false
     this.#cancelTimer?.()
     const now = this.#options.clock.now()
     this.#look(now, secondOf(now) + 1)
@@ -104,7 +106,7 @@ export class CostMeter {
 
   /** The attempt has its turn, and its engine may begin. */
   began(attempt: Attempt): void {
-    if (this.#isFinished) return
+    if (!this.#isRunning) return
     const { lease, ticket, plan } = attempt
     const { replica } = lease
     const pool = this.#options.policies.poolsById.get(replica.poolId)
@@ -147,7 +149,7 @@ export class CostMeter {
 
   /** A ticket that had a turn has ended. */
   settled({ id, request, attempts }: Ticket): void {
-    if (attempts === 0 || this.#isFinished) return
+    if (attempts === 0 || !this.#isRunning) return
     this.#ended.push({ ticketId: id, tenantId: request.tenant.id, isErrand: request.errand !== undefined })
   }
 
@@ -170,10 +172,11 @@ export class CostMeter {
       open.told = time
       return since
     }
-    const { firstTokenAt, outputTokens } = attempt.ticket
+    const { firstTokenAt, lastTokenAt, outputTokens } = attempt.ticket
     const usage = ending?.kind === 'finished' ? ending.usage : undefined
     const progress = {
       firstTokenAt,
+      lastTokenAt,
       outputTokens: usage?.outputTokens ?? outputTokens,
       isOver: ending !== undefined,
       usage,
@@ -240,7 +243,7 @@ export class CostMeter {
     const { poolsById, dispatcher } = this.#options.policies
     const load = dispatcher.loadOf(replica.id)
     const foreign = load === undefined ? 0 : Math.max(0, load.sequences - seen.held)
-    seen.learn(now, stepPricesOf(poolsById.get(replica.poolId), replica), foreign)
+    seen.learn(now, stepPricesOf(poolsById.get(replica.poolId), replica, load), foreign)
   }
 
   /** Replicas that came are billed from now on, those that went no more. */

@@ -30,6 +30,8 @@ export interface StepPrices {
   readonly pairUs: number
   /** Prompt tokens of one step at most. */
   readonly tokenBudget: number
+  /** From one token to the next with what is in flight now, prompts that are read meanwhile included. */
+  readonly paceUs: number
 }
 
 /** What is in flight at one replica, over time. */
@@ -101,11 +103,6 @@ export class ReplicaSeen {
   get perHeld(): number {
     return this.#perHeld
   }
-
-  /** A step of those that decode now, each with this context. */
-  stepUs({ baseUs, sequenceUs, contextTokenUs }: StepPrices, contextTokens: number): number {
-    return baseUs + Math.max(1, this.#decoding + this.#foreign) * (sequenceUs + contextTokenUs * contextTokens)
-  }
 }
 
 export interface SeenSize {
@@ -120,6 +117,7 @@ export interface SeenSize {
 /** What the gateway knows of an attempt when it looks. */
 export interface SeenProgress {
   readonly firstTokenAt: Instant | undefined
+  readonly lastTokenAt: Instant | undefined
   /** Output tokens so far, over all choices. */
   readonly outputTokens: number
   readonly isOver: boolean
@@ -139,7 +137,7 @@ export class SeenAttempt {
   #isPromptWeighed = false
   /** Tokens that were weighed; some of them only supposed. */
   #weighedTokens = 0
-  #seenTokens = 0
+  #readAt: Instant = 0
 
   constructor(now: Instant, replica: ReplicaSeen, size: SeenSize) {
     replica.hold(now, size.sequences)
@@ -155,6 +153,7 @@ export class SeenAttempt {
   begun(now: Instant): void {
     if (this.#isRead) return
     this.#isRead = true
+    this.#readAt = now
     this.#replica.decode(now, this.#size.sequences)
   }
 
@@ -191,7 +190,7 @@ export class SeenAttempt {
     const share = elapsedUs > 0 ? (this.#replica.perDecoding - this.#perDecoding) / elapsedUs : 1
     const prompt = progress.usage ?? this.#size
     const read = isFirstLook ? weighPrompt(prices, prompt, share) : NOTHING
-    const tokens = this.#tokensSince(elapsedUs, prices, progress, isFirstLook)
+    const tokens = this.#tokensSince(now, prices, progress)
     const { sequences } = this.#size
     const contextTokens = prompt.promptTokens + (this.#weighedTokens + tokens / 2) / sequences
     this.#weighedTokens += tokens
@@ -204,15 +203,13 @@ export class SeenAttempt {
     }
   }
 
-  /** Tokens that came, or that an answer which is silent until its end should have made. */
-  #tokensSince(elapsedUs: number, prices: StepPrices, progress: SeenProgress, isFirstLook: boolean): number {
-    const { outputTokens, isOver } = progress
-    const hasNews = outputTokens > this.#seenTokens
-    this.#seenTokens = outputTokens
-    if (hasNews || isOver) return Math.max(0, outputTokens - this.#weighedTokens)
-    if (isFirstLook) return 0
-    const { sequences, promptTokens } = this.#size
-    return (sequences * elapsedUs) / Math.max(1, this.#replica.stepUs(prices, promptTokens))
+  /** Tokens that came, or that an answer which has said nothing since its first token should have made. */
+  #tokensSince(now: Instant, { paceUs }: StepPrices, progress: SeenProgress): number {
+    const { outputTokens, isOver, firstTokenAt, lastTokenAt } = progress
+    const cameTokens = Math.max(0, outputTokens - this.#weighedTokens)
+    if (isOver || lastTokenAt !== firstTokenAt) return cameTokens
+    const silentUs = now - Math.max(this.#at, this.#readAt)
+    return Math.max(cameTokens, (this.#size.sequences * silentUs) / Math.max(1, paceUs))
   }
 }
 

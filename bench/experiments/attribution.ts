@@ -9,7 +9,8 @@ import type { Table } from './kit/result.ts'
 /**
  * How fair is the split of engine time, and how far are token prices and a gateway's estimate from it?
  *
- * Its own option: `--seconds N` of each simulated run.
+ * Its own options: `--seconds N` of each simulated run; `--gathered`: engines hand over an answer in two pieces, its first
+ * token and the rest, so that the gateway has to suppose what was made between.
  */
 const STEPS = 400
 const MANY = [16, 64, 256] as const
@@ -27,13 +28,14 @@ const WAYS: Readonly<Record<Way, string>> = {
 
 async function run({ seeds, loads, given, progress }: ExperimentOptions): Promise<Findings> {
   const durationS = Number(given['seconds'] ?? SECONDS)
+  const tellsEveryToken = given['gathered'] !== true
   const small = smallSteps()
   const many = manySequences()
   const byLoad = new Map<number, TenantShares[]>()
   for (const load of loads) {
     for (const seed of seeds) {
       progress(`${load} × load, seed ${seed}`)
-      const one = await tenantShares({ load, seed, durationS, profile: PROFILE })
+      const one = await tenantShares({ load, seed, durationS, profile: PROFILE, tellsEveryToken })
       byLoad.set(load, [...(byLoad.get(load) ?? []), one])
     }
   }
@@ -152,6 +154,6 @@ await runExperiment({
   seeds: 1,
   hasLoads: true,
   loads: '0.3,0.6,1',
-  options: { seconds: { type: 'string' } },
+  options: { seconds: { type: 'string' }, gathered: { type: 'boolean' } },
   run,
 })

@@ -20,12 +20,15 @@ import { StretchedClock } from './stretched-clock.ts'
 export class SimulatedFleet implements Backends {
   readonly bestHits = new BestHits()
   readonly #replicas = new Map<string, SimulatedReplica>()
+  readonly #tellsEveryToken: boolean
 
   constructor(
     clock: Clock,
     replicas: ReadonlyArray<{ readonly replica: Replica; readonly options: EngineOptions }>,
     scripts: ClientScripts,
+    tellsEveryToken = false,
   ) {
+    this.#tellsEveryToken = tellsEveryToken
     for (const { replica, options } of replicas) {
       this.#replicas.set(replica.id, new SimulatedReplica(clock, replica, options, this.#watched(scripts)))
     }
@@ -39,7 +42,8 @@ export class SimulatedFleet implements Backends {
         if (made.kind !== 'made') return made
         for (const { prefixHashes, promptTokens } of made.scripts)
           this.bestHits.sent(request.tenant.id, prefixHashes, promptTokens)
-        return made
+        // An answer with a text, if an empty one, is handed over token by token.
+        return this.#tellsEveryToken ? { ...made, scripts: made.scripts.map((script) => ({ ...script, textBetween })) } : made
       },
     }
   }
@@ -62,6 +66,8 @@ export class SimulatedFleet implements Backends {
     return this.#replicas.values()
   }
 }
+
+const textBetween = (): string => ''
 
 /** A replica that can crash, hang and slow down. The totals include what an engine did before a crash. */
 export class SimulatedReplica implements Backend {

@@ -28,12 +28,14 @@ export async function tenantShares(options: {
   readonly seed: number
   readonly durationS: number
   readonly profile: string
+  readonly tellsEveryToken: boolean
 }): Promise<TenantShares> {
   const { file } = loadScenario(BASE)
   const scenario = checkScenario(file, scenarioOf(options))
   const truth: Record<string, number> = {}
   const report = await simulate(scenario, {
     seed: options.seed,
+    tellsEveryToken: options.tellsEveryToken,
     onAssembled: (_platform, fleet) => {
       for (const replica of fleet.all()) {
         const generate = replica.generate.bind(replica)

@@ -66,6 +66,9 @@ export class Engine {
   /** The latest instant anyone has mentioned. */
   #now: Instant = 0
 
+  /** Nothing was submitted, aborted or advanced since the engine was asked at this instant. */
+  #askedAt: Instant = -1
+
   /** Steps of the stretch that began at the boundary; zero when none runs. */
   #stretchSteps = 0
 
@@ -147,7 +150,8 @@ export class Engine {
 
   /** What a sequence has taken of the engine's time by `now`; undefined when it has ended. */
   engineTime(now: Instant, id: string): EngineTime | undefined {
-    this.#catchUp(now, false)
+    if (this.#askedAt !== now) this.#catchUp(now, false)
+    this.#askedAt = now
     const sequence = this.#sequences.get(id)
     if (sequence === undefined) return undefined
     return this.#shares.timeOf(sequence, this.#stretchSteps > 0 ? this.#timeline.leftRatio(now) : 0)
@@ -167,6 +171,7 @@ export class Engine {
   #catchUp(now: Instant, isStartIncluded: boolean): void {
     assert(now >= this.#now, 'time does not run backwards')
     this.#now = now
+    this.#askedAt = -1
     for (;;) {
       if (this.#stretchSteps === 0) {
         const startAt = this.#timeline.boundaryUs

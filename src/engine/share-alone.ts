@@ -1,6 +1,5 @@
 import type { StepCoefficients } from './gpu-profile.ts'
-import { IDLE_STEP } from './mean-step.ts'
-import { type StepTime, stepUs } from './step-time.ts'
+import type { StepTime } from './step-time.ts'
 
 /**
  * What would a sequence have taken without the others? The same chunks and the same tokens, each in a step of its own:
@@ -41,13 +40,14 @@ export function decodeAloneUs(alone: DecodeAlone, contextTokens: number, steps: 
 /** A chunk in a step of its own. */
 export function chunkAloneUs(c: StepCoefficients, stepTime: StepTime, tokens: number, contextTokens: number): number {
   if (c.kind === 'reference') return (1e6 * tokens) / c.prefillTokensPerSecond
-  if (c.prefillFloorUs === 0) {
-    const besideUs = c.lmHeadUs + c.hostUs + c.allReduceBaseUs + c.allReduceUsPerToken * tokens + c.prefillBaseUs
-    const pairsUs = (c.attentionUsPerPair * tokens * tokens) / 2 + c.contextAttentionUsPerPair * tokens * contextTokens
-    return stepTime.kneeUsOf(tokens) + besideUs + pairsUs
-  }
-  const pairs = { chunkPairs: (tokens * tokens) / 2, contextPairs: tokens * contextTokens }
-  return stepUs(c, { ...IDLE_STEP, prefillTokens: tokens, ...pairs })
+  const besideUs = c.lmHeadUs + c.hostUs + c.allReduceBaseUs + c.allReduceUsPerToken * tokens + c.prefillBaseUs
+  const pairsUs = (c.attentionUsPerPair * tokens * tokens) / 2 + c.contextAttentionUsPerPair * tokens * contextTokens
+  const us = stepTime.kneeUsOf(tokens) + besideUs + pairsUs
+  if (c.prefillFloorUs === 0) return us
+  const floorSquare = c.prefillFloorUs * c.prefillFloorUs
+  // Fitted floors have this sharpness; two roots take a tenth of the time of two powers.
+  if (c.prefillFloorSharpness === 4) return Math.sqrt(Math.sqrt(floorSquare * floorSquare + us * us * (us * us)))
+  return (c.prefillFloorUs ** c.prefillFloorSharpness + us ** c.prefillFloorSharpness) ** (1 / c.prefillFloorSharpness)
 }
 
 /** What reading cached tokens would have added to steps that run anyway: compute and attention, no weights. */

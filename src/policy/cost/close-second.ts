@@ -53,20 +53,24 @@ export function splitSecond({ billNano, spanUs, reports, crashedUs, lateUs }: Se
   const busyUs = Math.min(spanUs, isMeasured ? claimedUs : unionUs(reports, spanUs, crashedUs + lateUs))
   const scale = claimedUs > 0 ? busyUs / claimedUs : 0
   const weights: number[] = []
-  for (const { time } of rows) weights.push(scale * (time.prefillUs + time.decodeUs), scale * time.againUs)
+  for (const { time } of rows) {
+    weights.push(scale * (time.prefillUs + time.decodeUs))
+    if (time.againUs > 0) weights.push(scale * time.againUs)
+  }
   weights.push(scale * crashedUs, scale * lateUs)
   // Without work that anybody claims all of the second is idle, however short it is.
   weights.push(claimedUs > 0 ? Math.max(0, spanUs - busyUs) : 1)
   const parts = splitExactly(billNano, weights)
-  const at = (index: number): number => parts[index] as number
+  let next = 0
+  const take = (): number => parts[next++] as number
   return {
     busyUs: claimedUs > 0 ? busyUs : 0,
     isMeasured,
     scale,
-    rows: rows.map((row, i) => ({ row, usedNano: at(2 * i), againNano: at(2 * i + 1) })),
-    crashedNano: at(2 * rows.length),
-    lateNano: at(2 * rows.length + 1),
-    idleNano: at(2 * rows.length + 2),
+    rows: rows.map((row) => ({ row, usedNano: take(), againNano: row.time.againUs > 0 ? take() : 0 })),
+    crashedNano: take(),
+    lateNano: take(),
+    idleNano: take(),
   }
 }
 

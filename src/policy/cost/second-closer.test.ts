@@ -295,6 +295,7 @@ describe('law L15', () => {
         )
         expect(new Set(tickets.map(({ ticketId }) => ticketId)).size).toBe(tickets.length)
       }),
+      { numRuns: 60 },
     )
   })
 })

@@ -15,19 +15,37 @@ export function splitExactly(total: number, weights: readonly number[]): number[
     assert(weight >= 0 && Number.isFinite(weight), 'a claim is not negative')
     sum += weight
   }
-  const parts = weights.map((weight) => (sum > 0 ? Math.floor(total * (weight / sum)) : 0))
+  const parts = new Array<number>(weights.length).fill(0)
   if (sum === 0) return parts
   let left = total
-  for (const part of parts) left -= part
-  if (left === 0) return parts
-  const lost = weights.map((weight, i) => total * (weight / sum) - (parts[i] as number))
-  const byLoss = weights.map((_, i) => i).sort((a, b) => (lost[b] as number) - (lost[a] as number) || a - b)
-  // Less than one unit for each is left; a rounded product may have given one too many, which the last in line gives back.
-  const step = left > 0 ? 1 : -1
-  const order = left > 0 ? byLoss : byLoss.reverse().filter((i) => (parts[i] as number) > 0)
-  for (let i = 0; left !== 0; i = (i + 1) % order.length) {
-    parts[order[i] as number] = (parts[order[i] as number] as number) + step
-    left -= step
+  const lost = new Float64Array(weights.length)
+  for (let i = 0; i < weights.length; i++) {
+    const claim = total * ((weights[i] as number) / sum)
+    const part = Math.floor(claim)
+    parts[i] = part
+    lost[i] = claim - part
+    left -= part
   }
+  if (left !== 0) giveRest(parts, lost, left)
   return parts
+}
+
+/**
+ * Less than one unit for each is left. A rounded product may have given one too many: then those who lost least give back.
+ */
+function giveRest(parts: number[], lost: Float64Array, left: number): void {
+  const sign = left > 0 ? 1 : -1
+  const sorted = lost.toSorted()
+  const count = Math.min(Math.abs(left), parts.length)
+  const bound = sorted[sign > 0 ? sorted.length - count : count - 1] as number
+  let rest = Math.abs(left)
+  const give = (i: number): void => {
+    if (rest === 0 || (parts[i] as number) + sign < 0) return
+    parts[i] = (parts[i] as number) + sign
+    rest--
+  }
+  for (let i = 0; i < parts.length; i++) if (sign * ((lost[i] as number) - bound) > 0) give(i)
+  for (let i = 0; i < parts.length; i++) if (lost[i] === bound) give(i)
+  // Only where rounding made the rest larger than the number of claims, or the first in line had nothing to give back.
+  for (let i = 0; rest > 0; i = (i + 1) % parts.length) give(i)
 }

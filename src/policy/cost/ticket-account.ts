@@ -15,8 +15,10 @@ export class TicketAccount {
     prefixSavedUs: 0,
     kvTokenUs: 0,
   }
-  /** Charged so far, by attempt: what is moved when an attempt turns out to have been for nothing. Retries are few. */
-  readonly #attempts = new Map<number, number>()
+  /** Charged so far for its last attempt, and for those before: what is moved when one was for nothing. Retries are few. */
+  #attempt = 0
+  #attemptNano = 0
+  #earlier: Map<number, number> | undefined
   #costNano = 0
   #wasteNano = 0
   #aloneNano = 0
@@ -32,8 +34,15 @@ export class TicketAccount {
   charge(row: AttemptSecond, money: { usedNano: number; againNano: number }, terms: ChargeTerms): void {
     const { time, attempt } = row
     const { scale, nanoPerUs, isMeasured } = terms
-    for (const part of PARTS) this.#time[part] += scale * time[part]
-    this.#attempts.set(attempt, (this.#attempts.get(attempt) ?? 0) + money.usedNano)
+    const sums = this.#time
+    sums.prefillUs += scale * time.prefillUs
+    sums.decodeUs += scale * time.decodeUs
+    sums.againUs += scale * time.againUs
+    sums.aloneUs += scale * time.aloneUs
+    sums.prefixSavedUs += scale * time.prefixSavedUs
+    sums.kvTokenUs += scale * time.kvTokenUs
+    if (attempt !== this.#attempt) this.#turnTo(attempt)
+    this.#attemptNano += money.usedNano
     this.#costNano += money.usedNano
     this.#wasteNano += money.againNano
     this.#aloneNano += scale * time.aloneUs * nanoPerUs
@@ -44,11 +53,21 @@ export class TicketAccount {
 
   /** The attempt was for nothing: returns what the tenant had been charged with for it, and gets back. */
   waste(attempt: number): number {
-    const nano = this.#attempts.get(attempt) ?? 0
-    this.#attempts.delete(attempt)
+    if (attempt !== this.#attempt) this.#turnTo(attempt)
+    const nano = this.#attemptNano
+    this.#attemptNano = 0
     this.#costNano -= nano
     this.#wasteNano += nano
     return nano
+  }
+
+  #turnTo(attempt: number): void {
+    if (this.#attempt > 0) {
+      this.#earlier ??= new Map()
+      this.#earlier.set(this.#attempt, this.#attemptNano)
+    }
+    this.#attempt = attempt
+    this.#attemptNano = this.#earlier?.get(attempt) ?? 0
   }
 
   close(at: Instant, ticketId: string): CostClosed {
@@ -76,5 +95,3 @@ export interface ChargeTerms {
   readonly nanoPerUs: number
   readonly isMeasured: boolean
 }
-
-const PARTS = ['prefillUs', 'decodeUs', 'againUs', 'aloneUs', 'prefixSavedUs', 'kvTokenUs'] as const

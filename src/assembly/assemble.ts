@@ -109,6 +109,7 @@ export function assemble(config: Config, parts: Parts): Platform {
     policies,
     queueUsMax: msToUs(config.queue.waitMsMax),
     retrievalUsMax: msToUs(config.retrieval.budgetMs),
+    idle: { policy: config.cost.idle, weights: toTenants(config).map(({ id, weight }) => ({ tenantId: id, weight })) },
   })
   const { tightestPromise } = policies
   const pools = toPools(config).map((setup) => makePoolPolicies(config, setup, tightestPromise, now))

@@ -1,5 +1,6 @@
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { BatchItem, BatchSubmission, BatchView } from '../engine/batch-engine.ts'
+import type { EngineTime } from '../domain/engine-time.ts'
 import type { Submission } from '../engine/engine.ts'
 import type { Abortion, EngineEvent } from '../engine/engine-event.ts'
 import type { EngineView } from '../engine/engine-view.ts'
@@ -20,6 +21,8 @@ interface DrivenEngine<Spec, View, Taken, Left> {
   nextEventAt(): Instant | undefined
   advance(now: Instant): readonly EngineEvent[]
   view(now: Instant): View
+  /** Absent from engines that answer in batches. */
+  engineTime?(now: Instant, id: string): EngineTime | undefined
 }
 
 /** Observes the whole engine, as a server's metrics do. */
@@ -78,6 +81,11 @@ export class EngineDriver<
     this.#watcher?.aborted(id)
     this.#arm()
     return abortion
+  }
+
+  /** What a running sequence has taken of the engine's time so far. */
+  engineTime(id: string): EngineTime | undefined {
+    return this.#engine.engineTime?.(this.#clock.now(), id)
   }
 
   view(): View {

@@ -1,7 +1,8 @@
 import type { Cancellation } from '../base/cancellation.ts'
 import type { Instant } from '../base/clock.ts'
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
-import type { Replica } from '../domain/fleet.ts'
+import { addEngineTimes, type EngineTime, NO_ENGINE_TIME } from '../domain/engine-time.ts'
+import type { Lease, Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
@@ -45,7 +46,7 @@ export class SimulatedBackend implements Backend {
   readonly #scripts: Scripts
   readonly #prices: FullWorkPrices | undefined
   /** Running answers: as many as there are leases on this replica. */
-  readonly #open = new Set<SimulatedAnswer>()
+  readonly #open = new Map<number, SimulatedAnswer>()
 
   /** With the prices of its GPU's work the engine also reports how much of what it could do it has done. */
   constructor(driver: EngineDriver, scripts: Scripts, prices?: FullWorkPrices) {
@@ -68,7 +69,11 @@ export class SimulatedBackend implements Backend {
 
   /** The engine is lost, and every running answer with it. */
   lose(because: string): void {
-    for (const answer of this.#open) answer.lose(because)
+    for (const answer of this.#open.values()) answer.lose(because)
+  }
+
+  engineTimeOf(lease: Lease): EngineTime | undefined {
+    return this.#open.get(lease.id)?.engineTime
   }
 
   /** What vLLM tells on its page of metrics. */
@@ -105,8 +110,8 @@ interface Choice {
 interface Settle {
   readonly resolve: (ending: Ending) => void
   readonly reject: (error: unknown) => void
-  /** The set of running answers that contains this one. */
-  readonly open: Set<SimulatedAnswer>
+  /** The running answers, by lease; this one among them. */
+  readonly open: Map<number, SimulatedAnswer>
 }
 
 /**
@@ -127,13 +132,15 @@ class SimulatedAnswer {
   #promptTokens = 0
   #cachedTokens = 0
   #outputTokens = 0
+  /** Of the choices that the engine has made or let go. */
+  #engineTime = NO_ENGINE_TIME
   readonly #forget: () => void
 
   constructor(driver: EngineDriver, call: Call, settle: Settle) {
     this.#driver = driver
     this.#call = call
     this.#settle = settle
-    settle.open.add(this)
+    settle.open.set(call.lease.id, this)
     this.#forget = call.cancellation.onCancel(() => this.#callOff())
   }
 
@@ -156,6 +163,15 @@ class SimulatedAnswer {
       return
     }
     onTaken?.()
+  }
+
+  /** What all choices have taken of the engine's time. */
+  get engineTime(): EngineTime {
+    let time = this.#engineTime
+    for (const { isMade, sequenceId } of this.#choices) {
+      if (!isMade) time = addEngineTimes(time, this.#driver.engineTime(sequenceId) ?? NO_ENGINE_TIME)
+    }
+    return time
   }
 
   fail(error: unknown): void {
@@ -204,7 +220,10 @@ class SimulatedAnswer {
 
   #take(choice: Choice, event: EngineEvent): void {
     if (event.kind === 'first-token' && choice.script.sharesPrompt !== true) this.#cachedTokens += event.cachedTokens
-    if (event.kind === 'finished') choice.isMade = true
+    if (event.kind === 'finished') {
+      choice.isMade = true
+      this.#engineTime = addEngineTimes(this.#engineTime, event.time ?? NO_ENGINE_TIME)
+    }
     const tokens = event.kind === 'first-token' ? 1 : event.tokens
     if (!this.#isBlocked) {
       this.#send(choice, tokens, innerGapOf(event))
@@ -266,23 +285,25 @@ class SimulatedAnswer {
   #end(ending: Ending): void {
     if (this.#hasEnded) return
     this.#letGo()
-    this.#settle.resolve(ending)
+    this.#settle.resolve({ ...ending, engineTime: this.#engineTime })
   }
 
   #callOff(): void {
     if (this.#hasEnded) return
     const unreportedTokens = this.#letGo()
-    this.#settle.resolve(unreportedTokens === 0 ? { kind: 'cancelled' } : { kind: 'cancelled', unreportedTokens })
+    const unreported = unreportedTokens === 0 ? {} : { unreportedTokens }
+    this.#settle.resolve({ kind: 'cancelled', ...unreported, engineTime: this.#engineTime })
   }
 
   /** Frees what is left, and returns the tokens that a simulated client had received without a delta for each. */
   #letGo(): number {
     this.#hasEnded = true
-    this.#settle.open.delete(this)
+    this.#settle.open.delete(this.#call.lease.id)
     this.#forget()
     let unreportedTokens = 0
     for (const { isMade, sequenceId, script } of this.#choices) {
       const abortion = isMade ? undefined : this.#driver.abort(sequenceId)
+      if (abortion !== undefined) this.#engineTime = addEngineTimes(this.#engineTime, abortion.time)
       if (script.textBetween === undefined) unreportedTokens += abortion?.tokens ?? 0
     }
     return unreportedTokens

@@ -1,3 +1,4 @@
+import type { CostClosed } from '../domain/cost-entry.ts'
 import type { Entry, Granted, Settled, ShadowEnded } from '../domain/entry.ts'
 import type { Placement } from '../domain/placement.ts'
 import type { Trim } from '../domain/plan.ts'
@@ -54,6 +55,8 @@ function tell(entry: Entry): string {
       return `attempt ${entry.attempt} at ${entry.replicaId} (${entry.releaseId}) ${entry.ending}: ${entry.because}`
     case 'settled':
       return tellEnd(entry)
+    case 'cost-closed':
+      return tellCost(entry)
     case 'shadow-ended':
       return `shadow at ${entry.releaseId}: ${entry.outcome}${tellDifference(entry)}`
     case 'fault-seen':
@@ -103,6 +106,19 @@ function tellDifference({ difference, outputTokens, primaryOutputTokens }: Shado
   const same = difference.isEqual ? 'the same answer' : `${Math.round(difference.sameWordsRatio * 100)} % of its words`
   return `${lengths}, ${same}`
 }
+
+/** What the ticket cost in the end, whose money that is, and what sharing the engine saved. */
+function tellCost({ costNano, wasteNano, batchSavedNano, prefixSavedNano, time, isMeasured, isPriced }: CostClosed): string {
+  const engineMs = ms(time.prefillUs + time.decodeUs + time.againUs)
+  const how = isMeasured ? 'measured by the engine' : 'estimated'
+  const engine = `${engineMs} of engine time, ${how} (${ms(time.prefillUs)} reading, ${ms(time.decodeUs)} writing)`
+  if (!isPriced) return `final cost: ${engine}; no price is known (set usdPerHour of the pool)`
+  const wasted = wasteNano === 0 ? '' : `, ${usd(wasteNano)} more borne by the platform`
+  const cached = prefixSavedNano === 0 ? '' : `, its cached prompt ${usd(prefixSavedNano)}`
+  return `final cost: ${usd(costNano)}${wasted}: ${engine}; batching saved ${usd(batchSavedNano)}${cached}`
+}
+
+const usd = (nano: number): string => `$${(nano / 1e9).toFixed(9).replace(/0{1,3}$/, '')}`
 
 function tellEnd(entry: Settled): string {
   const { usage, arrivedAt, firstTokenAt, outcome, because, refusal } = entry

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { ADMISSION_DEFAULTS } from '../policy/admission/admission.ts'
+import { IDLE_POLICIES } from '../policy/cost/idle-sharing.ts'
 import { DISPATCHER_DEFAULTS } from '../policy/dispatch/dispatch-options.ts'
 import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
@@ -184,6 +185,17 @@ const LadderSchema = section(
   'The degradation ladder: what is given up under load.',
 )
 
+const CostSchema = section(
+  {
+    idle: Type.Enum([...IDLE_POLICIES], {
+      default: 'platform',
+      description:
+        'Who pays for the time in which a replica runs no step: the platform (`platform`), the tenants that a dedicated pool is reserved for (`owners`, in equal parts), all tenants of the file by weight (`weights`), or the tenants that used the replica in the same second, by use (`pro-rata`). Where it names nobody, the platform pays.',
+    }),
+  },
+  'Cost: who pays for what engines cost.',
+)
+
 const LimitsSchema = section(
   {
     choicesMax: count(defaults.CHOICES_MAX, {
@@ -310,6 +322,7 @@ export const ConfigSchema = Type.Object(
     routing: RoutingSchema,
     regions: RegionsSchema,
     ladder: LadderSchema,
+    cost: CostSchema,
     limits: LimitsSchema,
     store: StoreSchema,
     sharing: SharingSchema,

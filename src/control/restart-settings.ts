@@ -16,6 +16,7 @@ export const RESTART_SETTINGS = {
   'regions.spillMarginMs': 'requests are being sent by it',
   'regions.returnMs': 'requests are being sent by it',
   ladder: 'its rungs are in use',
+  cost: 'seconds that are not closed yet are shared by it',
   store: 'its database is open',
   sharing: 'its slices are out, and others count on its times',
   ledger: 'its spool is open',

@@ -1,5 +1,6 @@
 import type { Instant } from '../base/clock.ts'
 import type { RetrievalOutcome } from './corpus.ts'
+import type { CostClosed, SecondClosed } from './cost-entry.ts'
 import type { Usage } from './delta.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Placement } from './placement.ts'
@@ -22,6 +23,8 @@ export type Entry =
   | Granted
   | AttemptEnded
   | Settled
+  | SecondClosed
+  | CostClosed
   | RungChanged
   | OfflineSheddingChanged
   | PoolReported

@@ -29,7 +29,10 @@ function applyDecodes(state: EngineState, at: Instant, steps: number, events: En
   const { decodes, counters, done } = state
   countContext(state, steps)
   counters.generationTokens += decodes.finishSteps(steps, false, done)
-  for (const sequence of done) finish(state, sequence, at, events)
+  for (const sequence of done) {
+    state.shares.leave(sequence)
+    finish(state, sequence, at, events)
+  }
   done.length = 0
   if (decodes.everyStepCount > 0) reportEveryStep(state, at, events)
 }
@@ -48,8 +51,10 @@ function applyChunk(state: EngineState, sequence: Sequence, at: Instant, events:
   } else if (sequence.isReportedEveryStep && sequence.generatedTokens < sequence.outputTokens) {
     reportTokens(sequence, sequence.generatedTokens, at, events)
   }
-  if (sequence.generatedTokens < sequence.outputTokens) state.decodes.join(sequence)
-  else finish(state, sequence, at, events)
+  if (sequence.generatedTokens < sequence.outputTokens) {
+    state.decodes.join(sequence)
+    state.shares.join(sequence)
+  } else finish(state, sequence, at, events)
 }
 
 function reportEveryStep(state: EngineState, at: Instant, events: EngineEvent[]): void {
@@ -67,6 +72,7 @@ function reportTokens(sequence: Sequence, generatedTokens: number, at: Instant, 
 function finish(state: EngineState, sequence: Sequence, at: Instant, events: EngineEvent[]): void {
   releaseBlocks(state, sequence)
   sequence.place = 'ended'
+  state.shares.ended(sequence)
   state.counters.finished++
   events.push({
     kind: 'finished',
@@ -77,6 +83,7 @@ function finish(state: EngineState, sequence: Sequence, at: Instant, events: Eng
     firstTokenAt: sequence.firstTokenAt,
     usage: usageOf(sequence),
     preemptions: sequence.preemptions,
+    time: state.shares.timeOf(sequence, 0),
   })
 }
 

@@ -1,5 +1,6 @@
 import type { Instant } from '../base/clock.ts'
 import type { Usage } from '../domain/delta.ts'
+import type { EngineTime } from '../domain/engine-time.ts'
 
 /** What an engine has to tell, in order of time; at one instant in order of arrival within each kind of work. */
 export type EngineEvent = FirstTokenEvent | TokensEvent | FinishedEvent
@@ -31,6 +32,8 @@ export interface FinishedEvent {
   readonly firstTokenAt: Instant
   readonly usage: Usage
   readonly preemptions: number
+  /** Its share of the engine's time; absent from engines that answer in batches. */
+  readonly time?: EngineTime
 }
 
 /** What an aborted sequence had come to. */
@@ -40,4 +43,5 @@ export interface Abortion {
   readonly tokens: number
   readonly usage: Usage
   readonly preemptions: number
+  readonly time: EngineTime
 }

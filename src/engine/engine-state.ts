@@ -3,6 +3,7 @@ import type { DecodeSet } from './decode-set.ts'
 import { PrefixCache } from './prefix-cache.ts'
 import type { Sequence } from './sequence.ts'
 import { SequenceList } from './sequence-list.ts'
+import type { TimeAccount } from './time-account.ts'
 
 /**
  * Everything an engine remembers between steps. `plan-step.ts` and `apply-step.ts` move it; `engine.ts` owns it.
@@ -39,6 +40,8 @@ export interface EngineState {
   readonly prefilling: Sequence[]
   readonly decodes: DecodeSet
   readonly counters: EngineCounters
+  /** Whose the steps' time is. */
+  readonly shares: TimeAccount
   /** Room for the sequences that a step ends; empty between steps. */
   readonly done: Sequence[]
 }
@@ -59,7 +62,11 @@ export interface EngineCounters {
   aborted: number
 }
 
-export function makeEngineState(limits: EngineLimits, makeDecodes: (unitBlocks: number) => DecodeSet): EngineState {
+export function makeEngineState(
+  limits: EngineLimits,
+  shares: TimeAccount,
+  makeDecodes: (unitBlocks: number) => DecodeSet,
+): EngineState {
   const unitTokens = limits.prefixUnitTokens ?? limits.blockTokens
   const unitBlocks = unitTokens / limits.blockTokens
   const cache = new PrefixCache()
@@ -71,6 +78,7 @@ export function makeEngineState(limits: EngineLimits, makeDecodes: (unitBlocks: 
     waiting: new SequenceList(),
     prefilling: [],
     decodes: makeDecodes(unitBlocks),
+    shares,
     counters: {
       steps: 0,
       preemptions: 0,

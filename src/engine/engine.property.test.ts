@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NaiveEngine, type NaiveOptions } from '../../test/support/naive-engine.ts'
+import { type EngineTime, NO_ENGINE_TIME, spentUs as spentUsOf } from '../domain/engine-time.ts'
 import { Engine } from './engine.ts'
 import type { EngineEvent, FinishedEvent } from './engine-event.ts'
 import type { RooflineCoefficients } from './gpu-profile.ts'
@@ -119,6 +120,9 @@ function operation(tokensMax: number): fc.Arbitrary<Operation> {
 interface Run {
   readonly events: readonly EngineEvent[]
   readonly views: readonly object[]
+  /** By sequence: its share of the engine's time, and the memory that it held. */
+  readonly spentUs: ReadonlyMap<string, number>
+  readonly kvTokenUs: ReadonlyMap<string, number>
 }
 
 /** `polls`: how the owner behaves between operations; it must not matter. */
@@ -126,13 +130,30 @@ function runEngine(scenario: Scenario, polls: 'punctual' | 'lazy' | 'nervous'): 
   const engine = new Engine(scenario.options)
   const events: EngineEvent[] = []
   const views: object[] = []
+  const spentUs = new Map<string, number>()
+  const kvTokenUs = new Map<string, number>()
   let now = 0
   let submitted = 0
+  const note = (id: string, time: EngineTime | undefined): void => {
+    spentUs.set(id, spentUsOf(time ?? NO_ENGINE_TIME))
+    kvTokenUs.set(id, time?.kvTokenUs ?? 0)
+  }
+  /** Times are sums of fractions: they are compared apart, up to rounding. */
+  const take = (fresh: readonly EngineEvent[]): void => {
+    for (const event of fresh) {
+      if (event.kind !== 'finished') events.push(event)
+      else {
+        const { time, ...told } = event
+        events.push(told)
+        note(event.id, time)
+      }
+    }
+  }
   const pollUntil = (until: number): void => {
     if (polls === 'lazy') return
     for (let at = engine.nextEventAt(); at !== undefined && at < until; at = engine.nextEventAt()) {
       now = Math.max(now, polls === 'nervous' ? Math.min(at, now + 40) : at)
-      if (now < until) events.push(...engine.advance(now))
+      if (now < until) take(engine.advance(now))
     }
   }
   for (const op of scenario.operations) {
@@ -144,18 +165,19 @@ function runEngine(scenario: Scenario, polls: 'punctual' | 'lazy' | 'nervous'): 
     } else {
       const abortion = engine.abort(now, `s${Math.floor(op.which * submitted)}`)
       views.push({ aborted: abortion?.usage.outputTokens })
+      if (abortion !== undefined) note(abortion.id, abortion.time)
     }
     const { running, waiting, blocksFree, steps, preemptions } = engine.view(now)
     views.push({ running, waiting, blocksFree, steps, preemptions })
     engine.assertInvariants()
   }
   for (let at = engine.nextEventAt(); at !== undefined; at = engine.nextEventAt()) {
-    events.push(...engine.advance(at))
+    take(engine.advance(at))
     engine.assertInvariants()
   }
   const { blocksFree, blockCount } = engine.view(Number.MAX_SAFE_INTEGER)
   expect(blocksFree).toBe(blockCount)
-  return { events, views }
+  return { events, views, spentUs, kvTokenUs }
 }
 
 function runTwin(scenario: Scenario): Run {
@@ -171,7 +193,7 @@ function runTwin(scenario: Scenario): Run {
     views.push({ running, waiting, blocksFree, steps: twin.stepCount, preemptions: twin.preemptionCount })
   }
   twin.runTo(Number.MAX_SAFE_INTEGER)
-  return { events: twin.events, views }
+  return { events: twin.events, views, spentUs: twin.spentUs, kvTokenUs: twin.kvTokenUs }
 }
 
 const check = (property: (scenario: Scenario) => void, numRuns = 300): void =>
@@ -189,11 +211,32 @@ describe('an engine on random work', () => {
 
   it('does not depend on how often it is asked', () => {
     check((scenario) => {
-      const lazy = runEngine(scenario, 'lazy')
-      expect(runEngine(scenario, 'punctual')).toEqual(lazy)
-      expect(runEngine(scenario, 'nervous')).toEqual(lazy)
+      const { spentUs, kvTokenUs, ...lazy } = runEngine(scenario, 'lazy')
+      for (const polls of ['punctual', 'nervous'] as const) {
+        const { spentUs: otherUs, kvTokenUs: otherKv, ...other } = runEngine(scenario, polls)
+        expect(other).toEqual(lazy)
+        expectClose(otherUs, spentUs)
+        expectClose(otherKv, kvTokenUs)
+      }
     })
   })
+
+  it('gives every sequence its share of every step, as its naive twin splits them one by one', () => {
+    check((scenario) => {
+      const engine = runEngine(scenario, 'nervous')
+      const twin = runTwin(scenario)
+      expectClose(engine.spentUs, twin.spentUs)
+      expectClose(engine.kvTokenUs, twin.kvTokenUs)
+    }, 600)
+  })
+
+  /** What never ran has no share, in one account or in both. */
+  function expectClose(actual: ReadonlyMap<string, number>, expected: ReadonlyMap<string, number>): void {
+    for (const id of new Set([...actual.keys(), ...expected.keys()])) {
+      const [a, b] = [actual.get(id) ?? 0, expected.get(id) ?? 0]
+      expect(Math.abs(a - b)).toBeLessThanOrEqual(1e-5 * Math.max(1, b))
+    }
+  }
 
   it('gives every sequence exactly its tokens, in order, whatever was preempted (L5)', () => {
     check((scenario) => {

@@ -80,6 +80,15 @@ describe('an engine', () => {
       firstTokenAt: 1_040,
       usage: { promptTokens: 40, cachedTokens: 0, outputTokens: 3 },
       preemptions: 0,
+      // Alone in every step: its share is all of each.
+      time: {
+        prefillUs: 1_040,
+        decodeUs: 2_002,
+        againUs: 0,
+        aloneUs: 3_042,
+        prefixSavedUs: 0,
+        kvTokenUs: 40 * 1_040 + 41 * 1_001 + 42 * 1_001,
+      },
     })
   })
 
@@ -209,6 +218,15 @@ describe('an abort', () => {
       tokens: 9,
       usage: { promptTokens: 10, cachedTokens: 0, outputTokens: 10 },
       preemptions: 0,
+      // … and the step that runs, which is paid for as a whole.
+      time: {
+        prefillUs: 1_010,
+        decodeUs: 10 * 1_001,
+        againUs: 0,
+        aloneUs: 1_010 + 10 * 1_001,
+        prefixSavedUs: 0,
+        kvTokenUs: 10 * 1_010 + 155 * 1_001,
+      },
     })
     expect(engine.abort(10_100, 'a')).toBeUndefined()
     expect(drain(engine)).toEqual([])

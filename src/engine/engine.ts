@@ -1,5 +1,6 @@
 import { assert } from '../base/assert.ts'
 import type { Instant } from '../base/clock.ts'
+import type { EngineTime } from '../domain/engine-time.ts'
 import { applyStep, usageOf } from './apply-step.ts'
 import { BurstDecodes } from './burst-decodes.ts'
 import type { Abortion, EngineEvent } from './engine-event.ts'
@@ -11,6 +12,7 @@ import { makeStepPlan, planStep } from './plan-step.ts'
 import { Sequence, type SequenceSpec } from './sequence.ts'
 import { assertSpeculation, draftUs, type Speculation } from './speculation.ts'
 import { SteadyDecodes } from './steady-decodes.ts'
+import { StepShares } from './step-share.ts'
 import { exactStepsMax, StepTime, TICKS_PER_US } from './step-time.ts'
 import { Timeline } from './timeline.ts'
 
@@ -54,6 +56,7 @@ export type Submission =
 export class Engine {
   readonly #state: EngineState
   readonly #stepTime: StepTime
+  readonly #shares: StepShares
   readonly #speculation: Speculation | undefined
   readonly #plan = makeStepPlan()
   readonly #timeline = new Timeline()
@@ -63,6 +66,9 @@ export class Engine {
   /** The latest instant anyone has mentioned. */
   #now: Instant = 0
 
+  /** Nothing was submitted, aborted or advanced since the engine was asked at this instant. */
+  #askedAt: Instant = -1
+
   /** Steps of the stretch that began at the boundary; zero when none runs. */
   #stretchSteps = 0
 
@@ -70,12 +76,16 @@ export class Engine {
     const { limits, speculation, seed = 0 } = options
     assertLimits(limits, speculation)
     this.#speculation = speculation
-    this.#state = makeEngineState(limits, (unitBlocks) =>
+    this.#stepTime = new StepTime(options.coefficients, limits.tokenBudget)
+    this.#shares = new StepShares(options.coefficients, this.#stepTime, {
+      isBursty: speculation !== undefined,
+      draftUsAlone: speculation === undefined ? 0 : draftUs(speculation, 1),
+    })
+    this.#state = makeEngineState(limits, this.#shares, (unitBlocks) =>
       speculation === undefined
         ? new SteadyDecodes({ ...limits, unitBlocks })
         : new BurstDecodes({ ...limits, unitBlocks, speculation, seed }),
     )
-    this.#stepTime = new StepTime(options.coefficients, limits.tokenBudget)
   }
 
   submit(now: Instant, spec: SequenceSpec): Submission {
@@ -102,6 +112,7 @@ export class Engine {
     this.#sequences.delete(id)
     this.#takeOut(sequence)
     releaseBlocks(this.#state, sequence)
+    this.#shares.ended(sequence)
     this.#state.counters.aborted++
     this.#stretchSteps = Math.min(this.#stretchSteps, 1)
     return {
@@ -109,6 +120,7 @@ export class Engine {
       tokens: sequence.generatedTokens - sequence.reportedTokens,
       usage: usageOf(sequence),
       preemptions: sequence.preemptions,
+      time: this.#shares.timeOf(sequence, 0),
     }
   }
 
@@ -136,6 +148,15 @@ export class Engine {
     return sequence.place === 'decoding' ? this.#state.decodes.generatedBy(sequence) : sequence.generatedTokens
   }
 
+  /** What a sequence has taken of the engine's time by `now`; undefined when it has ended. */
+  engineTime(now: Instant, id: string): EngineTime | undefined {
+    if (this.#askedAt !== now) this.#catchUp(now, false)
+    this.#askedAt = now
+    const sequence = this.#sequences.get(id)
+    if (sequence === undefined) return undefined
+    return this.#shares.timeOf(sequence, this.#stretchSteps > 0 ? this.#timeline.leftRatio(now) : 0)
+  }
+
   view(now: Instant): EngineView {
     this.#catchUp(now, false)
     return viewEngine(this.#state, this.#timeline.busyUs)
@@ -143,12 +164,14 @@ export class Engine {
 
   assertInvariants(): void {
     assertEngineInvariants(this.#state, this.#sequences.values())
+    this.#shares.assertWhole(this.#sequences.values())
   }
 
   /** Ends every stretch that is over at `now`, begins the next ones, and leaps inside the one that is running. */
   #catchUp(now: Instant, isStartIncluded: boolean): void {
     assert(now >= this.#now, 'time does not run backwards')
     this.#now = now
+    this.#askedAt = -1
     for (;;) {
       if (this.#stretchSteps === 0) {
         const startAt = this.#timeline.boundaryUs
@@ -171,6 +194,7 @@ export class Engine {
     if (this.#speculation !== undefined && this.#plan.decodeCount > 0) {
       pace.ticks += Math.round(draftUs(this.#speculation, this.#plan.decodeCount) * TICKS_PER_US)
     }
+    this.#shares.begin(this.#plan, decodes.members(), pace.ticks)
     const isLeap = this.#plan.prefillTokens === 0 && this.#plan.isQueueSettled
     // The first step has its blocks; the others take theirs when they begin.
     this.#stretchSteps = isLeap ? decodes.leapSteps(pool.freeBlocks, exactStepsMax(pace)) : 1
@@ -178,8 +202,10 @@ export class Engine {
 
   #endStretch(): void {
     const steps = this.#stretchSteps
+    const { decodes } = this.#state
+    this.#shares.leap(steps - 1, decodes, this.#timeline.pace)
     this.#timeline.pass(steps)
-    if (steps > 1) this.#state.pool.take(this.#state.decodes.blocksForSteps(steps - 1))
+    if (steps > 1) this.#state.pool.take(decodes.blocksForSteps(steps - 1))
     this.#stretchSteps = 0
     const events = this.#events
     const from = events.length
@@ -202,6 +228,7 @@ export class Engine {
       return
     }
     pool.take(decodes.blocksForSteps(steps))
+    this.#shares.leap(steps, decodes, this.#timeline.pace)
     this.#timeline.pass(steps)
     counters.steps += steps
     countContext(this.#state, steps)
@@ -217,8 +244,10 @@ export class Engine {
   #takeOut(sequence: Sequence): void {
     const { waiting, prefilling, decodes } = this.#state
     if (sequence.place === 'waiting') waiting.remove(sequence)
-    else if (sequence.place === 'decoding') decodes.leave(sequence)
-    else {
+    else if (sequence.place === 'decoding') {
+      decodes.leave(sequence)
+      this.#shares.leave(sequence)
+    } else {
       prefilling.splice(prefilling.indexOf(sequence), 1)
       const index = this.#plan.chunks.indexOf(sequence)
       if (index >= 0) this.#plan.chunks.splice(index, 1)

@@ -177,9 +177,12 @@ function blocksToReach(state: EngineState, sequence: Sequence, tokens: number): 
 }
 
 function preempt(state: EngineState, sequence: Sequence): void {
-  if (sequence.place === 'decoding') state.decodes.leave(sequence)
-  else state.prefilling.splice(state.prefilling.indexOf(sequence), 1)
+  if (sequence.place === 'decoding') {
+    state.decodes.leave(sequence)
+    state.shares.leave(sequence)
+  } else state.prefilling.splice(state.prefilling.indexOf(sequence), 1)
   releaseBlocks(state, sequence)
+  sequence.reachedTokens = Math.max(sequence.reachedTokens, sequence.computedTokens)
   sequence.computedTokens = 0
   sequence.place = 'waiting'
   sequence.preemptions++

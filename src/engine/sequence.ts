@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import { SequenceTime } from './sequence-time.ts'
 
 /**
  * One prompt on its way to an answer, as the engine sees it: no tenant, no text, only counts and names of blocks.
@@ -58,6 +59,10 @@ export class Sequence {
   /** Prompt tokens found in the cache when it first ran: what the client's bill calls cached. */
   cachedTokens = NEVER
   preemptions = 0
+  /** Tokens that were computed before the last preemption: up to here it computes again. */
+  reachedTokens = 0
+  /** What it took of the engine's time. */
+  readonly time = new SequenceTime()
   firstTokenAt: Instant = NEVER
 
   /** Where the decode set keeps it. */

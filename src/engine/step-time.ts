@@ -132,6 +132,12 @@ export class StepTime {
     }
   }
 
+  /** Of weights and compute together: what a step of this many tokens takes without attention and constants. */
+  kneeUsOf(tokens: number): number {
+    const c = this.#coefficients
+    return c.kind === 'roofline' ? this.#kneeUs(c, tokens) : 0
+  }
+
   #kneeUs(c: RooflineCoefficients, tokens: number): number {
     const known = this.#knee[tokens]
     if (known !== undefined && !Number.isNaN(known)) return known

@@ -47,6 +47,12 @@ export class Timeline {
     return stretchTicks(this.pace, steps) === this.#ticksUntil(now)
   }
 
+  /** Share of the step after the boundary that is still to come. */
+  leftRatio(now: Instant): number {
+    const { ticks } = this.pace
+    return ticks > 0 ? Math.min(1, Math.max(0, 1 - this.#ticksUntil(now) / ticks)) : 0
+  }
+
   /** How many of `steps` steps, the last excepted, are over; by bisection over the exact sum: no root to round. */
   stepsOverAt(now: Instant, steps: number): number {
     const ticks = this.#ticksUntil(now)

@@ -52,12 +52,14 @@ export class ControlLoop {
   /** Resolves after the first tick: the platform then knows which replicas are there. */
   async start(): Promise<void> {
     beginRollouts(this.#platform)
+    this.#platform.costs.start()
     await this.lookAndTick()
     this.#scheduleAfter(this.#platform.world.clock.now())
   }
 
   stop(): void {
     this.#isStopped = true
+    this.#platform.costs.stop()
     for (const cancel of this.#cancelTimers) cancel()
     this.#probes.stop()
   }

@@ -56,6 +56,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   const { replica } = lease
   const atGrant = expect(platform, attempt)
   beginLesson(platform, attempt)
+  platform.costs.began(attempt)
   const forgetReading = supposeRead(platform, attempt)
   const forgetDeadline = request.isCutOff
     ? clock.at(request.deadlineAt, () => cancellation.cancel('deadline-passed'))
@@ -77,6 +78,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     attempt.isOver = true
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
+    platform.costs.over(attempt, ending)
     auditEnd(platform, attempt)
     const usage = ending.kind === 'finished' ? ending.usage : undefined
     attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice, usage)

@@ -4,8 +4,10 @@ import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RequestShape } from '../domain/request-shape.ts'
 import type { RateLimitView, ScopeStanding } from '../policy/budgets/budgets.ts'
+import type { IdlePolicy, IdleSharer } from '../policy/cost/idle-sharing.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { AdmissionMeters } from './admission-meters.ts'
+import { CostMeter } from './cost/cost-meter.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
 import { noticeLoss } from './fleet/lost-pool.ts'
 import { auditFirstToken } from './learning/audit-refusals.ts'
@@ -28,6 +30,8 @@ export interface PlatformOptions {
   readonly queueUsMax: number
   /** How long a ticket may wait for its passages. */
   readonly retrievalUsMax: number
+  /** Who pays for idle replicas: the platform if absent. */
+  readonly idle?: { readonly policy: IdlePolicy; readonly weights: readonly IdleSharer[] }
 }
 
 export class Platform {
@@ -40,6 +44,8 @@ export class Platform {
   readonly retrievalUsMax: number
   /** The platform's own requests: shadow copies and holdout items. */
   readonly errands = new Errands()
+  /** What engines do for whom, and what that costs. */
+  readonly costs: CostMeter
   readonly #live = new Bag<Ticket>()
   readonly #fleetChanges: FleetChanges
   #isSteppingDown = false
@@ -53,6 +59,9 @@ export class Platform {
     this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
     this.admission = new AdmissionMeters(options.policies)
+    const { policy = 'platform', weights = [] } = options.idle ?? {}
+    const isAnythingLive = (): boolean => this.#live.size > 0
+    this.costs = new CostMeter({ ...options.world, policies: options.policies, idle: policy, weights, isAnythingLive })
     this.#fleetChanges = new FleetChanges({
       ...options,
       applyHealth: (changes) => this.applyHealth(changes),
@@ -138,6 +147,7 @@ export class Platform {
   /** The attempt's first token has come. */
   begun(attempt: Attempt, firstTokenAt: Instant): void {
     if (!attempt.isOver) this.turnstile.begin(attempt.lease)
+    this.costs.begun(attempt, firstTokenAt)
     auditFirstToken(this, attempt, firstTokenAt)
     teachFirstToken(attempt, firstTokenAt)
     learnFirstToken(this.policies.calibration, attempt, firstTokenAt)
@@ -154,6 +164,8 @@ export class Platform {
     const { attempt } = ticket
     if (attempt === undefined || attempt.isOver) return
     attempt.isOver = true
+    attempt.isPaid = false
+    this.costs.over(attempt, { kind: 'lost', because: 'an unexpected error' })
     this.turnstile.giveBack(attempt.lease, { cost: 0, ending: 'lost', firstTokenUs: undefined })
   }
 

@@ -1,6 +1,7 @@
 import type { Cancellation } from '../base/cancellation.ts'
 import type { Clock, Instant } from '../base/clock.ts'
 import type { Delta, Usage } from '../domain/delta.ts'
+import type { EngineTime } from '../domain/engine-time.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { Lease, Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
@@ -126,6 +127,11 @@ export interface Backend {
   generate(call: Call): Promise<Ending>
   /** Is the replica ready, and how busy does it say it is? It settles within a bound of its own. */
   probe(replica: Replica): Promise<ReplicaReport>
+  /**
+   * What a running call has taken of its engine's time so far, of an engine that knows; undefined when the call is not
+   * running. An engine that has this says the same in the ending.
+   */
+  engineTimeOf?(lease: Lease): EngineTime | undefined
 }
 
 export interface Call {
@@ -151,7 +157,12 @@ export interface DeltaSink {
  * reports seldom says with `cancelled` how many tokens the client had got since its last delta. A backend that had to
  * guess the tokens of its deltas says with `finished` how many they were in all: some of the usage is not streamed.
  */
-export type Ending =
+export type Ending = EndingKind & {
+  /** What the call took of its engine's time, of an engine that knows. */
+  readonly engineTime?: EngineTime
+}
+
+type EndingKind =
   | { readonly kind: 'finished'; readonly usage: Usage | undefined; readonly streamedTokens?: number }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'lost'; readonly because: string }

@@ -31,6 +31,7 @@ export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: 
   ticket.phase = 'settled'
   const settled = entryOf(platform, ticket, ended)
   learnFromTicket(platform, ticket, settled)
+  platform.costs.settled(ticket)
   platform.depart(ticket)
   platform.world.journal.record(settled)
   closeBooks(platform, ticket, settled)

@@ -206,6 +206,8 @@ export class Attempt {
   used: Usage | undefined
   /** Weighted tokens of the attempt that no tenant pays for. */
   unpaidCost = 0
+  /** The tenant pays for it, or it still runs; else the platform does. */
+  isPaid = true
 
   constructor(admitted: Admitted, turn: Pick<Attempt, 'lease' | 'placement' | 'grantedAt' | 'nth'>) {
     this.admitted = admitted

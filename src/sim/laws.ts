@@ -4,6 +4,7 @@ import type { AdmittedEntry, AnswerLookedUp, Arrived, AttemptEnded, Entry, Grant
 import type { Tenant } from '../domain/tenant.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import { BudgetLaw } from './budget-law.ts'
+import { CostLaw } from './cost-law.ts'
 
 /**
  * The laws that a journal alone can show (docs/architecture/laws.md), checked as it is written, by every simulation and
@@ -13,12 +14,13 @@ import { BudgetLaw } from './budget-law.ts'
  *   L2  leases granted = returned + held, never over the limit
  *   L4  a tenant's buckets are where its tickets left them (`budget-law.ts`)
  *   L5  arrivedAt ≤ admittedAt ≤ grantedAt ≤ firstTokenAt ≤ settledAt
+ *   L15 every closed second adds up to its replica's bill (`cost-law.ts`)
  *
  * and that a ticket's own entries agree with each other: what is told in the middle is what the end sums up. Memory is
  * that of the live tickets.
  */
 export interface Violation {
-  readonly law: 'L1' | 'L2' | 'L4' | 'L5' | 'L13'
+  readonly law: 'L1' | 'L2' | 'L4' | 'L5' | 'L13' | 'L15'
   readonly ticketId: string
   readonly what: string
 }
@@ -56,6 +58,7 @@ export class LawChecker {
   /** Leases held by replica; only where there is a limit to compare with. */
   readonly #held = new Map<string, number>()
   readonly #budgets: BudgetLaw
+  readonly #costs = new CostLaw((ticketId, what) => this.#broken('L15', ticketId, what))
   #arrived = 0
   #settled = 0
 
@@ -66,6 +69,7 @@ export class LawChecker {
 
   take(entry: Entry): void {
     this.#budgets.take(entry)
+    this.#costs.take(entry)
     switch (entry.kind) {
       case 'arrived':
         this.#arrive(entry)
@@ -94,6 +98,11 @@ export class LawChecker {
     for (const ticketId of this.#live.keys()) this.#broken('L1', ticketId, 'it never ended')
     if (this.#arrived !== this.#settled + this.#live.size) this.#broken('L1', '', 'arrived ≠ settled + live')
     return this.violations
+  }
+
+  /** At the end of a run whose books are closed: no ticket's cost may be open. */
+  finishCosts(): void {
+    this.#costs.finish()
   }
 
   /** Reports a violation that was found outside the journal. */

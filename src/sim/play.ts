@@ -77,7 +77,9 @@ export async function play(run: SimulatedRun): Promise<RunEnd> {
   for (const gateway of gateways) gateway.stop()
   checkWindow(run)
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
+  for (const { platform } of gateways) platform.costs.finish()
   laws.finish()
+  laws.finishCosts()
   checkEnd(run)
   run.onProgress(scenario.durationS)
   return { endAt, engines, prefixBestRatio, engineParts: new Map(parts.map(({ name, use }) => [name, use()])) }

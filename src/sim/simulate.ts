@@ -35,6 +35,8 @@ export interface SimulateOptions {
   readonly onEntry?: (entry: Entry) => void
   /** Called with the platform before the run, so that experiments can replace policies. */
   readonly onAssembled?: (platform: Platform, fleet: SimulatedFleet, clock: VirtualClock) => void
+  /** Engines hand over every token as it is made, as real ones do; slower, and the same but for what is learned from it. */
+  readonly tellsEveryToken?: boolean
   /** Measures real time; only the report's `wall` depends on it. */
   readonly wallMs?: () => number
 }
@@ -56,7 +58,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     },
   }
   const scripts = new ClientScripts()
-  const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
+  const fleet = new SimulatedFleet(clock, replicasOf(config), scripts, options.tellsEveryToken)
   const retrieval = await retrievalOf(scenario, config, { clock, journal, seed: options.seed })
   const { retriever, answers } = retrieval
   for (const { rollout } of config.models)

@@ -2,7 +2,8 @@ import { EngineDriver } from '../backends/engine-driver.ts'
 import { type Scripts, SimulatedBackend } from '../backends/simulated.ts'
 import type { Clock } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
-import type { Replica } from '../domain/fleet.ts'
+import type { EngineTime } from '../domain/engine-time.ts'
+import type { Lease, Replica } from '../domain/fleet.ts'
 import { Engine, type EngineOptions } from '../engine/engine.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import { type FullWorkPrices, fullWorkPrices } from '../engine/full-work.ts'
@@ -19,12 +20,15 @@ import { StretchedClock } from './stretched-clock.ts'
 export class SimulatedFleet implements Backends {
   readonly bestHits = new BestHits()
   readonly #replicas = new Map<string, SimulatedReplica>()
+  readonly #tellsEveryToken: boolean
 
   constructor(
     clock: Clock,
     replicas: ReadonlyArray<{ readonly replica: Replica; readonly options: EngineOptions }>,
     scripts: ClientScripts,
+    tellsEveryToken = false,
   ) {
+    this.#tellsEveryToken = tellsEveryToken
     for (const { replica, options } of replicas) {
       this.#replicas.set(replica.id, new SimulatedReplica(clock, replica, options, this.#watched(scripts)))
     }
@@ -38,7 +42,8 @@ export class SimulatedFleet implements Backends {
         if (made.kind !== 'made') return made
         for (const { prefixHashes, promptTokens } of made.scripts)
           this.bestHits.sent(request.tenant.id, prefixHashes, promptTokens)
-        return made
+        // An answer with a text, if an empty one, is handed over token by token.
+        return this.#tellsEveryToken ? { ...made, scripts: made.scripts.map((script) => ({ ...script, textBetween })) } : made
       },
     }
   }
@@ -61,6 +66,8 @@ export class SimulatedFleet implements Backends {
     return this.#replicas.values()
   }
 }
+
+const textBetween = (): string => ''
 
 /** A replica that can crash, hang and slow down. The totals include what an engine did before a crash. */
 export class SimulatedReplica implements Backend {
@@ -97,6 +104,10 @@ export class SimulatedReplica implements Backend {
     if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
     if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve(RELEASE_BROKEN)
     return this.#backend.generate(call)
+  }
+
+  engineTimeOf(lease: Lease): EngineTime | undefined {
+    return this.#backend.engineTimeOf(lease)
   }
 
   probe(replica: Replica): Promise<ReplicaReport> {

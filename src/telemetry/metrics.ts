@@ -2,6 +2,7 @@ import { ChurningMap } from '../base/churning-map.ts'
 import { US_PER_S } from '../base/clock.ts'
 import type { Arrived, Entry } from '../domain/entry.ts'
 import { declareArchiveMetrics } from './archive-metrics.ts'
+import { declareCostMetrics } from './cost-metrics.ts'
 import { declareEfficiencyMetrics } from './efficiency-metrics.ts'
 import { declareFairnessMetrics } from './fairness-metrics.ts'
 import { declareFleetMetrics } from './fleet-metrics.ts'
@@ -65,6 +66,7 @@ export class Metrics implements Subscriber {
     declarePolicyMetrics(feed)
     declareThroughputMetrics(feed)
     declareEfficiencyMetrics(feed)
+    declareCostMetrics(feed, options.tenants)
     declareFairnessMetrics(feed)
     declareRolloutMetrics(feed)
     declareRetrievalMetrics(feed)

@@ -44,7 +44,10 @@ export class RecentTickets implements Subscriber {
   take(entry: Entry): void {
     const ticketId = 'ticketId' in entry ? entry.ticketId : undefined
     if (ticketId === undefined) return
-    const story = this.#live.get(ticketId) ?? this.#kept.get(ticketId) ?? this.#begin(ticketId)
+    // A cost is closed up to a few seconds after the end: it begins no story of its own.
+    const known = this.#live.get(ticketId) ?? this.#kept.get(ticketId)
+    if (known === undefined && entry.kind === 'cost-closed') return
+    const story = known ?? this.#begin(ticketId)
     if (story.length < this.#entriesPerTicketMax) story.push(entry)
     else story[story.length - 1] = entry
     if (entry.kind === 'settled') this.#settle(ticketId, story, entry)

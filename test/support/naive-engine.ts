@@ -4,6 +4,7 @@ import type { StepCoefficients } from '../../src/engine/gpu-profile.ts'
 import type { SequenceSpec } from '../../src/engine/sequence.ts'
 import { acceptedTokens, draftUs, type Speculation } from '../../src/engine/speculation.ts'
 import { type StepPace, StepTime, TICKS_PER_US } from '../../src/engine/step-time.ts'
+import { naiveShares } from './naive-shares.ts'
 
 /**
  * The engine's twin: the same rules, written so that they can be read off, with no thought for speed. Every block has a
@@ -55,6 +56,9 @@ const TICKS = BigInt(TICKS_PER_US)
 
 export class NaiveEngine {
   readonly events: EngineEvent[] = []
+  /** Each sequence's share of the engine's time, and what it held in KV memory, step by step. */
+  readonly spentUs = new Map<string, number>()
+  readonly kvTokenUs = new Map<string, number>()
   readonly #options: NaiveOptions
   readonly #stepTime: StepTime
   #waiting: Twin[] = []
@@ -244,7 +248,32 @@ export class NaiveEngine {
     if (speculation !== undefined && decoding.length > 0) {
       ticks += Math.round(draftUs(speculation, decoding.length) * TICKS_PER_US)
     }
+    this.#share(decoding, chunks, ticks / TICKS_PER_US)
     this.#step = { endTicks: this.#boundary + BigInt(ticks), decoding: [...decoding], chunks: [...chunks] }
+  }
+
+  #share(decoding: readonly Twin[], chunks: readonly Chunk[], us: number): void {
+    const tokensEach = 1 + (this.#options.speculation?.draftTokens ?? 0)
+    const members = [
+      ...decoding.map((twin) => ({
+        id: twin.spec.id,
+        tokens: tokensEach,
+        contextTokens: known(twin),
+        isDecoding: true,
+      })),
+      ...chunks.map(({ twin, tokens, context }) => ({
+        id: twin.spec.id,
+        tokens,
+        contextTokens: context,
+        isDecoding: false,
+      })),
+    ]
+    const shares = naiveShares(this.#options.coefficients, members, us)
+    for (const [i, { id, tokens, contextTokens, isDecoding }] of members.entries()) {
+      const heldTokens = isDecoding ? contextTokens : contextTokens + tokens
+      this.spentUs.set(id, (this.spentUs.get(id) ?? 0) + (shares[i] as number))
+      this.kvTokenUs.set(id, (this.kvTokenUs.get(id) ?? 0) + us * heldTokens)
+    }
   }
 
   #end(step: RunningStep): void {

@@ -44,9 +44,10 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   'policy/twin': { ours: 'base domain policy/limits' },
   'policy/routing': { ours: 'base domain' },
   'policy/authority': { ours: 'base domain' },
+  'policy/cost': { ours: 'base domain' },
   'policy/dispatch': { ours: 'base domain policy/fairness policy/limits policy/routing' },
-  // Of the domain, the engine sees its own output and its own speed: no tenants, no money, no text.
-  engine: { ours: 'base domain/delta domain/engine-speed' },
+  // Of the domain, the engine sees its own output, speed and time: no tenants, no money, no text.
+  engine: { ours: 'base domain/delta domain/engine-speed domain/engine-time' },
 
   lifecycle: { ours: 'base domain policy', uses: 'waiting' },
   wire: { ours: 'base domain', uses: 'bytes typebox node:buffer#isUtf8 node:crypto#hash' },

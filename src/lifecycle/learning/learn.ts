@@ -32,6 +32,7 @@ export function measure(platform: Platform, attempt: Attempt, ending: Ending): M
   const cost = ending.kind === 'refused' ? 0 : weightedTokens(used, platform.policies.outputWeight)
   const isPaid = isPaidByTenant(ticket, ending)
   attempt.used = used
+  attempt.isPaid = isPaid
   attempt.unpaidCost = isPaid ? 0 : cost
   const firstTokenUs = firstTokenUsOf(attempt)
   const pace = { meanTokenUs: meanTokenUsOf(ticket), tokenCount: ticket.gapCount }

@@ -3,6 +3,7 @@ import type { Instant } from '../../base/clock.ts'
 import type { Entry, Settled } from '../../domain/entry.ts'
 import type { Tenant } from '../../domain/tenant.ts'
 import { servedCost } from '../../policy/planning/cost.ts'
+import { CostTally } from './cost-tally.ts'
 import { RetrievalTally } from './retrieval-tally.ts'
 import { RolloutTally } from './rollout-tally.ts'
 import { StatsSheet } from './stats-sheet.ts'
@@ -67,6 +68,7 @@ export class Collector {
   readonly windows: Windows
   readonly rollouts = new RolloutTally()
   readonly retrieval = new RetrievalTally()
+  readonly costs: CostTally
   readonly #waiting = new ChurningMap<string, string>()
   readonly #backlogged = new Map<string, Backlogged>()
   readonly #dwellings = new Map<string, Dwelling>()
@@ -82,6 +84,7 @@ export class Collector {
   constructor(options: CollectorOptions) {
     this.options = options
     this.windows = new Windows(options.windowUs)
+    this.costs = new CostTally(options.warmUntil)
     this.parts = new Map(
       [...options.parts].map(([name, bounds]) => [
         name,
@@ -92,6 +95,7 @@ export class Collector {
 
   take(entry: Entry): void {
     this.rollouts.take(entry)
+    this.costs.take(entry)
     if (entry.kind === 'retrieval-ended' || entry.kind === 'answer-looked-up') this.#retrieved(entry)
     switch (entry.kind) {
       case 'arrived':

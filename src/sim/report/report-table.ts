@@ -24,12 +24,38 @@ export function reportTable(report: Report): string {
       `fairness  Jain ${fairness.jain.toFixed(4)} over ${fairness.backloggedTenants} backlogged tenants, shares within ${percent(fairness.shareErrorMax)}`,
     )
   }
-  return [...lines, ...refusalLine(report)].join('\n')
+  return [...lines, ...refusalLine(report), ...costLines(report)].join('\n')
 }
 
 function refusalLine({ refusals }: Report): string[] {
   const codes = Object.entries(refusals)
   return codes.length === 0 ? [] : [`refused   ${codes.map(([code, count]) => `${code} ${count}`).join(', ')}`]
+}
+
+/** What the replicas' closed seconds cost whom, in dollars. */
+function costLines({ cost, laws }: Report): string[] {
+  const { statement } = cost
+  if (statement.billUsd === 0) return []
+  const usd = (value: number): string => (value === 0 ? '0' : value.toPrecision(3))
+  const rows = Object.entries(statement.tenants)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .slice(0, TENANTS_MAX)
+    .map(([id, tenant]) => [
+      id,
+      usd(tenant.usedUsd),
+      `${(100 * tenant.share).toFixed(1)} %`,
+      usd(tenant.idleUsd),
+      usd(tenant.wasteUsd),
+      usd(tenant.batchSavedUsd),
+      usd(tenant.prefixSavedUsd),
+    ])
+  const { billUsd, idleUsd, wasteUsd, platformUsd, crashedUsd, lateUsd, closedSeconds } = statement
+  const isExact = !laws.some(({ law }) => law === 'L15')
+  return [
+    '',
+    ...align([['engine time, $', 'cost', 'share', 'idle', 'waste', 'batching saved', 'cache saved'], ...rows]),
+    `bill      $${usd(billUsd)} for ${closedSeconds} replica-seconds, ${isExact ? 'each split to the nano-dollar (L15)' : 'NOT split exactly: L15 is broken'}; of it idle $${usd(idleUsd)}, waste $${usd(wasteUsd)}, platform $${usd(platformUsd)}, crashed $${usd(crashedUsd)}, late $${usd(lateUsd)}`,
+  ]
 }
 
 /** Tenants listed: enough for a screen; --json has all of them. */

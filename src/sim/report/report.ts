@@ -2,6 +2,7 @@ import type { Instant } from '../../base/clock.ts'
 import type { EngineView } from '../../engine/engine-view.ts'
 import type { Violation } from '../laws.ts'
 import type { Collector } from './collector.ts'
+import type { CostStatement } from './cost-tally.ts'
 import type { AnswersView, RetrievalView } from './retrieval-tally.ts'
 import type { RolloutReport } from './rollout-tally.ts'
 import type { StatsView } from './stats.ts'
@@ -34,7 +35,10 @@ export interface Report extends SheetView {
   readonly cost: {
     readonly perHour: number
     readonly perMillionTokens: number | undefined
+    /** By weighted tokens. */
     readonly perTenant: Readonly<Record<string, number>>
+    /** By engine time: what the replicas' closed seconds cost whom. */
+    readonly statement: CostStatement
   }
   /** By model; empty where no release was tried. */
   readonly rollouts: Readonly<Record<string, RolloutReport>>
@@ -162,6 +166,7 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
           everybody.served === 0 ? 0 : (usd * stats.served) / everybody.served,
         ]),
       ),
+      statement: collector.costs.view(),
     },
     rollouts: collector.rollouts.view(startAt),
     retrieval: collector.retrieval.retrieval,

@@ -1,0 +1,71 @@
+import type { CostClosed, SecondClosed } from '../domain/cost-entry.ts'
+import type { Entry, Settled } from '../domain/entry.ts'
+import { billUpTo } from '../policy/cost/replica-bill.ts'
+import { sumOfLines } from '../policy/cost/second-closer.ts'
+
+/**
+ * Law L15, from the journal alone: for every closed second the lines add up to the replica's bill, the bills of a replica
+ * have no gap and are those of its rate; every ticket that had a turn gets its final cost once, after it settled; and what
+ * tenants were charged with in seconds is what their tickets cost in the end.
+ *
+ * Memory: tickets between their end and their final cost, one record for each replica and tenant.
+ */
+export class CostLaw {
+  readonly #broken: (ticketId: string, what: string) => void
+  readonly #waiting = new Set<string>()
+  readonly #closedUntil = new Map<string, { since: number; until: number }>()
+  /** By tenant: charged in seconds less the final cost of its tickets. */
+  readonly #open = new Map<string, number>()
+
+  constructor(broken: (ticketId: string, what: string) => void) {
+    this.#broken = broken
+  }
+
+  take(entry: Entry): void {
+    if (entry.kind === 'settled') this.#settled(entry)
+    else if (entry.kind === 'second-closed') this.#second(entry)
+    else if (entry.kind === 'cost-closed') this.#ticket(entry)
+  }
+
+  /** At the end of a run every second is closed, and so is every ticket's cost. */
+  finish(): void {
+    for (const ticketId of this.#waiting) this.#broken(ticketId, 'its cost was never closed')
+    for (const [tenantId, nano] of this.#open) {
+      if (nano !== 0) this.#broken('', `${tenantId} was charged ${nano} nano-dollars more than its tickets cost`)
+    }
+  }
+
+  #settled({ ticketId, attempts }: Settled): void {
+    if (attempts > 0) this.#waiting.add(ticketId)
+  }
+
+  #second(closed: SecondClosed): void {
+    const { replicaId, fromAt, toAt, billedSince, nanoPerHour, billNano, tenants, lines } = closed
+    const sum = sumOfLines(closed)
+    if (sum !== billNano) this.#broken('', `a second of ${replicaId} has lines of ${sum}, and a bill of ${billNano}`)
+    const bill = Number(billUpTo(nanoPerHour, toAt - billedSince) - billUpTo(nanoPerHour, fromAt - billedSince))
+    if (bill !== billNano) this.#broken('', `a second of ${replicaId} is billed with ${billNano}, and costs ${bill}`)
+    const before = this.#closedUntil.get(replicaId)
+    if (before !== undefined && before.since === billedSince && before.until !== fromAt)
+      this.#broken('', `${replicaId} was closed up to ${before.until}, and then from ${fromAt}`)
+    this.#closedUntil.set(replicaId, { since: billedSince, until: toAt })
+    const all = [
+      billNano,
+      ...Object.values(lines),
+      ...tenants.flatMap(({ usedNano, idleNano }) => [usedNano, idleNano]),
+    ]
+    if (!all.every(Number.isSafeInteger)) this.#broken('', `a second of ${replicaId} has a part of a nano-dollar`)
+    if (Object.values(lines).some((nano) => nano < 0)) this.#broken('', `a second of ${replicaId} has a negative line`)
+    for (const { tenantId, usedNano } of tenants) this.#add(tenantId, usedNano)
+  }
+
+  #ticket({ ticketId, tenantId, costNano, isErrand }: CostClosed): void {
+    if (!this.#waiting.delete(ticketId)) this.#broken(ticketId, 'its cost was closed twice, or before it ended')
+    if (costNano < 0) this.#broken(ticketId, `it cost ${costNano}`)
+    if (!isErrand) this.#add(tenantId, -costNano)
+  }
+
+  #add(tenantId: string, nano: number): void {
+    this.#open.set(tenantId, (this.#open.get(tenantId) ?? 0) + nano)
+  }
+}

@@ -15,6 +15,7 @@ import {
 } from '../config/to-domain.ts'
 import type { PoolSpeed } from '../domain/engine-speed.ts'
 import type { Replica } from '../domain/fleet.ts'
+import { WHOLE_ROOM } from '../domain/pool-share.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
 import { Fleet } from '../lifecycle/fleet/fleet.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
@@ -82,6 +83,8 @@ export interface Parts {
   readonly budgetParts?: BudgetParts
   /** Asks the store of shared budgets for more; comes with `budgetParts`. */
   readonly slices?: SliceFetcher
+  /** Room of replicas that several gateways share; if absent, all of it is this process' own. */
+  readonly capacity?: Capacity
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -93,7 +96,7 @@ export function assemble(config: Config, parts: Parts): Platform {
   const platform = new Platform({
     world: {
       ...parts,
-      capacity: soleHolder,
+      capacity: parts.capacity ?? soleHolder,
       retriever: parts.retriever ?? noRetriever,
       answers: parts.answers ?? noAnswers,
       rolloutKeeper: parts.rolloutKeeper ?? new MemoryRolloutKeeper(),
@@ -111,7 +114,7 @@ export function assemble(config: Config, parts: Parts): Platform {
 }
 
 /** A single gateway may use the whole room of every replica, up to its limit. */
-const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
+const soleHolder: Capacity = { allowance: (_replica: Replica) => WHOLE_ROOM }
 
 const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),

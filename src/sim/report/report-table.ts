@@ -1,3 +1,4 @@
+import { gatewayLines } from '../sharing/gateways-view.ts'
 import type { Report } from './report.ts'
 import type { Latency, StatsView } from './stats.ts'
 
@@ -24,6 +25,7 @@ export function reportTable(report: Report): string {
       `fairness  Jain ${fairness.jain.toFixed(4)} over ${fairness.backloggedTenants} backlogged tenants, shares within ${percent(fairness.shareErrorMax)}`,
     )
   }
+  if (report.gateways !== undefined) lines.push(...gatewayLines(report.gateways))
   return [...lines, ...refusalLine(report)].join('\n')
 }
 

@@ -9,7 +9,8 @@ import type { Entry } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import type { Backends, Capacity } from '../lifecycle/ports.ts'
+import type { Backends } from '../lifecycle/ports.ts'
+import { NO_ROOM_YET } from '../lifecycle/sharing/room-exchange.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ClientScripts } from './clients/scripts.ts'
 import { SimulatedGateway } from './gateway.ts'
@@ -156,7 +157,7 @@ function sharedWorldOf(
           options.onEntry?.(entry)
         }
         const seed = options.seed + GATEWAY_SEEDS * gateway
-        const parts = { ...own, retriever, answers, capacity: NOTHING_YET, journal: { record } }
+        const parts = { ...own, retriever, answers, capacity: NO_ROOM_YET, journal: { record } }
         const platform = assemble({ ...config, seed }, parts)
         options.onAssembled?.(platform, fleet, clock)
         return platform
@@ -196,9 +197,6 @@ const isOneGateway = (scenario: Scenario, config: Config): boolean =>
 
 /** Gateways choose by different dice. */
 const GATEWAY_SEEDS = 7_919
-
-/** Room that is shared is nobody's before the first exchange. */
-const NOTHING_YET: Capacity = { allowance: () => ({ sequences: 0, kvTokens: 0 }) }
 
 /** What each replica may run at once, and hold. */
 function limitsOf(config: Config): Pick<SharedWorldParts, 'sequencesMaxOf' | 'kvTokensMaxOf'> {

@@ -3,6 +3,7 @@ import { withinTime } from '../../base/within-time.ts'
 import { RoomBook, type RoomCall, type RoomOptions } from '../../policy/sharing/room-book.ts'
 import { SHARING_DEFAULTS } from '../../policy/sharing/slice-book.ts'
 import type { Platform } from '../platform.ts'
+import type { Capacity } from '../ports.ts'
 import type { Sharing } from '../sharing-ports.ts'
 
 /**
@@ -50,16 +51,6 @@ export class RoomExchange {
     this.#cancelTimer?.()
   }
 
-  /** Gateways as the store last told, and pools for which it has not answered lately. */
-  view(): { readonly gatewayCount: number; readonly silentPoolCount: number } {
-    const now = this.#clock.now()
-    const books = [...this.#books.values()]
-    return {
-      gatewayCount: Math.max(0, ...books.map(({ gatewayCount }) => gatewayCount)),
-      silentPoolCount: books.filter((book) => book.isSilent(now)).length,
-    }
-  }
-
   #schedule(): void {
     if (this.#isStopped) return
     this.#cancelTimer = this.#clock.at(this.#clock.now() + EXCHANGE_US, () => {
@@ -96,6 +87,9 @@ export class RoomExchange {
     if (share !== undefined) turnstile.poolShared(poolId, share)
   }
 }
+
+/** Room that is shared is nobody's before the first exchange. */
+export const NO_ROOM_YET: Capacity = { allowance: () => ({ sequences: 0, kvTokens: 0 }) }
 
 const ROOM_DEFAULTS: RoomOptions = {
   ttlMs: SHARING_DEFAULTS.ttlMs,

@@ -69,4 +69,12 @@ class FallbackBucket implements Bucket {
   view(now: Instant): BucketView {
     return this.#at(now).view(now)
   }
+
+  askFor(now: Instant, amount: number): boolean {
+    return this.#at(now).askFor?.(now, amount) ?? false
+  }
+
+  get isAsking(): boolean {
+    return this.#shared.isAsking ?? false
+  }
 }

@@ -9,7 +9,9 @@ import type { Backends } from '../../lifecycle/ports.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { Renewals } from '../../lifecycle/sharing/renewals.ts'
 import { RoomExchange } from '../../lifecycle/sharing/room-exchange.ts'
-import type { MakeBucket } from '../../policy/budgets/token-bucket.ts'
+import type { SliceFetcher } from '../../lifecycle/sharing-ports.ts'
+import type { BudgetParts } from '../../policy/budgets/scope-budget.ts'
+import { PermitBook } from '../../policy/sharing/leased-permits.ts'
 import { SHARING_DEFAULTS, SliceBook } from '../../policy/sharing/slice-book.ts'
 import type { Serve } from '../clients/client.ts'
 import { type GatewaySharing, SimulatedGateway } from '../gateway.ts'
@@ -41,7 +43,8 @@ export interface SharedWorldParts {
 export interface GatewayParts {
   readonly clock: PausableClock
   readonly backends: Backends
-  readonly makeBucket: MakeBucket
+  readonly budgetParts: BudgetParts
+  readonly slices: SliceFetcher
   readonly name: string
 }
 
@@ -144,13 +147,18 @@ export class SharedWorld {
         return clock.pausedUntil
       },
     })
+    const permits = new PermitBook(clock.now(), id, book.options)
+    const renewals = new Renewals(clock, port, book, permits)
     const platform = this.#parts.makePlatform(i, {
       clock,
       backends: backendsOf(i, backends, clock),
-      makeBucket: makeSharedBucket(this.#way, book, this.#spec.count),
+      budgetParts: {
+        makeBucket: makeSharedBucket(this.#way, book, this.#spec.count),
+        makePermits: (now, permitName, limit) => permits.permits(now, permitName, limit),
+      },
+      slices: renewals,
       name,
     })
-    const renewals = new Renewals(clock, port, book)
     const rooms = new RoomExchange(platform, port, id, { ...terms, gatewaysMax: this.#spec.count, way: this.#way })
     return { platform, sharing: this.#sharingOf(id, platform, renewals, rooms) }
   }

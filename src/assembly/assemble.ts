@@ -16,6 +16,7 @@ import {
 import { toPriceLists } from '../config/to-prices.ts'
 import type { PoolSpeed } from '../domain/engine-speed.ts'
 import type { Replica } from '../domain/fleet.ts'
+import { WHOLE_ROOM } from '../domain/pool-share.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
 import { Fleet } from '../lifecycle/fleet/fleet.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
@@ -87,6 +88,8 @@ export interface Parts {
   readonly slices?: SliceFetcher
   /** Absent: nothing is written down. */
   readonly books?: Books
+  /** Room of replicas that several gateways share; if absent, all of it is this process' own. */
+  readonly capacity?: Capacity
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -98,7 +101,7 @@ export function assemble(config: Config, parts: Parts): Platform {
   const platform = new Platform({
     world: {
       ...parts,
-      capacity: soleHolder,
+      capacity: parts.capacity ?? soleHolder,
       retriever: parts.retriever ?? noRetriever,
       answers: parts.answers ?? noAnswers,
       rolloutKeeper: parts.rolloutKeeper ?? new MemoryRolloutKeeper(),
@@ -118,7 +121,7 @@ export function assemble(config: Config, parts: Parts): Platform {
 }
 
 /** A single gateway may use the whole room of every replica, up to its limit. */
-const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
+const soleHolder: Capacity = { allowance: (_replica: Replica) => WHOLE_ROOM }
 
 const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),

@@ -113,13 +113,13 @@ export class AdmissionMeters implements AdmissionWorld {
     const { band, key } = request
     const facts = dispatcher.poolFacts(poolId)
     return {
-      share: standings.of(request).share,
+      share: dispatcher.scaledShare(poolId, standings.of(request).share),
       band,
       cost: meanCostOf(plan.estimate),
       shareUs: plan.estimate.shareUs,
       debt: dispatcher.debtOf(poolId, key.id, band),
       hasRoom: (facts?.openReplicaCount ?? 0) > 0,
-      replicaCount: facts?.readyReplicaCount ?? 0,
+      replicaCount: facts?.replicaParts ?? 0,
     }
   }
 }

@@ -111,7 +111,7 @@ export class ControlLoop {
     const { pool, wait, demand, shedding, audit } = known
     const facts = policies.dispatcher.poolFacts(pool.id)
     const readyReplicaCount = facts?.readyReplicaCount ?? 0
-    const drainPerUs = wait.drainPerUs(now, readyReplicaCount)
+    const drainPerUs = wait.drainPerUs(now, facts?.replicaParts ?? 0)
     demand.settleLevel(now, drainPerUs)
     const backlogUs = wait.backlogCost === 0 ? 0 : wait.backlogCost / drainPerUs
     const pressure = pressureOf({ predictedUs: backlogUs, affordableUs: policies.tightestPromise.ttftUs })

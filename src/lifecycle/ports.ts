@@ -7,6 +7,7 @@ import type { Lease, Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Outlook } from '../domain/outlook.ts'
 import type { Plan } from '../domain/plan.ts'
+import type { RoomAllowance } from '../domain/pool-share.ts'
 import type { Request } from '../domain/request.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
@@ -190,11 +191,12 @@ export interface ReplicaReport {
 }
 
 /**
- * How many turns may this process have in flight at a replica? One process alone may use all of it; several gateways
- * lease the room between them. Leases themselves are the dispatcher's business: this port only says how many.
+ * How much room may this process use at a replica that has just been added? One process alone may use all of it. Where
+ * several gateways share the room it is nothing until the first exchange (`sharing/room-exchange.ts`), which tells the
+ * turnstile. Leases themselves are the dispatcher's business.
  */
 export interface Capacity {
-  allowance(replica: Replica): number
+  allowance(replica: Replica): RoomAllowance
 }
 
 /**

@@ -3,6 +3,7 @@ import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
 import type { Lease } from '../domain/fleet.ts'
 import type { NoPlace } from '../domain/no-place.ts'
 import type { Placement } from '../domain/placement.ts'
+import type { PoolShare } from '../domain/pool-share.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
 import type { Effect, Measured, Offer, Offered } from '../policy/dispatch/offer.ts'
@@ -162,6 +163,11 @@ export class Turnstile {
 
   replicaChanged(replicaId: string, change: ReplicaChange): void {
     this.#apply(this.#dispatcher.replicaChanged(this.#clock.now(), replicaId, change))
+  }
+
+  /** This gateway's part of a pool that several gateways share. */
+  poolShared(poolId: string, share: PoolShare): void {
+    this.#apply(this.#dispatcher.share(this.#clock.now(), poolId, share))
   }
 
   replicaReported(replicaId: string, gauges: Gauges): void {

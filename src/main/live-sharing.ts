@@ -5,8 +5,10 @@ import { makeIds } from '../base/live-ids.ts'
 import { redisUrlsOf } from '../config/check-sharing.ts'
 import { redactedUrl } from '../config/redact.ts'
 import type { Config } from '../config/schema.ts'
-import type { Journal } from '../lifecycle/ports.ts'
+import type { Platform } from '../lifecycle/platform.ts'
+import type { Capacity, Journal } from '../lifecycle/ports.ts'
 import { Renewals } from '../lifecycle/sharing/renewals.ts'
+import { NO_ROOM_YET, RoomExchange } from '../lifecycle/sharing/room-exchange.ts'
 import { SharingWatch } from '../lifecycle/sharing/watch-sharing.ts'
 import type { Sharing, SliceFetcher } from '../lifecycle/sharing-ports.ts'
 import type { BudgetParts } from '../policy/budgets/scope-budget.ts'
@@ -72,11 +74,18 @@ function cellOf({ sharing: { name, scope }, regions: { local } }: Config): strin
 /** What is plugged into the platform, and when it begins and ends. */
 export interface LiveSharing {
   /** For `assemble`. */
-  readonly parts: { readonly budgetParts?: BudgetParts; readonly slices?: SliceFetcher }
+  readonly parts: {
+    readonly budgetParts?: BudgetParts
+    readonly slices?: SliceFetcher
+    readonly capacity?: Capacity
+  }
   /** For the readiness probe; undefined where nothing is shared. */
   readonly detail: () => string | undefined
-  /** Every shard has heard this gateway, or a second is over: limits hold from the first request on. */
-  start(): Promise<void>
+  /**
+   * Every shard has heard this gateway, and it has its first room at the platform's replicas; or a second is over. Limits hold
+   * from the first request on.
+   */
+  start(platform: Platform): Promise<void>
   /** Leaves the roster, so that the others have this gateway's share at once. */
   stop(): Promise<void>
 }
@@ -99,6 +108,7 @@ export function makeLiveSharing(
   const permits = new PermitBook(clock.now(), book.id, book.options)
   const renewals = new Renewals(clock, store.sharing, book, permits)
   const { where, problem } = store
+  let rooms: RoomExchange | undefined
   const watch = new SharingWatch({ clock, journal, book, renewals, where, problem })
   return {
     parts: {
@@ -107,14 +117,17 @@ export function makeLiveSharing(
         makePermits: (now, name, limit) => permits.permits(now, name, limit),
       },
       slices: renewals,
+      capacity: NO_ROOM_YET,
     },
     detail: () => watch.detail,
-    async start() {
-      await renewals.start()
+    async start(platform) {
+      rooms = new RoomExchange(platform, store.sharing, book.id, { ttlMs, forgetMs })
+      await Promise.all([renewals.start(), rooms.start()])
       watch.start()
     },
     async stop() {
       watch.stop()
+      rooms?.stop()
       await renewals.stop()
       store.close()
     },

@@ -103,7 +103,7 @@ export async function serve(
   const archive = makeArchive({ store, clock, journal, complain: io.err, control })
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
-  await Promise.all([loop.start(), sharing.start()])
+  await Promise.all([loop.start(), sharing.start(platform)])
 
   const tokens = new TokenCounter({ clock })
   const live = { config, clock, platform, backends, control, telemetry }

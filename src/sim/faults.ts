@@ -3,6 +3,7 @@ import type { SimulatedGateway } from './gateway.ts'
 import type { RetrievalWorld } from './retrieval-world.ts'
 import { restartInTurn } from './rolling-restart.ts'
 import type { Fault } from './scenario/scenario.ts'
+import { SHARED_FAULTS, type SharedWorld } from './sharing/shared-world.ts'
 import type { SimulatedFleet, SimulatedReplica } from './world.ts'
 
 /** The parts of a simulation that faults affect. */
@@ -10,12 +11,17 @@ interface World {
   readonly gateways: readonly SimulatedGateway[]
   readonly fleet: SimulatedFleet
   readonly retrieval: RetrievalWorld
+  readonly shared: SharedWorld | undefined
 }
 
 /** Starts each fault at its time, and ends it again. */
-export function scheduleFaults(clock: Clock, { gateways, fleet, retrieval }: World, faults: readonly Fault[]): void {
+export function scheduleFaults(clock: Clock, world: World, faults: readonly Fault[]): void {
+  const { gateways, fleet, retrieval, shared } = world
   const startAt = clock.now()
+  const isShared = ({ kind }: Fault): boolean => SHARED_FAULTS.includes(kind)
+  shared?.schedule(startAt, faults.filter(isShared))
   for (const fault of faults) {
+    if (isShared(fault)) continue
     if (isOfRetrieval(fault)) {
       clock.at(startAt + secondsToUs(fault.atS), () => strikeRetrieval(fault, retrieval))
       clock.at(startAt + secondsToUs(fault.atS + fault.forS), () => retrieval.recover(fault.target))
@@ -63,11 +69,6 @@ function strikeRetrieval({ kind, target, factor }: Fault, retrieval: RetrievalWo
 
 function strike(fault: Fault, target: SimulatedReplica): void {
   switch (fault.kind) {
-    case 'rolling-restart':
-    case 'retrieval-slow':
-    case 'retrieval-dead':
-    case 'store-loss':
-      return
     case 'replica-crash':
     case 'pool-loss':
     case 'region-loss':
@@ -87,5 +88,8 @@ function strike(fault: Fault, target: SimulatedReplica): void {
       return
     case 'replica-wrong':
       target.misbehave({ wrongRatio: fault.ratio ?? 1 })
+      return
+    default:
+    // Faults of retrieval, of gateways and of the lease store strike no replica.
   }
 }

@@ -9,29 +9,43 @@ import { serveRequest } from '../lifecycle/serve-request.ts'
 import type { Serve } from './clients/client.ts'
 
 /**
- * One region's gateway: the platform that would run there, with its own control loop. A gateway can be lost, which ends
- * all its requests; when it is back it is a new process without memory.
+ * One region's gateway, or one of several that share a region's engines: the platform that would run there, with its own
+ * control loop. A gateway can be lost, which ends all its requests; when it is back it is a new process without memory.
  */
 const TICK_US = US_PER_S
+
+/** What a gateway shares with others, as long as its process lives. */
+export interface GatewaySharing {
+  start(): void
+  /** The process is gone, and says nothing more. */
+  lose(): void
+  /** The run is over: stops when nothing runs any more. */
+  stop(): void
+}
+
+export interface GatewayProcess {
+  readonly platform: Platform
+  readonly sharing?: GatewaySharing
+}
 
 export class SimulatedGateway {
   readonly region: string
   readonly #clock: VirtualClock
-  readonly #makePlatform: () => Platform
-  #platform: Platform
+  readonly #makeProcess: () => GatewayProcess
+  #process: GatewayProcess
   #loop: ControlLoop
   #isUp = true
 
-  constructor(region: string, clock: VirtualClock, makePlatform: () => Platform) {
+  constructor(region: string, clock: VirtualClock, makeProcess: () => GatewayProcess) {
     this.region = region
     this.#clock = clock
-    this.#makePlatform = makePlatform
-    this.#platform = makePlatform()
-    this.#loop = new ControlLoop(this.#platform, TICK_US)
+    this.#makeProcess = makeProcess
+    this.#process = makeProcess()
+    this.#loop = new ControlLoop(this.platform, TICK_US)
   }
 
   get platform(): Platform {
-    return this.#platform
+    return this.#process.platform
   }
 
   get isUp(): boolean {
@@ -40,23 +54,26 @@ export class SimulatedGateway {
 
   start(): void {
     void this.#loop.start()
+    this.#process.sharing?.start()
   }
 
   stop(): void {
     this.#loop.stop()
+    this.#process.sharing?.stop()
   }
 
   lose(): void {
     this.#isUp = false
     this.#loop.stop()
-    this.#platform.cancelAll('shutting-down')
+    this.#process.sharing?.lose()
+    this.platform.cancelAll('shutting-down')
   }
 
   recover(): void {
     if (this.#isUp) return
     this.#isUp = true
-    this.#platform = this.#makePlatform()
-    this.#loop = new ControlLoop(this.#platform, TICK_US)
+    this.#process = this.#makeProcess()
+    this.#loop = new ControlLoop(this.platform, TICK_US)
     this.start()
   }
 

@@ -15,6 +15,7 @@ import type { Collector } from './report/collector.ts'
 import { type EngineLook, type EnginesUse, enginesUse } from './report/report.ts'
 import type { RetrievalWorld } from './retrieval-world.ts'
 import type { Scenario, StreamSpec } from './scenario/scenario.ts'
+import type { SharedWorld } from './sharing/shared-world.ts'
 import { scaleTraffic } from './traces/scale-traffic.ts'
 import type { TraceRequest } from './traces/trace.ts'
 import type { SimulatedFleet } from './world.ts'
@@ -29,6 +30,8 @@ export interface SimulatedRun {
   readonly clock: VirtualClock
   /** One gateway per region; the first is for clients of streams without a region. */
   readonly gateways: readonly SimulatedGateway[]
+  /** Where several gateways share the fleet. */
+  readonly shared: SharedWorld | undefined
   readonly roundTrips: RoundTrips
   readonly journal: Journal
   readonly fleet: SimulatedFleet
@@ -86,7 +89,9 @@ export async function play(run: SimulatedRun): Promise<RunEnd> {
 }
 
 /** The gateway that a stream's clients use. */
-function serveOf({ gateways, roundTrips, journal }: SimulatedRun, { region }: StreamSpec): Serve {
+function serveOf({ gateways, shared, roundTrips, journal }: SimulatedRun, spec: StreamSpec, tenantId: string): Serve {
+  if (shared !== undefined) return shared.serveOf(spec, tenantId)
+  const { region } = spec
   const home = region ?? (gateways[0] as SimulatedGateway).region
   if (gateways.length > 1 && !gateways.some((gateway) => gateway.region === home))
     throw new Error(`the workload names the region ${home}, but no pool is there`)
@@ -103,7 +108,7 @@ function startClients(run: SimulatedRun, endAt: number): void {
       const count = (sessions.get(caller.tenant.id) ?? 0) + 1
       sessions.set(caller.tenant.id, count)
       const name = count === 1 ? caller.tenant.id : `${caller.tenant.id}.${count}`
-      const serve = serveOf(run, spec)
+      const serve = serveOf(run, spec, caller.tenant.id)
       new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scenario.load ?? 1 }).start()
     }
   }
@@ -114,7 +119,7 @@ function startTrace(run: SimulatedRun, requests: Iterable<TraceRequest>, endAt: 
   const { load = 1, traffic = {} } = scenario
   const spec = scenario.workload[0]
   if (spec === undefined) throw new Error('a scenario has at least one stream')
-  const serve = serveOf(run, spec)
+  const serve = serveOf(run, spec, spec.tenant)
   const scaled = scaleTraffic(requests, { seed, factorOf: (tenant) => load * (traffic[tenant ?? ''] ?? 1) })
   new TraceClient({ clock, scripts, serve, requests: scaled, callers, spec, models, endAt }).start()
 }

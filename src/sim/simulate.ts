@@ -10,6 +10,7 @@ import type { Tenant } from '../domain/tenant.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import type { Backends } from '../lifecycle/ports.ts'
+import { NO_ROOM_YET } from '../lifecycle/sharing/room-exchange.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ClientScripts } from './clients/scripts.ts'
 import { SimulatedGateway } from './gateway.ts'
@@ -22,6 +23,7 @@ import { SentOn } from './report/sent-on.ts'
 import { RetrievalWorld, type RetrievalWorldOptions } from './retrieval-world.ts'
 import type { Scenario } from './scenario/scenario.ts'
 import { callersOf, chatModelsOf, configOf, gatewaysOf, partsOf, roundTripsOf } from './scenario/scenario-config.ts'
+import { SharedWorld, type SharedWorldParts } from './sharing/shared-world.ts'
 import type { TraceRequest } from './traces/trace.ts'
 import { SimulatedFleet } from './world.ts'
 
@@ -64,14 +66,17 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   for (const { rollout } of config.models)
     for (const { id, expected } of rollout?.holdout?.items ?? []) scripts.answers.set(id, expected ?? '')
   const roundTrips = roundTripsOf(scenario.regions)
-  const gateways: SimulatedGateway[] = gatewaysOf(scenario, config).map(
-    ({ region, config: own }) =>
-      new SimulatedGateway(region, clock, () => {
-        const platform = assemble(own, { clock, journal, backends: backendsOf(region), retriever, answers })
-        options.onAssembled?.(platform, fleet, clock)
-        return platform
-      }),
-  )
+  const shared = sharedWorldOf({ scenario, config, options, clock, fleet, tenants, laws, collector }, retrieval)
+  const gateways: readonly SimulatedGateway[] =
+    shared?.gateways ??
+    gatewaysOf(scenario, config).map(
+      ({ region, config: own }) =>
+        new SimulatedGateway(region, clock, () => {
+          const platform = assemble(own, { clock, journal, backends: backendsOf(region), retriever, answers })
+          options.onAssembled?.(platform, fleet, clock)
+          return { platform }
+        }),
+    )
   /** The region's own engines, and the gateways of the other regions. */
   function backendsOf(fromRegion: string): Backends {
     const peers = new Map<string, SimulatedPeer>()
@@ -93,6 +98,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     seed: options.seed,
     clock,
     gateways,
+    shared,
     roundTrips,
     journal,
     fleet,
@@ -113,9 +119,55 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     prefixBestRatio: end.prefixBestRatio,
     engineParts: end.engineParts,
     usdPerHour: usdPerHour(config),
-    laws: laws.violations,
+    laws: [...laws.violations, ...(shared?.laws.broken ?? [])],
+    ...(shared && { gateways: shared.view(end.endAt) }),
     wallSeconds: (wallMs() - startedMs) / 1_000,
   })
+}
+
+interface SharedParts {
+  readonly scenario: Scenario
+  readonly config: Config
+  readonly options: SimulateOptions
+  readonly clock: VirtualClock
+  readonly fleet: SimulatedFleet
+  readonly tenants: ReadonlyMap<string, Tenant>
+  readonly laws: LawChecker
+  readonly collector: Collector
+}
+
+/** Several gateways over the one fleet, where the scenario has them. */
+function sharedWorldOf(
+  { scenario, config, options, clock, fleet, tenants, laws, collector }: SharedParts,
+  { retriever, answers }: RetrievalWorld,
+): SharedWorld | undefined {
+  if (scenario.gateways === undefined) return undefined
+  const world: SharedWorld = new SharedWorld(
+    {
+      clock,
+      seed: options.seed,
+      scenario,
+      region: gatewaysOf(scenario, config)[0]?.region ?? '',
+      tenants: tenants.values(),
+      ...limitsOf(config),
+      backends: fleet,
+      makePlatform(gateway, { name, ...own }) {
+        const record = (entry: Entry): void => {
+          world.take(entry, name)
+          laws.take(entry)
+          collector.take(entry, name)
+          options.onEntry?.(entry)
+        }
+        const seed = options.seed + GATEWAY_SEEDS * gateway
+        const parts = { ...own, retriever, answers, capacity: NO_ROOM_YET, journal: { record } }
+        const platform = assemble({ ...config, seed }, parts)
+        options.onAssembled?.(platform, fleet, clock)
+        return platform
+      },
+    },
+    scenario.gateways,
+  )
+  return world
 }
 
 /** Gives a corpus to every tenant whose stream uses retrieval. */
@@ -142,7 +194,26 @@ function collectorOf(scenario: Scenario, tenants: ReadonlyMap<string, Tenant>): 
 }
 
 /** Gateways of several regions have budgets of their own, and the journal does not tell whose a ticket took. */
-const isOneGateway = (scenario: Scenario, config: Config): boolean => gatewaysOf(scenario, config).length === 1
+const isOneGateway = (scenario: Scenario, config: Config): boolean =>
+  scenario.gateways === undefined && gatewaysOf(scenario, config).length === 1
+
+/** Gateways choose by different dice. */
+const GATEWAY_SEEDS = 7_919
+
+/** What each replica may run at once, and hold. */
+function limitsOf(config: Config): Pick<SharedWorldParts, 'sequencesMaxOf' | 'kvTokensMaxOf'> {
+  const sequences = new Map<string, number>()
+  const kvTokens = new Map<string, number>()
+  for (const setup of toPools(config)) {
+    for (const { id } of setup.pool.replicas) sequences.set(id, setup.limit.concurrencyMax)
+  }
+  for (const { replica, options } of replicasOf(config))
+    kvTokens.set(replica.id, options.limits.blockCount * options.limits.blockTokens)
+  return {
+    sequencesMaxOf: (id) => sequences.get(id) ?? Number.POSITIVE_INFINITY,
+    kvTokensMaxOf: (id) => kvTokens.get(id) ?? Number.POSITIVE_INFINITY,
+  }
+}
 
 export function replicasOf(config: Config) {
   return toPools(config).flatMap((setup) => {

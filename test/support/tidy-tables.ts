@@ -113,7 +113,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers node:fs',
   },
   sim: {
-    ours: 'base domain policy lifecycle engine backends retrieval store telemetry config assembly',
+    ours: 'base domain policy lifecycle engine backends retrieval sharing store telemetry config assembly',
     uses: 'waiting typebox',
     'fs-': 'bytes place node:fs node:path node:string_decoder',
   },

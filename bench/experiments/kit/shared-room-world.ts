@@ -3,7 +3,7 @@ import { DeficitRoundRobin } from '../../../src/policy/fairness/deficit-round-ro
 import { MedianCost } from '../../../src/policy/fairness/median-cost.ts'
 import { Share } from '../../../src/policy/fairness/share.ts'
 import { RoomShard } from '../../../src/policy/sharing/room-grants.ts'
-import { type BacklogNode, localShares, wholeSlots } from '../../../src/policy/sharing/room-targets.ts'
+import { type LaneDemand, poolTargets, wholeSlots } from '../../../src/policy/sharing/room-targets.ts'
 
 /**
  * Slots of one pool that several gateways share, saturated, in virtual time: the real order of turns, room targets and
@@ -55,14 +55,14 @@ export function playSharedRoom(options: SharedRoomOptions): SharedRoomResult {
   const store = new RoomShard()
   const gateways = Array.from({ length: gatewayCount }, (_, g) => makeGateway(g, tenants))
   const served = tenants.map(() => 0)
-  const tree = treeOf(tenants)
+  const lanes = lanesOf(tenants)
   let inFlightMax = 0
   for (const gateway of gateways)
     gateway.allowance = way === 'alone' ? slots : way === 'static' ? slots / gatewayCount : 0
   for (let now = STEP_US; now < seconds * 1_000_000; now += STEP_US) {
     for (const gateway of gateways) gateway.running = gateway.running.filter(({ endsAt }) => endsAt > now)
     if (now % REPORT_US === 0 && (way === 'room' || way === 'room and weights'))
-      for (const gateway of gateways) exchange(gateway, { now, store, tree, options })
+      for (const gateway of gateways) exchange(gateway, { now, store, lanes, options })
     for (const gateway of gateways) {
       while (gateway.running.length < gateway.allowance) {
         const share = gateway.siblings.first()
@@ -96,19 +96,21 @@ function makeGateway(g: number, tenants: readonly RoomTenant[]): Gateway {
 
 function exchange(
   gateway: Gateway,
-  world: { now: number; store: RoomShard; tree: BacklogNode; options: SharedRoomOptions },
+  world: { now: number; store: RoomShard; lanes: readonly LaneDemand[]; options: SharedRoomOptions },
 ): void {
-  const { now, store, tree, options } = world
+  const { now, store, lanes, options } = world
   const { gatewayCount, slots, way } = options
-  const ids = Array.from({ length: gatewayCount }, (_, g) => `g${g}`)
-  const ratios = new Map(ids.map((id) => [id, localShares(tree, id, gatewayCount).ratio]))
+  const gatewayIds = Array.from({ length: gatewayCount }, (_, g) => `g${g}`)
+  const { parts, factors } = poolTargets(lanes, { gatewayIds, ownId: gateway.id, gatewayCount, slots })
   // Room by backlog alone: each gateway's part of all that waits, whoever it is.
-  const plain = new Map(ids.map((id) => [id, backlogAt(tree, id)]))
-  const target = wholeSlots(slots, way === 'room' ? plain : ratios).get(gateway.id) ?? 0
+  const waiting = gatewayIds.map((id) => backlogAt(lanes, id))
+  const all = waiting.reduce((sum, one) => sum + one, 0)
+  const exact = gatewayIds.map((id, g) => slots * (way === 'room' ? (waiting[g] ?? 0) / all : (parts.get(id) ?? 0)))
+  const target = wholeSlots(slots, exact)[gatewayIds.indexOf(gateway.id)] ?? 0
   if (way === 'room and weights') {
-    for (const [id, weight] of localShares(tree, gateway.id, gatewayCount).weights) {
+    for (const [id, factor] of factors.tenants) {
       const share = gateway.shares.get(id)
-      if (share !== undefined) gateway.siblings.reweigh(share, weight)
+      if (share !== undefined) gateway.siblings.reweigh(share, factor * (options.tenants[Number(id)]?.weight ?? 1))
     }
   }
   gateway.allowance = Math.min(gateway.allowance, target)
@@ -119,19 +121,20 @@ function exchange(
   if (granted >= 0) gateway.allowance = granted
 }
 
-const treeOf = (tenants: readonly RoomTenant[]): BacklogNode => ({
-  id: 'root',
-  weight: 1,
-  children: tenants.map(({ weight, homes }, t) => ({
-    id: String(t),
-    weight,
-    children: [],
-    backlog: new Map(homes.map((g) => [`g${g}`, BACKLOG])),
-  })),
-})
+const lanesOf = (tenants: readonly RoomTenant[]): LaneDemand[] =>
+  tenants.map(({ weight, homes }, t) => ({
+    orgId: String(t),
+    orgWeight: undefined,
+    tenantId: String(t),
+    tenantWeight: weight,
+    keyId: String(t),
+    keyWeight: 1,
+    usPerCost: 1,
+    demand: new Map(homes.map((g) => [`g${g}`, BACKLOG])),
+  }))
 
-const backlogAt = ({ children }: BacklogNode, id: string): number =>
-  children.reduce((sum, { backlog }) => sum + (backlog?.get(id) ?? 0), 0)
+const backlogAt = (lanes: readonly LaneDemand[], id: string): number =>
+  lanes.reduce((sum, { demand }) => sum + (demand.get(id) ?? 0), 0)
 
 function fairnessOf(served: readonly number[], tenants: readonly RoomTenant[]): { jain: number; worst: number } {
   const perWeight = served.map((work, t) => work / (tenants[t]?.weight ?? 1))

@@ -218,7 +218,7 @@ export class FleetChanges {
     const kvTokensMax = known.kvTokensMaxOf(replica)
     const reading = known.readingOf(replica)
     turnstile.addReplica({ replica, limit: known.makeLimit(replica), kvTokensMax, reading, isReady: false })
-    turnstile.replicaChanged(replica.id, { allowance: world.capacity.allowance(replica) })
+    turnstile.replicaChanged(replica.id, { capacity: world.capacity.allowance(replica) })
     recallTwin(this.#parts, replica)
   }
 

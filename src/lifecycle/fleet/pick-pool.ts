@@ -125,10 +125,10 @@ function optionOf(policies: Policies, now: Instant, request: Request, known: Poo
 function waitOf(policies: Policies, now: Instant, request: Request, { pool, wait }: PoolPolicies): number {
   const facts = policies.dispatcher.poolFacts(pool.id)
   return wait.waitUs(now, {
-    share: policies.standings.of(request).share,
+    share: policies.dispatcher.scaledShare(pool.id, policies.standings.of(request).share),
     band: request.band,
     cost: promptTokensOf(request),
     hasRoom: (facts?.openReplicaCount ?? 0) > 0,
-    replicaCount: facts?.readyReplicaCount ?? 0,
+    replicaCount: facts?.replicaParts ?? 0,
   })
 }

@@ -25,12 +25,13 @@ export function tellOutlooks(platform: Platform): ReadonlyMap<string, Outlook> {
 function outlookOf(platform: Platform, now: Instant, { pool, wait, speed, shedding }: PoolPolicies): Outlook {
   const facts = platform.policies.dispatcher.poolFacts(pool.id)
   const readyReplicaCount = platform.isSteppingDown ? 0 : (facts?.readyReplicaCount ?? 0)
-  const question = { ...STRANGER, hasRoom: (facts?.openReplicaCount ?? 0) > 0, replicaCount: readyReplicaCount }
+  const replicaCount = facts?.replicaParts ?? 0
+  const question = { ...STRANGER, hasRoom: (facts?.openReplicaCount ?? 0) > 0, replicaCount }
   return {
     readyReplicaCount,
     waitUs: readyReplicaCount === 0 ? 0 : wait.waitUs(now, question),
     prefillUsPerToken: speed.prefillUs(PROMPT_TOKENS, 0) / PROMPT_TOKENS,
-    drainPerUs: readyReplicaCount === 0 ? 0 : wait.drainPerUs(now, readyReplicaCount),
+    drainPerUs: readyReplicaCount === 0 ? 0 : wait.drainPerUs(now, replicaCount),
     isShedding: shedding.isShed,
   }
 }

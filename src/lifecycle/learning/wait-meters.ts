@@ -37,8 +37,8 @@ export class WaitMeters implements BacklogListener {
     this.#waitOf(part)?.begun(now, { cost: part.cost, shareUs: part.shareUs, ...turn })
   }
 
-  reweighed(change: WeightChange): void {
-    for (const { wait } of this.#pools.poolsById.values()) wait.reweigh(change)
+  reweighed(poolId: string, change: WeightChange): void {
+    this.#pools.poolsById.get(poolId)?.wait.reweigh(change)
   }
 
   #waitOf({ poolId }: QueuedPart): PredictedWait | undefined {

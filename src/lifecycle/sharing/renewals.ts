@@ -46,6 +46,12 @@ export class Renewals implements SliceFetcher {
     await withinTime(clock, clock.now() + START_US_MAX, this.#sharing.leave(id))
   }
 
+  /** Sends nothing more, and does not leave: the process is gone. */
+  abandon(): void {
+    this.#isStopped = true
+    this.#cancelTimer?.()
+  }
+
   /**
    * Asks the store once for amounts that are larger than the slices in hand. True when an answer has come in time, and
    * the budgets should be asked again.

@@ -3,6 +3,7 @@ import { ChurningMap } from '../../base/churning-map.ts'
 import { IndexedHeap } from '../../base/indexed-heap.ts'
 import type { Lease } from '../../domain/fleet.ts'
 import { type Estimate, meanCostOf } from '../../domain/plan.ts'
+import type { WeightFactors } from '../../domain/pool-share.ts'
 import type { WeightChange } from '../../domain/share-path.ts'
 import type { OrgWeights, TreePlace } from '../fairness/tree-share.ts'
 import type { BacklogListener } from './backlog-listener.ts'
@@ -132,7 +133,7 @@ export class Book {
   begin(now: number, pool: PoolState, candidate: Candidate): void {
     const { counted, grantedAt } = candidate
     if (counted !== undefined && !candidate.hasBegun)
-      this.#listener?.begun(now, counted, { grantedAt, replicaCount: pool.readyReplicaCount })
+      this.#listener?.begun(now, counted, { grantedAt, replicaCount: pool.replicaParts })
     this.#endPrefill(now, pool, candidate)
   }
 
@@ -191,7 +192,12 @@ export class Book {
   reweigh(pools: Iterable<PoolState>, change: WeightChange): void {
     if (change.kind === 'org') this.#reweighOrg(change.orgId, change.weight)
     else if (change.kind === 'tenant') this.#reweighTenant(pools, change)
-    this.#listener?.reweighed(change)
+    for (const pool of pools) this.#listener?.reweighed(pool.id, pool.scale.changeOf(change))
+  }
+
+  /** The weights that count in one pool, where several gateways share it. The contract's stay. */
+  rescale(pool: PoolState, factors: WeightFactors): void {
+    for (const change of pool.rescale(factors)) this.#listener?.reweighed(pool.id, change)
   }
 
   #reweighOrg(orgId: string, weight: number | undefined): void {
@@ -233,7 +239,13 @@ export class Book {
     if (this.#listener === undefined || !candidate.lane.isCounted) return
     const { lane, share, estimate } = candidate
     const cost = meanCostOf(estimate)
-    candidate.counted = { poolId: lane.poolId, share, band: lane.band, cost, shareUs: estimate.shareUs }
+    candidate.counted = {
+      poolId: lane.poolId,
+      share: lane.scaled(share),
+      band: lane.band,
+      cost,
+      shareUs: estimate.shareUs,
+    }
     this.#listener.joined(now, candidate.counted)
   }
 

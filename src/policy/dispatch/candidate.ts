@@ -7,6 +7,7 @@ import { ReadingTime } from './long-prompts.ts'
 import type { Offer } from './offer.ts'
 import type { PromiseGroup } from './promise-group.ts'
 import type { ReplicaRoom } from './replica-room.ts'
+import type { WeightScale } from './weight-scale.ts'
 
 /** What one tenant has waiting and running at one pool. Amounts in predicted cost. */
 export interface BacklogView {
@@ -122,13 +123,23 @@ export class PoolLane extends Lane {
   barredHead: Waiter | undefined = undefined
   /** False while the lane's lasting answers must wait: its tickets stand before nobody, and listeners do not count them. */
   isCounted = true
+  /** The key's weight by contract; `weight` is what the key weighs here, where several gateways share the pool. */
+  keyWeight: number
+  readonly #scale: WeightScale
   #tenant: Tenant | undefined
   #key: Key | undefined
   #share: SharePath | undefined
 
-  constructor(name: LaneName, backlog: TenantBacklog) {
-    super(name)
+  constructor(name: LaneName, backlog: TenantBacklog, scale: WeightScale) {
+    super({ ...name, keyWeight: name.keyWeight * scale.key(name.keyId) })
     this.backlog = backlog
+    this.keyWeight = name.keyWeight
+    this.#scale = scale
+  }
+
+  /** The path with the weights that count at this gateway. */
+  scaled(share: SharePath): SharePath {
+    return this.#scale.pathOf(share)
   }
 
   /**

@@ -1,7 +1,8 @@
 import { assert } from '../../base/assert.ts'
 import type { NoPlace } from '../../domain/no-place.ts'
 import type { Estimate } from '../../domain/plan.ts'
-import type { BackloggedTenant, WeightChange } from '../../domain/share-path.ts'
+import type { PoolFigures, PoolShare } from '../../domain/pool-share.ts'
+import type { BackloggedTenant, SharePath, WeightChange } from '../../domain/share-path.ts'
 import { BANDS, type Band } from '../../domain/tenant.ts'
 import { type Debt, type FairnessName, NO_DEBT } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
@@ -18,6 +19,7 @@ import { FleetState, type ReplicaChange } from './fleet-state.ts'
 import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
 import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered, type PlaceSeeker } from './offer.ts'
 import { LeastLoaded, type Placer } from './placer.ts'
+import { figuresOf } from './pool-figures.ts'
 import type { PoolCounts, PoolState } from './pool-state.ts'
 import type { ReplicaFacts } from './replica-room.ts'
 
@@ -213,7 +215,27 @@ export class Dispatcher {
    */
   reweigh(change: WeightChange): void {
     this.#fleet.reweigh(change)
-    this.#book.reweigh(this.#fleet.pools.values(), change)
+    this.#book.reweigh([...this.#fleet.pools.values()], change)
+  }
+
+  // ── several gateways ──
+
+  /** This gateway's part of a pool that several share: its room, what the others have in flight, and scaled weights. */
+  share(now: number, poolId: string, share: PoolShare): readonly Effect[] {
+    const pool = this.#fleet.share(now, poolId, share)
+    if (pool !== undefined) this.#book.rescale(pool, share.factors)
+    return this.#giveIn(now, pool)
+  }
+
+  /** What this gateway tells the others about a pool. A copy. */
+  figuresOf(poolId: string): PoolFigures | undefined {
+    const pool = this.#fleet.pools.get(poolId)
+    return pool && figuresOf(pool, this.#book.orgWeights)
+  }
+
+  /** A path in the tree of shares with the weights that count in this pool, at this gateway. */
+  scaledShare(poolId: string, share: SharePath): SharePath {
+    return this.#fleet.pools.get(poolId)?.scale.pathOf(share) ?? share
   }
 
   // ── time ──
@@ -255,14 +277,19 @@ export class Dispatcher {
     return pool === undefined ? [] : backloggedOf(pool.backlogs.values(), this.#book.orgWeights, tenantsMax)
   }
 
-  /** What this gateway itself has in flight at a replica. Live facts, not a copy. */
+  /** What this gateway, and those that share the replica with it, have in flight there. A copy. */
   holdingsOf(replicaId: string): Pick<Ledger, 'held' | 'heldContextTokens'> | undefined {
     return this.#fleet.holdingsOf(replicaId)
   }
 
+  /** Turns of this gateway at a replica, and the KV tokens that were predicted for them. Live facts, not a copy. */
+  leasedAt(replicaId: string): Pick<Ledger, 'held' | 'leasedKvTokens'> | undefined {
+    return this.#fleet.ledgerOf(replicaId)
+  }
+
   /** What is in flight at a replica. Live facts, not a copy. */
   loadOf(replicaId: string): Load | undefined {
-    return this.#fleet.loadOf(replicaId)
+    return this.#fleet.ledgerOf(replicaId)
   }
 
   /** What is in flight at the replica that the pool's next ticket probably gets; undefined when none is ready. */

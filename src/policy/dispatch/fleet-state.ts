@@ -1,8 +1,9 @@
 import { assert } from '../../base/assert.ts'
+import type { PoolShare, RoomAllowance } from '../../domain/pool-share.ts'
 import type { WeightChange } from '../../domain/share-path.ts'
 import type { FairnessName } from '../fairness/fairness.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
-import type { Gauges, Ledger, Load } from '../limits/ledger.ts'
+import type { Gauges, Ledger } from '../limits/ledger.ts'
 import type { Book } from './book.ts'
 import { PoolState } from './pool-state.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
@@ -14,8 +15,10 @@ import type { SharedBuffer } from './shared-buffer.ts'
  */
 export interface ReplicaChange {
   readonly isReady?: boolean
-  /** Slots that this gateway may use; Infinity when the gateway has the replica to itself. */
+  /** Turns that the replica's health allows; Infinity leaves it to the limit. */
   readonly allowance?: number
+  /** Room that this gateway may use of a replica that several gateways share. */
+  readonly capacity?: RoomAllowance
   /** KV tokens that the replica's memory holds; a guess bounds what runs together, never what runs alone. */
   readonly kv?: { readonly tokensMax: number; readonly isTold: boolean }
 }
@@ -88,10 +91,10 @@ export class FleetState {
   }
 
   holdingsOf(replicaId: string): Pick<Ledger, 'held' | 'heldContextTokens'> | undefined {
-    return this.#rooms.get(replicaId)?.ledger
+    return this.#rooms.get(replicaId)?.ledger.known
   }
 
-  loadOf(replicaId: string): Load | undefined {
+  ledgerOf(replicaId: string): Ledger | undefined {
     return this.#rooms.get(replicaId)?.ledger
   }
 
@@ -99,12 +102,32 @@ export class FleetState {
     const room = this.#rooms.get(replicaId)
     if (room === undefined) return undefined
     if (change.isReady !== undefined) room.isReady = change.isReady
-    if (change.allowance !== undefined) room.allowance = change.allowance
+    if (change.allowance !== undefined) room.allow(change.allowance)
+    if (change.capacity !== undefined) room.share(change.capacity)
     if (change.kv !== undefined) {
       room.kvTokensMax = change.kv.tokensMax
       room.kvTokensAlone = change.kv.isTold ? change.kv.tokensMax : Number.POSITIVE_INFINITY
     }
     return this.#settle(this.#poolOf(room), room)
+  }
+
+  /** This gateway's part of a pool has changed. Replicas that the share does not name keep theirs. */
+  share(now: number, poolId: string, share: PoolShare): PoolState | undefined {
+    const pool = this.pools.get(poolId)
+    if (pool === undefined) return undefined
+    pool.partMin = share.partMin
+    for (const [replicaId, { allowance, others }] of share.rooms) {
+      const room = pool.rooms.get(replicaId)
+      if (room === undefined) continue
+      room.share(allowance)
+      room.ledger.hear(now, others)
+      this.#reported.add(room)
+      if (!room.isReady || room.allowance < 1) pool.kept.end(room)
+      pool.refreshOpen(room)
+    }
+    pool.recount()
+    pool.roomGrowth++
+    return pool
   }
 
   report(now: number, replicaId: string, gauges: Gauges): PoolState | undefined {

@@ -1,5 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
+import type { WeightFactors } from '../../domain/pool-share.ts'
 import type { WeightChange } from '../../domain/share-path.ts'
 import type { Band, Key, Tenant } from '../../domain/tenant.ts'
 import type { Fairness, FairnessName } from '../fairness/fairness.ts'
@@ -15,6 +16,7 @@ import { LastingAnswers } from './lasting-answers.ts'
 import { PoolReading } from './pool-reading.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
+import { WeightScale } from './weight-scale.ts'
 
 /**
  * What does one pool consist of right now? Its lanes in two orders of turns (one for interactive and standard, one for
@@ -44,6 +46,8 @@ export interface PoolCounts {
   readonly heldCount: number
   readonly heldCost: number
   readonly readyReplicaCount: number
+  /** Ready replicas, each counted by this gateway's part of it: what works off this gateway's queue. */
+  readonly replicaParts: number
   readonly openReplicaCount: number
 }
 
@@ -69,6 +73,9 @@ export class PoolState implements PoolCounts {
   heldCount = 0
   heldCost = 0
   readyReplicaCount = 0
+  /** The least part of the pool that is counted on while it is shared: a report may be out of date. */
+  partMin = 0
+  #partSum = 0
   grantedCount = 0
   /** Counts every event that can have made room. */
   roomGrowth = 0
@@ -80,6 +87,8 @@ export class PoolState implements PoolCounts {
   #sweepAt = LANES_BEFORE_SWEEP
   #sweepCount = 0
   readonly #lanes = new Map<string, Array<PoolLane | undefined>>()
+  /** The weights that count here, of what the contract says. */
+  readonly scale = new WeightScale()
 
   readonly #buffer: SharedBuffer
   readonly orgWeights: OrgWeights
@@ -98,6 +107,10 @@ export class PoolState implements PoolCounts {
 
   get openReplicaCount(): number {
     return this.open.length
+  }
+
+  get replicaParts(): number {
+    return Math.max(this.#partSum, this.partMin * this.readyReplicaCount)
   }
 
   /** Lanes whose head had a turn and no room. */
@@ -121,7 +134,25 @@ export class PoolState implements PoolCounts {
     for (const bands of this.#lanes.values()) for (const lane of bands) if (lane !== undefined) yield lane
   }
 
+  /** A weight of the contract changed. */
   reweigh(change: WeightChange): void {
+    if (change.kind === 'key')
+      for (const lane of this.#lanes.get(change.keyId) ?? []) if (lane !== undefined) lane.keyWeight = change.weight
+    this.#weigh(this.scale.changeOf(change))
+  }
+
+  /** The weights that count here, of what the contract says, where several gateways share the pool. The changes made. */
+  rescale(factors: WeightFactors): readonly WeightChange[] {
+    const changes = this.scale.change(factors, {
+      orgWeights: this.orgWeights,
+      backlogs: this.backlogs,
+      keyWeightOf: (keyId) => this.#lanes.get(keyId)?.find((lane) => lane !== undefined)?.keyWeight,
+    })
+    for (const change of changes) this.#weigh(change)
+    return changes
+  }
+
+  #weigh(change: WeightChange): void {
     this.foreground.fairness.reweigh(change)
     this.leftover.fairness.reweigh(change)
   }
@@ -153,10 +184,14 @@ export class PoolState implements PoolCounts {
       this.backlogs.set(tenant.id, backlog)
     }
     const name = { poolId: this.id, orgId: tenant.orgId, tenantId: tenant.id, keyId: key.id, keyWeight: key.weight }
-    const lane = new PoolLane({ ...name, tenantWeight: backlog.weight, band }, backlog)
+    const lane = new PoolLane({ ...name, tenantWeight: backlog.weight, band }, backlog, this.scale)
     lane.usedIn = this.#sweepCount
-    this.sideOf(lane).fairness.attach(lane)
+    const { fairness } = this.sideOf(lane)
+    fairness.attach(lane)
     this.#buffer.attach(lane)
+    const factor = this.scale.tenant(tenant.id)
+    if (factor !== 1)
+      fairness.reweigh({ kind: 'tenant', tenantId: tenant.id, orgId: backlog.orgId, weight: backlog.weight * factor })
     this.#laneCount++
     return lane
   }
@@ -302,9 +337,13 @@ export class PoolState implements PoolCounts {
   /** Called after replicas came, went or changed their readiness. */
   recount(): void {
     this.readyReplicaCount = 0
+    this.#partSum = 0
     this.kvTokensMax = 0
     for (const room of this.rooms.values()) {
-      if (room.isReady) this.readyReplicaCount++
+      if (room.isReady) {
+        this.readyReplicaCount++
+        this.#partSum += room.part
+      }
       this.kvTokensMax = Math.max(this.kvTokensMax, room.kvTokensAlone)
     }
   }

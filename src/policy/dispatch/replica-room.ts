@@ -1,14 +1,22 @@
 import { assert } from '../../base/assert.ts'
 import type { Replica } from '../../domain/fleet.ts'
 import type { Estimate } from '../../domain/plan.ts'
+import { type RoomAllowance, WHOLE_ROOM } from '../../domain/pool-share.ts'
 import { kvTokensOf, Ledger } from '../limits/ledger.ts'
 import type { Limit } from '../limits/limit.ts'
+import { PartLoad, TotalLoad } from '../limits/part-load.ts'
 import { isLongFor, type Reading } from './long-prompts.ts'
 
 /**
  * How much room is left at one replica? Four things must agree: the replica is ready, this gateway's allowance is not
  * used up, KV memory holds one more, and the limit says so. An idle replica takes anything that fits it alone. A prompt
  * longer than a step waits while another such prompt is being read there (`long-prompts.ts`).
+ *
+ * There are two allowances, and the smaller counts: health's (a replica that warms up or is on trial) and sharing's (the
+ * slots and KV tokens that this gateway has of a replica that several use). A gateway with a part of a replica keeps its own
+ * turns within that part of the limit, and all turns, as last told, within the limit. Its first turn there needs a slot and
+ * is not held against the limit, as at an idle replica: without that rule a small part would never run anything. A first
+ * turn larger than the gateway's KV part runs if the memory has room for it, as last told.
  */
 export class ReplicaRoom {
   readonly replica: Replica
@@ -25,8 +33,15 @@ export class ReplicaRoom {
   readonly place: number
   readonly ledger: Ledger
   isReady: boolean
-  /** Slots that this gateway may use, of those that several gateways share. */
+  /** Turns that this gateway may have here: the smaller of health's and sharing's allowance. */
   allowance = Number.POSITIVE_INFINITY
+  /** This gateway's part of the replica, 0 … 1; 1 where it has the replica to itself. */
+  part = 1
+  #isShared = false
+  #healthAllowance = Number.POSITIVE_INFINITY
+  #shareAllowance: RoomAllowance = WHOLE_ROOM
+  readonly #partLoad: PartLoad
+  readonly #totalLoad: TotalLoad
   /** The replica is kept free for the heads of one lane, and closed to all others. */
   isKept = false
   /** Prompts longer than a step that are being read: at most one. */
@@ -46,11 +61,34 @@ export class ReplicaRoom {
     this.ordinal = ordinal
     this.place = place
     this.ledger = new Ledger()
+    this.#partLoad = new PartLoad(this.ledger)
+    this.#totalLoad = new TotalLoad(this.ledger)
+  }
+
+  /** Health says how many turns at once. */
+  allow(turns: number): void {
+    this.#healthAllowance = turns
+    this.allowance = Math.min(turns, this.#shareAllowance.sequences)
+  }
+
+  /** Sharing says what part of the room is this gateway's. */
+  share(allowance: RoomAllowance): void {
+    this.#shareAllowance = allowance
+    this.#isShared = allowance.sequences !== Number.POSITIVE_INFINITY
+    this.part = this.#isShared ? Math.min(1, allowance.sequences / this.limit.view().sequencesMax) : 1
+    this.#partLoad.part = this.part
+    this.allow(this.#healthAllowance)
+  }
+
+  get shareAllowance(): RoomAllowance {
+    return this.#shareAllowance
   }
 
   /** Whether anything at all might fit. */
   isOpen(): boolean {
     if (!this.isReady || this.ledger.held >= this.allowance) return false
+    if (this.#isShared)
+      return this.ledger.held === 0 || !(this.limit.isFull(this.#partLoad) || this.limit.isFull(this.#totalLoad))
     return this.ledger.sequences === 0 || !this.limit.isFull(this.ledger)
   }
 
@@ -61,9 +99,22 @@ export class ReplicaRoom {
   fits(estimate: Estimate): boolean {
     if (!this.isReady || this.ledger.held >= this.allowance) return false
     if (this.longCount > 0 && isLongFor(this.reading, estimate)) return false
+    if (this.#isShared) return this.#fitsPart(estimate)
     if (this.ledger.sequences === 0) return this.fitsAlone(estimate)
     if (this.ledger.kvTokens + kvTokensOf(estimate) > this.kvTokensMax) return false
     return this.limit.fits(this.ledger, estimate)
+  }
+
+  #fitsPart(estimate: Estimate): boolean {
+    const { ledger, limit } = this
+    const kvTokens = kvTokensOf(estimate)
+    const isWithinPart = ledger.heldKvTokens + kvTokens <= this.#shareAllowance.kvTokens
+    if (ledger.held === 0)
+      return (
+        this.fitsAlone(estimate) &&
+        (isWithinPart || ledger.kvTokens + kvTokens <= this.kvTokensMax || ledger.sequences === 0)
+      )
+    return isWithinPart && limit.fits(this.#partLoad, estimate) && limit.fits(this.#totalLoad, estimate)
   }
 
   /** The median answer must fit; a longer one that does not is a risk worth taking on an empty replica. */

@@ -5,6 +5,7 @@ import { BANDS } from '../../domain/tenant.ts'
 import { weightAmongAll } from '../fairness/tree-share.ts'
 import { PoolLane, TenantBacklog } from './candidate.ts'
 import { SharedBuffer } from './shared-buffer.ts'
+import { WeightScale } from './weight-scale.ts'
 
 /** A buffer with one lane for each tenant, in which a ticket is a number. */
 class Buffered {
@@ -18,7 +19,11 @@ class Buffered {
 
   add(tenantId: string, orgId: string, weight = 1): void {
     const name = { poolId: 'p', orgId, tenantId, keyId: tenantId, keyWeight: 1, tenantWeight: weight }
-    const lane = new PoolLane({ ...name, band: 'standard' }, new TenantBacklog(tenantId, orgId, weight))
+    const lane = new PoolLane(
+      { ...name, band: 'standard' },
+      new TenantBacklog(tenantId, orgId, weight),
+      new WeightScale(),
+    )
     this.buffer.attach(lane)
     this.lanes.set(tenantId, { lane, orgId, weight, count: 0 })
   }

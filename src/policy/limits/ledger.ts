@@ -1,5 +1,6 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
+import { NOTHING_IN_FLIGHT, type TurnsInFlight } from '../../domain/pool-share.ts'
 
 /**
  * What is in flight at this replica, as far as we know right now?
@@ -8,6 +9,10 @@ import type { Estimate } from '../../domain/plan.ts'
  * of two grants in one millisecond. Gauges only correct it: what an engine reports beyond what we hold belongs to
  * somebody else (another gateway, a person with curl) or was underestimated; it is added as *foreign* load, and it is
  * a lease: without a new report it lapses, so that a stale gauge cannot close a replica for ever.
+ *
+ * Gateways that share the replica tell each other what they have in flight there, ten times a second. That is *others'*
+ * load: exact sums, some 100 ms old, and gauges then only find strangers, with a tolerance for what has changed meanwhile.
+ * It lapses like a report.
  *
  * All amounts are whole numbers, so that what was added is taken off exactly.
  *
@@ -18,6 +23,13 @@ export const LEDGER_DEFAULTS = {
   /** Microseconds that a report counts. Twice the usual interval of one second: one lost report changes nothing. */
   reportValidUs: 2_000_000,
 } as const
+
+/**
+ * Share of what all gateways have in flight by which a gauge may exceed it before strangers are suspected, and sequences
+ * besides: gauges and the gateways' sums are of different instants.
+ */
+const STRANGER_RATIO = 0.1
+const STRANGER_SEQUENCES = 2
 
 /** What limits and placers look at. */
 export interface Load {
@@ -69,6 +81,9 @@ export class Ledger implements Load {
   #foreignKvTokens = 0
   #foreignSequencesUntil = Number.NEGATIVE_INFINITY
   #foreignKvUntil = Number.NEGATIVE_INFINITY
+  #grownKvTokens = 0
+  #others: TurnsInFlight = NOTHING_IN_FLIGHT
+  #othersUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: { readonly reportValidUs: number } = LEDGER_DEFAULTS) {
     this.#reportValidUs = options.reportValidUs
@@ -80,28 +95,73 @@ export class Ledger implements Load {
   }
 
   get sequences(): number {
-    return this.#held + this.#foreignSequences
+    return this.#held + this.#foreignSequences + this.#others.sequences
   }
 
   get kvTokens(): number {
-    return this.#heldKvTokens + this.#foreignKvTokens
+    return this.#heldKvTokens + this.#foreignKvTokens + this.#others.kvTokens
   }
 
-  /** The context of what we hold, without what is foreign. */
+  /** KV tokens of what we hold, without those by which answers grew past their predictions. */
+  get leasedKvTokens(): number {
+    return this.#heldKvTokens - this.#grownKvTokens
+  }
+
+  /** What we hold, without what is others' or foreign. */
+  get inFlight(): TurnsInFlight {
+    return {
+      sequences: this.#held,
+      kvTokens: this.#heldKvTokens,
+      contextTokens: this.#contextTokens,
+      prefillMilli: this.#prefillMilli,
+      prefillTokens: this.#prefillTokens,
+      engineUs: this.#engineUs,
+    }
+  }
+
+  /** What we and the other gateways hold: nothing of it is a stranger's. */
+  get known(): { readonly held: number; readonly heldContextTokens: number } {
+    return {
+      held: this.#held + this.#others.sequences,
+      heldContextTokens: this.#contextTokens + this.#others.contextTokens,
+    }
+  }
+
+  get heldKvTokens(): number {
+    return this.#heldKvTokens
+  }
+
+  get heldPrefillMilli(): number {
+    return this.#prefillMilli
+  }
+
+  get heldPrefillTokens(): number {
+    return this.#prefillTokens
+  }
+
+  get strangerSequences(): number {
+    return this.#foreignSequences
+  }
+
+  get strangerKvTokens(): number {
+    return this.#foreignKvTokens
+  }
+
+  /** The context of what we hold, without what is others' or foreign. */
   get heldContextTokens(): number {
     return this.#contextTokens
   }
 
   get contextTokens(): number {
-    return this.#contextTokens + this.#foreignKvTokens
+    return this.#contextTokens + this.#foreignKvTokens + this.#others.contextTokens
   }
 
   get prefillMilliPerToken(): number {
-    return this.#prefillMilli
+    return this.#prefillMilli + this.#others.prefillMilli
   }
 
   get prefillTokens(): number {
-    return this.#prefillTokens
+    return this.#prefillTokens + this.#others.prefillTokens
   }
 
   get readTokens(): number {
@@ -109,7 +169,7 @@ export class Ledger implements Load {
   }
 
   get engineUs(): number {
-    return this.#engineUs
+    return this.#engineUs + this.#others.engineUs
   }
 
   hold(estimate: Estimate): void {
@@ -125,6 +185,7 @@ export class Ledger implements Load {
 
   /** An answer grew past its prediction: it needs this many KV tokens more than was held. */
   grow(kvTokens: number): void {
+    this.#grownKvTokens += kvTokens
     this.#heldKvTokens += kvTokens
     this.#contextTokens += kvTokens
   }
@@ -138,17 +199,36 @@ export class Ledger implements Load {
   report(now: number, { sequences, kvTokens }: Gauges): void {
     const until = now + this.#reportValidUs
     if (sequences !== undefined) {
-      this.#foreignSequences = Math.max(0, Math.ceil(sequences) - this.#held)
+      this.#foreignSequences = Math.max(0, Math.ceil(sequences) - this.#known(this.#held, this.#others.sequences))
       this.#foreignSequencesUntil = until
     }
     if (kvTokens !== undefined) {
-      this.#foreignKvTokens = Math.max(0, Math.ceil(kvTokens) - this.#heldKvTokens)
+      this.#foreignKvTokens = Math.max(0, Math.ceil(kvTokens) - this.#known(this.#heldKvTokens, this.#others.kvTokens))
       this.#foreignKvUntil = until
     }
   }
 
+  /** What the other gateways say that they have in flight here. It counts until they say otherwise, or it lapses. */
+  hear(now: number, others: TurnsInFlight): void {
+    this.#others = others
+    this.#othersUntil = now + this.#reportValidUs
+  }
+
+  /** What a gauge must exceed before strangers are suspected. A gateway alone knows exactly what it holds. */
+  #known(own: number, others: number): number {
+    if (this.#othersUntil === Number.NEGATIVE_INFINITY) return own
+    const known = own + others
+    return known + Math.max(STRANGER_SEQUENCES, Math.ceil(STRANGER_RATIO * known))
+  }
+
   /** When foreign load lapses next; undefined when there is none. */
   foreignUntil(): number | undefined {
+    const foreignUntil = this.#strangersUntil()
+    if (this.#others === NOTHING_IN_FLIGHT) return foreignUntil
+    return Math.min(this.#othersUntil, foreignUntil ?? Number.POSITIVE_INFINITY)
+  }
+
+  #strangersUntil(): number | undefined {
     if (this.#foreignSequences === 0) return this.#foreignKvTokens === 0 ? undefined : this.#foreignKvUntil
     if (this.#foreignKvTokens === 0) return this.#foreignSequencesUntil
     return Math.min(this.#foreignSequencesUntil, this.#foreignKvUntil)
@@ -160,6 +240,7 @@ export class Ledger implements Load {
     if (until === undefined || now < until) return false
     if (now >= this.#foreignSequencesUntil) this.#foreignSequences = 0
     if (now >= this.#foreignKvUntil) this.#foreignKvTokens = 0
+    if (now >= this.#othersUntil) this.#others = NOTHING_IN_FLIGHT
     return true
   }
 

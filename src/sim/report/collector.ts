@@ -80,6 +80,7 @@ export class Collector {
   prediction = { observed: 0, falseAdmits: 0, falseRejects: 0, rightRejects: 0 }
   queuedMax = 0
   readonly #rejects = new Map<string, { falseRejects: number; rightRejects: number }>()
+  readonly #judged = new Map<string, { observedCount: number; falseAdmits: number }>()
 
   constructor(options: CollectorOptions) {
     this.options = options
@@ -93,7 +94,8 @@ export class Collector {
     )
   }
 
-  take(entry: Entry): void {
+  /** `from` names the gateway, where several share one fleet. */
+  take(entry: Entry, from = ''): void {
     this.rollouts.take(entry)
     this.costs.take(entry)
     if (entry.kind === 'retrieval-ended' || entry.kind === 'answer-looked-up') this.#retrieved(entry)
@@ -119,7 +121,7 @@ export class Collector {
         this.#rungChanged(entry)
         return
       case 'pool-reported':
-        this.#pooled(entry)
+        this.#pooled(entry, from)
         return
       case 'fault-seen':
         this.faults++
@@ -180,17 +182,24 @@ export class Collector {
     for (const part of this.parts.values()) if (entry.at >= part.fromAt && entry.at < part.toAt) part.rungChanges++
   }
 
-  #pooled(entry: Extract<Entry, { kind: 'pool-reported' }>): void {
+  #pooled(entry: Extract<Entry, { kind: 'pool-reported' }>, from: string): void {
     this.windows.reported({ ...entry, at: entry.at - this.options.startAt })
     this.queuedMax = Math.max(this.queuedMax, entry.queuedCount)
-    this.#rejects.set(entry.poolId, entry)
+    this.#rejects.set(`${from}/${entry.poolId}`, entry)
+    this.#judged.set(from, entry)
     let falseRejects = 0
     let rightRejects = 0
     for (const rejects of this.#rejects.values()) {
       falseRejects += rejects.falseRejects
       rightRejects += rejects.rightRejects
     }
-    this.prediction = { observed: entry.observedCount, falseAdmits: entry.falseAdmits, falseRejects, rightRejects }
+    let observed = 0
+    let falseAdmits = 0
+    for (const judged of this.#judged.values()) {
+      observed += judged.observedCount
+      falseAdmits += judged.falseAdmits
+    }
+    this.prediction = { observed, falseAdmits, falseRejects, rightRejects }
   }
 
   #leave(at: Instant, ticketId: string): void {

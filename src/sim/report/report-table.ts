@@ -1,3 +1,4 @@
+import { gatewayLines } from '../sharing/gateways-view.ts'
 import type { Report } from './report.ts'
 import type { Latency, StatsView } from './stats.ts'
 
@@ -24,7 +25,9 @@ export function reportTable(report: Report): string {
       `fairness  Jain ${fairness.jain.toFixed(4)} over ${fairness.backloggedTenants} backlogged tenants, shares within ${percent(fairness.shareErrorMax)}`,
     )
   }
-  return [...lines, ...refusalLine(report), ...costLines(report)].join('\n')
+  if (report.gateways !== undefined) lines.push(...gatewayLines(report.gateways))
+  return [...lines, ...refusalLine(report), ...costLines(report)].join('
+')
 }
 
 function refusalLine({ refusals }: Report): string[] {

@@ -1,6 +1,7 @@
 import type { Instant } from '../../base/clock.ts'
 import type { EngineView } from '../../engine/engine-view.ts'
 import type { Violation } from '../laws.ts'
+import type { GatewaysView } from '../sharing/gateways-view.ts'
 import type { Collector } from './collector.ts'
 import type { CostStatement } from './cost-tally.ts'
 import type { AnswersView, RetrievalView } from './retrieval-tally.ts'
@@ -48,6 +49,8 @@ export interface Report extends SheetView {
   readonly queuedMax: number
   readonly faults: number
   readonly windows: readonly WindowView[]
+  /** Where several gateways share the fleet. */
+  readonly gateways?: GatewaysView
   readonly laws: readonly Violation[]
   readonly wall: { readonly seconds: number; readonly speedup: number; readonly requestsPerS: number }
 }
@@ -120,6 +123,7 @@ export interface ReportFacts {
   readonly engineParts: ReadonlyMap<string, EnginesUse>
   readonly usdPerHour: number
   readonly laws: readonly Violation[]
+  readonly gateways?: GatewaysView
   readonly wallSeconds: number
 }
 
@@ -174,6 +178,7 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
     queuedMax: collector.queuedMax,
     faults: collector.faults,
     windows: collector.windows.view(),
+    ...(facts.gateways && { gateways: facts.gateways }),
     laws: facts.laws,
     wall: {
       seconds: facts.wallSeconds,

@@ -14,6 +14,8 @@
  *   strict       strict priority by band and bid
  *   in-turn      everything on, but replicas are used in turn
  *   fewest       everything on, but the replica with fewest requests is used
+ *   static       several gateways: each has its part of limits and room for ever
+ *   fallback     several gateways: each uses the whole of them while the lease store is away
  */
 export const COMPARISONS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   spillway: {},
@@ -25,6 +27,8 @@ export const COMPARISONS: Readonly<Record<string, Readonly<Record<string, unknow
   strict: unguarded('strict-priority'),
   'in-turn': { 'platform.routing.rule': 'round-robin' },
   fewest: { 'platform.routing.rule': 'fewest-requests' },
+  static: { 'gateways.way': 'static' },
+  fallback: { 'gateways.way': 'fallback' },
   bounded: { ...unguarded('fifo'), 'platform.queue.requestsMax': 64 },
   codel: { ...unguarded('fifo'), 'platform.queue.discipline': 'codel' },
   gradient: { ...unguarded('fifo'), 'platform.pools.*.limit': { kind: 'gradient' } },

@@ -2,6 +2,7 @@ import type { Problem } from '../../config/explain.ts'
 import { nearest } from '../../config/nearest.ts'
 import { toPools } from '../../config/to-domain.ts'
 import { RETRIEVAL_PARTS } from '../retrieval-world.ts'
+import { gatewayNamesOf } from '../sharing/shared-world.ts'
 import type { Expectation, Fault, Lengths, Scenario, StreamSpec } from './scenario.ts'
 import { chatModelsOf, type ScenarioConfig } from './scenario-config.ts'
 
@@ -22,14 +23,18 @@ export function crossCheckScenario(scenario: Scenario, { config, groupOf }: Scen
   ]
   const regions = [...new Set(pools.map(({ region }) => region))]
   const variants = Object.keys(scenario.variants ?? {})
+  const gateways = gatewayNamesOf(scenario)
   return [
+    ...gatewaysProblems(scenario),
     ...scenario.workload.flatMap((spec, i) => [
       ...named(spec.tenant, tenants, ['workload', i, 'tenant'], 'tenant or group'),
       ...named(spec.model, models, ['workload', i, 'model'], 'chat model'),
       ...(spec.region === undefined ? [] : named(spec.region, regions, ['workload', i, 'region'], 'region')),
       ...streamProblems(spec, ['workload', i]),
     ]),
-    ...(scenario.faults ?? []).flatMap((fault, i) => faultProblems(fault, { targets, regions }, ['faults', i])),
+    ...(scenario.faults ?? []).flatMap((fault, i) =>
+      faultProblems(fault, { targets, regions, gateways }, ['faults', i]),
+    ),
     ...(scenario.regions?.roundTrips ?? []).flatMap(({ between }, i) =>
       between.flatMap((region, j) => named(region, regions, ['regions', 'roundTrips', i, 'between', j], 'region')),
     ),
@@ -64,9 +69,33 @@ const RETRIEVAL_FAULTS: readonly Fault['kind'][] = ['retrieval-slow', 'retrieval
 interface Known {
   readonly targets: readonly string[]
   readonly regions: readonly string[]
+  readonly gateways: readonly string[]
 }
 
-function targetProblems({ kind, target }: Fault, { targets, regions }: Known, at: Place): Problem[] {
+function gatewaysProblems({ gateways, regions, workload }: Scenario): Problem[] {
+  const problems: Problem[] = []
+  if (gateways !== undefined && regions !== undefined)
+    problems.push({ path: ['regions'], text: 'cannot be simulated together with `gateways`. Remove one of them' })
+  if (gateways?.shares !== undefined && gateways.shares.length !== gateways.count)
+    problems.push({
+      path: ['gateways', 'shares'],
+      text: `has ${gateways.shares.length} parts for ${gateways.count} gateways`,
+    })
+  for (const [i, spec] of workload.entries()) {
+    const wrong = spec.gateways?.find((number) => number > (gateways?.count ?? 0))
+    if (wrong !== undefined)
+      problems.push({
+        path: ['workload', i, 'gateways'],
+        text: `names gateway ${wrong}, and there are ${gateways?.count ?? 0}`,
+      })
+  }
+  return problems
+}
+
+function targetProblems({ kind, target }: Fault, { targets, regions, gateways }: Known, at: Place): Problem[] {
+  if (kind.startsWith('lease-store'))
+    return named(target, gateways.length === 0 ? [] : ['lease-store'], at, 'lease store')
+  if (kind.startsWith('gateway-')) return named(target, gateways.length === 0 ? [] : [...gateways, '*'], at, 'gateway')
   if (RETRIEVAL_FAULTS.includes(kind)) return named(target, RETRIEVAL_PARTS, at, 'part of retrieval')
   if (kind === 'region-loss') return named(target, regions, at, 'region')
   return named(target, targets, at, 'replica, pool or release')
@@ -76,6 +105,11 @@ function faultProblems(fault: Fault, known: Known, place: Place): Problem[] {
   const problems = targetProblems(fault, known, [...place, 'target'])
   if (fault.factor !== undefined && fault.kind !== 'replica-slow' && fault.kind !== 'retrieval-slow') {
     problems.push({ path: [...place, 'factor'], text: `has no effect on ${fault.kind}. Remove it` })
+  }
+  if ((fault.stepS !== undefined) !== (fault.kind === 'lease-store-clock')) {
+    const text =
+      fault.stepS === undefined ? 'is missing for lease-store-clock' : `has no effect on ${fault.kind}. Remove it`
+    problems.push({ path: [...place, 'stepS'], text })
   }
   if (fault.ratio !== undefined && !RATIO_KINDS.includes(fault.kind)) {
     problems.push({ path: [...place, 'ratio'], text: `has no effect on ${fault.kind}. Remove it` })

@@ -88,6 +88,13 @@ export const StreamSchema = Type.Object(
         description: 'Region of the clients, whose gateway they use; the first region if absent.',
       }),
     ),
+    gateways: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 1 }), {
+        minItems: 1,
+        description:
+          'Numbers of the gateways that the stream\u2019s clients use, counted from 1, where several share a fleet.',
+      }),
+    ),
     band: Type.Optional(
       Type.Enum(['interactive', 'standard', 'offline'], { description: 'Priority class; `standard` if absent.' }),
     ),
@@ -175,23 +182,37 @@ export const FaultSchema = Type.Object(
         'retrieval-slow',
         'retrieval-dead',
         'store-loss',
+        'gateway-loss',
+        'gateway-pause',
+        'gateway-cut',
+        'gateway-deaf',
+        'lease-store-stop',
+        'lease-store-wipe',
+        'lease-store-clock',
       ],
       {
         description:
           'The fault, or a planned change: `rolling-restart` drains and restarts one replica after the other; ' +
           '`region-loss` removes a region\u2019s replicas, and its gateway where there are several gateways; ' +
-          '`retrieval-dead` never answers, `store-loss` refuses at once.',
+          '`retrieval-dead` never answers, `store-loss` refuses at once. Where several gateways share a fleet: ' +
+          '`gateway-loss` kills a gateway, `gateway-pause` stops it for a while, `gateway-cut` cuts it off from the ' +
+          'lease store, `gateway-deaf` loses the store\u2019s answers to it; `lease-store-stop` stops the store, ' +
+          '`lease-store-wipe` empties it, `lease-store-clock` sets its clock by `stepS`.',
       },
     ),
     target: Type.String({
       description:
         'Id of a replica, or of a pool or release (`MODEL@VERSION`) for all its replicas; a region for region-loss; ' +
-        '`store`, `embedder` or `retrieval` for faults of retrieval.',
+        '`store`, `embedder` or `retrieval` for faults of retrieval; `gateway-1`, `gateway-2` \u2026 or `*` for gateways; ' +
+        '`lease-store` for the lease store.',
     }),
     atS: seconds('Start of the fault.'),
     forS: seconds('Duration of the fault; for rolling-restart, the time that each replica is down.'),
     factor: Type.Optional(
       Type.Number({ minimum: 1, description: 'For replica-slow and retrieval-slow: how many times slower.' }),
+    ),
+    stepS: Type.Optional(
+      Type.Number({ description: 'For lease-store-clock: how far the clock is set forward; back if below 0.' }),
     ),
     ratio: Type.Optional(
       Type.Number({
@@ -275,6 +296,47 @@ const RegionsSchema = Type.Object(
   },
 )
 
+const GatewaysSchema = Type.Object(
+  {
+    count: Type.Integer({ minimum: 1, maximum: 64, description: 'Number of gateways.' }),
+    shares: Type.Optional(
+      Type.Array(Type.Number({ minimum: 0 }), {
+        minItems: 1,
+        description: 'Part of the requests that each gateway gets; equal parts if absent.',
+      }),
+    ),
+    homes: Type.Optional(
+      Type.Boolean({ description: 'Each tenant uses only some of the gateways, one at least, drawn by the seed.' }),
+    ),
+    way: Type.Optional(
+      Type.Enum(['leased', 'static', 'fallback'], {
+        description:
+          '`leased` is what Spillway does. For comparison: `static` gives each gateway its part of limits and room for ' +
+          'ever, `fallback` uses the whole of them at each gateway while the lease store is away.',
+      }),
+    ),
+    delayMs: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1_000, description: 'Longest way to the lease store; 1 ms.' }),
+    ),
+    lossRatio: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, description: 'Share of the calls that are lost; 0.' }),
+    ),
+    lateRatio: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, description: 'Share of the calls carried out up to 3 s late; 0.' }),
+    ),
+    forgetS: Type.Optional(
+      Type.Number({ minimum: 1, description: 'The lease store forgets a gateway after this silence; 600 s.' }),
+    ),
+    leaveS: Type.Optional(
+      seconds('A supervisor tells the lease store of a lost gateway after this long; never if absent.'),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: 'Simulates several gateways that share one fleet and one lease store. Absent: one gateway.',
+  },
+)
+
 export const ScenarioSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, description: 'Name in reports.' }),
@@ -300,6 +362,7 @@ export const ScenarioSchema = Type.Object(
     ),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     regions: Type.Optional(RegionsSchema),
+    gateways: Type.Optional(GatewaysSchema),
     retrieval: Type.Optional(RetrievalWorldSchema),
     groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Groups of tenants with equal settings.' })),
     workload: Type.Array(StreamSchema, {

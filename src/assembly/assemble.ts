@@ -22,7 +22,15 @@ import { WorkMeter } from '../lifecycle/fleet/work-meter.ts'
 import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
-import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper, TwinKeeper } from '../lifecycle/ports.ts'
+import type {
+  AnswerCache,
+  Backends,
+  Capacity,
+  Journal,
+  Leadership,
+  RolloutKeeper,
+  TwinKeeper,
+} from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import type { SliceFetcher } from '../lifecycle/sharing-ports.ts'
 import { Standings } from '../lifecycle/standings.ts'
@@ -82,6 +90,8 @@ export interface Parts {
   readonly budgetParts?: BudgetParts
   /** Asks the store of shared budgets for more; comes with `budgetParts`. */
   readonly slices?: SliceFetcher
+  /** Absent: this gateway is the only one, and leads. */
+  readonly leadership?: Leadership
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -98,6 +108,7 @@ export function assemble(config: Config, parts: Parts): Platform {
       answers: parts.answers ?? noAnswers,
       rolloutKeeper: parts.rolloutKeeper ?? new MemoryRolloutKeeper(),
       twinKeeper: parts.twinKeeper ?? forgetful,
+      leadership: parts.leadership ?? soleGateway,
     },
     turnstile,
     policies,
@@ -112,6 +123,8 @@ export function assemble(config: Config, parts: Parts): Platform {
 
 /** A single gateway may use the whole room of every replica, up to its limit. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => Number.POSITIVE_INFINITY }
+
+const soleGateway: Leadership = { role: () => ({ kind: 'leads', fence: undefined }) }
 
 const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),

@@ -38,6 +38,8 @@ export interface Control {
   wanted(): Wanted
   /** Takes up other settings, whole or not at all. */
   reload(load: () => Config, reason: AdminReason): Promise<AdminReloadAnswer>
+  /** What this gateway decided of a model's rollout was not its to decide: the registry says how it stands. */
+  overruled(model: string): void
   /** Starts the discovery of replicas; resolves after each source's first list, or after 3 s. */
   discover(): Promise<void>
   close(): Promise<void>
@@ -79,7 +81,7 @@ export function makeControl(parts: ControlParts): Control {
     changer,
     queue,
     complain,
-    onRead: (entries, isFirst) => rollouts.recall(entries, isFirst),
+    onRead: (read) => rollouts.recall(read),
   })
   const reload: Control['reload'] = (load, reason) =>
     reloadSettings({ owner, changer, queue, complain, onReloaded: parts.onReloaded }, load, reason)
@@ -111,6 +113,7 @@ export function makeControl(parts: ControlParts): Control {
     ...directories,
     wanted: () => owner.current,
     reload,
+    overruled: (model) => rollouts.overruled(model, owner.current.entries),
     discover: () => fleet.follow([...founded.pools.values()]),
     async close() {
       await keeper.close()

@@ -7,7 +7,10 @@ import type { Trim } from './plan.ts'
 import type {
   ArchiveErased,
   ArchiveWritten,
+  LeaderChanged,
   PlatformChanged,
+  RolloutFollowed,
+  RolloutMemoryWritten,
   SharingChanged,
   SharingReported,
   TenancyChanged,
@@ -42,6 +45,8 @@ export type Entry =
   | SharingReported
   | RolloutChanged
   | RolloutMemoryWritten
+  | RolloutFollowed
+  | LeaderChanged
   | ShadowEnded
   | HoldoutEvaluated
   | BreakerChanged
@@ -358,17 +363,6 @@ export interface RolloutEvidence {
   readonly bound: number
   readonly boundInStep: number
   readonly proven: number | undefined
-}
-
-/**
- * How far a rollout has got was written for the next process (`kept`), could not be and is tried again (`failed`), or
- * never was before the process ended (`lost`).
- */
-export interface RolloutMemoryWritten extends Stamp {
-  readonly kind: 'rollout-memory'
-  readonly model: string
-  readonly outcome: 'kept' | 'failed' | 'lost'
-  readonly because: string
 }
 
 /** A breaker opened after failures of a part that requests use, or closed again. */

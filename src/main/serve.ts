@@ -10,7 +10,6 @@ import type { Io, Running } from '../base/running.ts'
 import type { Config } from '../config/schema.ts'
 import { type Control, makeControl } from '../control/control.ts'
 import { LiveArchive } from '../control/live-archive.ts'
-import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
 import { StoreTwinKeeper } from '../control/store-twin-keeper.ts'
 import { wantedOf } from '../control/wanted.ts'
 import { ANTHROPIC_ERRORS } from '../gateway/anthropic-errors.ts'
@@ -28,6 +27,7 @@ import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { makeLiveCell } from './live-cell.ts'
 import { openLiveFrontDoor } from './live-front-door.ts'
 import { startLiveIdentity } from './live-identity.ts'
 import { startFileRecording } from './live-recording.ts'
@@ -78,14 +78,12 @@ export async function serve(
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
   const { retriever, answers } = retrieval
-  const keeper = new RegistryRolloutKeeper({
-    clock,
-    journal,
-    write: (editsOf, reason) => control.registry.change(editsOf, reason),
-  })
+  const cell = makeLiveCell({ clock, journal, store, hasPeers: config.sharing.redis.url !== undefined, control: (): Control => control })
+  const { keeper, leadership } = cell
   const twinKeeper = makeTwinKeeper(store, clock, io)
   const sharing = makeLiveSharing(config, { clock, journal })
-  const parts = { clock, journal, backends, retriever, answers, rolloutKeeper: keeper, twinKeeper, ...sharing.parts }
+  const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...sharing.parts }
+  const parts = { clock, journal, backends, retriever, answers, ...kept }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
     founded: wantedOf(config, []),
@@ -107,18 +105,8 @@ export async function serve(
   await Promise.all([loop.start(), sharing.start()])
 
   const tokens = new TokenCounter({ clock })
-  const routes = liveRoutes({
-    config,
-    clock,
-    platform,
-    backends,
-    tokens,
-    control,
-    telemetry,
-    retrieval,
-    archive,
-    sharing,
-  })
+  const served = { platform, backends, control, retrieval, archive, sharing, cell }
+  const routes = liveRoutes({ config, clock, tokens, telemetry, ...served })
   const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))
@@ -126,6 +114,7 @@ export async function serve(
   void control.tenancy.tenancy.start()
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
+  cell.start(platform, telemetry)
 
   return {
     address,
@@ -138,6 +127,7 @@ export async function serve(
       loop.stop()
       keepTwins(platform)
       await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
+      await cell.close()
       tokens.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()

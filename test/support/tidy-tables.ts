@@ -35,6 +35,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   'policy/planning': { ours: 'base domain' },
   'policy/budgets': { ours: 'base domain' },
   'policy/sharing': { ours: 'base domain policy/budgets/permits policy/budgets/token-bucket' },
+  'policy/leadership': { ours: 'base domain' },
   'policy/ladder': { ours: 'base domain' },
   'policy/rollout': { ours: 'base domain' },
   'policy/admission': { ours: 'base domain policy/planning policy/budgets policy/ladder policy/rollout' },

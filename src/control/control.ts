@@ -8,6 +8,7 @@ import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
 import { TenantDirectory } from '../gateway/tenant-directory.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import { Drains } from './drains.ts'
 import { LiveFleet } from './live-fleet.ts'
 import { LiveRegistry, type RegistryParts } from './live-registry.ts'
 import { OneAtATime } from './one-at-a-time.ts'
@@ -68,11 +69,19 @@ export function makeControl(parts: ControlParts): Control {
   const { founded, clock, platform, backends, keeper, complain } = parts
   const owner = new WantedOwner(founded)
   const queue = new OneAtATime()
-  const fleet = new LiveFleet({ engine: founded.settings, clock, platform, backends, onFailure: parts.onFault })
+  const fleet = new LiveFleet({
+    engine: founded.settings,
+    clock,
+    platform,
+    backends,
+    onFailure: parts.onFault,
+    isDrained: (replicaId) => drains.has(replicaId),
+  })
   const isRolloutKept = (model: string): boolean =>
     keeper.pendingOf(model) !== undefined ||
     owner.current.entries.some(({ kind, name }) => kind === 'rollout' && name === model)
   const changer = new SettingsChanger({ owner, platform, fleet, backends, isRolloutKept })
+  const drains = new Drains(owner, platform)
   const rollouts = new RolloutCommands(platform, keeper)
   const registry = new LiveRegistry({
     ...parts.registry,
@@ -106,6 +115,7 @@ export function makeControl(parts: ControlParts): Control {
       owner,
       registry,
       rollouts,
+      drains,
       reload: (reason) => (load === undefined ? Promise.resolve(NOTHING_TO_READ) : reload(load, reason)),
     }),
     registry,

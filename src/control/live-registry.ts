@@ -144,9 +144,10 @@ export class LiveRegistry {
   }
 
   async #tryChange(editsOf: () => readonly RegistryEdit[], reason: RegistryReason): Promise<AdminAnswer> {
-    const { owner, changer, clock, store } = this.#parts
+    const { owner, changer, clock, store, isShared } = this.#parts
     for (let i = 0; i < TRIES; i++) {
-      if (!this.#isLoaded || i > 0) await this.#load()
+      // What another gateway has added just now may be what this change is about.
+      if (!this.#isLoaded || i > 0 || (isShared && (await store.revision()) !== this.#revision)) await this.#load()
       const edits = editsOf()
       if (edits.length === 0) return { kind: 'changed', revision: undefined }
       const { file, entries } = owner.current

@@ -158,7 +158,8 @@ export class LiveTenancy {
 
   async #tryChange(actor: Actor, edit: TreeEdit): Promise<TenancyAnswer> {
     for (let i = 0; i < TRIES; i++) {
-      if (!this.#isLoaded || i > 0) await this.#read()
+      // What another gateway has made just now may be what this change is about.
+      if (!this.#isLoaded || i > 0 || this.#parts.isShared) await this.#read()
       // Promises are the operators' business: their names are told to nobody else.
       const problem = actor.kind === 'operator' ? settingsProblem(this.#file, edit) : undefined
       if (problem !== undefined) return { kind: 'forbidden', refusal: problem }

@@ -2,10 +2,10 @@ import type { Fence } from './leader.ts'
 
 /**
  * The registry is what was added at run time and survives a restart: models, releases and pools, written as in the
- * configuration file, replicas of the file's pools, and the steps of rollouts. Every write is a revision with author and
+ * configuration file, replicas of the file's pools, replicas that are drained, and the steps of rollouts. Every write is a revision with author and
  * reason, kept for ever.
  */
-export const REGISTRY_KINDS = ['model', 'release', 'pool', 'replica', 'rollout'] as const
+export const REGISTRY_KINDS = ['model', 'release', 'pool', 'replica', 'drain', 'rollout'] as const
 
 export type RegistryKind = (typeof REGISTRY_KINDS)[number]
 

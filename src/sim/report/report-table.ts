@@ -26,8 +26,7 @@ export function reportTable(report: Report): string {
     )
   }
   if (report.gateways !== undefined) lines.push(...gatewayLines(report.gateways))
-  return [...lines, ...refusalLine(report), ...costLines(report)].join('
-')
+  return [...lines, ...refusalLine(report), ...costLines(report)].join('\n')
 }
 
 function refusalLine({ refusals }: Report): string[] {

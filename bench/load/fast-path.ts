@@ -44,7 +44,10 @@ function signTest(wins: number, of: number): number {
 
 const dir = mkdtempSync(join(tmpdir(), 'spillway-fast-path-'))
 try {
-  const targets = [spillwayTarget('on', 'fast path'), spillwayTarget('off', 'node:http alone', ', fastPath: false')]
+  const targets = [
+    spillwayTarget('on', 'fast path', ', fastPath: true'),
+    spillwayTarget('off', 'node:http alone', ', fastPath: false'),
+  ]
   const { client, stations } = await openArena(targets, dir, showLine)
   const options = parseOptions(['--slices', FIGURES.map(({ slice }) => slice).join(',')])
   if (options === undefined) throw new Error('no options')

@@ -61,9 +61,9 @@ export const FRONT_DOOR_SETTINGS = {
       'Whether HTTP/2 is offered beside HTTP/1: to clients that begin with it, and inside TLS to those that ask for it.',
   }),
   fastPath: Type.Boolean({
-    default: true,
+    default: false,
     description:
-      'Whether plain requests over HTTP/1 without TLS are read by a small reader of our own; all others are read by `node:http`. It saves CPU time and changes nothing else: turn it off if you suspect it.',
+      'Whether plain requests over HTTP/1 without TLS are read by a small reader of our own; all others are read by `node:http`. Answers are the same; whether it saves CPU time is not settled, so it is off.',
   }),
   streamsMax: Type.Integer({
     default: defaults.STREAMS_MAX,

@@ -6,8 +6,8 @@ import { FastResponse, type FastWay } from './http-fast-response.ts'
 import type { HttpServer } from './http-server.ts'
 
 /**
- * The fast path: requests that come whole and plain in one read go to the routes without `node:http`, which takes a
- * sixth of a request's time for what such a request does not need.
+ * The fast path: requests that come whole and plain in one read go to the routes without `node:http`, which does
+ * more than such a request needs. What that saves is in docs/adr/0027-fast-path.md.
  *
  *     read ─▶ plain and whole? ─yes▶ route ─▶ answer ─▶ next read
  *                   └─no─▶ node:http has the connection from here on, with these bytes

@@ -3,7 +3,7 @@ import { type EngineTime, NO_ENGINE_TIME, spentUs } from '../../domain/engine-ti
 import type { Replica } from '../../domain/fleet.ts'
 import type { IdlePolicy, IdleSharer } from '../../policy/cost/idle-sharing.ts'
 import { SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
-import type { AttemptSecond, EndedTicket, ReplicaSecond, WastedAttempt } from '../../policy/cost/second-report.ts'
+import type { AttemptSecond, TicketEnd, ReplicaSecond, WastedAttempt } from '../../policy/cost/second-report.ts'
 import { ReplicaSeen, SeenAttempt } from '../../policy/cost/seen-work.ts'
 import type { Policies } from '../policies.ts'
 import type { Backend, Backends, Ending, Journal } from '../ports.ts'
@@ -58,7 +58,7 @@ export class CostMeter {
   readonly #replicas = new Map<string, ReplicaMeter>()
   readonly #open = new Map<Attempt, OpenAttempt>()
   #wasted: WastedAttempt[] = []
-  #ended: EndedTicket[] = []
+  #ended: TicketEnd[] = []
   #reportedUpTo: number
   /** From `start` to `finish`: a platform whose control loop does not run keeps no books. */
   #isRunning = false

@@ -110,7 +110,7 @@ function booksOf(spool: FsSpool, clock: Clock, doTenantsPayCrashes: boolean): Sp
     append: (text) => spool.append(text),
     nowMs: () => Math.floor(clock.now() / US_PER_MS),
     doTenantsPayCrashes,
-    isCosting: false,
+    isCosting: true,
   })
 }
 

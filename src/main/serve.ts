@@ -124,7 +124,6 @@ export async function serve(
       tell('draining', 'told to stop')
       await finishAnswers({ config, clock, platform, servers, onAnswersEnded: () => telemetry.endRecordings() })
       loop.stop()
-      platform.costs.finish()
       keepTwins(platform)
       await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
       await cell.close()

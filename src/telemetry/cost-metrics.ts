@@ -4,7 +4,6 @@ import { TopLabels, type TopLabelsOptions } from './top-labels.ts'
 
 const NANO = 1e-9
 const MICRO = 1e-6
-const MINUTE_S = 60
 
 /**
  * What do engines cost, and whom? From closed seconds and final costs; a second is closed within 3 s.
@@ -14,12 +13,12 @@ const MINUTE_S = 60
  *
  * Bound: tenants by `TopLabels`; one record for each pool that the fleet has.
  */
-export function declareCostMetrics({ registry, on }: MetricFeed, tenantOptions: TopLabelsOptions = {}): void {
-  const byTenant = registry.counter({
-    name: 'spillway_cost_usd_total',
-    help: 'Cost of engine time by tenant, in dollars: for its tickets (used) and for its part of idle time (idle).',
-    labels: ['tenant', 'kind'],
-  })
+export function declareCostMetrics(feed: MetricFeed, tenantOptions: TopLabelsOptions = {}): void {
+  declarePoolCosts(feed)
+  declareTenantCosts(feed, tenantOptions)
+}
+
+function declarePoolCosts({ registry, on }: MetricFeed): void {
   const byLine = registry.counter({
     name: 'spillway_platform_cost_usd_total',
     help: 'Cost of replicas that no tenant pays for, in dollars: idle, waste, platform, crashed, late.',
@@ -34,6 +33,32 @@ export function declareCostMetrics({ registry, on }: MetricFeed, tenantOptions: 
     name: 'spillway_gpu_busy_ratio',
     help: 'Share of the last minute in which the pool’s replicas ran steps, measured or estimated.',
     labels: ['pool'],
+  })
+  const pools = new Map<string, { readonly busy: MinuteRate; readonly there: MinuteRate }>()
+  on('second-closed', ({ at, poolId, billNano, busyUs, fromAt, toAt, lines }) => {
+    if (billNano > 0) bill.with(poolId).inc(billNano * NANO)
+    for (const [line, nano] of Object.entries(lines)) {
+      if (nano > 0) byLine.with(poolId, line.replace('Nano', '')).inc(nano * NANO)
+    }
+    const pool = pools.get(poolId) ?? { busy: new MinuteRate(), there: new MinuteRate() }
+    pools.set(poolId, pool)
+    pool.busy.add(at, busyUs * MICRO)
+    pool.there.add(at, (toAt - fromAt) * MICRO)
+    const there = pool.there.perSecond(at)
+    if (there > 0) busy.with(poolId).set(pool.busy.perSecond(at) / there)
+  })
+  on('fleet-changed', ({ what, name }) => {
+    if (what !== 'pool-removed') return
+    pools.delete(name)
+    for (const family of [bill, byLine, busy]) family.forget(name)
+  })
+}
+
+function declareTenantCosts({ registry, on }: MetricFeed, tenantOptions: TopLabelsOptions): void {
+  const cost = registry.counter({
+    name: 'spillway_cost_usd_total',
+    help: 'Cost of engine time by tenant, in dollars: for its tickets (used) and for its part of idle time (idle).',
+    labels: ['tenant', 'kind'],
   })
   const memory = registry.counter({
     name: 'spillway_kv_token_seconds_total',
@@ -50,17 +75,12 @@ export function declareCostMetrics({ registry, on }: MetricFeed, tenantOptions: 
     help: 'Cost of the engine time of the tenant’s requests ÷ their tokens, over the last minute.',
     labels: ['tenant'],
   })
-  const minutes = new Map<string, { usd: MinuteRate; tokens: MinuteRate }>()
-  const tenants = new TopLabels({
-    ...tenantOptions,
-    onForget: (tenant) => {
-      byTenant.forget(tenant)
-      memory.forget(tenant)
-      perMillion.forget(tenant)
-      minutes.delete(tenant)
-    },
-  })
-  const pools = new Map<string, { busy: MinuteRate; there: MinuteRate }>()
+  const minutes = new Map<string, { readonly usd: MinuteRate; readonly tokens: MinuteRate }>()
+  const onForget = (tenant: string): void => {
+    for (const family of [cost, memory, perMillion]) family.forget(tenant)
+    minutes.delete(tenant)
+  }
+  const tenants = new TopLabels({ ...tenantOptions, onForget })
   const minuteOf = (label: string) => {
     const known = minutes.get(label) ?? { usd: new MinuteRate(), tokens: new MinuteRate() }
     minutes.set(label, known)
@@ -68,24 +88,12 @@ export function declareCostMetrics({ registry, on }: MetricFeed, tenantOptions: 
   }
   on('settled', ({ at, tenantId, usage, attempts }) => {
     if (attempts === 0) return
-    const label = tenants.observe(at, tenantId, 0)
-    minuteOf(label).tokens.add(at, usage.promptTokens + usage.outputTokens)
+    minuteOf(tenants.observe(at, tenantId, 0)).tokens.add(at, usage.promptTokens + usage.outputTokens)
   })
   on('second-closed', (closed) => {
-    const { at, poolId, billNano, busyUs, fromAt, toAt, lines } = closed
-    if (billNano > 0) bill.with(poolId).inc(billNano * NANO)
-    for (const [line, nano] of Object.entries(lines)) {
-      if (nano > 0) byLine.with(poolId, line.replace('Nano', '')).inc(nano * NANO)
-    }
     for (const { tenantId, idleNano } of closed.tenants) {
-      if (idleNano > 0) byTenant.with(tenants.observe(at, tenantId, idleNano), 'idle').inc(idleNano * NANO)
+      if (idleNano > 0) cost.with(tenants.observe(closed.at, tenantId, idleNano), 'idle').inc(idleNano * NANO)
     }
-    const pool = pools.get(poolId) ?? { busy: new MinuteRate(), there: new MinuteRate() }
-    pools.set(poolId, pool)
-    pool.busy.add(at, busyUs * MICRO)
-    pool.there.add(at, (toAt - fromAt) * MICRO)
-    const there = pool.there.perSecond(at)
-    if (there > 0) busy.with(poolId).set(pool.busy.perSecond(at) / there)
   })
   // A second's line of a tenant may be a credit, and a counter never falls: tenants are counted by final costs.
   on('cost-closed', ({ at, tenantId, isErrand, isPriced, costNano, batchSavedNano, prefixSavedNano, time }) => {
@@ -94,15 +102,10 @@ export function declareCostMetrics({ registry, on }: MetricFeed, tenantOptions: 
     if (isErrand || !isPriced) return
     saved.with('batching').inc(batchSavedNano * NANO)
     saved.with('prefix').inc(prefixSavedNano * NANO)
-    byTenant.with(label, 'used').inc(costNano * NANO)
+    cost.with(label, 'used').inc(costNano * NANO)
     const minute = minuteOf(label)
     minute.usd.add(at, costNano * NANO)
-    const millions = (minute.tokens.perSecond(at) * MINUTE_S) / 1e6
-    if (millions > 0) perMillion.with(label).set((minute.usd.perSecond(at) * MINUTE_S) / millions)
-  })
-  on('fleet-changed', ({ what, name }) => {
-    if (what !== 'pool-removed') return
-    pools.delete(name)
-    for (const family of [bill, byLine, busy]) family.forget(name)
+    const millions = minute.tokens.perSecond(at) / 1e6
+    if (millions > 0) perMillion.with(label).set(minute.usd.perSecond(at) / millions)
   })
 }

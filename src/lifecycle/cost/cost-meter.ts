@@ -3,8 +3,10 @@ import { type EngineTime, NO_ENGINE_TIME, spentUs } from '../../domain/engine-ti
 import type { Replica } from '../../domain/fleet.ts'
 import type { IdlePolicy, IdleSharer } from '../../policy/cost/idle-sharing.ts'
 import { SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
-import type { AttemptSecond, EndedTicket, ReplicaSecond, WastedAttempt } from '../../policy/cost/second-report.ts'
+import type { AttemptSecond, TicketEnd, ReplicaSecond, WastedAttempt } from '../../policy/cost/second-report.ts'
 import { ReplicaSeen, SeenAttempt } from '../../policy/cost/seen-work.ts'
+import { ticketCostOf } from '../keep-books.ts'
+import type { Books } from '../ledger-ports.ts'
 import type { Policies } from '../policies.ts'
 import type { Backend, Backends, Ending, Journal } from '../ports.ts'
 import type { Attempt, Ticket } from '../ticket.ts'
@@ -26,6 +28,7 @@ import { stepPricesOf } from './step-prices.ts'
 export interface CostMeterOptions {
   readonly clock: Clock
   readonly journal: Journal
+  readonly books: Pick<Books, 'costed'>
   readonly backends: Backends
   readonly policies: Policies
   readonly idle: IdlePolicy
@@ -58,7 +61,7 @@ export class CostMeter {
   readonly #replicas = new Map<string, ReplicaMeter>()
   readonly #open = new Map<Attempt, OpenAttempt>()
   #wasted: WastedAttempt[] = []
-  #ended: EndedTicket[] = []
+  #ended: TicketEnd[] = []
   #reportedUpTo: number
   /** From `start` to `finish`: a platform whose control loop does not run keeps no books. */
   #isRunning = false
@@ -66,12 +69,15 @@ export class CostMeter {
   #cancelTimer: CancelTimer | undefined
 
   constructor(options: CostMeterOptions) {
-    const { clock, journal } = options
+    const { clock, journal, books } = options
     this.#options = options
     this.#closer = new SecondCloser(clock.now(), {
       idleSharers: (poolId, used) => this.#idleSharers(poolId, used),
       onSecond: (closed) => journal.record(closed),
-      onTicket: (closed) => journal.record(closed),
+      onTicket: (closed) => {
+        journal.record(closed)
+        books.costed(closed.ticketId, ticketCostOf(closed))
+      },
     })
     this.#closer.join(REPORTER)
     this.#reportedUpTo = secondOf(clock.now()) - 1

@@ -5,7 +5,7 @@ import { spentUs } from '../../domain/engine-time.ts'
 import { type SplitRow, type SplitSecond, splitSecond } from './close-second.ts'
 import { type IdleSharer, shareIdle } from './idle-sharing.ts'
 import { nanoPerHourOf, ReplicaBill } from './replica-bill.ts'
-import type { EndedTicket, ReplicaSecond, SecondReport, WastedAttempt } from './second-report.ts'
+import type { TicketEnd, ReplicaSecond, SecondReport, WastedAttempt } from './second-report.ts'
 import { TicketAccount } from './ticket-account.ts'
 
 /**
@@ -70,7 +70,7 @@ export class SecondCloser {
   readonly #reports = new Map<number, SecondReport[]>()
   readonly #accounts = new Map<string, TicketAccount>()
   /** Tickets whose last report came after the closing. */
-  #endedLate: EndedTicket[] = []
+  #endedLate: TicketEnd[] = []
   #nextSecond: number
   #lateReports = 0
 
@@ -269,7 +269,7 @@ export class SecondCloser {
     return account
   }
 
-  #endTickets(now: Instant, ended: readonly EndedTicket[]): void {
+  #endTickets(now: Instant, ended: readonly TicketEnd[]): void {
     const late = this.#endedLate
     this.#endedLate = []
     for (const ticket of [...late, ...ended]) {
@@ -296,7 +296,7 @@ interface Heard {
   readonly reporterIds: ReadonlySet<string>
   readonly byReplica: ReadonlyMap<string, readonly Said[]>
   readonly wasted: readonly WastedAttempt[]
-  readonly ended: readonly EndedTicket[]
+  readonly ended: readonly TicketEnd[]
 }
 
 function heardFrom(reports: readonly SecondReport[]): Heard {

@@ -13,7 +13,7 @@ export interface SecondReport {
   /** Attempts that ended, and were for nothing: the platform bears all that they were charged with, also before. */
   readonly wasted: readonly WastedAttempt[]
   /** Tickets that ended up to the end of this second; no later report has rows of theirs. */
-  readonly ended: readonly EndedTicket[]
+  readonly ended: readonly TicketEnd[]
 }
 
 export interface ReplicaSecond {
@@ -39,7 +39,7 @@ export interface WastedAttempt {
   readonly attempt: number
 }
 
-export interface EndedTicket {
+export interface TicketEnd {
   readonly ticketId: string
   readonly tenantId: string
   readonly isErrand: boolean

@@ -25,7 +25,15 @@ import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
 import type { Books } from '../lifecycle/ledger-ports.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
-import type { AnswerCache, Backends, Capacity, Journal, RolloutKeeper, TwinKeeper } from '../lifecycle/ports.ts'
+import type {
+  AnswerCache,
+  Backends,
+  Capacity,
+  Journal,
+  Leadership,
+  RolloutKeeper,
+  TwinKeeper,
+} from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
 import type { SliceFetcher } from '../lifecycle/sharing-ports.ts'
 import { Standings } from '../lifecycle/standings.ts'
@@ -90,6 +98,8 @@ export interface Parts {
   readonly books?: Books
   /** Room of replicas that several gateways share; if absent, all of it is this process' own. */
   readonly capacity?: Capacity
+  /** Absent: this gateway is the only one, and leads. */
+  readonly leadership?: Leadership
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -107,6 +117,7 @@ export function assemble(config: Config, parts: Parts): Platform {
       rolloutKeeper: parts.rolloutKeeper ?? new MemoryRolloutKeeper(),
       twinKeeper: parts.twinKeeper ?? forgetful,
       books: parts.books ?? noBooks,
+      leadership: parts.leadership ?? soleGateway,
     },
     turnstile,
     policies,
@@ -122,6 +133,8 @@ export function assemble(config: Config, parts: Parts): Platform {
 
 /** A single gateway may use the whole room of every replica, up to its limit. */
 const soleHolder: Capacity = { allowance: (_replica: Replica) => WHOLE_ROOM }
+
+const soleGateway: Leadership = { role: () => ({ kind: 'leads', fence: undefined }) }
 
 const noRetriever: Retriever = {
   retrieve: () => Promise.resolve({ outcome: 'skipped', because: 'there is no retrieval here', passages: [] }),

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
-import type { Database } from '../store/database.ts'
+import type { Database, Notice } from '../store/database.ts'
 import { PgliteDatabase } from '../store/live-pglite.ts'
 import { migrate } from '../store/migrate.ts'
 import { PreparedDatabase } from '../store/prepared-database.ts'
@@ -19,6 +19,8 @@ export interface LiveStore {
   readonly isDurable: boolean
   /** Other processes may write to the store too. */
   readonly isShared: boolean
+  /** Hears what other processes write, where they can; the returned function ends it. Notices may be lost. */
+  listen(onNotice: (notice: Notice) => void): () => Promise<void>
   ready(): Promise<unknown>
   close(): Promise<void>
 }
@@ -43,15 +45,23 @@ export async function makeLiveStore(
       isInUse,
       isDurable: path !== undefined,
       isShared: false,
+      listen: () => () => Promise.resolve(),
     }
   }
   const { PgDatabase, PG_CONNECTIONS_MAX } = await import('../store/pg-database.ts')
-  const server = new PgDatabase({ clock, url: store.url })
+  const { PgNotices } = await import('../store/pg-notices.ts')
+  const { url } = store
+  const server = new PgDatabase({ clock, url })
   return {
     ...laned(server, { clock, complain, placesMax: PG_CONNECTIONS_MAX }),
     isInUse: true,
     isDurable: true,
     isShared: true,
+    listen(onNotice) {
+      const notices = new PgNotices({ clock, url, onNotice })
+      notices.start()
+      return () => notices.close()
+    },
   }
 }
 

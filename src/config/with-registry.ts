@@ -58,7 +58,7 @@ export interface EntryProblem {
 
 /** The problem of one entry by itself. */
 export function checkEntry({ kind, name, body }: RegistryEntry): EntryProblem[] {
-  if (kind === 'rollout') return []
+  if (kind === 'rollout' || kind === 'drain') return []
   const schema = REGISTRY_SCHEMAS[kind]
   const filled = filledIn(kind, body)
   const problems = Value.Check(schema, filled) ? [] : explain(asNode(schema), filled)

@@ -8,6 +8,7 @@ import type { AdminReason, AdminReloadAnswer } from '../gateway/fleet-admin.ts'
 import { ModelDirectory } from '../gateway/model-directory.ts'
 import { TenantDirectory } from '../gateway/tenant-directory.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import { Drains } from './drains.ts'
 import { LiveFleet } from './live-fleet.ts'
 import { LiveRegistry, type RegistryParts } from './live-registry.ts'
 import { OneAtATime } from './one-at-a-time.ts'
@@ -38,6 +39,8 @@ export interface Control {
   wanted(): Wanted
   /** Takes up other settings, whole or not at all. */
   reload(load: () => Config, reason: AdminReason): Promise<AdminReloadAnswer>
+  /** What this gateway decided of a model's rollout was not its to decide: the registry says how it stands. */
+  overruled(model: string): void
   /** Starts the discovery of replicas; resolves after each source's first list, or after 3 s. */
   discover(): Promise<void>
   close(): Promise<void>
@@ -66,11 +69,19 @@ export function makeControl(parts: ControlParts): Control {
   const { founded, clock, platform, backends, keeper, complain } = parts
   const owner = new WantedOwner(founded)
   const queue = new OneAtATime()
-  const fleet = new LiveFleet({ engine: founded.settings, clock, platform, backends, onFailure: parts.onFault })
+  const fleet = new LiveFleet({
+    engine: founded.settings,
+    clock,
+    platform,
+    backends,
+    onFailure: parts.onFault,
+    isDrained: (replicaId) => drains.has(replicaId),
+  })
   const isRolloutKept = (model: string): boolean =>
     keeper.pendingOf(model) !== undefined ||
     owner.current.entries.some(({ kind, name }) => kind === 'rollout' && name === model)
   const changer = new SettingsChanger({ owner, platform, fleet, backends, isRolloutKept })
+  const drains = new Drains(owner, platform)
   const rollouts = new RolloutCommands(platform, keeper)
   const registry = new LiveRegistry({
     ...parts.registry,
@@ -79,7 +90,7 @@ export function makeControl(parts: ControlParts): Control {
     changer,
     queue,
     complain,
-    onRead: (entries, isFirst) => rollouts.recall(entries, isFirst),
+    onRead: (read) => rollouts.recall(read),
   })
   const reload: Control['reload'] = (load, reason) =>
     reloadSettings({ owner, changer, queue, complain, onReloaded: parts.onReloaded }, load, reason)
@@ -104,6 +115,7 @@ export function makeControl(parts: ControlParts): Control {
       owner,
       registry,
       rollouts,
+      drains,
       reload: (reason) => (load === undefined ? Promise.resolve(NOTHING_TO_READ) : reload(load, reason)),
     }),
     registry,
@@ -111,6 +123,7 @@ export function makeControl(parts: ControlParts): Control {
     ...directories,
     wanted: () => owner.current,
     reload,
+    overruled: (model) => rollouts.overruled(model, owner.current.entries),
     discover: () => fleet.follow([...founded.pools.values()]),
     async close() {
       await keeper.close()

@@ -22,6 +22,8 @@ export interface LiveFleetParts {
   readonly backends: LiveBackends
   /** Called when a discovery cannot reach its source. */
   readonly onFailure: (where: string, because: string) => void
+  /** Whether an administrator has drained this replica. */
+  readonly isDrained: (replicaId: string) => boolean
 }
 
 /** The gateway starts after this time, even if a name server has not answered. */
@@ -57,8 +59,10 @@ export class LiveFleet {
     backends.add(setup, setup.pool.replicas)
     const known = makePoolPolicies(engine, setup, platform.policies.tightestPromise, clock.now())
     const answer = platform.changeFleet({ kind: 'add-pool', known }, reason, isFounding)
-    if (answer.kind === 'changed') this.#watch(setup, isFounding)
-    else for (const replica of setup.pool.replicas) if (!this.#isKnown(replica)) backends.forget(replica)
+    if (answer.kind === 'changed') {
+      for (const { id } of setup.pool.replicas) this.#keepDrained(id)
+      this.#watch(setup, isFounding)
+    } else for (const replica of setup.pool.replicas) if (!this.#isKnown(replica)) backends.forget(replica)
     return answer
   }
 
@@ -100,7 +104,13 @@ export class LiveFleet {
     if (!this.#isKnown(replica)) backends.add(setup, [replica])
     const answer = platform.changeFleet({ kind: 'add-replica', replica }, reason, isFounding)
     if (answer.kind === 'refused' && !this.#isKnown(replica)) backends.forget(replica)
+    if (answer.kind === 'changed') this.#keepDrained(replica.id)
     return answer
+  }
+
+  #keepDrained(replicaId: string): void {
+    const reason = { by: 'registry', because: 'an administrator has drained it' }
+    if (this.#parts.isDrained(replicaId)) this.#parts.platform.changeFleet({ kind: 'drain-replica', replicaId }, reason)
   }
 
   removeReplica(replicaId: string, reason: ChangeReason): FleetAnswer {
@@ -152,6 +162,7 @@ export class LiveFleet {
     // Replicas that this discovery added. An address that the configuration lists too is not drained or removed by it.
     const own = new Set<string>()
     const change = (kind: 'drain-replica' | 'undrain-replica', endpointId: string, because: string): void => {
+      if (kind === 'undrain-replica' && this.#parts.isDrained(idOf(endpointId))) return
       if (own.has(endpointId)) platform.changeFleet({ kind, replicaId: idOf(endpointId) }, reason(because))
     }
     const startedAt = this.#parts.clock.now()

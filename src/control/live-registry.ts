@@ -1,4 +1,5 @@
 import { type CancelTimer, type Clock, msToUs, secondsToUs } from '../base/clock.ts'
+import type { Fence } from '../domain/leader.ts'
 import type {
   HistoryAsk,
   RegistryChange,
@@ -24,7 +25,7 @@ import type { WantedOwner } from './wanted.ts'
  *
  * An edit is written before it is carried out: if the process dies in between, the next one reads the store and does the
  * rest. No database is opened until the first edit, unless a store exists already. Several gateways on one PostgreSQL
- * look for each other's revisions every two seconds.
+ * tell each other of revisions, and look for them every second in case a notice was lost.
  *
  * A database that comes back empty, or older than it was, takes nothing out of service: revisions only grow, so a lower
  * one is a loss and no change. What is in force here and missing there is written back, and the operator is told.
@@ -41,10 +42,28 @@ export interface RegistryParts {
   readonly queue: OneAtATime
   readonly complain: (problem: string) => void
   /** Called when the entries that were read are in force: a rollout's memory needs the releases that it names. */
-  readonly onRead: (entries: readonly RegistryEntry[], isFirst: boolean) => void
+  readonly onRead: (read: RegistryRead) => void
 }
 
-const LOOK_US = msToUs(2_000)
+export interface RegistryRead {
+  readonly entries: readonly RegistryEntry[]
+  /** The entries that were in force before. */
+  readonly before: readonly RegistryEntry[]
+  readonly isFirst: boolean
+}
+
+/** Who changes the registry, and why; with a leader's fence where the platform decided. */
+export interface RegistryReason extends AdminReason {
+  readonly fence?: Fence | undefined
+}
+
+/** The leader's term was over when its change came to be written: nothing was. */
+export class LeadershipLost extends Error {
+  override readonly name = 'LeadershipLost'
+}
+
+/** Between two looks for what other gateways have changed; notices come sooner, where there are any. */
+const LOOK_US = msToUs(1_000)
 /** Time between two tries to read a database that is away at the start. */
 const RETRY_US = secondsToUs(5)
 /** Changes that run or wait at once: enough for people and a few pipelines. */
@@ -58,6 +77,8 @@ export class LiveRegistry {
   #isLoaded = false
   #hasTried = false
   #isClosed = false
+  #isLooking = false
+  #hasNotice = false
   #cancelLook: CancelTimer | undefined
 
   constructor(parts: RegistryParts) {
@@ -95,7 +116,7 @@ export class LiveRegistry {
   }
 
   /** Calls `editsOf` when it is this change's turn and the store has been read. An empty list writes nothing. */
-  async change(editsOf: () => readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer> {
+  async change(editsOf: () => readonly RegistryEdit[], reason: RegistryReason): Promise<AdminAnswer> {
     if (this.#parts.queue.count >= WAITING_MAX) {
       return refused({ code: 'too-many-changes', because: 'too many changes wait already', param: null })
     }
@@ -122,10 +143,11 @@ export class LiveRegistry {
     await this.#parts.queue.idle()
   }
 
-  async #tryChange(editsOf: () => readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer> {
-    const { owner, changer, clock, store } = this.#parts
+  async #tryChange(editsOf: () => readonly RegistryEdit[], reason: RegistryReason): Promise<AdminAnswer> {
+    const { owner, changer, clock, store, isShared } = this.#parts
     for (let i = 0; i < TRIES; i++) {
-      if (!this.#isLoaded || i > 0) await this.#load()
+      // What another gateway has added just now may be what this change is about.
+      if (!this.#isLoaded || i > 0 || (isShared && (await store.revision()) !== this.#revision)) await this.#load()
       const edits = editsOf()
       if (edits.length === 0) return { kind: 'changed', revision: undefined }
       const { file, entries } = owner.current
@@ -139,6 +161,7 @@ export class LiveRegistry {
       const atMs = Math.round(clock.now() / 1_000)
       const revision = await store.write({ expectedRevision: this.#revision, atMs, ...reason, edits })
       if (revision === 'stale') continue
+      if (revision === 'deposed') throw new LeadershipLost('another gateway leads')
       this.#revision = revision
       this.#complain(changer.carryOut(planned.changes, wanted, reason))
       return { kind: 'changed', revision }
@@ -150,6 +173,7 @@ export class LiveRegistry {
   async #load(): Promise<void> {
     const { store, owner, changer, onRead } = this.#parts
     const isFirst = !this.#isLoaded
+    const before = owner.current.entries
     const { revision, entries } = await this.#readWhole()
     this.#isLoaded = true
     if (revision === this.#revision) return
@@ -161,7 +185,7 @@ export class LiveRegistry {
       ? { by: 'registry', because: `it was there at revision ${revision}` }
       : { by: newest?.by ?? 'registry', because: newest?.because ?? 'another gateway changed it' }
     this.#complain(await changer.follow(wanted, reason, isFirst))
-    onRead(entries, isFirst)
+    onRead({ entries, before, isFirst })
   }
 
   /** What the store has. Where it has lost revisions, the entries in force that it lacks are written to it first. */
@@ -176,7 +200,7 @@ export class LiveRegistry {
       const because = `the database lost its revisions and came back at ${state.revision} instead of ${this.#revision}`
       const write = { expectedRevision: state.revision, atMs, by: 'registry', because, edits: missing }
       const revision = missing.length === 0 ? state.revision : await store.write(write)
-      if (revision === 'stale') continue
+      if (typeof revision === 'string') continue
       const count = missing.length === 1 ? '1 entry' : `${missing.length} entries`
       this.#complain([
         `${because}. What was added here stays in force, and the ${count} that the database lacked were written to it again`,
@@ -190,14 +214,27 @@ export class LiveRegistry {
     for (const problem of problems) this.#parts.complain(`registry: ${problem}`)
   }
 
+  /** Another gateway may have written: looks now. */
+  notice(): void {
+    if (!this.#parts.isShared || !this.#isLoaded || this.#isClosed) return
+    this.#hasNotice = true
+    if (this.#isLooking) return
+    this.#cancelLook?.()
+    void this.#look()
+  }
+
   async #look(): Promise<void> {
     const { store, queue, complain } = this.#parts
+    this.#isLooking = true
+    this.#hasNotice = false
     try {
       if ((await store.revision()) !== this.#revision) await queue.run(() => this.#load())
     } catch (error) {
       if (!(error instanceof DatabaseUnavailable)) complain(`registry: ${messageOf(error)}`)
     }
-    this.#again(LOOK_US, () => this.#look())
+    this.#isLooking = false
+    // What came during the look may not have been seen by it.
+    this.#again(this.#hasNotice ? 0 : LOOK_US, () => this.#look())
   }
 
   #again(afterUs: number, fn: () => Promise<void>): void {

@@ -26,7 +26,7 @@ import type { Wanted, WantedOwner } from './wanted.ts'
  *
  * Nothing is in force that is not stored, so a process that dies in between loses an answer and no change. While the
  * store is away, known keys go on and changes are refused. A reload of the file joins both sources again. Several
- * gateways on one PostgreSQL look for each other's facts twice a second.
+ * gateways on one PostgreSQL tell each other of facts, and look for them twice a second in case a notice was lost.
  *
  * Revisions only grow: a store that came back older has lost changes, revocations perhaps among them. What is in force
  * stays, changes are refused, and the operator is told.
@@ -75,6 +75,8 @@ export class LiveTenancy {
   #hasTried = false
   #hasRead = false
   #isClosed = false
+  #isLooking = false
+  #hasNotice = false
   #cancelLook: CancelTimer | undefined
 
   constructor(parts: TenancyParts) {
@@ -156,7 +158,8 @@ export class LiveTenancy {
 
   async #tryChange(actor: Actor, edit: TreeEdit): Promise<TenancyAnswer> {
     for (let i = 0; i < TRIES; i++) {
-      if (!this.#isLoaded || i > 0) await this.#read()
+      // What another gateway has made just now may be what this change is about.
+      if (!this.#isLoaded || i > 0 || this.#parts.isShared) await this.#read()
       // Promises are the operators' business: their names are told to nobody else.
       const problem = actor.kind === 'operator' ? settingsProblem(this.#file, edit) : undefined
       if (problem !== undefined) return { kind: 'forbidden', refusal: problem }
@@ -279,14 +282,27 @@ export class LiveTenancy {
     }
   }
 
+  /** Another gateway may have written: looks now. */
+  notice(): void {
+    if (!this.#parts.isShared || !this.#isLoaded || this.#isClosed) return
+    this.#hasNotice = true
+    if (this.#isLooking) return
+    void this.#look()
+  }
+
   async #look(): Promise<void> {
     const { store, complain } = this.#parts
+    this.#isLooking = true
+    this.#hasNotice = false
+    this.#cancelLook?.()
     try {
       if ((await store.revision()) !== this.#revision) await this.#queue.run(() => this.#read())
     } catch (error) {
       if (!(error instanceof DatabaseUnavailable)) complain(`tenancy: ${messageOf(error)}`)
     }
-    this.#again(LOOK_US, () => this.#look())
+    this.#isLooking = false
+    // What came during the look may not have been seen by it.
+    this.#again(this.#hasNotice ? 0 : LOOK_US, () => this.#look())
   }
 
   #again(afterUs: number, fn: () => Promise<void>): void {

@@ -17,6 +17,7 @@ import type {
   FleetAdmin,
 } from '../gateway/fleet-admin.ts'
 import type { Platform } from '../lifecycle/platform.ts'
+import type { Drains } from './drains.ts'
 import { learnedView } from './learned-view.ts'
 import type { LiveRegistry } from './live-registry.ts'
 import type { RolloutCommands } from './rollout-commands.ts'
@@ -28,6 +29,7 @@ export interface AdminParts {
   readonly owner: WantedOwner
   readonly registry: LiveRegistry
   readonly rollouts: RolloutCommands
+  readonly drains: Drains
   readonly reload: (reason: AdminReason) => Promise<AdminReloadAnswer>
 }
 
@@ -109,13 +111,19 @@ export class PlatformAdmin implements FleetAdmin {
       return refused({ code: 'discovered', because, param: 'replica' })
     }
     if (filePoolIds.has(replica.poolId)) return this.#registry.remove('replica', replicaId, reason)
-    return this.#editReplicas(replica.poolId, reason, (urls) => urls.filter((known) => known !== url))
+    const without = (urls: readonly string[]): readonly string[] => urls.filter((known) => known !== url)
+    return this.#editReplicas(replica.poolId, reason, without, this.#parts.drains.editsFor(replicaId, false))
   }
 
-  drain(replicaId: string, isDrained: boolean, reason: AdminReason): AdminAnswer {
+  /** In force here at once, also while the store is away; then written, which brings it to the other gateways. */
+  async drain(replicaId: string, isDrained: boolean, reason: AdminReason): Promise<AdminAnswer> {
     const kind = isDrained ? 'drain-replica' : 'undrain-replica'
     const answer = this.#platform.changeFleet({ kind, replicaId }, reason)
-    return answer.kind === 'changed' ? { kind: 'changed', revision: undefined } : noSuchReplica(replicaId)
+    if (answer.kind === 'refused') return noSuchReplica(replicaId)
+    const kept = await this.#registry.change(() => this.#parts.drains.editsFor(replicaId, isDrained), reason)
+    if (kept.kind === 'changed' || kept.refusal.code !== 'registry-unavailable') return kept
+    const because = `it is in force at this gateway until it restarts, but could not be written: ${kept.refusal.because}`
+    return refused({ ...kept.refusal, because })
   }
 
   history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal> {
@@ -131,6 +139,7 @@ export class PlatformAdmin implements FleetAdmin {
     poolId: string,
     reason: AdminReason,
     edit: (urls: readonly string[]) => readonly string[],
+    along: readonly RegistryEdit[] = [],
   ): Promise<AdminAnswer> {
     const entry = this.#wanted.entries.find(({ kind, name }) => kind === 'pool' && name === poolId)
     // `editEntries` refuses the removal of an unknown pool, with the nearest name.
@@ -140,7 +149,7 @@ export class PlatformAdmin implements FleetAdmin {
     const { url, ...rest } = backend ?? {}
     const known = Array.isArray(replicas) ? (replicas as string[]) : url === undefined ? [] : [url]
     const next = { ...body, backend: rest, replicas: edit(known) }
-    return this.#registry.edit([{ kind: 'pool', name: poolId, body: next }], reason)
+    return this.#registry.edit([{ kind: 'pool', name: poolId, body: next }, ...along], reason)
   }
 
   #release(id: string): AdminRelease | undefined {

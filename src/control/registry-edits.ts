@@ -43,10 +43,13 @@ const FULL: AdminRefusal = {
   param: null,
 }
 
-/** The removal of a model also removes its releases and pools. */
+/** The removal of a model also removes its releases and pools; what is removed is not drained any more. */
 export function removalOf(entries: readonly RegistryEntry[], kind: RegistryKind, name: string): RegistryEdit[] {
-  const belongs = (entry: RegistryEntry): boolean =>
-    kind === 'model' && (entry.kind === 'rollout' ? entry.name === name : entry.body['model'] === name)
+  const belongs = (entry: RegistryEntry): boolean => {
+    if (entry.kind === 'drain' && kind === 'pool') return entry.body['pool'] === name
+    if (entry.kind === 'drain' && kind === 'replica') return entry.name === name
+    return kind === 'model' && (entry.kind === 'rollout' ? entry.name === name : entry.body['model'] === name)
+  }
   const along = entries.filter((entry) => belongs(entry))
   return [{ kind, name, body: undefined }, ...along.map((entry) => ({ ...entry, body: undefined }))]
 }
@@ -59,6 +62,7 @@ function inFile(config: Config, { kind, name }: RegistryEdit): AdminRefusal | un
       config.models.flatMap((model) => versionsOf(model).map((version) => releaseIdOf(model.name, version))),
     pool: () => config.pools.map((pool: PoolConfig) => poolIdOf(pool)),
     replica: () => toPools(config).flatMap(({ pool }) => pool.replicas.map(({ id }) => id)),
+    drain: () => [],
     rollout: () => [],
   }
   if (!names[kind]().includes(name)) return undefined

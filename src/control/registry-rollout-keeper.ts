@@ -1,19 +1,30 @@
 import { type CancelTimer, type Clock, type Instant, msToUs, secondsToUs } from '../base/clock.ts'
+import type { Fence } from '../domain/leader.ts'
 import type { RegistryBody, RegistryEdit } from '../domain/registry.ts'
-import type { AdminAnswer, AdminReason } from '../gateway/fleet-admin.ts'
-import type { Journal, KeepReason, RolloutKeeper } from '../lifecycle/ports.ts'
+import type { AdminAnswer } from '../gateway/fleet-admin.ts'
+import type { Journal, KeepReason, Leadership, RolloutKeeper } from '../lifecycle/ports.ts'
+import { isAutomatic } from '../lifecycle/rollout/change-rollout.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
+import { LeadershipLost, type RegistryReason } from './live-registry.ts'
 
 /**
  * Keeps in the registry how far each rollout has got. A write that fails is tried again, after a longer time each time,
  * until it succeeds or the process ends. Only the newest memory of every model waits, so the memory that an outage of the
  * store costs is bounded by the number of models. Every write, failure and loss is journalled, and counted from there.
+ *
+ * What the platform decided by itself is written with the leader's fence. A gateway that took back a canary while nobody
+ * was known to lead waits with the write until it leads; when another one does, that one decides, with the evidence of
+ * all.
  */
 export interface KeeperParts {
   readonly clock: Clock
   readonly journal: Journal
   /** Changes the registry; calls `editsOf` when it is this change's turn. */
-  readonly write: (editsOf: () => readonly RegistryEdit[], reason: AdminReason) => Promise<AdminAnswer>
+  readonly write: (editsOf: () => readonly RegistryEdit[], reason: RegistryReason) => Promise<AdminAnswer>
+  /** Absent: this gateway is the only one. */
+  readonly leadership?: Leadership
+  /** What the platform decided here does not hold: another gateway leads. The registry says what does. */
+  readonly onOverruled?: (model: string) => void
 }
 
 /** Time to the second try: a database that restarts is back within seconds. */
@@ -56,6 +67,21 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     return this.#pending.get(model)?.memory
   }
 
+  /** Whether the platform decided what waits for this model, and no person. */
+  isPendingAutomatic(model: string): boolean {
+    const pending = this.#pending.get(model)
+    return pending !== undefined && isAutomatic(pending.reason.by)
+  }
+
+  /** The leader is another one, or this gateway: what waits for that is written now, or given up. */
+  leaderChanged(): void {
+    const role = this.#parts.leadership?.role()
+    if (role?.kind === 'leads') void this.#write()
+    if (role?.kind !== 'follows') return
+    for (const [model, pending] of this.#pending)
+      if (this.#isWaiting(pending) && pending !== this.#inHand) this.#overrule(model, pending, 'another gateway leads')
+  }
+
   /** Drops the memory of this model that waits: the registry has a better one. */
   forget(model: string): void {
     this.#settle(model, this.#pending.get(model), { kind: 'changed', revision: undefined })
@@ -76,9 +102,9 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     this.#isClosed = true
     this.#cancelRetry?.()
     const endsAt = clock.now() + FLUSH_US_MAX
-    while (this.#pending.size > 0 && clock.now() < endsAt) {
+    while (this.#next() !== undefined && clock.now() < endsAt) {
       await this.#writeUntil(endsAt)
-      if (this.#pending.size > 0) await clock.sleep(Math.max(1, Math.min(FLUSH_RETRY_US, endsAt - clock.now())))
+      if (this.#next() !== undefined) await clock.sleep(Math.max(1, Math.min(FLUSH_RETRY_US, endsAt - clock.now())))
     }
     for (const [model, pending] of this.#pending) {
       const because = 'the process ended before the registry could be written'
@@ -106,6 +132,10 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
       this.#inHand = pending
       const answer = await this.#tryWrite(model, pending)
       this.#inHand = undefined
+      if (answer === 'overruled') {
+        this.#overrule(model, pending, 'the term of this leader was over')
+        continue
+      }
       if (answer.kind === 'refused') {
         this.#failed(model, pending, answer.refusal.because)
         return
@@ -117,19 +147,40 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
   }
 
   #next(): [string, Pending] | undefined {
-    const [first] = this.#pending
-    return first
+    return [...this.#pending].find(([, pending]) => !this.#isWaiting(pending))
   }
 
-  async #tryWrite(model: string, pending: Pending): Promise<AdminAnswer> {
+  /** Decided by the platform while nobody was known to lead, and this gateway still does not. */
+  #isWaiting({ reason: { by, fence } }: Pending): boolean {
+    const { leadership } = this.#parts
+    if (leadership === undefined || fence !== undefined || !isAutomatic(by)) return false
+    return leadership.role().kind !== 'leads'
+  }
+
+  #fenceOf({ reason: { by, fence } }: Pending): Fence | undefined {
+    const role = this.#parts.leadership?.role()
+    if (fence !== undefined || !isAutomatic(by)) return fence
+    return role?.kind === 'leads' ? role.fence : undefined
+  }
+
+  #overrule(model: string, pending: Pending, because: string): void {
+    this.#tell(model, 'overruled', because)
+    const isNewest = this.#pending.get(model) === pending
+    this.#settle(model, pending, unwritten(because))
+    if (isNewest) this.#parts.onOverruled?.(model)
+  }
+
+  async #tryWrite(model: string, pending: Pending): Promise<AdminAnswer | 'overruled'> {
     // The registry may have been read for this very write, and `forget` called.
     const editsOf = (): readonly RegistryEdit[] =>
       this.#pending.has(model)
         ? [{ kind: 'rollout', name: model, body: pending.memory as unknown as RegistryBody }]
         : []
     try {
-      return await this.#parts.write(editsOf, pending.reason)
+      const { by, because } = pending.reason
+      return await this.#parts.write(editsOf, { by, because, fence: this.#fenceOf(pending) })
     } catch (error) {
+      if (error instanceof LeadershipLost) return 'overruled'
       return unwritten(String(error))
     }
   }
@@ -154,7 +205,7 @@ export class RegistryRolloutKeeper implements RolloutKeeper {
     for (const resolve of pending.waiters.splice(0)) resolve(answer)
   }
 
-  #tell(model: string, outcome: 'kept' | 'failed' | 'lost', because: string): void {
+  #tell(model: string, outcome: 'kept' | 'failed' | 'lost' | 'overruled', because: string): void {
     const { clock, journal } = this.#parts
     journal.record({ kind: 'rollout-memory', at: clock.now(), model, outcome, because })
   }

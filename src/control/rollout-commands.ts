@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import { releaseIdOf } from '../domain/fleet.ts'
 import type { RegistryEntry } from '../domain/registry.ts'
 import type { AdminAnswer, AdminCommand, AdminReason, AdminRollout } from '../gateway/fleet-admin.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import { changeRollout, recallRollout } from '../lifecycle/rollout/change-rollout.ts'
+import { changeRollout, followRollout, resetRollout } from '../lifecycle/rollout/change-rollout.ts'
 import type { ModelRolloutMemory, RolloutCommand } from '../policy/rollout/model-rollout.ts'
+import type { RegistryRead } from './live-registry.ts'
 import type { RegistryRolloutKeeper } from './registry-rollout-keeper.ts'
 
 /** Commands of administrators to rollouts, and the rollouts' memories that the registry holds. */
@@ -49,9 +51,11 @@ export class RolloutCommands {
   /**
    * Takes over the memories that the registry holds. A rollout that this process has changed and not written yet keeps
    * its own state, which is newer. The exception is the first read: this process had to start without the store, and the
-   * store knows more, unless this process itself has rolled back the same canary.
+   * store knows more, unless this process itself has rolled back the same canary. What the platform decided on a state
+   * that somebody has changed meanwhile does not hold: a person's change outlasts the judge's.
    */
-  recall(entries: readonly RegistryEntry[], isFirst: boolean): void {
+  recall({ entries, before, isFirst }: RegistryRead): void {
+    const bodies = new Map(before.flatMap(({ kind, name, body }) => (kind === 'rollout' ? [[name, body]] : [])))
     for (const { kind, name, body } of entries) {
       const isMemory = kind === 'rollout' && typeof body['canary'] === 'string' && typeof body['stable'] === 'string'
       if (!isMemory) continue
@@ -59,12 +63,21 @@ export class RolloutCommands {
       const pending = this.#keeper.pendingOf(name)
       if (pending !== undefined) {
         const isOwnVerdict = pending.state.phase === 'rolled-back' && pending.canary === memory.canary
-        if (!isFirst || isOwnVerdict) continue
+        const isNews = !isDeepStrictEqual(bodies.get(name), body)
+        const isOutdated = !isFirst && isNews && this.#keeper.isPendingAutomatic(name)
+        if (!isOutdated && (!isFirst || isOwnVerdict)) continue
         this.#keeper.forget(name)
       }
       const own = this.#platform.policies.rollouts.get(name)?.memory()
-      if (JSON.stringify(own) !== JSON.stringify(memory)) recallRollout(this.#platform, name, memory)
+      if (!isDeepStrictEqual(own, memory)) followRollout(this.#platform, name, memory)
     }
+  }
+
+  /** What was decided here does not hold: back to what the registry says, or to the beginning. */
+  overruled(model: string, entries: readonly RegistryEntry[]): void {
+    const entry = entries.find(({ kind, name }) => kind === 'rollout' && name === model)
+    if (entry === undefined) resetRollout(this.#platform, model)
+    else followRollout(this.#platform, model, entry.body as unknown as ModelRolloutMemory)
   }
 }
 

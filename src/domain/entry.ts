@@ -33,7 +33,6 @@ export type Entry =
   | ReplicaDenied
   | FleetChanged
   | RolloutChanged
-  | RolloutMemoryWritten
   | ShadowEnded
   | HoldoutEvaluated
   | FaultSeen
@@ -346,17 +345,6 @@ export interface RolloutEvidence {
   readonly bound: number
   readonly boundInStep: number
   readonly proven: number | undefined
-}
-
-/**
- * How far a rollout has got was written for the next process (`kept`), could not be and is tried again (`failed`), or
- * never was before the process ended (`lost`).
- */
-export interface RolloutMemoryWritten extends Stamp {
-  readonly kind: 'rollout-memory'
-  readonly model: string
-  readonly outcome: 'kept' | 'failed' | 'lost'
-  readonly because: string
 }
 
 /** An unexpected error, with or without a ticket: counted, and the process goes on. */

@@ -14,6 +14,9 @@ export type PlatformEntry =
   | BreakerChanged
   | DocumentIndexed
   | IngressRefused
+  | RolloutMemoryWritten
+  | RolloutFollowed
+  | LeaderChanged
 
 /** An org, a tenant or a key was made, changed or removed at run time: by whom, and why. */
 export interface TenancyChanged {
@@ -120,4 +123,37 @@ export interface IngressRefused {
   readonly at: Instant
   readonly code: string
   readonly count: number
+}
+
+/**
+ * How far a rollout has got was written for the next process (`kept`), could not be and is tried again (`failed`),
+ * never was before the process ended (`lost`), or was not this gateway's to decide (`overruled`).
+ */
+export interface RolloutMemoryWritten {
+  readonly kind: 'rollout-memory'
+  readonly at: Instant
+  readonly model: string
+  readonly outcome: 'kept' | 'failed' | 'lost' | 'overruled'
+  readonly because: string
+}
+
+/** Another gateway has changed a rollout, or an earlier process had: this is where it stands here from now on. */
+export interface RolloutFollowed {
+  readonly at: Instant
+  readonly kind: 'rollout-followed'
+  readonly model: string
+  readonly from: string
+  readonly to: string
+  readonly percent: number
+}
+
+/** This gateway leads from now on, another one does, or nobody is known to. */
+export interface LeaderChanged {
+  readonly at: Instant
+  readonly kind: 'leader-changed'
+  /** What is led. */
+  readonly name: string
+  readonly role: 'leads' | 'follows' | 'nobody'
+  readonly fence?: number | undefined
+  readonly because: string
 }

@@ -1,9 +1,11 @@
+import type { Fence } from './leader.ts'
+
 /**
  * The registry is what was added at run time and survives a restart: models, releases and pools, written as in the
- * configuration file, replicas of the file's pools, and the steps of rollouts. Every write is a revision with author and
+ * configuration file, replicas of the file's pools, replicas that are drained, and the steps of rollouts. Every write is a revision with author and
  * reason, kept for ever.
  */
-export const REGISTRY_KINDS = ['model', 'release', 'pool', 'replica', 'rollout'] as const
+export const REGISTRY_KINDS = ['model', 'release', 'pool', 'replica', 'drain', 'rollout'] as const
 
 export type RegistryKind = (typeof REGISTRY_KINDS)[number]
 
@@ -30,6 +32,8 @@ export interface RegistryWrite {
   readonly by: string
   readonly because: string
   readonly edits: readonly RegistryEdit[]
+  /** What a leader decided: written only while its term runs. */
+  readonly fence?: Fence | undefined
 }
 
 export interface RegistryState {
@@ -62,8 +66,8 @@ export interface HistoryAsk {
 export interface RegistryStore {
   load(): Promise<RegistryState>
   revision(): Promise<number>
-  /** The new revision; `stale` when another writer was faster. */
-  write(write: RegistryWrite): Promise<number | 'stale'>
+  /** The new revision; `stale` when another writer was faster, `deposed` when the fence does not hold. */
+  write(write: RegistryWrite): Promise<number | 'stale' | 'deposed'>
   /** Newest first. */
   history(ask: HistoryAsk): Promise<readonly RegistryChange[]>
 }

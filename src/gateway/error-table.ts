@@ -257,6 +257,7 @@ const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
   'no-such-release': atFault(404, 'GET /admin/v1/models lists every model’s releases.'),
   'no-such-pool': atFault(404, 'GET /admin/v1/pools lists the pools.'),
   'no-such-replica': atFault(404, 'GET /admin/v1/pools lists every pool’s replicas.'),
+  'no-such-drain': atFault(404, 'GET /admin/v1/pools shows which replicas are drained.'),
   'no-such-rollout': atFault(404, 'GET /admin/v1/rollouts lists the rollouts.'),
   'nothing-to-change': atFault(409, 'GET /admin/v1/rollouts/MODEL shows what the rollout is doing.'),
   'in-configuration-file': atFault(409, 'Change the configuration file, then reload it.'),

@@ -187,7 +187,7 @@ export interface FleetAdmin {
   addReplica(poolId: string, url: string, reason: AdminReason): Promise<AdminAnswer>
   removeReplica(replicaId: string, reason: AdminReason): Promise<AdminAnswer>
   /** Drains a replica, or takes it back; forgotten at a restart. */
-  drain(replicaId: string, isDrained: boolean, reason: AdminReason): AdminAnswer
+  drain(replicaId: string, isDrained: boolean, reason: AdminReason): Promise<AdminAnswer>
   /** The configuration file is read again: all of it takes effect, or nothing does. */
   reload(reason: AdminReason): Promise<AdminReloadAnswer>
   history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal>

@@ -4,6 +4,7 @@ import type { Delta, Usage } from '../domain/delta.ts'
 import type { EngineTime } from '../domain/engine-time.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { Lease, Replica } from '../domain/fleet.ts'
+import type { Fence } from '../domain/leader.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Outlook } from '../domain/outlook.ts'
 import type { Plan } from '../domain/plan.ts'
@@ -32,6 +33,7 @@ export interface World {
   /** Absent where budgets are this process' own. */
   readonly slices?: SliceFetcher
   readonly books: Books
+  readonly leadership: Leadership
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
@@ -86,11 +88,30 @@ export interface RolloutKeeper {
   keep(model: string, memory: ModelRolloutMemory, reason: KeepReason): void
 }
 
-/** Who changed the rollout, and why. */
+/** Who changed the rollout, and why; with a leader's fence where the platform decided it. */
 export interface KeepReason {
   readonly by: string
   readonly because: string
+  readonly fence?: Fence | undefined
 }
+
+/**
+ * May this gateway decide for all gateways of its cell? What must happen once (a rollout's steps, holdout questions) is
+ * done by the one that leads.
+ *
+ * Obligations: `role` is asked at every step, returns at once and never throws. A gateway that leads by a fence hands
+ * the fence to whatever it writes; the store refuses what comes after the term.
+ */
+export interface Leadership {
+  role(): LeaderRole
+}
+
+export type LeaderRole =
+  /** Without a fence where no other gateway could lead. */
+  | { readonly kind: 'leads'; readonly fence: Fence | undefined }
+  | { readonly kind: 'follows'; readonly holder: string }
+  /** Nobody is known to lead: the store is away, or cannot say. */
+  | { readonly kind: 'nobody'; readonly because: string }
 
 /**
  * Where does it last what was learned of engines? A restart that forgets it costs a minute of caution, no more.

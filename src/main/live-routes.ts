@@ -34,6 +34,8 @@ import { PlatformWorkBudgets } from '../lifecycle/reserve-work.ts'
 import { isSizeInDoubt } from '../lifecycle/size-in-doubt.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { refusalsAnywhere, storyAnywhere } from './ask-gateways.ts'
+import type { LiveCell } from './live-cell.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
 import type { LiveSharing } from './live-sharing.ts'
 
@@ -52,10 +54,11 @@ export interface RouteParts {
   readonly retrieval: LiveRetrieval
   readonly archive: Archive
   readonly sharing: Pick<LiveSharing, 'detail'>
+  readonly cell: LiveCell
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
-  const { config, clock, platform, backends, control, telemetry, retrieval, archive } = parts
+  const { config, clock, platform, backends, control, telemetry, retrieval, archive, cell } = parts
   const { models, tenants: keys } = control
   const rules = rulesOf(parts)
   const { bodyBytesMax } = config.server
@@ -83,8 +86,8 @@ export function liveRoutes(parts: RouteParts): Route[] {
     ...explainRoutes({
       keys,
       admins: control.admins,
-      storyOf: (ticketId) => telemetry.storyOf(ticketId),
-      refusals: (ask) => telemetry.refusals(ask),
+      storyOf: (ticketId) => storyAnywhere(telemetry, cell.askOthers, ticketId),
+      refusals: (ask) => refusalsAnywhere(telemetry, cell.askOthers, ask),
     }),
     recordRoute({
       admins: control.admins,
@@ -107,7 +110,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       refusals: (ask) => telemetry.refusals(ask),
     }),
     ...operateRoutes({
-      readiness: () => withDetail(readiness(platform, control), parts.sharing.detail()),
+      readiness: () => withDetail(withDetail(readiness(platform, control), parts.sharing.detail()), cell.describe()),
       openApi: openApiDocument({
         version: packageJson.version,
         basePath: config.server.basePath,
@@ -154,7 +157,7 @@ function readiness(platform: Platform, { registry, tenancy }: Control): { isRead
   return { isReady: true, because: `${readyReplicas} replicas are ready${but}` }
 }
 
-/** Whether limits are shared at present is worth saying, and changes nothing about readiness. */
+/** Whether limits are shared at present, or who leads, is worth saying and changes nothing about readiness. */
 const withDetail = (told: { isReady: boolean; because: string }, detail: string | undefined) =>
   detail === undefined || !told.isReady ? told : { ...told, because: `${told.because}; ${detail}` }
 

@@ -10,7 +10,6 @@ import type { Io, Running } from '../base/running.ts'
 import type { Config } from '../config/schema.ts'
 import { type Control, makeControl } from '../control/control.ts'
 import { LiveArchive } from '../control/live-archive.ts'
-import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
 import { StoreTwinKeeper } from '../control/store-twin-keeper.ts'
 import { wantedOf } from '../control/wanted.ts'
 import { ANTHROPIC_ERRORS } from '../gateway/anthropic-errors.ts'
@@ -28,6 +27,7 @@ import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
+import { makeLiveCell } from './live-cell.ts'
 import { openLiveFrontDoor } from './live-front-door.ts'
 import { startLiveIdentity } from './live-identity.ts'
 import { openLiveLedger } from './live-ledger.ts'
@@ -74,15 +74,12 @@ export async function serve(
   const store = await makeLiveStore(config, clock, io.err)
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
-  const keeper = new RegistryRolloutKeeper({
-    clock,
-    journal,
-    write: (editsOf, reason) => control.registry.change(editsOf, reason),
-  })
+  const cell = makeLiveCell(config, { clock, journal, store, control: (): Control => control })
+  const { keeper, leadership } = cell
   const twinKeeper = makeTwinKeeper(store, clock, io)
   const sharing = makeLiveSharing(config, { clock, journal }, await openLeaseStore(config, clock))
   const ledger = await openLiveLedger(config, world)
-  const kept = { rolloutKeeper: keeper, twinKeeper, ...(ledger.books && { books: ledger.books }) }
+  const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...(ledger.books && { books: ledger.books }) }
   const { retriever, answers } = retrieval
   const parts = { clock, journal, backends, retriever, answers, ...kept, ...sharing.parts }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
@@ -107,7 +104,7 @@ export async function serve(
 
   const tokens = new TokenCounter({ clock })
   const live = { config, clock, platform, backends, control, telemetry }
-  const routes = liveRoutes({ ...live, tokens, retrieval, archive, sharing })
+  const routes = liveRoutes({ ...live, tokens, retrieval, archive, sharing, cell })
   const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))
@@ -115,6 +112,7 @@ export async function serve(
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
   void ledger.start()
+  cell.start(platform, telemetry)
 
   return {
     address,
@@ -128,6 +126,7 @@ export async function serve(
       platform.costs.finish()
       keepTwins(platform)
       await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
+      await cell.close()
       tokens.close()
       await ledger.close()
       await Promise.all([backends.close(), retrieval.close()])

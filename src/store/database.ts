@@ -39,6 +39,12 @@ export interface RunOptions {
   readonly msMax?: number
 }
 
+/** The channel on which gateways tell each other that there is something to read. The triggers of the schema name it. */
+export const NOTICE_CHANNEL = 'spillway'
+
+/** What there is to read: the payload of a notice. After a break anything may have been missed. */
+export type Notice = 'registry' | 'tenancy' | 'leader' | 'question' | 'answer' | 'anything'
+
 export interface Database {
   query(sql: string, parameters: readonly Parameter[], options?: QueryOptions): Promise<readonly Row[]>
   /** Several statements without parameters, for migrations, which may take longer than anything else. */

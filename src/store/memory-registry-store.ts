@@ -1,3 +1,4 @@
+import type { Fence } from '../domain/leader.ts'
 import type {
   HistoryAsk,
   RegistryChange,
@@ -12,6 +13,11 @@ export class MemoryRegistryStore implements RegistryStore {
   readonly #entries = new Map<string, RegistryEntry>()
   readonly #changes: RegistryChange[] = []
   #revision = 0
+  readonly #isHeld: (fence: Fence) => boolean
+
+  constructor(isHeld: (fence: Fence) => boolean = () => true) {
+    this.#isHeld = isHeld
+  }
 
   load(): Promise<RegistryState> {
     return Promise.resolve({ revision: this.#revision, entries: [...this.#entries.values()].sort(inOrder) })
@@ -21,7 +27,8 @@ export class MemoryRegistryStore implements RegistryStore {
     return Promise.resolve(this.#revision)
   }
 
-  write({ expectedRevision, atMs, by, because, edits }: RegistryWrite): Promise<number | 'stale'> {
+  write({ expectedRevision, atMs, by, because, edits, fence }: RegistryWrite): Promise<number | 'stale' | 'deposed'> {
+    if (fence !== undefined && !this.#isHeld(fence)) return Promise.resolve('deposed')
     if (expectedRevision !== this.#revision) return Promise.resolve('stale')
     this.#revision++
     for (const { kind, name, body } of edits) {

@@ -306,6 +306,56 @@ create table balance (
 );
 `
 
+/**
+ * Several gateways on one store: who leads, who is there, what each has seen of a release that is tried, and what one
+ * asks the others. A notice says that there is something to read; what it is, is read. Whatever writes tells the others,
+ * a person with psql included, because the triggers do it.
+ */
+const GATEWAYS = `
+create table leader (
+  name text primary key,
+  holder text not null,
+  fence bigint not null,
+  expires_at timestamptz not null
+);
+
+create table gateway (
+  id text primary key,
+  heard_at timestamptz not null
+);
+
+-- Totals since a trial began, so that a write that is late, lost or repeated counts once.
+create table rollout_tally (
+  model text not null,
+  gateway_id text not null,
+  serial bigint not null,
+  body jsonb not null,
+  heard_at timestamptz not null,
+  primary key (model, gateway_id)
+);
+
+create table gateway_question (
+  id text primary key,
+  kind text not null,
+  body jsonb not null,
+  asked_by text not null,
+  asked_at timestamptz not null
+);
+
+create table gateway_answer (
+  question_id text not null references gateway_question (id) on delete cascade,
+  gateway_id text not null,
+  body text not null,
+  primary key (question_id, gateway_id)
+);
+
+create or replace function tell_gateways() returns trigger language plpgsql as $body$ begin perform pg_notify('spillway', TG_ARGV[0]); return null; end $body$;
+create trigger registry_changed after insert on registry_change for each statement execute function tell_gateways('registry');
+create trigger tenancy_changed after insert on tenancy_fact for each statement execute function tell_gateways('tenancy');
+create trigger gateway_asked after insert on gateway_question for each statement execute function tell_gateways('question');
+create trigger gateway_answered after insert on gateway_answer for each statement execute function tell_gateways('answer');
+`
+
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
@@ -316,4 +366,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { step: 7, name: 'secret uses', sql: SECRET_USES },
   { step: 8, name: 'history of ids', sql: HISTORY_OF_IDS },
   { step: 9, name: 'ledger', sql: LEDGER },
+  { step: 10, name: 'gateways', sql: GATEWAYS },
 ]

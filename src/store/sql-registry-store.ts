@@ -1,3 +1,4 @@
+import type { Fence } from '../domain/leader.ts'
 import type {
   HistoryAsk,
   RegistryBody,
@@ -9,6 +10,7 @@ import type {
   RegistryWrite,
 } from '../domain/registry.ts'
 import type { Database, Row } from './database.ts'
+import { fenceParameters, heldFence } from './sql-leader-store.ts'
 
 /**
  * The registry in SQL. A write is one statement, so it is stored completely or not at all. Its revision is the key of
@@ -38,7 +40,14 @@ export class SqlRegistryStore implements RegistryStore {
     return Number(row?.['revision'] ?? 0)
   }
 
-  async write({ expectedRevision, atMs, by, because, edits }: RegistryWrite): Promise<number | 'stale'> {
+  async write({
+    expectedRevision,
+    atMs,
+    by,
+    because,
+    edits,
+    fence,
+  }: RegistryWrite): Promise<number | 'stale' | 'deposed'> {
     const given = edits.map(({ kind, name, body }) => ({ kind, name, body: body ?? null }))
     try {
       const rows = await this.#database.query(WRITE, [
@@ -47,12 +56,19 @@ export class SqlRegistryStore implements RegistryStore {
         atMs,
         by,
         because,
+        ...fenceParameters(fence),
       ])
-      return rows.length === edits.length ? expectedRevision + 1 : 'stale'
+      if (rows.length === edits.length) return expectedRevision + 1
+      return fence !== undefined && !(await this.#isHeld(fence)) ? 'deposed' : 'stale'
     } catch (error) {
       if ((error as { code?: string }).code === UNIQUE_VIOLATION) return 'stale'
       throw error
     }
+  }
+
+  async #isHeld(fence: Fence): Promise<boolean> {
+    const rows = await this.#database.query(heldFence(1), fenceParameters(fence))
+    return rows.length > 0
   }
 
   async history({ name, poolIds = [], limit }: HistoryAsk): Promise<readonly RegistryChange[]> {
@@ -84,13 +100,14 @@ const UNIQUE_VIOLATION = '23505'
 
 const REVISION = 'select coalesce(max(revision), 0) from registry_change'
 
-/** Writes nothing when the revision is another one. */
+/** Writes nothing when the revision is another one, or when a fence was given that does not hold. */
 const WRITE = `
-with given as (
+with held as (${heldFence(6)}
+), given as (
   select ordinal::int as ordinal, item->>'kind' as kind, item->>'name' as name,
          case when item->'body' = 'null'::jsonb then null else item->'body' end as body
     from jsonb_array_elements($1::jsonb) with ordinality as list (item, ordinal)
-   where $2::bigint = (${REVISION})
+   where $2::bigint = (${REVISION}) and ($6::text is null or exists (select from held))
 ), put as (
   insert into registry_entry (kind, name, body)
   select kind, name, body from given where body is not null

@@ -41,6 +41,8 @@ const LOGGED = [
   'tenancy-changed',
   'rollout-changed',
   'rollout-memory',
+  'rollout-followed',
+  'leader-changed',
   'replica-reported',
   'replica-denied',
   'archive-erased',
@@ -96,6 +98,15 @@ export class LogLines implements Subscriber {
         return rolloutLine(entry)
       case 'rollout-memory':
         return memoryLine(entry)
+      case 'rollout-followed': {
+        const { at, model, from, to, percent } = entry
+        return { level: 'info', at, message: 'rollout followed', fields: { model, stable: from, canary: to, percent } }
+      }
+      case 'leader-changed': {
+        const { at, name, role, fence, because } = entry
+        const level = role === 'nobody' ? 'warn' : 'info'
+        return { level, at, message: LEADER_WORDS[role], fields: { duty: name, fence, because: maskFreeText(because) } }
+      }
       case 'archive-erased': {
         const { at, because, count } = entry
         return { level: 'info', at, message: 'stored answers erased', fields: { because, count } }
@@ -129,6 +140,8 @@ export class LogLines implements Subscriber {
     return { level: isReady ? 'info' : 'warn', at, message, fields }
   }
 }
+
+const LEADER_WORDS = { leads: 'leads', follows: 'another gateway leads', nobody: 'no leader is known' } as const
 
 function deniedLine({ at, replicaId, poolId, isDenied, because }: ReplicaDenied): LogLine {
   const message = isDenied ? 'replica denied: mend its key, address or quota' : 'replica no longer denied'

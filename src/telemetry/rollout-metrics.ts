@@ -36,7 +36,7 @@ export function declareRolloutMetrics({ registry, on }: MetricFeed): void {
 
   const memories = registry.counter({
     name: 'spillway_rollout_memory_writes_total',
-    help: 'Writes of how far a rollout has got: kept, failed and tried again, or lost because the process ended first.',
+    help: 'Writes of how far a rollout has got: kept, failed and tried again, lost because the process ended first, or overruled because another gateway leads.',
     labels: ['model', 'outcome'],
   })
   on('rollout-memory', ({ model, outcome }) => memories.with(model, outcome).inc())
@@ -51,9 +51,31 @@ export function declareRolloutMetrics({ registry, on }: MetricFeed): void {
     help: 'Changes of a rollout, by kind and by what decided.',
     labels: ['model', 'change', 'by'],
   })
+  on('rollout-followed', ({ model, to, percent: share }) => percent.with(model, to).set(share))
   on('rollout-changed', (entry) => {
     percent.with(entry.model, entry.to).set(entry.percent)
     const isOurs = entry.by === 'judge' || entry.by === 'drift' || entry.by === 'config'
     changes.with(entry.model, entry.change, isOurs ? entry.by : 'hand').inc()
+  })
+
+  const leads = registry.gauge({
+    name: 'spillway_leader',
+    help: 'Whether this gateway leads: over all gateways of a cell the sum is 1.',
+    labels: ['duty'],
+  })
+  const missing = registry.gauge({
+    name: 'spillway_leader_missing',
+    help: 'Whether nobody is known to lead, as this gateway sees it: the store is away, or cannot say.',
+    labels: ['duty'],
+  })
+  const terms = registry.counter({
+    name: 'spillway_leader_changes_total',
+    help: 'Times that this gateway began to lead, to follow, or to know of no leader.',
+    labels: ['duty', 'role'],
+  })
+  on('leader-changed', ({ name, role }) => {
+    leads.with(name).set(role === 'leads' ? 1 : 0)
+    missing.with(name).set(role === 'nobody' ? 1 : 0)
+    terms.with(name, role).inc()
   })
 }

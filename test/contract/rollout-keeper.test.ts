@@ -34,7 +34,7 @@ const KINDS: ReadonlyArray<{ name: string; make: () => Kept }> = [
           const { revision } = await store.load()
           const edits = editsOf()
           const written = await store.write({ expectedRevision: revision, atMs: 0, ...reason, edits })
-          return { kind: 'changed', revision: written === 'stale' ? undefined : written }
+          return { kind: 'changed', revision: typeof written === 'string' ? undefined : written }
         },
       })
       const read = async (model: string) => (await store.load()).entries.find(({ name }) => name === model)?.body

@@ -29,7 +29,7 @@ export class LeavingStore implements RegistryStore {
     return this.#ask(() => this.#inner.revision())
   }
 
-  async write(write: RegistryWrite): Promise<number | 'stale'> {
+  async write(write: RegistryWrite): Promise<number | 'stale' | 'deposed'> {
     if (this.isReadOnly) throw new DatabaseUnavailable('the database is read-only')
     return this.#ask(() => this.#inner.write(write))
   }

@@ -36,6 +36,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   'policy/budgets': { ours: 'base domain' },
   'policy/money': { ours: 'base domain' },
   'policy/sharing': { ours: 'base domain policy/budgets/permits policy/budgets/token-bucket' },
+  'policy/leadership': { ours: 'base domain' },
   'policy/ladder': { ours: 'base domain' },
   'policy/rollout': { ours: 'base domain' },
   'policy/admission': { ours: 'base domain policy/planning policy/budgets policy/ladder policy/rollout' },

@@ -20,29 +20,34 @@ import { adminRoute } from './admin.ts'
 export interface ExplainDeps {
   readonly keys: KeyDirectory
   readonly admins: AdminDirectory
-  readonly storyOf: (ticketId: string) => readonly Entry[] | undefined
-  readonly refusals: (ask: { readonly tenantId: string | undefined; readonly limit: number }) => readonly Settled[]
+  /** As this gateway or another one of its cell has it. */
+  readonly storyOf: (ticketId: string) => Promise<readonly Entry[] | undefined>
+  readonly refusals: (ask: {
+    readonly tenantId: string | undefined
+    readonly limit: number
+  }) => Promise<readonly Settled[]>
 }
 
 export function explainRoutes({ keys, admins, storyOf, refusals }: ExplainDeps): Route[] {
-  const explained = (exchange: Exchange, ticketId: string, seer: Seer): void => {
-    const story = storyOf(ticketId)
+  const explained = async (exchange: Exchange, ticketId: string, seer: Seer): Promise<void> => {
+    const story = await storyOf(ticketId)
     const isSeen = story !== undefined && (seer.tenantId === undefined || story.some((entry) => isOf(entry, seer)))
     if (isSeen) exchange.sendJson(200, storyBody(ticketId, story))
     else exchange.sendFault(invalidRequest(NOT_REMEMBERED, null, 'request-not-found'))
   }
-  const listed = (exchange: Exchange, seer: Seer): void => {
+  const listed = async (exchange: Exchange, seer: Seer): Promise<void> => {
     const query = new URL(exchange.req.url ?? '/', 'http://localhost').searchParams
     const tenantId = seer.tenantId ?? query.get('tenant') ?? undefined
-    const data = refusals({ tenantId, limit: limitOf(query.get('limit')) }).map(wireRefusal)
+    const found = await refusals({ tenantId, limit: limitOf(query.get('limit')) })
+    const data = found.map(wireRefusal)
     exchange.sendJson(200, JSON.stringify({ object: 'list', data }))
   }
-  const forBoth = (path: string, handle: (exchange: Exchange, rest: string, seer: Seer) => void): Route => ({
+  const forBoth = (path: string, handle: (exchange: Exchange, rest: string, seer: Seer) => Promise<void>): Route => ({
     method: 'GET',
     path,
-    handle(exchange, rest) {
+    async handle(exchange, rest) {
       const seer = seerOf(keys, admins, exchange)
-      if (seer !== undefined) handle(exchange, rest, seer)
+      if (seer !== undefined) await handle(exchange, rest, seer)
     },
   })
   return [
@@ -76,7 +81,7 @@ function seerOf(keys: KeyDirectory, admins: AdminDirectory, exchange: Exchange):
 const isOf = (entry: Entry, { tenantId }: Seer): boolean => 'tenantId' in entry && entry.tenantId === tenantId
 
 const NOT_REMEMBERED =
-  'No such request is remembered. The last 1,000 requests are, at most 100 of each second; a tenant’s key sees its own only.'
+  'No such request is remembered. Each gateway remembers the last 1,000 requests, at most 100 of each second; a tenant’s key sees its own only.'
 
 /** Refusals in one answer, for a caller that does not say, and the most for any: about 300 KB. */
 const LIMIT_DEFAULT = 20
@@ -115,10 +120,10 @@ export function wireRefusal({
 }
 
 const storyBody = (id: string, story: readonly Entry[]): string =>
-  JSON.stringify({ object: 'spillway.request', id, entries: story.map(shown) })
+  JSON.stringify({ object: 'spillway.request', id, entries: story.map(shownEntry) })
 
 /** The entry with typed arrays as plain arrays, which JSON shows better, and without the names of the prompt's blocks. */
-function shown(entry: Entry): object {
+export function shownEntry(entry: Entry): object {
   if (entry.kind === 'arrived') {
     const { shape: _, ...told } = entry
     return told

@@ -1,4 +1,5 @@
 import {
+  type Judging,
   ModelRollout,
   type ModelRolloutChange,
   type ModelRolloutMemory,
@@ -13,6 +14,9 @@ import { isHealthy } from './pick-release.ts'
 /**
  * A rollout goes on, back or is held: by the judge every tick, or by hand. Every change is in the journal with who, why
  * and the judge's numbers, and is kept through the port `RolloutKeeper`, so that a restart goes on from there.
+ *
+ * Of several gateways one decides (`Leadership`); the others tell it what they have seen, and follow. Where nobody is known
+ * to lead, each still takes back a canary that its own attempts show to be worse, and nothing else.
  *
  * The start of a canary that the configuration names is not kept: the next process starts it again anyway, and a gateway
  * that only has a file opens no database for it.
@@ -60,6 +64,31 @@ export function recallRollout(platform: Platform, model: string, memory: ModelRo
   if (!rollout.recall(memory)) return false
   policies.rollouts.set(model, rollout)
   return true
+}
+
+/** Goes on where another gateway is, and says so. */
+export function followRollout(platform: Platform, model: string, memory: ModelRolloutMemory): boolean {
+  const isTaken = recallRollout(platform, model, memory)
+  if (isTaken) tellFollowed(platform, model)
+  return isTaken
+}
+
+function tellFollowed({ policies, world }: Platform, model: string): void {
+  const { stable, canary, canaryRatio } = policies.rollouts.get(model)?.view() ?? {}
+  if (stable === undefined || canary === undefined || canaryRatio === undefined) return
+  const percent = canaryRatio * 100
+  world.journal.record({ kind: 'rollout-followed', at: world.clock.now(), model, from: stable, to: canary, percent })
+}
+
+/** What was decided here does not hold, and nothing was written before it: the rollout is as the settings say. */
+export function resetRollout(platform: Platform, model: string): void {
+  const { policies, world } = platform
+  const settings = policies.rollouts.get(model)?.settings
+  if (settings === undefined) return
+  const rollout = new ModelRollout(settings)
+  policies.rollouts.set(model, rollout)
+  rollout.begin(world.clock.now())
+  tellFollowed(platform, model)
 }
 
 /**
@@ -121,19 +150,31 @@ export function beginRollouts(platform: Platform): void {
   }
 }
 
+/** What may follow from evidence here: see `Judging`. */
+export function judgingOf({ world }: Platform): Judging {
+  const { kind } = world.leadership.role()
+  return kind === 'leads' ? 'decide' : kind === 'follows' ? 'watch' : 'protect'
+}
+
 /** Every tick. */
 export function tickRollouts(platform: Platform): void {
+  const may = judgingOf(platform)
   for (const rollout of platform.policies.rollouts.values()) {
-    const change = rollout.tick(platform.world.clock.now())
+    const change = rollout.tick(platform.world.clock.now(), may)
     if (change !== undefined) recordRolloutChange(platform, change)
   }
 }
+
+/** Decided by the platform, and not by a person. */
+export const isAutomatic = (by: string): boolean => by === 'judge' || by === 'drift'
 
 /** In the journal, for those who watch, and with the keeper, for the next process. */
 export function recordRolloutChange({ world, policies }: Platform, change: ModelRolloutChange): void {
   const { kind, at, model, stable, canary, step, canaryRatio, by, because, verdict } = change
   const memory = policies.rollouts.get(model)?.memory()
-  if (by !== 'config' && memory !== undefined) world.rolloutKeeper.keep(model, memory, { by, because })
+  const role = world.leadership.role()
+  const fence = isAutomatic(by) && role.kind === 'leads' ? role.fence : undefined
+  if (by !== 'config' && memory !== undefined) world.rolloutKeeper.keep(model, memory, { by, because, fence })
   world.journal.record({
     kind: 'rollout-changed',
     at,

@@ -6,7 +6,7 @@ import { timesUnderLoad } from '../../policy/twin/times-under-load.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
 import type { Attempt, Ticket } from '../ticket.ts'
-import { recordRolloutChange } from './change-rollout.ts'
+import { judgingOf, recordRolloutChange } from './change-rollout.ts'
 
 /**
  * What does this attempt say about its release? Told to the rollout of its model, attempt by attempt, so that a second
@@ -95,7 +95,7 @@ export function judgeAttempt(platform: Platform, attempt: Attempt, seen: Attempt
   // A cancelled attempt says nothing about the release.
   if (seen.ending.kind === 'cancelled' || ticket.cancellation.isCancelled) return
   const fact = factOf(platform, attempt, seen)
-  const change = rollout.observe(platform.world.clock.now(), replica.releaseId, fact)
+  const change = rollout.observe(platform.world.clock.now(), replica.releaseId, fact, judgingOf(platform))
   if (change !== undefined) recordRolloutChange(platform, change)
 }
 

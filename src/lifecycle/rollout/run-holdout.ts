@@ -4,7 +4,7 @@ import type { Holdout, HoldoutItem } from '../../policy/rollout/holdout.ts'
 import type { ModelRollout } from '../../policy/rollout/model-rollout.ts'
 import { AnswerText } from '../answers/answer-text.ts'
 import type { Platform } from '../platform.ts'
-import { recordRolloutChange } from './change-rollout.ts'
+import { judgingOf, recordRolloutChange } from './change-rollout.ts'
 import { type ErrandRequest, errandTerms, hasLeftoverRoom } from './errands.ts'
 import { runErrand, type ServeRequest } from './run-errand.ts'
 
@@ -15,7 +15,8 @@ import { runErrand, type ServeRequest } from './run-errand.ts'
  */
 export function runHoldouts(platform: Platform, serve: ServeRequest): void {
   const { policies, world } = platform
-  if (platform.isDraining) return
+  // One gateway asks for all of them.
+  if (platform.isDraining || world.leadership.role().kind !== 'leads') return
   for (const [model, holdout] of policies.holdouts) {
     const rollout = policies.rollouts.get(model)
     if (rollout === undefined) continue
@@ -44,7 +45,12 @@ async function ask(platform: Platform, serve: ServeRequest, { holdout, rollout, 
     if (score === undefined || scores.length < releases.length || scores.includes(undefined)) return
     // The canary may have been promoted or rolled back meanwhile.
     const isStillTried = judged !== undefined && rollout.judged === judged
-    const change = rollout.observeHoldout(world.clock.now(), item.id, score, isStillTried ? canaryScore : undefined)
+    const change = rollout.observeHoldout(
+      world.clock.now(),
+      item.id,
+      { score, canaryScore: isStillTried ? canaryScore : undefined },
+      judgingOf(platform),
+    )
     if (change !== undefined) recordRolloutChange(platform, change)
   } catch (error) {
     const because = String(error)

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { Rng } from '../../base/rng.ts'
 import { type CanaryTraits, NO_DIFFERENCE, runCanary, type UnequalLoads } from '../../../test/support/canary-world.ts'
 import { Capital } from './capital.ts'
-import { Judge } from './judge.ts'
+import { type AttemptFact, Judge } from './judge.ts'
 
 /** The quick version of bench/experiments/judge.ts: the same worlds, fewer of them. */
 function check(traits: Partial<CanaryTraits>, seeds: number, attemptsMax = 60_000) {
@@ -154,5 +155,76 @@ describe('capital', () => {
     const capital = new Capital()
     for (let i = 0; i < 15; i++) capital.observe(1)
     expect(capital.value).toBeGreaterThan(2_800)
+  })
+})
+
+describe('judges of several gateways', () => {
+  const fact = (over: Partial<AttemptFact>): AttemptFact => ({
+    tenantId: 'a',
+    promptTokens: 100,
+    isFailed: false,
+    isRefused: false,
+    ttftRatio: undefined,
+    interTokenRatio: undefined,
+    costRatio: undefined,
+    ...over,
+  })
+  /** Attempts of a canary that fails more often, dealt to gateways in turn, pair by pair. */
+  function deal(gatewayCount: number, seed: number): readonly Judge[] {
+    const rng = Rng.stream(seed, 'several')
+    const judges = Array.from({ length: gatewayCount }, () => new Judge())
+    for (let i = 0; i < 120; i++) {
+      const judge = judges[i % gatewayCount] as Judge
+      judge.observeStable(fact({ isFailed: rng.next() < 0.02 }))
+      judge.observeCanary(fact({ isFailed: rng.next() < 0.2 }))
+    }
+    return judges
+  }
+  const told = (judge: Judge) => ({ tally: judge.tally(), isSameStep: true })
+  const wonBy = (judge: Judge) => judge.verdict().evidence.map(({ metric, pairs }) => `${metric} ${pairs}`)
+
+  it.each([1, 2, 3])('have together what one has who has seen every pair (seed %i)', (seed) => {
+    const rng = Rng.stream(seed, 'bets')
+    const bets = Array.from({ length: 200 }, () => 2 * rng.next() - 0.9)
+    const alone = new Capital()
+    for (const y of bets) alone.observe(Math.min(1, y))
+    const several = Array.from({ length: 4 }, () => new Capital())
+    for (const [i, y] of bets.entries()) several[i % 4]?.observe(Math.min(1, y))
+    const [leader, ...others] = several as [Capital, ...Capital[]]
+    leader.putBeside(others.map((other) => other.tally()))
+    expect(leader.count).toBe(alone.count)
+    expect(leader.value / alone.value).toBeCloseTo(1, 9)
+  })
+
+  it('decide with evidence that is too little for each of them', () => {
+    const judges = Array.from({ length: 4 }, () => new Judge())
+    for (const judge of judges)
+      for (let i = 0; i < 6; i++) {
+        judge.observeStable(fact({}))
+        judge.observeCanary(fact({ isFailed: true }))
+      }
+    expect(judges.map((judge) => judge.verdict().kind)).toEqual(['wait', 'wait', 'wait', 'wait'])
+    const [leader, ...others] = judges as [Judge, ...Judge[]]
+    leader.hear(others.map(told))
+    expect(leader.verdict().kind).toBe('roll-back')
+  })
+
+  it('count what is told again once, and forget nothing of their own', () => {
+    const [leader, other] = deal(2, 1) as [Judge, Judge]
+    leader.hear([told(other)])
+    const once = wonBy(leader)
+    leader.hear([told(other)])
+    expect(wonBy(leader)).toEqual(once)
+    leader.hear([])
+    expect(wonBy(leader)).toEqual(wonBy(deal(2, 1)[0] as Judge))
+  })
+
+  it('at another step count for the whole rollout, and not for the step', () => {
+    const [leader, other] = deal(2, 1) as [Judge, Judge]
+    const before = leader.verdict().evidence[0]
+    leader.hear([{ tally: other.tally(), isSameStep: false }])
+    const after = leader.verdict().evidence[0]
+    expect(after?.pairs).toBeGreaterThan(before?.pairs ?? 0)
+    expect(after?.wonInStep).toBe(before?.wonInStep)
   })
 })

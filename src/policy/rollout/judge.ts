@@ -1,4 +1,4 @@
-import { Capital } from './capital.ts'
+import { Capital, type CapitalTally } from './capital.ts'
 import { Pairing } from './pairing.ts'
 
 /**
@@ -38,6 +38,10 @@ import { Pairing } from './pairing.ts'
  *
  * Promotion needs a minimum sample, no suspicion (nobody has won more than `suspicious` times the stake), and, for
  * times, proof the other way round: that the canary is not `provenMargin` slower.
+ *
+ * Several gateways: each pairs and bets on its own attempts, and hears the others' totals. Bets of one stake multiply, so
+ * the sum of all is what one judge who had seen every pair would have; he is looked at less often, which costs time and
+ * no safety.
  *
  * Deliberately not: no averages over unlike requests, no test at a fixed size, no clock (steps and their dwell are
  * `rollout.ts`'s).
@@ -104,6 +108,21 @@ export interface JudgeVerdict {
   readonly evidence: readonly Evidence[]
 }
 
+/**
+ * All that a judge has seen, as totals: what another gateway's judge adds to its own. Totals of the step are of the step
+ * that the judge is at.
+ */
+export interface JudgeTally {
+  readonly stepPairs: number
+  readonly accounts: Readonly<Record<MetricName, AccountTally>>
+}
+
+interface AccountTally {
+  readonly whole: CapitalTally
+  readonly step: CapitalTally
+  readonly proof?: CapitalTally
+}
+
 /** What one pair of times is staked on; undefined: nothing, because the loads would decide it. */
 interface TimeRule {
   readonly worseMargin: number | undefined
@@ -122,6 +141,7 @@ export class Judge {
   readonly #ratePairs: Pairing<AttemptFact>
   readonly #timePairs: Pairing<AttemptFact>
   #stepPairs = 0
+  #stepPairsBeside = 0
   #stableFailed = 0
   #stableCount = 0
 
@@ -165,6 +185,29 @@ export class Judge {
   beginStep(): void {
     for (const name of METRICS) this.#accounts[name].step = new Capital()
     this.#stepPairs = 0
+    this.#stepPairsBeside = 0
+  }
+
+  tally(): JudgeTally {
+    const tallyOf = ({ whole, step, proof }: Account): AccountTally => ({
+      whole: whole.tally(),
+      step: step.tally(),
+      ...(proof !== undefined && { proof: proof.tally() }),
+    })
+    const accounts = Object.fromEntries(METRICS.map((name) => [name, tallyOf(this.#accounts[name])]))
+    return { stepPairs: this.#stepPairs, accounts: accounts as Record<MetricName, AccountTally> }
+  }
+
+  /** What the judges of other gateways have seen of the same trial; who is at another step counts for the whole only. */
+  hear(others: ReadonlyArray<{ readonly tally: JudgeTally; readonly isSameStep: boolean }>): void {
+    const here = others.filter(({ isSameStep }) => isSameStep)
+    this.#stepPairsBeside = here.reduce((sum, { tally }) => sum + tally.stepPairs, 0)
+    for (const name of METRICS) {
+      const { whole, step, proof } = this.#accounts[name]
+      whole.putBeside(others.map(({ tally }) => tally.accounts[name].whole))
+      step.putBeside(here.map(({ tally }) => tally.accounts[name].step))
+      proof?.putBeside(others.flatMap(({ tally }) => tally.accounts[name].proof ?? []))
+    }
   }
 
   verdict(): JudgeVerdict {
@@ -178,7 +221,7 @@ export class Judge {
 
   #whyWait(evidence: readonly Evidence[]): string | undefined {
     const { pairsMin, suspicious, proven } = this.#options
-    if (this.#stepPairs < pairsMin) return 'too few attempts were compared in this step'
+    if (this.#stepPairs + this.#stepPairsBeside < pairsMin) return 'too few attempts were compared in this step'
     for (const { metric } of evidence) {
       const { whole, step, proof } = this.#accounts[metric]
       if (whole.value > suspicious || step.value > suspicious) return `suspicious: ${WORDS[metric]}`

@@ -121,9 +121,10 @@ describe('a model’s rollout', () => {
     const rollout = started()
     rollout.command(1, { kind: 'promote' }, 'k', 'x')
     rollout.command(1, { kind: 'promote' }, 'k', 'x')
-    for (let i = 0; i < 30; i++) expect(rollout.observeHoldout(2, `item-${i % 3}`, 1)).toBeUndefined()
+    for (let i = 0; i < 30; i++) expect(rollout.observeHoldout(2, `item-${i % 3}`, { score: 1 })).toBeUndefined()
     let change: ReturnType<ModelRollout['observeHoldout']>
-    for (let i = 0; i < 60 && change === undefined; i++) change = rollout.observeHoldout(3, `item-${i % 3}`, 0)
+    for (let i = 0; i < 60 && change === undefined; i++)
+      change = rollout.observeHoldout(3, `item-${i % 3}`, { score: 0 })
     expect(change).toMatchObject({ kind: 'rolled-back', by: 'drift' })
     expect(rollout.serving).toBe('m@1')
   })
@@ -131,7 +132,8 @@ describe('a model’s rollout', () => {
   it('rolls a canary back that scores less on the holdout set', () => {
     const rollout = started()
     let change: ReturnType<ModelRollout['observeHoldout']>
-    for (let i = 0; i < 60 && change === undefined; i++) change = rollout.observeHoldout(3, `item-${i % 3}`, 1, 0)
+    const scores = { score: 1, canaryScore: 0 }
+    for (let i = 0; i < 60 && change === undefined; i++) change = rollout.observeHoldout(3, `item-${i % 3}`, scores)
     expect(change).toMatchObject({
       kind: 'rolled-back',
       by: 'judge',

@@ -1,5 +1,5 @@
 import { Drift, type DriftVerdict } from './drift.ts'
-import { type AttemptFact, Judge, type JudgeOptions, type JudgeVerdict } from './judge.ts'
+import { type AttemptFact, Judge, type JudgeOptions, type JudgeTally, type JudgeVerdict } from './judge.ts'
 import { Rollout, type RolloutChange, type RolloutMemory, type RolloutPhase } from './rollout.ts'
 import type { ShadowRule } from './shadow.ts'
 import { chooseRelease, type Pin, type ReleaseChoice, type Split, type SplitAsk } from './split.ts'
@@ -54,16 +54,46 @@ export type RolloutCommand =
   | { readonly kind: 'start'; readonly canary: string }
   | { readonly kind: 'pause' | 'resume' | 'promote' | 'roll-back' | 'undo' }
 
-/** For a restart. The judge's evidence is not kept: it begins anew at the step that was reached. */
+/** For a restart and for other gateways. After a restart the judge's evidence begins anew at the step that was reached. */
 export interface ModelRolloutMemory extends RolloutMemory {
   readonly stable: string
   readonly canary: string
+  /** Absent in memories of earlier versions. */
+  readonly epoch?: RolloutEpoch
 }
+
+/**
+ * Which beginning, which judging and which step this is: instants of the changes that began them, the same at every
+ * gateway. All are 0 for a canary of the configuration, which each gateway begins by itself. The beginning also names
+ * the split, so that a session gets the same release at every gateway.
+ */
+export interface RolloutEpoch {
+  readonly began: number
+  readonly trial: number
+  readonly step: number
+}
+
+/** What one gateway has seen of a trial, for the others. */
+export interface TrialTally {
+  readonly stable: string
+  readonly canary: string
+  readonly epoch: RolloutEpoch
+  readonly tally: JudgeTally
+}
+
+/**
+ * What may follow from the evidence: everything, where this gateway decides for all; only that a canary is taken back,
+ * where nobody is known to decide; nothing, where another gateway decides.
+ */
+export type Judging = 'decide' | 'protect' | 'watch'
+
+const FIRST_EPOCH: RolloutEpoch = { began: 0, trial: 0, step: 0 }
 
 interface Running {
   readonly canary: string
   readonly rollout: Rollout
   judge: Judge
+  epoch: RolloutEpoch
 }
 
 export class ModelRollout {
@@ -71,7 +101,6 @@ export class ModelRollout {
   #stable: string
   #running: Running | undefined
   #split: Split
-  #count = 0
   readonly #drifts = new Map<string, Drift>()
 
   constructor(settings: RolloutSettings) {
@@ -112,36 +141,63 @@ export class ModelRollout {
     const { canary } = this.settings
     return canary === undefined || this.#running !== undefined
       ? undefined
-      : this.#start(now, canary, 'config', 'the configuration names a canary')
+      : this.#start(now, canary, 'config', 'the configuration names a canary', FIRST_EPOCH)
   }
 
   /** One attempt is over. What a canary's attempt shows may end the rollout at once. */
-  observe(now: number, release: string, fact: AttemptFact): ModelRolloutChange | undefined {
+  observe(now: number, release: string, fact: AttemptFact, may: Judging = 'decide'): ModelRolloutChange | undefined {
     const running = this.#running
     if (running === undefined || running.rollout.phase !== 'canary') return undefined
     if (release === this.#stable) running.judge.observeStable(fact)
     if (release !== running.canary) return undefined
     running.judge.observeCanary(fact)
-    return this.#judge(now, running)
+    return this.#judge(now, running, may)
   }
 
   /** One item of the holdout set was answered; the canary's score too while one is tried. */
-  observeHoldout(now: number, itemId: string, score: number, canaryScore?: number): ModelRolloutChange | undefined {
+  observeHoldout(
+    now: number,
+    itemId: string,
+    { score, canaryScore }: { readonly score: number; readonly canaryScore?: number | undefined },
+    may: Judging = 'decide',
+  ): ModelRolloutChange | undefined {
     const running = this.#running
     const drift = this.#driftOf(this.serving)
     drift.observe(itemId, score)
     if (canaryScore !== undefined && running?.rollout.phase === 'canary') {
       running.judge.observeHoldout(canaryScore, score)
-      return this.#judge(now, running)
+      return this.#judge(now, running, may)
     }
     const { hasDrifted, because } = drift.verdict()
-    if (!hasDrifted || running?.rollout.phase !== 'promoted') return undefined
+    if (may !== 'decide' || !hasDrifted || running?.rollout.phase !== 'promoted') return undefined
     return this.#tell(running, running.rollout.rollBack(now, 'drift', because))
   }
 
   /** Every tick: has the canary been at its step for long enough? */
-  tick(now: number): ModelRolloutChange | undefined {
-    return this.#running === undefined ? undefined : this.#judge(now, this.#running)
+  tick(now: number, may: Judging = 'decide'): ModelRolloutChange | undefined {
+    return this.#running === undefined ? undefined : this.#judge(now, this.#running, may)
+  }
+
+  /** What this gateway has seen of the release that is tried right now. */
+  tally(): TrialTally | undefined {
+    const running = this.#running
+    if (running?.rollout.phase !== 'canary') return undefined
+    return { stable: this.#stable, canary: running.canary, epoch: running.epoch, tally: running.judge.tally() }
+  }
+
+  /** What the other gateways have seen: all of them, each time. Who speaks of another trial is not heard. */
+  hear(others: readonly TrialTally[]): void {
+    const running = this.#running
+    if (running?.rollout.phase !== 'canary') return
+    const { epoch, canary } = running
+    const heard = others.filter(
+      (other) =>
+        other.stable === this.#stable &&
+        other.canary === canary &&
+        other.epoch.began === epoch.began &&
+        other.epoch.trial === epoch.trial,
+    )
+    running.judge.hear(heard.map(({ tally, epoch: { step } }) => ({ tally, isSameStep: step === epoch.step })))
   }
 
   /** By hand. Undefined: there is nothing to change. */
@@ -155,18 +211,24 @@ export class ModelRollout {
   /** Undefined while nothing was ever tried. */
   memory(): ModelRolloutMemory | undefined {
     if (this.#running === undefined) return undefined
-    const { canary, rollout } = this.#running
-    return { ...rollout.memory(), stable: this.#stable, canary }
+    const { canary, rollout, epoch } = this.#running
+    return { ...rollout.memory(), stable: this.#stable, canary, epoch }
   }
 
-  /** Goes on where another process was, unless the configuration names another canary by now. */
+  /**
+   * Goes on where another process was, unless the configuration names another canary by now. What was seen here of the
+   * same trial stays.
+   */
   recall(memory: ModelRolloutMemory): boolean {
     const { canary: wanted } = this.settings
     if (wanted !== undefined && wanted !== memory.canary) return false
-    this.#stable = memory.stable
-    const rollout = this.#rolloutOf(memory.stable, memory.canary)
+    const { stable, canary, stepSince } = memory
+    const epoch = memory.epoch ?? { began: stepSince, trial: stepSince, step: stepSince }
+    const judge = this.#judgeOf(stable, canary, epoch)
+    this.#stable = stable
+    const rollout = this.#rolloutOf(stable, canary, epoch)
     rollout.recall(memory)
-    this.#running = { canary: memory.canary, rollout, judge: new Judge(this.settings.judge) }
+    this.#running = { canary, rollout, judge, epoch }
     this.#split = this.#splitNow()
     return true
   }
@@ -188,35 +250,57 @@ export class ModelRollout {
     }
   }
 
-  #start(now: number, canary: string, by: string, because: string): ModelRolloutChange | undefined {
+  /** The present judge, where it is of the same trial. */
+  #judgeOf(stable: string, canary: string, { began, trial, step }: RolloutEpoch): Judge {
+    const { epoch, judge } = this.#running ?? {}
+    const isSame = this.#stable === stable && this.#running?.canary === canary && epoch?.began === began
+    if (judge === undefined || !isSame || epoch?.trial !== trial) return new Judge(this.settings.judge)
+    if (epoch.step !== step) judge.beginStep()
+    return judge
+  }
+
+  #start(
+    now: number,
+    canary: string,
+    by: string,
+    because: string,
+    epoch: RolloutEpoch = { began: now, trial: now, step: now },
+  ): ModelRolloutChange | undefined {
     if (this.judged !== undefined) return undefined
     const stable = this.serving
     if (canary === stable) return undefined
     this.#stable = stable
-    const rollout = this.#rolloutOf(stable, canary)
-    const running = { canary, rollout, judge: new Judge(this.settings.judge) }
+    const rollout = this.#rolloutOf(stable, canary, epoch)
+    const running = { canary, rollout, judge: new Judge(this.settings.judge), epoch }
     this.#running = running
     return this.#tell(running, rollout.start(now, by, because))
   }
 
-  #rolloutOf(stable: string, canary: string): Rollout {
+  #rolloutOf(stable: string, canary: string, { began }: RolloutEpoch): Rollout {
     const { model, stickyBy, steps, dwellUs, pins } = this.settings
-    const name = `${model} ${canary} ${++this.#count}`
+    const name = `${model} ${canary} ${began === 0 ? 1 : began}`
     return new Rollout({ name, model, stable, canary, stickyBy, steps, dwellUs, pins })
   }
 
-  #judge(now: number, running: Running): ModelRolloutChange | undefined {
+  #judge(now: number, running: Running, may: Judging): ModelRolloutChange | undefined {
     const { rollout, judge } = running
-    if (rollout.phase !== 'canary' || rollout.isHeld) return undefined
-    return this.#tell(running, rollout.judge(now, judge.verdict()))
+    if (may === 'watch' || rollout.phase !== 'canary' || rollout.isHeld) return undefined
+    const verdict = judge.verdict()
+    if (may === 'protect' && verdict.kind !== 'roll-back') return undefined
+    return this.#tell(running, rollout.judge(now, verdict))
   }
 
   #tell(running: Running, change: RolloutChange | undefined): ModelRolloutChange | undefined {
     if (change === undefined) return undefined
     const { rollout, canary } = running
     // What a person has undone was judged wrongly in that person's eyes: the next verdict needs evidence of its own.
-    if (change.kind === 'undone') running.judge = new Judge(this.settings.judge)
-    else if (change.kind === 'promoted-step') running.judge.beginStep()
+    if (change.kind === 'undone') {
+      running.judge = new Judge(this.settings.judge)
+      running.epoch = { ...running.epoch, trial: change.at, step: change.at }
+    } else if (change.kind === 'promoted-step') {
+      running.judge.beginStep()
+      running.epoch = { ...running.epoch, step: change.at }
+    }
     this.#split = this.#splitNow()
     const { step, canaryRatio } = rollout
     return { ...change, model: this.settings.model, stable: this.#stable, canary, step, canaryRatio }

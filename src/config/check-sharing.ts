@@ -40,6 +40,16 @@ export function checkSharing(settings: Settings): Problem[] {
   return problems
 }
 
+/** Several gateways without a common database have no leader: said where it matters, because a release is tried. */
+export function leaderLines(settings: Pick<Settings, 'sharing' | 'store' | 'models'>): string[] {
+  if (redisUrlsOf(settings).length === 0 || settings.store.url !== undefined) return []
+  const tried = settings.models.filter(({ rollout }) => rollout !== undefined).map(({ name }) => name)
+  if (tried.length === 0) return []
+  return [
+    `sharing.redis.url says that there are several gateways, but they have no common database: no gateway leads, so no release of ${tried.slice(0, 5).join(', ')} is promoted, and no holdout set is asked. Set store.url (DATABASE_URL) to one PostgreSQL.`,
+  ]
+}
+
 /**
  * Limits that large requests will not fit into once gateways share them, one line each. Half of a burst stays in the
  * store, and one gateway holds a slice of the other half: a request that is larger than both never fits.

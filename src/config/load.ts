@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value'
 import { headerValueProblem } from './check-address.ts'
-import { sharedLimitLines } from './check-sharing.ts'
+import { leaderLines, sharedLimitLines } from './check-sharing.ts'
 import { ConfigError } from './config-error.ts'
 import { crossCheck } from './cross-check.ts'
 import { defaultSlos, demoAdmin, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
@@ -60,7 +60,7 @@ export function buildConfig(
     tell(resolved.problems)
     const held = withHoldoutItems(resolved.settings, file?.path)
     tell(held.problems)
-    warnings.push(...sharedUrlLines(checked), ...sharedLimitLines(checked))
+    warnings.push(...sharedUrlLines(checked), ...sharedLimitLines(checked), ...leaderLines(checked))
     if (problems.length === 0) return deepFreeze({ ...held.settings, file: file?.path, warnings })
   } else {
     const found = explain(asNode(ConfigSchema), filled)

@@ -1,8 +1,7 @@
 import { US_PER_MS } from '../base/clock.ts'
-import type { CostClosed } from '../domain/cost-entry.ts'
 import type { Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
-import type { Payer, TicketCost } from '../domain/ledger.ts'
+import type { Payer } from '../domain/ledger.ts'
 import { promptTokensOf } from '../domain/request.ts'
 import type { Platform } from './platform.ts'
 import type { Attempt, Ticket } from './ticket.ts'
@@ -46,21 +45,6 @@ export function closeBooks({ world }: Platform, ticket: Ticket, { at, releaseId,
     priced: pricedOf(ticket, outcome, usage),
     isCostOpen: ticket.attempts > 0 && world.books.isCosting,
   })
-}
-
-/** Tokens of a block of KV memory, as most engines have them: the unit in which memory over time is told. */
-const KV_BLOCK_TOKENS = 16
-
-/** The final cost of a ticket as a line of the ledger has it. */
-export function ticketCostOf({ costNano, batchSavedNano, prefixSavedNano, time }: CostClosed): TicketCost {
-  return {
-    costNano,
-    prefillUs: Math.round(time.prefillUs),
-    decodeUs: Math.round(time.decodeUs),
-    kvBlockMs: Math.round(time.kvTokenUs / KV_BLOCK_TOKENS / US_PER_MS),
-    batchingSavedNano: batchSavedNano,
-    cacheSavedNano: prefixSavedNano,
-  }
 }
 
 const NOTHING = { promptTokens: 0, cachedTokens: 0, outputTokens: 0 }

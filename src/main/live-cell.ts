@@ -1,6 +1,7 @@
 import type { LiveStore } from '../assembly/live-store.ts'
 import type { Clock } from '../base/clock.ts'
 import { makeIds } from '../base/live-ids.ts'
+import type { Config } from '../config/schema.ts'
 import type { Control } from '../control/control.ts'
 import { GatewayExchange } from '../control/gateway-exchange.ts'
 import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
@@ -44,8 +45,9 @@ interface World {
   readonly control: () => Control
 }
 
-export function makeLiveCell(world: World): LiveCell {
-  return world.store.isShared ? sharedCell(world) : loneCell(world)
+export function makeLiveCell({ sharing }: Pick<Config, 'sharing'>, parts: Omit<World, 'hasPeers'>): LiveCell {
+  const world = { ...parts, hasPeers: sharing.redis.url !== undefined }
+  return parts.store.isShared ? sharedCell(world) : loneCell(world)
 }
 
 const NO_STORE = 'several gateways need one PostgreSQL (store.url) to have a leader'

@@ -74,14 +74,13 @@ export async function serve(
   const store = await makeLiveStore(config, clock, io.err)
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
-  const { retriever, answers } = retrieval
-  const hasPeers = config.sharing.redis.url !== undefined
-  const cell = makeLiveCell({ clock, journal, store, hasPeers, control: (): Control => control })
+  const cell = makeLiveCell(config, { clock, journal, store, control: (): Control => control })
   const { keeper, leadership } = cell
   const twinKeeper = makeTwinKeeper(store, clock, io)
   const sharing = makeLiveSharing(config, { clock, journal }, await openLeaseStore(config, clock))
   const ledger = await openLiveLedger(config, world)
   const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...(ledger.books && { books: ledger.books }) }
+  const { retriever, answers } = retrieval
   const parts = { clock, journal, backends, retriever, answers, ...kept, ...sharing.parts }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
@@ -104,8 +103,8 @@ export async function serve(
   await Promise.all([loop.start(), sharing.start(platform)])
 
   const tokens = new TokenCounter({ clock })
-  const served = { platform, backends, control, retrieval, archive, sharing, cell }
-  const routes = liveRoutes({ config, clock, tokens, telemetry, ...served })
+  const live = { config, clock, platform, backends, control, telemetry }
+  const routes = liveRoutes({ ...live, tokens, retrieval, archive, sharing, cell })
   const { servers, address } = await openListeners({ config, clock, control, routes, telemetry, onFault, io })
   tell('ready', 'listening')
   io.out(welcome(config, address))

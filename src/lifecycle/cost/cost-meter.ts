@@ -5,12 +5,12 @@ import type { IdlePolicy, IdleSharer } from '../../policy/cost/idle-sharing.ts'
 import { SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
 import type { AttemptSecond, TicketEnd, ReplicaSecond, WastedAttempt } from '../../policy/cost/second-report.ts'
 import { ReplicaSeen, SeenAttempt } from '../../policy/cost/seen-work.ts'
-import { ticketCostOf } from '../keep-books.ts'
 import type { Books } from '../ledger-ports.ts'
 import type { Policies } from '../policies.ts'
 import type { Backend, Backends, Ending, Journal } from '../ports.ts'
 import type { Attempt, Ticket } from '../ticket.ts'
 import { stepPricesOf } from './step-prices.ts'
+import { ticketCostOf } from './ticket-cost.ts'
 
 /**
  * What do this gateway's attempts take of each replica's time, second by second?

@@ -1,7 +1,8 @@
 import { Rng } from '../../src/base/rng.ts'
 import { type RooflineCoefficients, servingCoefficients } from '../../src/engine/gpu-profile.ts'
 import { findGpuProfile } from '../../src/engine/gpu-profiles.ts'
-import { drawStep, RULES, shapleyOfMany, shapleyShares, splitBy } from './attribution/step-rules.ts'
+import { shapleyShares } from '../../test/support/naive-shares.ts'
+import { drawStep, RULES, shapleyOfMany, splitBy } from './attribution/step-rules.ts'
 import { TENANTS, type TenantShares, tenantShares, type Way } from './attribution/tenant-shares.ts'
 import { type ExperimentOptions, type Findings, runExperiment } from './kit/experiment.ts'
 import type { Table } from './kit/result.ts'
@@ -60,11 +61,13 @@ function smallSteps(): { readonly table: Table; readonly errors: readonly number
     table: {
       title: `Error against exact Shapley values, ${STEPS} drawn steps of 2 to 10 sequences (half of them read a prompt), ${PROFILE}`,
       columns: ['rule', 'median %', 'p95 %'],
-      rows: [...RULES.map((rule) => {
-        const all = rule === 'closed form' ? closed : errorsOf(rule)
-        return [rule, 100 * quantile(all, 0.5), 100 * quantile(all, 0.95)]
-      }),
-      ['closed form, up to two prompts read', 100 * quantile(two, 0.5), 100 * quantile(two, 0.95)]],
+      rows: [
+        ...RULES.map((rule) => {
+          const all = rule === 'closed form' ? closed : errorsOf(rule)
+          return [rule, 100 * quantile(all, 0.5), 100 * quantile(all, 0.95)]
+        }),
+        ['closed form, up to two prompts read', 100 * quantile(two, 0.5), 100 * quantile(two, 0.95)],
+      ],
     },
   }
 }
@@ -95,7 +98,9 @@ function shapes(load: number, runs: readonly TenantShares[]): Table {
     title: `Shares of one replica at ${load} × load, %: three tenants, ${Math.round(requests)} requests in the mean of ${runs.length} seeds`,
     columns: [
       '',
-      ...Object.entries(TENANTS).map(([id, { promptTokens, outputTokens }]) => `${id} (${promptTokens} → ${outputTokens})`),
+      ...Object.entries(TENANTS).map(
+        ([id, { promptTokens, outputTokens }]) => `${id} (${promptTokens} → ${outputTokens})`,
+      ),
     ],
     rows: (Object.keys(WAYS) as Way[]).map((way) => [
       WAYS[way],

@@ -1,7 +1,7 @@
-import { Rng } from '../../../src/base/rng.ts'
+import type { Rng } from '../../../src/base/rng.ts'
 import type { RooflineCoefficients } from '../../../src/engine/gpu-profile.ts'
 import { stepUs } from '../../../src/engine/step-time.ts'
-import { loadOf, naiveShares, type StepMember, shapleyShares } from '../../../test/support/naive-shares.ts'
+import { loadOf, naiveShares, type StepMember } from '../../../test/support/naive-shares.ts'
 
 /** Ways to split a step over its sequences, held against its Shapley values. */
 export type Rule = 'closed form' | 'as if alone' | 'equal' | 'by tokens'
@@ -34,8 +34,6 @@ export function drawStep(rng: Rng, sequences: number, chunksMax: number): StepMe
   })
 }
 
-export { shapleyShares }
-
 /**
  * Shapley values of a step of many decodes and at most one chunk, without listing subsets. All terms of the model but the
  * knee are additive or constant, and the knee sees only how many decodes are there, and whether the chunk is: in a random
@@ -58,7 +56,8 @@ export function shapleyOfMany(c: RooflineCoefficients, members: readonly StepMem
   for (let j = 0; j < decodes; j++) {
     const alone = together(j + 1) - together(j)
     const beside = together(j + 1 + q) - together(j + q)
-    decodeUs += chunk === undefined ? alone / decodes : ((decodes - j) * alone + (j + 1) * beside) / (decodes * (decodes + 1))
+    decodeUs +=
+      chunk === undefined ? alone / decodes : ((decodes - j) * alone + (j + 1) * beside) / (decodes * (decodes + 1))
   }
   for (let j = 0; j <= decodes; j++) chunkUs += (together(j + q) - together(j)) / (decodes + 1)
   return members.map(({ isDecoding, tokens, contextTokens }) =>

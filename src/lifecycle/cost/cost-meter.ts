@@ -3,7 +3,7 @@ import { type EngineTime, NO_ENGINE_TIME, spentUs } from '../../domain/engine-ti
 import type { Replica } from '../../domain/fleet.ts'
 import type { IdlePolicy, IdleSharer } from '../../policy/cost/idle-sharing.ts'
 import { SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
-import type { AttemptSecond, TicketEnd, ReplicaSecond, WastedAttempt } from '../../policy/cost/second-report.ts'
+import type { AttemptSecond, ReplicaSecond, TicketEnd, WastedAttempt } from '../../policy/cost/second-report.ts'
 import { ReplicaSeen, SeenAttempt } from '../../policy/cost/seen-work.ts'
 import type { Books } from '../ledger-ports.ts'
 import type { Policies } from '../policies.ts'

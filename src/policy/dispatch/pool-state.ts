@@ -13,6 +13,7 @@ import { BarredLanes } from './barred-lanes.ts'
 import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
 import { LastingAnswers } from './lasting-answers.ts'
+import { list } from './listed-rooms.ts'
 import { PoolReading } from './pool-reading.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
@@ -306,32 +307,8 @@ export class PoolState implements PoolCounts {
   /** Keeps the lists of open and idle rooms true after anything that may have changed this room. */
   refreshOpen(room: ReplicaRoom): void {
     const shouldBeOpen = room.isOpen() && !room.isKept && this.rooms.get(room.replica.id) === room
-    if (shouldBeOpen !== room.openIndex >= 0) {
-      if (shouldBeOpen) room.openIndex = this.open.push(room) - 1
-      else {
-        const last = this.open.pop() as ReplicaRoom
-        if (last !== room) {
-          this.open[room.openIndex] = last
-          last.openIndex = room.openIndex
-        }
-        room.openIndex = -1
-      }
-    }
-    this.#refreshIdle(room, shouldBeOpen && room.isIdle())
-  }
-
-  #refreshIdle(room: ReplicaRoom, shouldBeIdle: boolean): void {
-    if (shouldBeIdle === room.idleIndex >= 0) return
-    if (shouldBeIdle) {
-      room.idleIndex = this.#idle.push(room) - 1
-      return
-    }
-    const last = this.#idle.pop() as ReplicaRoom
-    if (last !== room) {
-      this.#idle[room.idleIndex] = last
-      last.idleIndex = room.idleIndex
-    }
-    room.idleIndex = -1
+    list(this.open, 'openIndex', room, shouldBeOpen)
+    list(this.#idle, 'idleIndex', room, shouldBeOpen && room.isIdle())
   }
 
   /** Called after replicas came, went or changed their readiness. */
@@ -400,6 +377,7 @@ export class PoolState implements PoolCounts {
     assert(count === this.queuedCount, 'a pool counts what its lanes hold')
     assert(Math.abs(cost - this.queuedCost) <= 1e-6 * Math.max(1, cost), 'a pool knows the cost of what waits')
   }
+
   #assertBarEnds(lane: PoolLane): void {
     const until = this.barred.untilOf(lane)
     assert(until !== undefined && lane.barredHead === lane.head(), 'L6: a bar is on a head')

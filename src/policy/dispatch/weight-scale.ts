@@ -46,7 +46,8 @@ export class WeightScale {
     }
     for (const tenantId of changed(before.tenants, factors.tenants)) {
       const backlog = known.backlogs.get(tenantId)
-      if (backlog !== undefined) changes.push({ kind: 'tenant', tenantId, orgId: backlog.orgId, weight: backlog.weight })
+      if (backlog !== undefined)
+        changes.push({ kind: 'tenant', tenantId, orgId: backlog.orgId, weight: backlog.weight })
     }
     for (const keyId of changed(before.keys, factors.keys)) {
       const weight = known.keyWeightOf(keyId)

@@ -51,9 +51,9 @@ export async function tenantShares(options: {
   })
   if (report.laws.length > 0) throw new Error(`a law is broken: ${JSON.stringify(report.laws[0])}`)
   const ids = Object.keys(TENANTS)
-  const of = (valueOf: (id: string) => number): Record<string, number> => {
-    const sum = ids.reduce((total, id) => total + valueOf(id), 0)
-    return Object.fromEntries(ids.map((id) => [id, valueOf(id) / sum]))
+  const of = (worthOf: (id: string) => number): Record<string, number> => {
+    const sum = ids.reduce((total, id) => total + worthOf(id), 0)
+    return Object.fromEntries(ids.map((id) => [id, worthOf(id) / sum]))
   }
   const tokensOf = (id: string) => report.tenants[id]?.tokens ?? { prompt: 0, output: 0 }
   return {

@@ -57,7 +57,11 @@ function pass(budgets: Budgets, i: number): boolean {
 }
 
 /** CPU microseconds of a while in which requests come at the rate. */
-async function slice(budgets: Budgets | undefined, ms: number, from: number): Promise<{ cpuUs: number; count: number; refused: number }> {
+async function slice(
+  budgets: Budgets | undefined,
+  ms: number,
+  from: number,
+): Promise<{ cpuUs: number; count: number; refused: number }> {
   const before = process.cpuUsage()
   const startAt = performance.now()
   let [count, refused] = [0, 0]

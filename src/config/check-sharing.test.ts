@@ -26,7 +26,10 @@ describe('settings of sharing', () => {
   })
 
   it('come from the environment too, and no password is printed', () => {
-    const env = { SPILLWAY_SHARING_REDIS_URL: 'redis://u:pw-first@a:1,redis://u:pw-second@b:2', SPILLWAY_SHARING_REDIS_PASSWORD: 'pw-third' }
+    const env = {
+      SPILLWAY_SHARING_REDIS_URL: 'redis://u:pw-first@a:1,redis://u:pw-second@b:2',
+      SPILLWAY_SHARING_REDIS_PASSWORD: 'pw-third',
+    }
     const made = config({ redis: { kind: 'cluster' } }, {}, env)
     expect(made.sharing.redis).toMatchObject({ url: env.SPILLWAY_SHARING_REDIS_URL, password: 'pw-third' })
     const printed = JSON.stringify(redacted(made))

@@ -26,6 +26,7 @@ const { values } = parseArgs({
 const [tenantCount, seconds, rate, rounds] = [values.tenants, values.seconds, values.rate, values.rounds].map(
   Number,
 ) as [number, number, number, number]
+const REDIS = 'redis-server'
 const ROOT = join(import.meta.dirname, '..', '..')
 const ANSWER = JSON.stringify({
   id: 'a',
@@ -155,11 +156,9 @@ const upstream = createServer((req, res) => {
 await new Promise((resolve) => upstream.once('listening', resolve))
 const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`
 const redisPort = await freePort()
-const redis = spawn(
-  'redis-server',
-  ['--port', String(redisPort), '--bind', '127.0.0.1', '--save', '', '--dir', folder],
-  { stdio: 'ignore' },
-)
+const redis = spawn(REDIS, ['--port', String(redisPort), '--bind', '127.0.0.1', '--save', '', '--dir', folder], {
+  stdio: 'ignore',
+})
 const [alone, shared] = [
   await startGateway(configFile(upstreamUrl, undefined)),
   await startGateway(configFile(upstreamUrl, `redis://127.0.0.1:${redisPort}`)),

@@ -18,6 +18,7 @@ import { RedisSharing } from '../../src/sharing/redis-sharing.ts'
  *     node bench/micro/shared-budgets.ts [rate] [seconds]
  */
 const [rate = 500, seconds = 20] = process.argv.slice(2).map(Number)
+const REDIS = 'redis-server'
 const TENANTS = 1_000
 const clock = new LiveClock()
 const scopes: readonly (readonly Scope[])[] = Array.from({ length: TENANTS }, (_, i) => [
@@ -33,7 +34,7 @@ const free = createServer().listen(0, '127.0.0.1')
 await once(free, 'listening')
 const { port } = free.address() as AddressInfo
 free.close()
-const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', ''], { stdio: 'ignore' })
+const redis = spawn(REDIS, ['--port', String(port), '--bind', '127.0.0.1', '--save', ''], { stdio: 'ignore' })
 const sharing = new RedisSharing({ clock, urls: [`redis://127.0.0.1:${port}`], shardCount: 4 })
 const book = new SliceBook(clock.now(), 'bench', { shardCount: 4 })
 const permits = new PermitBook(clock.now(), 'bench', book.options)

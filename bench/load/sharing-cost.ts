@@ -23,12 +23,10 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
   },
 })
-const [tenantCount, seconds, rate, rounds] = [values.tenants, values.seconds, values.rate, values.rounds].map(Number) as [
-  number,
-  number,
-  number,
-  number,
-]
+const [tenantCount, seconds, rate, rounds] = [values.tenants, values.seconds, values.rate, values.rounds].map(
+  Number,
+) as [number, number, number, number]
+const REDIS = 'redis-server'
 const ROOT = join(import.meta.dirname, '..', '..')
 const ANSWER = JSON.stringify({
   id: 'a',
@@ -58,7 +56,14 @@ function configFile(upstream: string, redisUrl: string | undefined): string {
     logging: { level: 'error' },
     store: { path: 'memory:' },
     models: [{ name: 'm' }],
-    pools: [{ model: 'm', backend: { kind: 'http-openai', engine: 'none' }, replicas: [upstream], limit: { kind: 'fixed', concurrencyMax: 256 } }],
+    pools: [
+      {
+        model: 'm',
+        backend: { kind: 'http-openai', engine: 'none' },
+        replicas: [upstream],
+        limit: { kind: 'fixed', concurrencyMax: 256 },
+      },
+    ],
     tenants: Array.from({ length: tenantCount }, (_, i) => ({
       id: `t${i}`,
       allowance,
@@ -78,7 +83,9 @@ interface Gateway {
 }
 
 function startGateway(path: string): Promise<Gateway> {
-  const child = spawn(process.execPath, [join(ROOT, 'bin/spillway.mjs'), 'serve', '--config', path], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [join(ROOT, 'bin/spillway.mjs'), 'serve', '--config', path], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   return new Promise((resolve, reject) => {
     void ended.then(() => reject(new Error(`the gateway ended: ${said}`)))
@@ -105,10 +112,13 @@ function cpuMsOf(pid: number): number {
 function ask(url: URL, i: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${keyOf(i)}` }
-    const sent = httpRequest({ host: url.hostname, port: url.port, path: '/v1/chat/completions', method: 'POST', headers, agent }, (res) => {
-      res.resume()
-      res.on('end', () => resolve(res.statusCode ?? 0))
-    })
+    const sent = httpRequest(
+      { host: url.hostname, port: url.port, path: '/v1/chat/completions', method: 'POST', headers, agent },
+      (res) => {
+        res.resume()
+        res.on('end', () => resolve(res.statusCode ?? 0))
+      },
+    )
     sent.on('error', reject)
     sent.end(BODY)
   })
@@ -146,8 +156,13 @@ const upstream = createServer((req, res) => {
 await new Promise((resolve) => upstream.once('listening', resolve))
 const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`
 const redisPort = await freePort()
-const redis = spawn('redis-server', ['--port', String(redisPort), '--bind', '127.0.0.1', '--save', '', '--dir', folder], { stdio: 'ignore' })
-const [alone, shared] = [await startGateway(configFile(upstreamUrl, undefined)), await startGateway(configFile(upstreamUrl, `redis://127.0.0.1:${redisPort}`))]
+const redis = spawn(REDIS, ['--port', String(redisPort), '--bind', '127.0.0.1', '--save', '', '--dir', folder], {
+  stdio: 'ignore',
+})
+const [alone, shared] = [
+  await startGateway(configFile(upstreamUrl, undefined)),
+  await startGateway(configFile(upstreamUrl, `redis://127.0.0.1:${redisPort}`)),
+]
 for (const gateway of [alone, shared]) await measure(gateway)
 const ratios: number[] = []
 for (let round = 0; round < rounds; round++) {

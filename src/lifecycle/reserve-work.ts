@@ -33,6 +33,8 @@ export class PlatformWorkBudgets implements WorkBudgets {
       const { scopes } = policies.standings.of(payer)
       const refusal = policies.budgets.refusalFor(now, scopes, wanted)
       if (refusal === undefined) held = policies.budgets.reserve(now, scopes, wanted)
+      // Work does not wait for the store of shared budgets; when its client comes back, the store may have sent more.
+      else if (world.slices !== undefined) policies.budgets.askForMore(now, scopes, wanted)
       return policies.mode === 'enforce' ? refusal : undefined
     }
     const giveBack = (): void => {

@@ -79,7 +79,11 @@ describe.skipIf(why !== undefined)(`the lease store in Redis${why === undefined 
     const files = ['--tls-cert-file', server.certFile, '--tls-key-file', server.keyFile]
     const words = ['--tls-port', String(port), '--tls-ca-cert-file', authority.caFile, ...files]
     const trust = ['--tls', '--cacert', authority.caFile, '--cert', client.certFile, '--key', client.keyFile]
-    const started = await startRedis({ port: await freePort(), args: [...words, '--port', '0'], cli: ['-p', String(port), ...trust] })
+    const started = await startRedis({
+      port: await freePort(),
+      args: [...words, '--port', '0'],
+      cli: ['-p', String(port), ...trust],
+    })
     open.push(started)
     const own = { cert: readFileSync(client.certFile, 'utf8'), key: readFileSync(client.keyFile, 'utf8') }
     const urls = [`rediss://127.0.0.1:${port}`]
@@ -101,7 +105,9 @@ describe.skipIf(why !== undefined)(`the lease store in Redis${why === undefined 
     const server = await startRedis()
     open.push(server)
     redisCli(server.port, 'acl', 'setuser', 'lease', 'on', '>pass', '~*', '+@all', '-function', '-fcall')
-    await expectShared(sharingOver({ urls: [server.url], login: { username: 'lease', password: 'pass' } }))
+    const sharing = sharingOver({ urls: [server.url], login: { username: 'lease', password: 'pass' } })
+    await expectShared(sharing)
+    expect(sharing.problem).toBeUndefined()
   })
 
   it('of a cluster of three, whose functions are flushed', { timeout: 60_000 }, async () => {

@@ -40,7 +40,7 @@ export class LeaseFleet {
   /** Starts the gateway with this share of the traffic; again, under a new name, when it was killed. */
   join(i: number): void {
     const { urls, kind = 'server', cell, limit, requestTokens, shares, load, prefixes = [] } = this.#options
-    const [command = process.execPath, ...words] = [...(prefixes[i] ?? []), process.execPath, SCRIPT]
+    const [command, ...words] = [...(prefixes[i] ?? []), process.execPath, SCRIPT]
     const child = spawn(command, words, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     const member: Member = { child, news: undefined }
     child.on('message', (news: LeaseGatewayNews) => {
@@ -93,8 +93,8 @@ export class LeaseFleet {
   async close(): Promise<void> {
     await Promise.all(
       this.#members.map(({ child }) => {
-        if (child.exitCode !== null || child.signalCode !== null) return undefined
-        const ended = new Promise((resolve) => child.once('exit', resolve))
+        if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
+        const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
         child.kill('SIGKILL')
         return ended
       }),

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
@@ -36,10 +36,11 @@ export async function startRedisSentinels(): Promise<RedisFleet & { readonly mas
   const master = await startRedis()
   const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
   await eventually('the replica follows', () => redisCli(master.port, 'info', 'replication').includes('state=online'))
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-sentinels-'))
   const sentinels: RedisServer[] = []
   for (let i = 0; i < 3; i++) {
     const port = await freePort()
-    const file = join(tmpdir(), `spillway-sentinel-${process.pid}-${port}.conf`)
+    const file = join(folder, `${port}.conf`)
     const lines = [
       `sentinel monitor ${SENTINEL_MASTER} 127.0.0.1 ${master.port} 2`,
       `sentinel down-after-milliseconds ${SENTINEL_MASTER} 500`,
@@ -51,7 +52,15 @@ export async function startRedisSentinels(): Promise<RedisFleet & { readonly mas
   await eventually('the sentinels know each other', () =>
     sentinels.every(({ port }) => /sentinels=3/.test(redisCli(port, 'info', 'sentinel'))),
   )
-  return { ...fleetOf([replica, ...sentinels], sentinels), master }
+  const fleet = fleetOf([replica, ...sentinels], sentinels)
+  return {
+    ...fleet,
+    master,
+    async close() {
+      await fleet.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
 }
 
 export const redisCli = (port: number, ...words: readonly string[]): string =>

@@ -64,6 +64,13 @@ describe('precedence', () => {
     expect(load(yaml, { MAX_QUEUE_SIZE: '' }).queue.requestsMax).toBe(10)
     expect(load(yaml).queue.waitMsMax).toBe(30_000)
   })
+  it('takes a number or a word where a setting may be either', () => {
+    const processes = (text: string) => load(undefined, { SPILLWAY_SERVER_PROCESSES: text }).server.processes
+    expect(load(undefined).server.processes).toBe(1)
+    expect([processes('4'), processes('auto')]).toEqual([4, 'auto'])
+    expect(() => processes('0')).toThrow('SPILLWAY_SERVER_PROCESSES')
+    expect(() => processes('all')).toThrow('is "all"')
+  })
   it('keeps the names of the reference documents', () => {
     const config = load(undefined, {
       HOST: '::1',

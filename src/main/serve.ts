@@ -27,7 +27,7 @@ import { makeLiveCell } from './live-cell.ts'
 import { openLiveLedger } from './live-ledger.ts'
 import { openListeners, type ServerEnd, serverEndOf } from './live-listeners.ts'
 import { startFileRecording } from './live-recording.ts'
-import { makeLiveRetrieval } from './live-retrieval.ts'
+import { type LiveRetrieval, makeLiveRetrieval } from './live-retrieval.ts'
 import { liveRoutes } from './live-routes.ts'
 import { makeLiveSharing } from './live-sharing.ts'
 import { logFormat, logLevel } from './log-options.ts'
@@ -74,8 +74,7 @@ export async function serve(
   const sharing = makeLiveSharing(config, { clock, journal }, await leaseStoreOf(config, clock, seat))
   const ledger = await openLiveLedger(config, world)
   const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...(ledger.books && { books: ledger.books }) }
-  const { retriever, answers } = retrieval
-  const parts = { clock, journal, backends, retriever, answers, ...kept, ...sharing.parts }
+  const parts = { clock, journal, backends, ...found(retrieval), ...kept, ...sharing.parts }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
     founded: wantedOf(config, []),
@@ -105,10 +104,8 @@ export async function serve(
   const opening = { config, clock, control, routes, telemetry, host, onFault, io, seat }
   const { servers, address } = await openListeners(opening)
   tell('ready', 'listening')
-  if (seat === undefined) {
-    io.out(welcome(config, address))
-    void lookUp()
-  }
+  if (seat === undefined) io.out(welcome(config, address))
+  if (seat === undefined) void lookUp()
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
   void ledger.start()
@@ -140,6 +137,9 @@ function openTelemetry({ logging }: Config, seat: Seat | undefined): LiveTelemet
   const process = seat?.number
   return makeLiveTelemetry({ version, level: logLevel(logging.level), format: logFormat(logging.format), process })
 }
+
+/** What the platform needs of retrieval. */
+const found = ({ retriever, answers }: LiveRetrieval) => ({ retriever, answers })
 
 /** What the server says of itself in the journal. */
 function voiceOf(journal: LiveJournal, clock: Clock) {

@@ -79,11 +79,7 @@ describe.skipIf(why !== undefined)(`the lease store in Redis${why === undefined 
     const files = ['--tls-cert-file', server.certFile, '--tls-key-file', server.keyFile]
     const words = ['--tls-port', String(port), '--tls-ca-cert-file', authority.caFile, ...files]
     const trust = ['--tls', '--cacert', authority.caFile, '--cert', client.certFile, '--key', client.keyFile]
-    const started = await startRedis({
-      port: await freePort(),
-      args: [...words, '--port', '0'],
-      cli: ['-p', String(port), ...trust],
-    })
+    const started = await startRedis({ port: await freePort(), args: [...words, '--port', '0'], cli: ['-p', String(port), ...trust] })
     open.push(started)
     const own = { cert: readFileSync(client.certFile, 'utf8'), key: readFileSync(client.keyFile, 'utf8') }
     const urls = [`rediss://127.0.0.1:${port}`]

@@ -112,7 +112,8 @@ describe('a host with two processes', { timeout: 2 * HOST_SOON_MS }, () => {
     folder.write('two.yaml', tree())
     expect((await host.post('/admin/v1/reload', { because: 'without the new tenant' })).status).toBe(200)
     const asked = await Promise.all(Array.from({ length: 12 }, () => host.chat('sk-umbrella')))
-    expect(asked.every(({ status }) => status === 401)).toBe(true)
+    // 429 after many wrong keys from one address.
+    expect(asked.filter(({ status }) => status !== 401 && status !== 429)).toEqual([])
   })
 
   it('replaces a process that dies; the other serves meanwhile, and no counter falls', async () => {

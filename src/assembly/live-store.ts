@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
+import type { CallLine } from '../base/call-line.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Database, Notice } from '../store/database.ts'
+import { LineDatabase } from '../store/line-database.ts'
 import { PgliteDatabase } from '../store/live-pglite.ts'
 import { migrate } from '../store/migrate.ts'
 import { PreparedDatabase } from '../store/prepared-database.ts'
@@ -21,6 +23,8 @@ export interface LiveStore {
   readonly isShared: boolean
   /** Hears what other processes write, where they can; the returned function ends it. Notices may be lost. */
   listen(onNotice: (notice: Notice) => void): () => Promise<void>
+  /** The database is PGlite, here or in the supervisor, and no server. */
+  readonly isEmbedded: boolean
   ready(): Promise<unknown>
   close(): Promise<void>
 }
@@ -46,6 +50,7 @@ export async function makeLiveStore(
       isDurable: path !== undefined,
       isShared: false,
       listen: () => () => Promise.resolve(),
+      isEmbedded: true,
     }
   }
   const { PgDatabase, PG_CONNECTIONS_MAX } = await import('../store/pg-database.ts')
@@ -62,6 +67,34 @@ export async function makeLiveStore(
       notices.start()
       return () => notices.close()
     },
+    isEmbedded: false,
+  }
+}
+
+/** Statements of one process at the database that its supervisor owns; the supervisor has one thread for them. */
+const LINE_PLACES = 4
+
+/**
+ * The embedded database of the host, which its supervisor owns. It is opened at the start, because a process cannot see
+ * whether another one has begun to use it.
+ */
+export function makeLineStore(
+  line: CallLine,
+  { store }: Config,
+  options: Omit<LanedDatabaseOptions, 'placesMax'>,
+): LiveStore {
+  const asked = new LineDatabase(line)
+  const database = new LanedDatabase(asked, { ...options, placesMax: LINE_PLACES })
+  return {
+    database: borrowed(database),
+    ready: () => asked.ready(),
+    close: () => database.close(),
+    isInUse: true,
+    isDurable: store.path !== MEMORY,
+    isShared: true,
+    isEmbedded: true,
+    // Processes are told by their supervisor, and look by themselves.
+    listen: () => () => Promise.resolve(),
   }
 }
 

@@ -25,6 +25,7 @@ import { recordCommand } from './record.ts'
 import { refusals } from './refusals.ts'
 import { reload } from './reload.ts'
 import { replicasAdd, replicasDrainCommand, replicasRemove, replicasUndrainCommand } from './replicas.ts'
+import { restartCommand } from './restart.ts'
 import { retrievalCommand } from './retrieval.ts'
 import { rolloutCommands } from './rollout.ts'
 import { serveCommand } from './serve.ts'
@@ -63,6 +64,7 @@ export const commands: readonly Command[] = [
   replicasUndrainCommand,
   ...rolloutCommands,
   reload,
+  restartCommand,
   configCheckCommand,
   configPrintCommand,
   keysCreateCommand,

@@ -1,6 +1,7 @@
 import { ConfigError } from '../config/config-error.ts'
 import { demoBindProblem, loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { processCountOf } from '../host/live-cores.ts'
 import { CONFIG_FLAG, type Command, JSON_FLAG, textFlag } from './command.ts'
 
 export const configCheckCommand: Command = {
@@ -40,8 +41,9 @@ function describe(config: Config): string {
     counted(config.models.length, 'model'),
     counted(config.pools.length, 'pool'),
     counted(config.tenants.length, 'tenant'),
+    ...(config.server.processes === 1 ? [] : [counted(processCountOf(config), 'process')]),
   ]
   return `${config.file ?? 'The built-in demo settings'}: good (${counts.join(', ')}).`
 }
 
-const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : noun.endsWith('s') ? 'es' : 's'}`

@@ -28,7 +28,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, (error: SystemError) => string>> = 
     `${address} is not an address of this machine. Choose another with --host or HOST; 0.0.0.0 means all.`,
   ENOTFOUND: (error) => `the address cannot be resolved (${error.message}). Choose another with --host or HOST.`,
   EACCES: (error) =>
-    error.syscall === 'listen'
+    error.syscall === 'listen' || error.syscall === 'bind'
       ? `no permission to listen on port ${error.port}. Choose a port above 1023 with --port or PORT.`
       : `no permission for ${error.path ?? error.message}. Give this user access to it.`,
   EPERM: (error) => `not permitted: ${error.path ?? error.message}. Give this user access to it.`,

@@ -2,7 +2,7 @@ import { type Clock, type Instant, msToUs } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import type { Running } from '../base/running.ts'
 
-type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
+export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
 export const STOP_SIGNALS: readonly StopSignal[] = ['SIGHUP', 'SIGINT', 'SIGTERM']
 

@@ -4,12 +4,14 @@ import { ConfigError } from '../config/config-error.ts'
 import { demoBindProblem, loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { describeReload } from '../control/describe-reload.ts'
+import { processCountOf } from '../host/live-cores.ts'
 import type { Served } from '../main/serve.ts'
 import { CONFIG_FLAG, type Command, textFlag, UsageError } from './command.ts'
 import { explainFailure } from './explain-failure.ts'
 import { FileWatch, readIfThere } from './fs-watch-file.ts'
 import { shrinkHeap } from './live-heap.ts'
 import { runUntilSignal, STOP_SIGNALS } from './run-until-signal.ts'
+import { superviseUntilSignal } from './serve-host.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -18,7 +20,8 @@ export const serveCommand: Command = {
     'Without a configuration file it starts on loopback with two simulated models and three demo tenants, whose keys\n' +
     'it prints. SIGTERM (or Ctrl-C) stops it gently; a second one ends it at once. SIGUSR2 reads the configuration file\n' +
     'again without losing a request, all of it or nothing; so do SIGHUP where there is no terminal, "spillway reload",\n' +
-    'and every change of the file with --watch. The server says what changed and what needs a restart.',
+    'and every change of the file with --watch. The server says what changed and what needs a restart. With\n' +
+    'server.processes of 2 or more, SIGUSR1 or "spillway restart" replaces the processes one after the other.',
   flags: {
     config: CONFIG_FLAG,
     host: { type: 'string', value: 'ADDRESS', meaning: 'address to listen on (or set HOST)' },
@@ -32,11 +35,8 @@ export const serveCommand: Command = {
     'spillway serve --config spillway.yaml --watch',
   ],
   async run(flags, io) {
-    const load = () =>
-      loadConfig({
-        path: textFlag(flags, 'config'),
-        flags: { 'server.host': textFlag(flags, 'host'), 'server.port': textFlag(flags, 'port') },
-      })
+    const settingFlags = { 'server.host': textFlag(flags, 'host'), 'server.port': textFlag(flags, 'port') }
+    const load = () => loadConfig({ path: textFlag(flags, 'config'), flags: settingFlags })
     const watched = flags['watch'] === true ? fileToWatch(load()) : undefined
     // The text is read before the settings, so that a change in between is noticed.
     const taken = watched === undefined ? undefined : readIfThere(watched)
@@ -48,6 +48,11 @@ export const serveCommand: Command = {
     // A terminal that is closed sends SIGHUP to end its programs; without one, SIGHUP means what it means to a daemon.
     const reloadSignals = isAttended ? (['SIGUSR2'] as const) : (['SIGUSR2', 'SIGHUP'] as const)
     const stopSignals = isAttended ? STOP_SIGNALS : STOP_SIGNALS.filter((signal) => signal !== 'SIGHUP')
+    const processCount = processCountOf(config)
+    if (processCount > 1) {
+      const settings = { configPath: textFlag(flags, 'config'), flags: settingFlags }
+      return superviseUntilSignal({ config, processCount, io, settings, watched, taken, reloadSignals, stopSignals })
+    }
     const start = async (): Promise<Running> => {
       const triggers = new ReloadTriggers(load, io, reloadSignals)
       // Loaded only now: help, version and a broken configuration need none of the platform.

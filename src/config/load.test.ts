@@ -64,6 +64,11 @@ describe('precedence', () => {
     expect(load(yaml, { MAX_QUEUE_SIZE: '' }).queue.requestsMax).toBe(10)
     expect(load(yaml).queue.waitMsMax).toBe(30_000)
   })
+  it('takes a number or a word where a setting may be either', () => {
+    const processes = (text: string) => load(undefined, { SPILLWAY_SERVER_PROCESSES: text }).server.processes
+    expect([processes(''), processes('4'), processes('auto')]).toEqual([1, 4, 'auto'])
+    expect(() => processes('all')).toThrow('SPILLWAY_SERVER_PROCESSES (server.processes) is "all"')
+  })
   it('keeps the names of the reference documents', () => {
     const config = load(undefined, {
       HOST: '::1',

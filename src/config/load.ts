@@ -4,7 +4,7 @@ import { leaderLines, sharedLimitLines } from './check-sharing.ts'
 import { ConfigError } from './config-error.ts'
 import { crossCheck } from './cross-check.ts'
 import { defaultSlos, demoAdmin, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
-import { asNode, explain, type Problem, show } from './explain.ts'
+import { asNode, explain, type Problem, type SchemaNode, show } from './explain.ts'
 import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
 import { readEnvFile } from './fs-env-file.ts'
 import { withHoldoutItems } from './fs-holdout-file.ts'
@@ -98,7 +98,7 @@ function layEnvironment(tree: Record<string, unknown>, env: LoadOptions['env'], 
     const text = setting.env === undefined ? undefined : env?.[setting.env]
     // An empty variable counts as unset: `PORT= npm start` and compose files mean that.
     if (text === undefined || text === '' || setting.env === undefined) continue
-    setIn(tree, setting.path, parseText(text, setting.node.type))
+    setIn(tree, setting.path, parseText(text, typeOf(setting.node)))
     origins.set(setting.path.join('.'), setting.env)
   }
 }
@@ -107,10 +107,14 @@ function layFlags(tree: Record<string, unknown>, flags: LoadOptions['flags'], or
   for (const [path, text] of Object.entries(flags ?? {})) {
     if (text === undefined) continue
     const setting = settings.find((candidate) => candidate.path.join('.') === path)
-    setIn(tree, path.split('.'), parseText(text, setting?.node.type))
+    setIn(tree, path.split('.'), parseText(text, setting && typeOf(setting.node)))
     origins.set(path, `--${path.split('.').at(-1)?.replace('listen', '').toLowerCase()}`)
   }
 }
+
+/** A setting that is a number or a word is read as a number where it is one. */
+const typeOf = ({ type, anyOf }: SchemaNode): string | undefined =>
+  type ?? anyOf?.find((branch) => branch.type === 'integer')?.type
 
 function parseText(text: string, type: string | undefined): unknown {
   const isNumber = type === 'integer' || type === 'number'

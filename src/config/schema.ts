@@ -46,6 +46,9 @@ const IngressSchema = section(
   'What is read at all, before budgets: also of requests that are refused later.',
 )
 
+/** More than the cores of the largest hosts would only divide limits more finely. */
+export const PROCESSES_MAX = 64
+
 const ServerSchema = section(
   {
     host: Type.String({
@@ -103,7 +106,12 @@ const ServerSchema = section(
         'Time that running answers may still take after SIGTERM, in milliseconds; then each ends with an error frame.',
     }),
     connectionsMax: count(defaults.CONNECTIONS_MAX, {
-      description: 'Connections that may be open at once; further ones are refused.',
+      description: 'Connections that may be open at once at one process; further ones are refused.',
+    }),
+    processes: Type.Union([Type.Integer({ minimum: 1, maximum: PROCESSES_MAX }), Type.Literal('auto')], {
+      default: 1,
+      description:
+        'Processes that serve on this host, behind one socket; `auto`: one for each core that this process may use. With 1 there is no supervisor (docs/operations/processes.md).',
     }),
     metricsHost: Type.Optional(
       Type.String({ minLength: 1, description: 'Address of the separate metrics listener; `server.host` if absent.' }),

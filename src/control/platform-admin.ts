@@ -13,6 +13,7 @@ import type {
   AdminRelease,
   AdminReloadAnswer,
   AdminReplica,
+  AdminRestartAnswer,
   AdminRollout,
   FleetAdmin,
 } from '../gateway/fleet-admin.ts'
@@ -124,6 +125,12 @@ export class PlatformAdmin implements FleetAdmin {
     if (kept.kind === 'changed' || kept.refusal.code !== 'registry-unavailable') return kept
     const because = `it is in force at this gateway until it restarts, but could not be written: ${kept.refusal.because}`
     return refused({ ...kept.refusal, because })
+  }
+
+  /** A server that is the only process of its host has nobody who would go on meanwhile. */
+  restart(): Promise<AdminRestartAnswer> {
+    const because = 'this server has one process (server.processes), which cannot replace itself'
+    return Promise.resolve({ kind: 'refused', refusal: { code: 'nothing-to-restart', because, param: null } })
   }
 
   history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal> {

@@ -272,6 +272,7 @@ const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
     'Remove the entries of the registry that the message names, or keep what they need.',
   ),
   'nothing-to-reload': atFault(409, 'Restart the server with the new configuration.'),
+  'nothing-to-restart': atFault(409, 'Restart the server where it was started, or wait until the restart has ended.'),
   'registry-full': atFault(409, 'Remove models, releases or pools that are not used.'),
   'changed-meanwhile': atFault(409, 'Look at what changed, then send the change again.'),
   'too-many-changes': { status: 503, blame: 'platform', retryAfter: STORE_RETRY_US, advice: COME_BACK },

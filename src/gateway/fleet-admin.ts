@@ -122,6 +122,7 @@ export type AdminCode =
   | 'invalid-configuration'
   | 'contradicts-registry'
   | 'nothing-to-reload'
+  | 'nothing-to-restart'
   | 'registry-full'
   | 'changed-meanwhile'
   | 'too-many-changes'
@@ -172,11 +173,15 @@ export interface AdminRollout {
 }
 
 /** What the admin API needs of the platform: what is there, and changes to it, each with who and why. */
+export type AdminRestartAnswer =
+  | { readonly kind: 'begun'; readonly processes: number }
+  | { readonly kind: 'refused'; readonly refusal: AdminRefusal }
+
 export interface FleetAdmin {
   rollouts(): readonly AdminRollout[]
   rollout(model: string, command: AdminCommand, reason: AdminReason): Promise<AdminAnswer>
-  models(): readonly AdminModel[]
-  pools(): readonly AdminPool[]
+  models(): readonly AdminModel[] | Promise<readonly AdminModel[]>
+  pools(): readonly AdminPool[] | Promise<readonly AdminPool[]>
   /** Undefined when there is no such pool. */
   learned(poolId: string): AdminLearned | undefined
   /** Puts and removes entries, all of them or none. */
@@ -190,5 +195,7 @@ export interface FleetAdmin {
   drain(replicaId: string, isDrained: boolean, reason: AdminReason): Promise<AdminAnswer>
   /** The configuration file is read again: all of it takes effect, or nothing does. */
   reload(reason: AdminReason): Promise<AdminReloadAnswer>
+  /** New processes take the place of the old ones, one after the other; the answer comes when that has begun. */
+  restart(reason: AdminReason): Promise<AdminRestartAnswer>
   history(ask: HistoryAsk): Promise<readonly RegistryChange[] | AdminRefusal>
 }

@@ -61,6 +61,18 @@ export class Connections {
     return response !== undefined && slowBodies.has(response)
   }
 
+  /**
+   * Stops accepting, and goes on answering: another process has the socket, and idle connections may still bring a
+   * request, which is answered with `connection: close`. Resolves when the last connection has closed.
+   */
+  retire(): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      NetServer.prototype.close.call(this.#server, () => resolve())
+    })
+    this.sessions.close()
+    return closed
+  }
+
   /** Stops accepting; resolves when the last connection has closed. */
   close(): Promise<void> {
     const closed = new Promise<void>((resolve) => {

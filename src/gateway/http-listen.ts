@@ -5,11 +5,17 @@ import type { HttpServer } from './http-server.ts'
 /** Starts listening and gives the address; a port in use or a missing permission rejects with the system's own error. */
 export function listen(
   server: Server,
-  where: { readonly host: string; readonly port: number; readonly scheme?: 'http' | 'https' },
+  where: {
+    readonly host: string
+    readonly port: number
+    readonly scheme?: 'http' | 'https'
+    /** A socket that another process has bound; host and port are then its own. */
+    readonly fd?: number | undefined
+  },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host: where.host, port: where.port }, () => {
+    server.listen(where.fd === undefined ? { host: where.host, port: where.port } : { fd: where.fd }, () => {
       server.off('error', reject)
       const { address, port, family } = server.address() as AddressInfo
       resolve(`${where.scheme ?? 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`)

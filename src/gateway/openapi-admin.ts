@@ -70,6 +70,13 @@ export function adminPaths(): Record<string, object> {
         ReasonBody,
       ),
     },
+    '/admin/v1/restart': {
+      post: operation(
+        'adminRestart',
+        'Replaces the processes of this host one after the other, without refusing a connection or cutting a stream within the grace. Answers `processes`, their number, when the restart has begun; 409 where there is one process.',
+        ReasonBody,
+      ),
+    },
     '/admin/v1/requests/{name}': {
       get: named('adminExplainRequest', 'Every decision about one request of any tenant, with its reason.'),
     },

@@ -66,7 +66,7 @@ export async function makeLiveRetrieval(config: Config, world: LiveRetrievalWorl
     const remote = await makeRemote({ clock, url, apiKey, breaker: breakerOf(world, 'retrieval') }, answerStore)
     return { ...remote, answers, close: () => closeAll([remote, answerStore, embedder]) }
   }
-  const isEmbedded = !world.store.isShared
+  const { isEmbedded } = world.store
   const store = new SqlCorpusStore(world.store.database, { isEmbedded })
   const cache = await makeCache(config, world)
   const parts: SearchParts = {

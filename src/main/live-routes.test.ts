@@ -8,7 +8,17 @@ type Paths = Readonly<Record<string, Readonly<Record<string, object>>>>
 function routes() {
   const server = { stalledReaderMs: 1, keepAliveMs: 1, bodyBytesMax: 1, aheadBytesMax: 1, basePath: '' }
   const config = { server, retrieval: {}, regions: { local: 'here' } }
-  const parts = { config, clock: {}, platform: {}, backends: {}, tokens: {}, control: {}, telemetry: {}, retrieval: {} }
+  const parts = {
+    config,
+    clock: {},
+    platform: {},
+    backends: {},
+    tokens: {},
+    control: {},
+    telemetry: {},
+    host: {},
+    retrieval: {},
+  }
   return liveRoutes(parts as unknown as RouteParts)
 }
 

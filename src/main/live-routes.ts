@@ -34,7 +34,7 @@ import { PlatformWorkBudgets } from '../lifecycle/reserve-work.ts'
 import { isSizeInDoubt } from '../lifecycle/size-in-doubt.ts'
 import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
-import { refusalsAnywhere, storyAnywhere } from './ask-gateways.ts'
+import type { HostView } from './host-view.ts'
 import type { LiveCell } from './live-cell.ts'
 import type { LiveRetrieval } from './live-retrieval.ts'
 import type { LiveSharing } from './live-sharing.ts'
@@ -51,6 +51,7 @@ export interface RouteParts {
   readonly tokens: TokenCounter
   readonly control: Control
   readonly telemetry: LiveTelemetry
+  readonly host: HostView
   readonly retrieval: LiveRetrieval
   readonly archive: Archive
   readonly sharing: Pick<LiveSharing, 'detail'>
@@ -58,7 +59,7 @@ export interface RouteParts {
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
-  const { config, clock, platform, backends, control, telemetry, retrieval, archive, cell } = parts
+  const { config, clock, platform, backends, control, telemetry, host, retrieval, archive, cell } = parts
   const { models, tenants: keys } = control
   const rules = rulesOf(parts)
   const { bodyBytesMax } = config.server
@@ -86,8 +87,8 @@ export function liveRoutes(parts: RouteParts): Route[] {
     ...explainRoutes({
       keys,
       admins: control.admins,
-      storyOf: (ticketId) => storyAnywhere(telemetry, cell.askOthers, ticketId),
-      refusals: (ask) => refusalsAnywhere(telemetry, cell.askOthers, ask),
+      storyOf: (ticketId) => host.storyOf(ticketId),
+      refusals: (ask) => host.refusals(ask),
     }),
     recordRoute({
       admins: control.admins,
@@ -98,7 +99,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
     ...(config.regions.local === undefined ? [] : [regionRoute(config.regions.local, keys, platform)]),
     ...corporaRoutes({ corpora: retrieval.corpora, keys, budgets, bodyBytesMax }),
     ...adminRoutes({
-      admin: control.admin,
+      admin: host.admin,
       keys: control.admins,
       bodyBytesMax,
     }),
@@ -107,7 +108,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       keys,
       tenancy: control.tenancy,
       budgetsOf: (caller) => platform.budgetsOf(caller),
-      refusals: (ask) => telemetry.refusals(ask),
+      refusals: (ask) => host.refusals(ask),
     }),
     ...operateRoutes({
       readiness: () => withDetail(withDetail(readiness(platform, control), parts.sharing.detail()), cell.describe()),

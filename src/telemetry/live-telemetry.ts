@@ -29,6 +29,7 @@ export interface LiveTelemetryOptions {
   readonly version: string
   readonly format?: NonNullable<LogOptions['format']>
   readonly level?: NonNullable<LogOptions['level']>
+  readonly process?: LogOptions['process']
   /** Standard output unless given. */
   readonly log?: LogDestination & { close?(): Promise<void> }
 }
@@ -69,7 +70,12 @@ export function makeLiveTelemetry(options: LiveTelemetryOptions): LiveTelemetry 
   journal.subscribe(refusals)
   journal.subscribe(recorder)
   journal.subscribe(
-    new LogLines({ destination: log, format: options.format ?? 'json', level: options.level ?? 'info' }),
+    new LogLines({
+      destination: log,
+      format: options.format ?? 'json',
+      level: options.level ?? 'info',
+      process: options.process,
+    }),
   )
   return {
     journal,

@@ -44,6 +44,12 @@ describe('LogLines', () => {
     })
   })
 
+  it('has the number of the process where there are several', () => {
+    const [line] = linesOf(story(), { process: 3 })
+    expect(JSON.parse(line ?? '')).toMatchObject({ process: 3, ticket: 'req_1' })
+    expect(linesOf(story(), { process: 3, format: 'pretty' })[0]).toContain('process=3')
+  })
+
   it('says why, when it did not end well, and what answered, when it was another model', () => {
     const [line] = linesOf([refused({ servedModel: 'tiny' })])
     const expected = { outcome: 'rejected', code: 'lane-full', because: 'lane is full', servedModel: 'tiny' }

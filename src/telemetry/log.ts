@@ -17,6 +17,8 @@ export interface LogOptions {
   readonly format?: 'json' | 'pretty'
   /** Lines below this level are not written: `error` leaves only faults. */
   readonly level?: 'info' | 'warn' | 'error' | 'silent'
+  /** Number of this process among those of its host, in every line; absent where it is the only one. */
+  readonly process?: number | undefined
 }
 
 /** Where lines go, each with its newline. `write` may throw when a line is lost: the journal counts it. */
@@ -59,10 +61,11 @@ export class LogLines implements Subscriber {
   readonly #destination: LogDestination
   readonly #wasReady = new Map<string, boolean>()
 
-  constructor({ destination, format = 'json', level = 'info' }: LogOptions) {
+  constructor({ destination, format = 'json', level = 'info', process }: LogOptions) {
     this.#levelMin = LEVEL_ORDER[level]
     this.#destination = destination
-    this.#spell = format === 'pretty' ? prettyLine : jsonLine
+    const spell = format === 'pretty' ? prettyLine : jsonLine
+    this.#spell = process === undefined ? spell : (line) => spell({ ...line, fields: { process, ...line.fields } })
   }
 
   take(entry: Entry): void {

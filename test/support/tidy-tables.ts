@@ -139,8 +139,15 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     uses: 'waiting process package.json',
     'live-': '',
   },
+  // The processes of one host and their supervisor.
+  host: {
+    ours: 'base config assembly sharing store telemetry main',
+    uses: 'waiting',
+    'live-':
+      'process place node:child_process node:dns/promises node:module#getCompileCacheDir node:net node:os node:url',
+  },
   cli: {
-    ours: 'base domain engine config assembly sim control engine-server load main',
+    ours: 'base domain engine config assembly sim control engine-server load main host',
     uses: 'waiting process package.json yaml node:util',
     'fs-': 'node:buffer#isUtf8 node:fs node:path',
     'http-': 'timers network',
@@ -157,6 +164,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   ['src/base/live-turn-batch.ts', 'process', 'writes when the microtask queue is empty, by `nextTick`'],
   ['src/gateway/http-node.ts', 'unseen code', 'an import of `node:http` would load a client that nobody uses'],
   ['src/config/load.ts', 'environment', 'the only reader of the environment'],
+  ['src/host/live-child.ts', 'environment', 'passes on what its own process has'],
   ['src/policy/planning/estimate.ts', 'bytes', 'a Buffer over its own array: `indexOf` of bytes runs natively'],
   ['src/cli/keys-create.ts', 'node:crypto#randomBytes', 'a secret that a seed could repeat would be none'],
   [

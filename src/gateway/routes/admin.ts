@@ -47,8 +47,10 @@ export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
   const removal = (kind: RegistryKind) => (ask: AdminAsk) =>
     edited(ask, checkReason, (_, reason) => admin.remove(kind, ask.rest, reason))
   return [
-    on('GET', `${ROOT}/models`, () => ({ object: 'list', data: admin.models() })),
-    on('GET', `${ROOT}/models/*`, ({ exchange, rest }) => found(exchange, 'model', rest, admin.models(), 'name')),
+    on('GET', `${ROOT}/models`, async () => ({ object: 'list', data: await admin.models() })),
+    on('GET', `${ROOT}/models/*`, async ({ exchange, rest }) =>
+      found(exchange, 'model', rest, await admin.models(), 'name'),
+    ),
     on('POST', `${ROOT}/models`, (ask) =>
       edited(ask, checkModelPut, (body, reason) => {
         const edits = editsOf(body)
@@ -58,7 +60,7 @@ export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
     ),
     on('DELETE', `${ROOT}/models/*`, removal('model')),
     on('DELETE', `${ROOT}/releases/*`, removal('release')),
-    on('GET', `${ROOT}/pools`, () => ({ object: 'list', data: admin.pools() })),
+    on('GET', `${ROOT}/pools`, async () => ({ object: 'list', data: await admin.pools() })),
     on('GET', `${ROOT}/pools/*`, ({ exchange, rest }) => showPool(exchange, admin, rest)),
     on('DELETE', `${ROOT}/pools/*`, removal('pool')),
     on('POST', `${ROOT}/replicas`, (ask) =>
@@ -82,6 +84,13 @@ export function adminRoutes({ admin, keys, bodyBytesMax }: AdminDeps): Route[] {
       if (body === undefined) return undefined
       const answer = await admin.reload({ by: ask.by, because: body.because })
       return answer.kind === 'refused' ? refuse(ask.exchange, answer.refusal) : answer.reload
+    }),
+    on('POST', `${ROOT}/restart`, async (ask) => {
+      const body = await bodyOf(ask.exchange, bodyBytesMax, checkReason)
+      if (body === undefined) return undefined
+      const answer = await admin.restart({ by: ask.by, because: body.because })
+      if (answer.kind === 'refused') return refuse(ask.exchange, answer.refusal)
+      return { object: 'spillway.restart', processes: answer.processes }
     }),
     on('GET', `${ROOT}/changes`, async ({ exchange, query }) => {
       const limit = Math.min(1_000, Math.max(1, Math.trunc(Number(query.get('limit') ?? 50)) || 50))
@@ -176,10 +185,10 @@ export function refuse(exchange: Exchange, { code, because, param }: AdminRefusa
 }
 
 /** A pool, or what was learned of its engines: `POOL/learned`. */
-function showPool(exchange: Exchange, admin: FleetAdmin, rest: string): unknown {
+async function showPool(exchange: Exchange, admin: FleetAdmin, rest: string): Promise<unknown> {
   const [, poolId] = /^(.+)\/learned$/.exec(rest) ?? []
-  if (poolId === undefined) return found(exchange, 'pool', rest, admin.pools(), 'id')
-  return admin.learned(poolId) ?? found(exchange, 'pool', poolId, admin.pools(), 'id')
+  if (poolId === undefined) return found(exchange, 'pool', rest, await admin.pools(), 'id')
+  return admin.learned(poolId) ?? found(exchange, 'pool', poolId, await admin.pools(), 'id')
 }
 
 function found<T, K extends keyof T>(

@@ -20,7 +20,10 @@ export interface MeDeps {
   readonly keys: KeyDirectory
   readonly tenancy: TenancyAdmin
   readonly budgetsOf: (caller: Pick<Caller, 'tenant' | 'key'>) => readonly ScopeStanding[]
-  readonly refusals: (ask: { readonly tenantId: string; readonly limit: number }) => readonly Settled[]
+  readonly refusals: (ask: {
+    readonly tenantId: string
+    readonly limit: number
+  }) => readonly Settled[] | Promise<readonly Settled[]>
 }
 
 /** Keys of the tenant in one answer; `GET /v1/spillway/keys` has all of them, page by page. */
@@ -37,12 +40,13 @@ export function meRoute({ keys, tenancy, budgetsOf, refusals }: MeDeps): Route {
       const credential = credentialOf(exchange)
       const standing = credential === undefined ? undefined : await tenancy.standingOf(credential)
       const others = credential === undefined ? undefined : await keysOf(tenancy, credential, caller)
+      const found = await refusals({ tenantId: caller.tenant.id, limit: REFUSALS_SHOWN_MAX })
       sendMe(exchange, {
         ...whoOf(caller, standing),
         ...termsOf(caller, standing),
         budgets: budgetsOf(caller).map(shownBudget),
         ...(others !== undefined && { keys: others.map(shownRecord) }),
-        refusals: refusals({ tenantId: caller.tenant.id, limit: REFUSALS_SHOWN_MAX }).map(wireRefusal),
+        refusals: found.map(wireRefusal),
       })
     },
   }

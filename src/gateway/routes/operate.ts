@@ -46,15 +46,15 @@ export function operateRoutes(deps: OperateDeps): Route[] {
  * why a request may not read them; without it everybody may.
  */
 export function metricsRoute(
-  text: () => string,
+  text: () => string | Promise<string>,
   refuse?: (exchange: Exchange) => ToldRefusal<KeyCode> | undefined,
 ): Route {
   return {
     method: 'GET',
     path: '/metrics',
-    handle(exchange) {
+    async handle(exchange) {
       const refusal = refuse?.(exchange)
-      if (refusal === undefined) exchange.send(200, METRICS_CONTENT_TYPE, text())
+      if (refusal === undefined) exchange.send(200, METRICS_CONTENT_TYPE, await text())
       else exchange.sendRefusal(refusal)
     },
   }

@@ -17,6 +17,7 @@ import { type DispatcherView, viewOf } from './dispatcher-view.ts'
 import { EffectBuffer } from './effect-buffer.ts'
 import { FleetState, type ReplicaChange } from './fleet-state.ts'
 import { assertNoIdleRoom, TurnGiver } from './give-turns.ts'
+import { likelyLoadOf } from './likely-load.ts'
 import { type Effect, type Measured, NO_EFFECTS, type Offer, type Offered, type PlaceSeeker } from './offer.ts'
 import { LeastLoaded, type Placer } from './placer.ts'
 import { figuresOf } from './pool-figures.ts'
@@ -294,7 +295,8 @@ export class Dispatcher {
 
   /** What is in flight at the replica that the pool's next ticket probably gets; undefined when none is ready. */
   likelyLoadAt(poolId: string): Load | undefined {
-    return this.#fleet.pools.get(poolId)?.likelyLoad()
+    const pool = this.#fleet.pools.get(poolId)
+    return pool && likelyLoadOf(pool)
   }
 
   hasIdleReplica(poolId: string, estimate: Estimate): boolean {

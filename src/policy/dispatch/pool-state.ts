@@ -7,7 +7,6 @@ import type { Fairness, FairnessName } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
 import { makeFairness } from '../fairness/make-fairness.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
-import type { Load } from '../limits/ledger.ts'
 import { ActivePromises } from './active-tenants.ts'
 import { BarredLanes } from './barred-lanes.ts'
 import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
@@ -26,9 +25,6 @@ import { WeightScale } from './weight-scale.ts'
 
 /** Lanes of a pool before idle ones are looked for: together about a megabyte. */
 const LANES_BEFORE_SWEEP = 1_024
-
-/** Replicas that are looked at to know the load of the likely one: a placer finds one that is as little loaded. */
-const LIKELY_LOOKS = 8
 
 /** An order of turns, and the lanes that had a turn but no room, in the order in which they were skipped. */
 export interface Side {
@@ -356,23 +352,6 @@ export class PoolState implements PoolCounts {
   /** A second attempt does not go where the first failed, unless no other replica is ready. */
   mayUse(room: ReplicaRoom, candidate: Candidate): boolean {
     return candidate.avoidReplicaId !== room.replica.id || this.readyReplicaCount <= 1
-  }
-
-  /** What is in flight where the next ticket would probably go: the least unread of a few replicas with room. */
-  likelyLoad(): Load | undefined {
-    let likely: Load | undefined
-    for (let i = 0; i < Math.min(LIKELY_LOOKS, this.open.length); i++) {
-      const { ledger } = this.open[i] as ReplicaRoom
-      if (likely === undefined || ledger.prefillTokens < likely.prefillTokens) likely = ledger
-    }
-    if (likely !== undefined) return likely
-    let looks = 0
-    for (const { isReady, ledger } of this.rooms.values()) {
-      if (!isReady) continue
-      if (likely === undefined || ledger.prefillTokens < likely.prefillTokens) likely = ledger
-      if (++looks === LIKELY_LOOKS) break
-    }
-    return likely
   }
 
   hasIdleReplica(estimate: Estimate): boolean {

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { loadScenario } from '../../src/sim/scenario/fs-scenario.ts'
+import type { Scenario } from '../../src/sim/scenario/scenario.ts'
+import { simulate } from '../../src/sim/simulate.ts'
+
+/**
+ * Several gateways over one fleet and one lease store, with the whole platform: laws L2 and L4 for the fleet are checked by
+ * the simulator itself (`sim/sharing/fleet-laws.ts`). Short runs of the shipped scenarios; whole ones are in the long suite.
+ */
+const short = (name: string, terms: Partial<Scenario> = {}): Scenario => ({
+  ...loadScenario(name).scenario,
+  durationS: 14,
+  warmupS: 4,
+  parts: {},
+  expect: [],
+  ...terms,
+})
+
+describe('gateways that share a fleet', { timeout: 120_000 }, () => {
+  it.each([
+    ['gateway-loss', [{ kind: 'gateway-loss', target: 'gateway-1', atS: 5, forS: 4 }]],
+    ['store-partition', [{ kind: 'gateway-cut', target: 'gateway-1', atS: 5, forS: 5 }]],
+    ['store-wiped', [{ kind: 'lease-store-wipe', target: 'lease-store', atS: 6, forS: 0 }]],
+  ] as const)('keep limits and budgets in %s', async (name, faults) => {
+    const report = await simulate(short(name, { faults: [...faults] }), { seed: 5 })
+    expect(report.laws).toEqual([])
+    expect(report.gateways?.inFlightOfLimit).toBeLessThanOrEqual(1)
+    expect(report.gateways?.inFlightOfLimit).toBeGreaterThan(0.5)
+    expect(report.gateways?.budgets['metered tokens']?.over).toBeLessThanOrEqual(0)
+  })
+
+  it('would have more in flight than the limit if each used all of it while the store is away', async () => {
+    const scenario = short('store-partition', {
+      faults: [{ kind: 'gateway-cut', target: '*', atS: 5, forS: 6 }],
+      load: 2,
+    })
+    const gateways = { ...scenario.gateways!, way: 'fallback' as const }
+    const report = await simulate({ ...scenario, gateways }, { seed: 5 })
+    expect(report.gateways?.inFlightOfLimit).toBeGreaterThan(1)
+    expect(report.laws).toEqual([])
+  })
+
+  it('are the same with the same seed', async () => {
+    const scenario = short('store-partition', { durationS: 8, faults: [] })
+    const once = async (): Promise<unknown> => ({ ...(await simulate(scenario, { seed: 2 })), wall: undefined })
+    expect(await once()).toEqual(await once())
+  })
+})

@@ -50,7 +50,10 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   const clock = new VirtualClock()
   const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
   const collector = collectorOf(scenario, tenants)
-  const laws = new LawChecker({ tenants: isOneGateway(scenario, config) ? tenants.values() : [] })
+  const laws = new LawChecker({
+    tenants: isOneGateway(scenario, config) ? tenants.values() : [],
+    areCostsChecked: scenario.gateways === undefined,
+  })
   const sentOn = new SentOn()
   const journal = {
     record(entry: Entry): void {

@@ -50,7 +50,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   const clock = new VirtualClock()
   const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
   const collector = collectorOf(scenario, tenants)
-  const laws = new LawChecker({ tenants: isOneGateway(scenario, config) ? tenants.values() : [] })
+  const laws = lawsOf(scenario, config, tenants)
   const sentOn = new SentOn()
   const journal = {
     record(entry: Entry): void {
@@ -196,6 +196,13 @@ function collectorOf(scenario: Scenario, tenants: ReadonlyMap<string, Tenant>): 
 /** Gateways of several regions have budgets of their own, and the journal does not tell whose a ticket took. */
 const isOneGateway = (scenario: Scenario, config: Config): boolean =>
   scenario.gateways === undefined && gatewaysOf(scenario, config).length === 1
+
+function lawsOf(scenario: Scenario, config: Config, tenants: ReadonlyMap<string, Tenant>): LawChecker {
+  return new LawChecker({
+    tenants: isOneGateway(scenario, config) ? tenants.values() : [],
+    areCostsChecked: scenario.gateways === undefined,
+  })
+}
 
 /** Gateways choose by different dice. */
 const GATEWAY_SEEDS = 7_919

@@ -184,7 +184,7 @@ const countsOf = (row: Row): Omit<Balance, 'scope'> => ({
 })
 
 const toUsageRow = (row: Row): UsageRow => {
-  const text = (name: string): string | undefined => (row[name] === undefined ? undefined : String(row[name]))
+  const text = (name: string): string | undefined => row[name] as string | undefined
   const hour = row['by_hour'] ?? row['by_day']
   return {
     ...countsOf(row),

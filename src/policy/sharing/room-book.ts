@@ -132,7 +132,7 @@ export class RoomBook {
     for (const [i, ask] of call.asks.entries()) {
       const granted = answer.granted[i] ?? -1
       if (granted < 0) continue
-      const [, kind, replicaId = ''] = splitName(ask.name)
+      const [, kind, replicaId] = splitName(ask.name)
       const grant = this.#grantAt(replicaId)
       if (kind === 'kv') grant.kvTokens = granted
       else grant.sequences = granted

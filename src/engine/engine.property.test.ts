@@ -225,6 +225,7 @@ describe('an engine on random work', () => {
     check((scenario) => {
       const engine = runEngine(scenario, 'nervous')
       const twin = runTwin(scenario)
+      expect([...engine.spentUs.values()].every((us) => us >= 0)).toBe(true)
       expectClose(engine.spentUs, twin.spentUs)
       expectClose(engine.kvTokenUs, twin.kvTokenUs)
     }, 600)

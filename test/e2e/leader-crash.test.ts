@@ -78,6 +78,7 @@ describe.skipIf(why !== undefined)('a leader', () => {
       async () => (await saysOfLeader(other.address)) === 'this gateway leads',
       60_000,
     )
+    expect(await saysOfLeader(other.address)).toBe('this gateway leads')
   })
 
   it('that is paused beyond its term decides nothing afterwards, and no step is taken twice', {

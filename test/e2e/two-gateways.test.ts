@@ -66,6 +66,7 @@ describe.skipIf(why !== undefined)('two gateways on one database', () => {
     await eventually('the other one knows it', async () => (await status(there)) === 200)
     await askAdmin(there.address, 'DELETE keys/web', {})
     await eventually('the first one refuses it', async () => (await status(here)) === 401)
+    expect([await status(here), await status(there)]).toEqual([401, 401])
   })
 
   it('drain a replica that one of them was told to drain, and use it again', { timeout: 60_000 }, async () => {
@@ -122,5 +123,6 @@ describe.skipIf(why !== undefined)('two gateways on one database', () => {
     ;[here, there] = [leader, other]
     await leader.close()
     await eventually('the other one leads', async () => (await saysOfLeader(other.address)) === 'this gateway leads')
+    expect(await saysOfLeader(other.address)).toBe('this gateway leads')
   })
 })

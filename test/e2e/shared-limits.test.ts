@@ -103,7 +103,7 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     expect(never.headers.get('retry-after')).toBeNull()
     await eventually(
       'the fetch is counted',
-      async () => (await a.metric('spillway_sharing_fetches_total', { outcome: 'answered' })) === 1,
+      async () => ((await a.metric('spillway_sharing_fetches_total', { outcome: 'answered' })) ?? 0) >= 1,
     )
   })
 

@@ -51,10 +51,16 @@ describe('settings of sharing', () => {
 
 it('says that several gateways without a common database have no leader, where a release is tried', () => {
   const warningsOf = (tree: Tree): readonly string[] =>
-    buildConfig({ path: 's.yaml', tree, lineOf: () => undefined }, {}).warnings
+    buildConfig({ path: 's.yaml', tree: { tenants: [{ id: 'a', keys: [] }], ...tree }, lineOf: () => undefined }, {})
+      .warnings
   const rollout = { stable: '1', canary: '2' }
   const models = [{ name: 'm', releases: [{ version: '1' }, { version: '2' }], rollout }]
-  const pools = ['1', '2'].map((release) => ({ id: `p${release}`, model: 'm', release, backend: { kind: 'simulated' } }))
+  const pools = ['1', '2'].map((release) => ({
+    id: `p${release}`,
+    model: 'm',
+    release,
+    backend: { kind: 'simulated' },
+  }))
   const sharing = { redis: { url: 'redis://127.0.0.1:6379' } }
   const store = { url: 'postgres://spillway@127.0.0.1/spillway' }
   expect(warningsOf({ models, pools, sharing }).join()).toMatch(/no gateway leads, so no release of m is promoted/)

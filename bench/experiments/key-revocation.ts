@@ -89,11 +89,7 @@ async function run({ progress }: ExperimentOptions): Promise<Findings> {
   await postgres.close()
   const rows = Object.entries(times).map(([where, all]) => {
     const sorted = all.toSorted((a, b) => a - b)
-    return [
-      WHAT[where as keyof typeof WHAT],
-      sorted[ROUNDS >> 1] ?? 0,
-      sorted.at(-1) ?? 0,
-    ]
+    return [WHAT[where as keyof typeof WHAT], sorted[ROUNDS >> 1] ?? 0, sorted.at(-1) ?? 0]
   })
   const worst = {
     here: Math.max(...times.here),

@@ -42,9 +42,23 @@ function splitting(): { readonly chunksUs: number; readonly decodesUs: number; r
     sequence.computedTokens = 107
     return sequence
   })
-  const idle = { decodeCount: 0, decodeTokens: 0, contextSum: 0, contextMax: 0, prefillTokens: 0, chunkPairs: 0, contextPairs: 0 }
+  const idle = {
+    decodeCount: 0,
+    decodeTokens: 0,
+    contextSum: 0,
+    contextMax: 0,
+    prefillTokens: 0,
+    chunkPairs: 0,
+    contextPairs: 0,
+  }
   const reading = { ...idle, prefillTokens: 7 * SEQUENCES, chunks: sequences }
-  const decoding = { ...idle, decodeCount: SEQUENCES, decodeTokens: SEQUENCES, contextSum: 2_000 * SEQUENCES, chunks: [] }
+  const decoding = {
+    ...idle,
+    decodeCount: SEQUENCES,
+    decodeTokens: SEQUENCES,
+    contextSum: 2_000 * SEQUENCES,
+    chunks: [],
+  }
   const ticks = 10_000 * TICKS_PER_US
   const chunksUs = cpuUsOf(ROUNDS / 10, () => shares.begin(reading, [], ticks))
   const decodesUs = cpuUsOf(ROUNDS, () => shares.begin(decoding, [], ticks))
@@ -86,7 +100,8 @@ async function simulatorRatios(name: string, seconds: number): Promise<Ratios> {
   for (const { callFrame, hitCount = 0 } of seen.nodes) {
     if (callFrame.functionName === '(idle)') continue
     all += hitCount
-    for (const part of ['split', 'books', 'checks'] as const) if (FILES[part].test(callFrame.url)) hits[part] += hitCount
+    for (const part of ['split', 'books', 'checks'] as const)
+      if (FILES[part].test(callFrame.url)) hits[part] += hitCount
   }
   return { split: hits.split / all, books: hits.books / all, checks: hits.checks / all }
 }

@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock, Instant } from '../base/clock.ts'
-import type { BatchItem, BatchSubmission, BatchView } from '../engine/batch-engine.ts'
 import type { EngineTime } from '../domain/engine-time.ts'
+import type { BatchItem, BatchSubmission, BatchView } from '../engine/batch-engine.ts'
 import type { Submission } from '../engine/engine.ts'
 import type { Abortion, EngineEvent } from '../engine/engine-event.ts'
 import type { EngineView } from '../engine/engine-view.ts'

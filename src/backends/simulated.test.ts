@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Cancellation } from '../base/cancellation.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import type { Delta } from '../domain/delta.ts'
+import { NO_ENGINE_TIME, spentUs } from '../domain/engine-time.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import { Engine } from '../engine/engine.ts'
@@ -85,7 +86,11 @@ describe('SimulatedBackend', () => {
     const rig = new Rig([script()])
     const ending = rig.generate()
     await rig.clock.run()
-    expect(await ending).toEqual({ kind: 'finished', usage: { promptTokens: 100, cachedTokens: 0, outputTokens: 20 } })
+    const { engineTime, ...told } = await ending
+    expect(told).toEqual({ kind: 'finished', usage: { promptTokens: 100, cachedTokens: 0, outputTokens: 20 } })
+    // Alone in its engine, all of whose time is its own.
+    expect(spentUs(engineTime ?? NO_ENGINE_TIME)).toBeCloseTo(engineTime?.aloneUs ?? 0, -1)
+    expect(engineTime?.decodeUs).toBeGreaterThan(0)
     // The same sequence in an engine without a clock.
     const engine = new Engine({ coefficients: COEFFICIENTS, limits: LIMITS })
     engine.submit(0, { id: 'a', promptTokens: 100, outputTokens: 20, reports: 'every-step' })
@@ -166,7 +171,8 @@ describe('SimulatedBackend', () => {
     const ending = rig.generate()
     await rig.clock.run(at)
     rig.cancellation.cancel('client-gone')
-    expect(await ending).toEqual({ kind: 'cancelled' })
+    const { engineTime: _engineTime, ...endedAs } = await ending
+    expect(endedAs).toEqual({ kind: 'cancelled' })
     expect(rig.driver.view()).toMatchObject({ running: 0, waiting: 0, kvUsageRatio: 0 })
     const told = rig.deltas.length
     await rig.clock.run()
@@ -182,7 +188,7 @@ describe('SimulatedBackend', () => {
     await rig.clock.run(50_000)
     rig.cancellation.cancel('reader-stalled')
     release()
-    expect(await ending).toEqual({ kind: 'cancelled' })
+    expect(await ending).toEqual({ kind: 'cancelled', engineTime: expect.any(Object) })
     await rig.clock.run()
     expect(rig.deltas).toHaveLength(1)
   })
@@ -242,7 +248,7 @@ describe('SimulatedBackend', () => {
     const left = new Rig(late)
     const calledOff = left.generate()
     left.cancellation.cancel('client-gone')
-    expect(await calledOff).toEqual({ kind: 'cancelled' })
+    expect(await calledOff).toEqual({ kind: 'cancelled', engineTime: expect.any(Object) })
     await left.clock.run()
     expect(left.held).toEqual(NOTHING)
     const broken = new Rig(() => Promise.reject(new Error('no script')))

@@ -108,7 +108,15 @@ function tellDifference({ difference, outputTokens, primaryOutputTokens }: Shado
 }
 
 /** What the ticket cost in the end, whose money that is, and what sharing the engine saved. */
-function tellCost({ costNano, wasteNano, batchSavedNano, prefixSavedNano, time, isMeasured, isPriced }: CostClosed): string {
+function tellCost({
+  costNano,
+  wasteNano,
+  batchSavedNano,
+  prefixSavedNano,
+  time,
+  isMeasured,
+  isPriced,
+}: CostClosed): string {
   const engineMs = ms(time.prefillUs + time.decodeUs + time.againUs)
   const how = isMeasured ? 'measured by the engine' : 'estimated'
   const engine = `${engineMs} of engine time, ${how} (${ms(time.prefillUs)} reading, ${ms(time.decodeUs)} writing)`

@@ -51,12 +51,24 @@ describe('law L15', () => {
   })
 
   it.each<[string, Entry[], string]>([
-    ['a nano-dollar is lost', [{ ...SECOND, lines: { ...SECOND.lines, idleNano: 599_999 } }, SETTLED, CLOSED], 'lines of'],
+    [
+      'a nano-dollar is lost',
+      [{ ...SECOND, lines: { ...SECOND.lines, idleNano: 599_999 } }, SETTLED, CLOSED],
+      'lines of',
+    ],
     ['the bill is not that of the rate', [{ ...SECOND, nanoPerHour: 4_000_000_000 }, SETTLED, CLOSED], 'and costs'],
-    ['a second is left out', [SECOND, { ...SECOND, fromAt: 2_000_000, toAt: 3_000_000 }, SETTLED, CLOSED], 'closed up to'],
+    [
+      'a second is left out',
+      [SECOND, { ...SECOND, fromAt: 2_000_000, toAt: 3_000_000 }, SETTLED, CLOSED],
+      'closed up to',
+    ],
     ['a ticket’s cost is never told', [SECOND, SETTLED], 'never closed'],
     ['a ticket’s cost is told twice', [SECOND, SETTLED, CLOSED, CLOSED], 'twice'],
-    ['a ticket cost less than was charged', [SECOND, SETTLED, { ...CLOSED, costNano: 1 }], 'more than its tickets cost'],
+    [
+      'a ticket cost less than was charged',
+      [SECOND, SETTLED, { ...CLOSED, costNano: 1 }],
+      'more than its tickets cost',
+    ],
     [
       'a line is negative',
       [{ ...SECOND, lines: { ...SECOND.lines, idleNano: 700_000, wasteNano: -100_000 } }, SETTLED, CLOSED],

@@ -43,7 +43,9 @@ export class SimulatedFleet implements Backends {
         for (const { prefixHashes, promptTokens } of made.scripts)
           this.bestHits.sent(request.tenant.id, prefixHashes, promptTokens)
         // An answer with a text, if an empty one, is handed over token by token.
-        return this.#tellsEveryToken ? { ...made, scripts: made.scripts.map((script) => ({ ...script, textBetween })) } : made
+        return this.#tellsEveryToken
+          ? { ...made, scripts: made.scripts.map((script) => ({ ...script, textBetween })) }
+          : made
       },
     }
   }

@@ -1,3 +1,4 @@
+import { ChurningMap } from '../../base/churning-map.ts'
 import { type CancelTimer, type Clock, type Instant, US_PER_S } from '../../base/clock.ts'
 import { type EngineTime, NO_ENGINE_TIME, spentUs } from '../../domain/engine-time.ts'
 import type { Replica } from '../../domain/fleet.ts'
@@ -59,7 +60,7 @@ export class CostMeter {
   readonly #options: CostMeterOptions
   readonly #closer: SecondCloser
   readonly #replicas = new Map<string, ReplicaMeter>()
-  readonly #open = new Map<Attempt, OpenAttempt>()
+  readonly #open = new ChurningMap<Attempt, OpenAttempt>()
   #wasted: WastedAttempt[] = []
   #ended: TicketEnd[] = []
   #reportedUpTo: number

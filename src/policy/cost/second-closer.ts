@@ -1,11 +1,12 @@
 import { assert } from '../../base/assert.ts'
+import { ChurningMap } from '../../base/churning-map.ts'
 import { type Instant, US_PER_S } from '../../base/clock.ts'
 import type { CostClosed, SecondClosed, TenantSecond } from '../../domain/cost-entry.ts'
 import { spentUs } from '../../domain/engine-time.ts'
 import { type SplitRow, type SplitSecond, splitSecond } from './close-second.ts'
 import { type IdleSharer, shareIdle } from './idle-sharing.ts'
 import { nanoPerHourOf, ReplicaBill } from './replica-bill.ts'
-import type { TicketEnd, ReplicaSecond, SecondReport, WastedAttempt } from './second-report.ts'
+import type { ReplicaSecond, SecondReport, TicketEnd, WastedAttempt } from './second-report.ts'
 import { TicketAccount } from './ticket-account.ts'
 
 /**
@@ -68,7 +69,7 @@ export class SecondCloser {
   readonly #reporters = new Map<string, Reporter>()
   /** By second, reports that wait for its closing. */
   readonly #reports = new Map<number, SecondReport[]>()
-  readonly #accounts = new Map<string, TicketAccount>()
+  readonly #accounts = new ChurningMap<string, TicketAccount>()
   /** Tickets whose last report came after the closing. */
   #endedLate: TicketEnd[] = []
   #nextSecond: number

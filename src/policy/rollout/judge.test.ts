@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { Rng } from '../../base/rng.ts'
 import { type CanaryTraits, NO_DIFFERENCE, runCanary, type UnequalLoads } from '../../../test/support/canary-world.ts'
+import { Rng } from '../../base/rng.ts'
 import { Capital } from './capital.ts'
 import { type AttemptFact, Judge } from './judge.ts'
 

@@ -15,11 +15,7 @@ export function splitExactly(total: number, weights: readonly number[]): number[
     assert(weight >= 0 && Number.isFinite(weight), 'a claim is not negative')
     sum += weight
   }
-<<<<<<< HEAD
   const parts = Array.from(weights, () => 0)
-=======
-  const parts = weights.map(() => 0)
->>>>>>> cost
   if (sum === 0) return parts
   let left = total
   const lost = new Float64Array(weights.length)

@@ -106,11 +106,17 @@ const relay: Target = {
   ],
 }
 
-/** The limit is far above what any slice keeps in flight: this benchmark measures the path, not the refusals. */
+/**
+ * The limit is far above what any slice keeps in flight: this benchmark measures the path, not the refusals. The ledger
+ * has a target of its own, because its embedded database works in the same process.
+ */
 const spillwayConfig = (
   place: Place,
   server: string,
+  ledger: string,
 ): string => `server: { host: 127.0.0.1, port: ${place.port}, ingress: { requestsPerMinute: 1000000000 }${server} }
+ledger: ${ledger}
+store: { path: '${join(place.dir, 'store')}' }
 models: [{ name: bench, contextTokensMax: 131072 }]
 pools:
   - model: bench
@@ -123,18 +129,21 @@ tenants:
 `
 
 /** Spillway as it is, or with further settings of its server (`, name: value`). */
-export const spillwayTarget = (name: string, about: string, server = ''): Target => ({
+export const spillwayTarget = (name: string, about: string, server = '', ledger = '{ enabled: false }'): Target => ({
   name,
   about,
   missing: () => (existsSync(SPILLWAY) ? undefined : 'bin/spillway.mjs does not exist in this tree'),
   version: () => String(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version),
   command: (place) => {
     const path = join(place.dir, 'spillway.yaml')
-    writeFileSync(path, spillwayConfig(place, server))
+    writeFileSync(path, spillwayConfig(place, server, ledger))
     return [process.execPath, SPILLWAY, 'serve', '--config', path]
   },
 })
 
 const spillway = spillwayTarget('spillway', 'this project with its whole policy chain on, one tenant, one pool')
 
-export const TARGETS: readonly Target[] = [direct, nginx, portkey, relay, spillway]
+const fastPath = spillwayTarget('fast-path', 'the same with `server.fastPath`', ', fastPath: true')
+const ledger = spillwayTarget('ledger', 'the same with its ledger, in the embedded database', '', '{ enabled: true }')
+
+export const TARGETS: readonly Target[] = [direct, nginx, portkey, relay, spillway, fastPath, ledger]

@@ -71,6 +71,11 @@ export const LedgerSchema = section(
       maximum: 36_500,
       description: 'Days for which single lines are kept. Sums per hour stay.',
     }),
+    onUnknown: Type.Enum(['refuse', 'allow'], {
+      default: 'refuse',
+      description:
+        'What happens to requests with a hard budget while the database has not said yet what was used of it: they are refused with 503, or the budget counts from nothing until the database is heard.',
+    }),
     crashesPaidBy: Type.Enum(['platform', 'tenant'], {
       default: 'platform',
       description:

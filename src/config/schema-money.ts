@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import * as defaults from './defaults.ts'
-import { item, name, section } from './schema-fields.ts'
+import { durationMs, httpUrl, item, name, section } from './schema-fields.ts'
 
 /** Who pays what: price lists, and where what was used is written down. */
 
@@ -43,6 +43,21 @@ export const PricesSchema = Type.Array(
     description:
       'Price lists. Of those that have begun, an organisation’s own go before those for everybody, and later ones before earlier ones. A request keeps the price that it arrived at. A model in no list costs nothing.',
   },
+)
+
+export const AlertsSchema = section(
+  {
+    webhookUrl: Type.Optional(
+      httpUrl(
+        'Address that is sent a POST with JSON for every mark that a budget passes; none if absent. A receiver that is away delays nothing.',
+      ),
+    ),
+    webhookTimeoutMs: durationMs(5_000, {
+      minimum: 1,
+      description: 'Longest time for one try, in milliseconds. There are three.',
+    }),
+  },
+  'Alerts: who is told when a budget comes to a mark.',
 )
 
 export const LedgerSchema = section(

@@ -103,7 +103,7 @@ export class Balances implements QuotaLedger {
   #refreshLater(): void {
     const { clock } = this.#options
     this.#cancelTimer = clock.at(clock.now() + BALANCES_DEFAULTS.refreshUs, () => {
-      for (const [account, quotas] of this.#budgets?.quotas() ?? []) {
+      for (const [, quotas, account] of this.#budgets?.quotas() ?? []) {
         for (const quota of quotas) if (quota.isKnown) this.#waiting.push({ account, quota })
       }
       void this.#turn().then(() => {

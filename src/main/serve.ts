@@ -95,7 +95,7 @@ export async function serve(
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
   await Promise.all([loop.start(), sharing.start(platform)])
-  await startLedger(ledger, { config, clock, platform, complain: io.err })
+  const started = await startLedger(ledger, { config, clock, journal, platform, complain: io.err })
 
   const tokens = new TokenCounter({ clock })
   const host = makeHostView(seat, { telemetry, admin: control.admin, cell })
@@ -123,7 +123,7 @@ export async function serve(
       await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
       await cell.close()
       tokens.close()
-      await ledger.close()
+      await started.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
       tell('stopped', 'all answers have ended')

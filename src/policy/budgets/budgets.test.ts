@@ -112,7 +112,8 @@ describe('budgets', () => {
     expect(budgets.refusalFor(0, scopes, 0, { tokens: 1, nano: 5 * DOLLAR + 1 })).toMatchObject({
       code: 'budget-exhausted',
       blame: 'tenant',
-      because: 'tenant t has too little left of its budget of 10.00 dollars for the month: it may need 5.00 dollars',
+      because:
+        'tenant t has too little left of its budget of 10.00 dollars for the month: it may need 5.00 dollars, and the month ends at 1970-02-01T00:00Z',
       detail: { scope: 'tenant', scope_id: 't', unit: 'usd', limit: 10, used: 5 },
     })
   })

@@ -161,9 +161,9 @@ export class Budgets {
     for (const scope of scopes) this.#budgetOf(now, scope)
   }
 
-  /** Budgets of a period that are in memory, by their scopes' names in the ledger. */
-  *quotas(): IterableIterator<readonly [account: string, quotas: readonly Quota[]]> {
-    for (const [account, budget] of this.#byAccount) yield [account, budget.quotas]
+  /** Scopes in memory that have budgets of a period, and those. */
+  *quotas(): IterableIterator<readonly [scope: ScopeBudget['scope'], quotas: readonly Quota[], account: string]> {
+    for (const [account, budget] of this.#byAccount) yield [budget.scope, budget.quotas, account]
   }
 
   /** The ledger has this now of a scope, in that hour. */
@@ -279,10 +279,12 @@ function outOfBudget(now: Instant, { scope, fitsAt, isUnknown }: Shortfall, quot
     ? [dollars(spend.nano), dollars(nanoMax)]
     : [`${spend.tokens} tokens`, `${tokensMax ?? 0} tokens`]
   const span = typeof period === 'object' ? `for ${period.hours} hours` : `for the ${period}`
+  const resetsAt = new Date(Math.floor((now + resetUs) / US_PER_MS)).toISOString()
+  const ends = typeof period === 'object' ? '' : `, and the ${period} ends at ${resetsAt.slice(0, 16)}Z`
   const because =
     fitsAt === undefined
       ? `it may need ${asked}, more than the whole budget of ${noun} ${id}, ${whole} ${span}`
-      : `${noun} ${id} has too little left of its budget of ${whole} ${span}: it may need ${asked}`
+      : `${noun} ${id} has too little left of its budget of ${whole} ${span}: it may need ${asked}${ends}`
   return {
     code: 'budget-exhausted',
     because,
@@ -298,7 +300,7 @@ function outOfBudget(now: Instant, { scope, fitsAt, isUnknown }: Shortfall, quot
       used: isMoney ? used.nano / NANO_PER_USD : used.tokens,
       held: isMoney ? held.nano / NANO_PER_USD : held.tokens,
       requested: isMoney ? spend.nano / NANO_PER_USD : spend.tokens,
-      resets_at: new Date(Math.floor((now + resetUs) / US_PER_MS)).toISOString(),
+      resets_at: resetsAt,
     },
   }
 }

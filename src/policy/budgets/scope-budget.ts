@@ -96,7 +96,7 @@ export class ScopeBudget {
   readonly #makeBucket: MakeBucket
   readonly #makePermits: MakePermits
   readonly #parts: BudgetParts
-  readonly #scope: Pick<Scope, 'noun' | 'id'>
+  readonly scope: Pick<Scope, 'noun' | 'id'>
   readonly name: string
   /** The scope's name in the ledger; undefined where it has no quotas. */
   account: string | undefined
@@ -110,7 +110,7 @@ export class ScopeBudget {
 
   constructor(now: Instant, scope: Scope, parts: BudgetParts = OWN_PARTS) {
     this.#parts = parts
-    this.#scope = { noun: scope.noun, id: scope.id }
+    this.scope = { noun: scope.noun, id: scope.id }
     this.#makeBucket = parts.makeBucket
     this.#makePermits = parts.makePermits
     this.#askedAt = now
@@ -252,7 +252,7 @@ export class ScopeBudget {
 
   #makeQuota(now: Instant, limit: SpendLimit): Quota {
     const { ledger, onMark } = this.#parts
-    const tell = onMark && ((mark: number): void => onMark({ scope: this.#scope, mark, quota }))
+    const tell = onMark && ((mark: number): void => onMark({ scope: this.scope, mark, quota }))
     const quota = new Quota(now, limit, ledger === undefined || this.account === undefined, tell)
     if (this.account !== undefined) ledger?.ask(this.account, quota)
     return quota

@@ -18,6 +18,7 @@ import { Budgets } from '../../src/policy/budgets/budgets.ts'
 import type { Scope } from '../../src/policy/budgets/scope-budget.ts'
 import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
 import { DEFAULT_RUNGS } from '../../src/policy/ladder/rungs.ts'
+import { FREE } from '../../src/policy/money/price-list.ts'
 import { COST_DEFAULTS, makeConstantSpeed } from '../../src/policy/planning/cost.ts'
 import { habitOf, OutputLengths } from '../../src/policy/planning/output-length.ts'
 import { makeKey, makeTenant } from '../../test/support/demand.ts'
@@ -163,6 +164,7 @@ class BenchWorld implements AdmissionWorld {
 function questionOf(request: Request): AdmissionQuestion {
   return {
     request,
+    price: FREE,
     release: releases.get(request.model),
     poolId: request.model,
     patience: patienceOf(NOW, request),

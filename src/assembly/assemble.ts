@@ -23,6 +23,7 @@ import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
 import { WorkMeter } from '../lifecycle/fleet/work-meter.ts'
 import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
 import type { Books } from '../lifecycle/ledger-ports.ts'
+import { markEntry } from '../lifecycle/mark-entry.ts'
 import { Platform } from '../lifecycle/platform.ts'
 import type { Policies } from '../lifecycle/policies.ts'
 import type {
@@ -43,7 +44,7 @@ import { LengthReport } from '../policy/admission/length-report.ts'
 import { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
 import { Budgets } from '../policy/budgets/budgets.ts'
-import type { BudgetParts } from '../policy/budgets/scope-budget.ts'
+import { type BudgetParts, OWN_PARTS, type QuotaLedger } from '../policy/budgets/scope-budget.ts'
 import { CODEL_DEFAULTS } from '../policy/dispatch/codel.ts'
 import { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Reading } from '../policy/dispatch/long-prompts.ts'
@@ -100,6 +101,8 @@ export interface Parts {
   readonly capacity?: Capacity
   /** Absent: this gateway is the only one, and leads. */
   readonly leadership?: Leadership
+  /** What was used of budgets before this process began; absent: nothing. */
+  readonly balances?: QuotaLedger & SliceFetcher
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -151,7 +154,7 @@ const noAnswers: AnswerCache = {
   likeness: () => Promise.resolve(undefined),
 }
 
-function makePolicies(config: Config, { prefixSalt = 0, budgetParts }: Parts): Policies {
+function makePolicies(config: Config, { clock, journal, prefixSalt = 0, budgetParts, balances }: Parts): Policies {
   const { outputWeight } = COST_DEFAULTS
   const fleet = new Fleet()
   const rng = Rng.stream(config.seed, 'retry-jitter')
@@ -182,7 +185,11 @@ function makePolicies(config: Config, { prefixSalt = 0, budgetParts }: Parts): P
     lengths: new LengthReport(),
     tightestPromise: new TightestPromise(toTenants(config)),
     dispatcher,
-    budgets: new Budgets(budgetParts),
+    budgets: new Budgets({
+      ...(budgetParts ?? OWN_PARTS),
+      ...(balances && { ledger: balances }),
+      onMark: (passed) => journal.record(markEntry(clock.now(), passed)),
+    }),
     standings: new Standings(),
     outputs: new OutputLengths(),
     prices: new PriceList(toPriceLists(config)),

@@ -11,11 +11,20 @@ const TIMEOUT_MS = 2_000
 const BODY_BYTES_MAX = 4 << 20
 
 /** `path` is from the server's root, because probes are beside the API, not under it. */
-export async function get(upstream: HttpUpstream, path: string, timeoutMs: number = TIMEOUT_MS): Promise<Got> {
+export function get(upstream: HttpUpstream, path: string, timeoutMs: number = TIMEOUT_MS): Promise<Got> {
+  return exchangeOnce(upstream, { path, method: 'GET', headers: upstream.headers() }, timeoutMs)
+}
+
+/** One bounded POST of JSON, in the same way. */
+export function post(upstream: HttpUpstream, path: string, json: string, timeoutMs: number): Promise<Got> {
+  const headers = { ...upstream.headers(), 'content-type': 'application/json' }
+  return exchangeOnce(upstream, { path, method: 'POST', headers, body: json }, timeoutMs)
+}
+
+async function exchangeOnce(upstream: HttpUpstream, asked: object, timeoutMs: number): Promise<Got> {
   try {
     const signal = AbortSignal.timeout(timeoutMs)
-    const options = { path, method: 'GET', headers: upstream.headers(), signal } as Dispatcher.RequestOptions
-    const response = await upstream.pool.request(options)
+    const response = await upstream.pool.request({ ...asked, signal } as Dispatcher.RequestOptions)
     const parts: Buffer[] = []
     let bytes = 0
     for await (const part of response.body) {

@@ -1,5 +1,6 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
 import { parseRange } from '../policy/authority/client-range.ts'
+import { checkBudgets } from './check-budgets.ts'
 import { checkFrontDoor } from './check-front-door.ts'
 import { checkOidc } from './check-oidc.ts'
 import { checkSharing } from './check-sharing.ts'
@@ -30,6 +31,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkFrontDoor(settings),
     ...checkProxies(settings),
     ...checkSharing(settings),
+    ...checkBudgets(settings),
   ]
 }
 

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import * as defaults from './defaults.ts'
-import { item, name, section } from './schema-fields.ts'
+import { durationMs, httpUrl, item, name, section } from './schema-fields.ts'
 
 /** Who pays what: price lists, and where what was used is written down. */
 
@@ -45,6 +45,21 @@ export const PricesSchema = Type.Array(
   },
 )
 
+export const AlertsSchema = section(
+  {
+    webhookUrl: Type.Optional(
+      httpUrl(
+        'Address that is sent a POST with JSON for every mark that a budget passes; none if absent. A receiver that is away delays nothing.',
+      ),
+    ),
+    webhookTimeoutMs: durationMs(5_000, {
+      minimum: 1,
+      description: 'Longest time for one try, in milliseconds. There are three.',
+    }),
+  },
+  'Alerts: who is told when a budget comes to a mark.',
+)
+
 export const LedgerSchema = section(
   {
     enabled: Type.Boolean({
@@ -70,6 +85,11 @@ export const LedgerSchema = section(
       minimum: 1,
       maximum: 36_500,
       description: 'Days for which single lines are kept. Sums per hour stay.',
+    }),
+    onUnknown: Type.Enum(['refuse', 'allow'], {
+      default: 'refuse',
+      description:
+        'What happens to requests with a hard budget while the database has not said yet what was used of it: they are refused with 503, or the budget counts from nothing until the database is heard.',
     }),
     crashesPaidBy: Type.Enum(['platform', 'tenant'], {
       default: 'platform',

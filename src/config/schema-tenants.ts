@@ -1,5 +1,7 @@
 import Type from 'typebox'
 import { STORING_DEFAULTS, STORING_MAX } from '../domain/archive.ts'
+import { NANO_PER_USD } from '../domain/ledger.ts'
+import { SPEND_HOURS_MAX, SPEND_MAX } from '../domain/spend-key.ts'
 import { BANDS, WEIGHT_MAX, WEIGHT_MIN } from '../domain/tenant.ts'
 import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import * as defaults from './defaults.ts'
@@ -40,6 +42,47 @@ const rateOf = (unit: 'Requests' | 'Tokens') =>
     `${unit} per minute, with a burst.`,
   )
 
+const BudgetSchema = item(
+  {
+    period: Type.Optional(
+      Type.Enum(['day', 'month'], {
+        description: 'Day or month of the calendar in UTC; a month if neither this nor `hours` is given.',
+      }),
+    ),
+    hours: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: SPEND_HOURS_MAX,
+        description: 'A rolling budget, for the last hours: those that are whole, and the one that runs.',
+      }),
+    ),
+    usd: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: SPEND_MAX / NANO_PER_USD,
+        description: 'Dollars at list price (`prices`).',
+      }),
+    ),
+    tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: SPEND_MAX, description: 'Prompt and output tokens.' })),
+    kind: Type.Enum(['hard', 'soft'], {
+      default: 'hard',
+      description: 'Whether what does not fit is refused (`hard`), or only marks are told (`soft`).',
+    }),
+    marks: Type.Array(Type.Number({ exclusiveMinimum: 0, maximum: 1, description: 'Share of the budget.' }), {
+      default: [0.5, 0.8, 1],
+      maxItems: 8,
+      uniqueItems: true,
+      description: 'Shares of the budget at which the journal and `alerts.webhook` are told, once for each period.',
+    }),
+    model: Type.Optional(name('Only what this model uses, for each tenant by itself.')),
+    perUser: Type.Boolean({
+      default: false,
+      description: 'Whether each end user of a tenant (`user`, `safety_identifier`) has this budget by himself.',
+    }),
+  },
+  'A budget.',
+)
+
 export const AllowanceSchema = Type.Object(
   {
     requests: Type.Optional(rateOf('Requests')),
@@ -49,6 +92,12 @@ export const AllowanceSchema = Type.Object(
         minimum: 1,
         maximum: 1_000_000,
         description: 'Requests that may be waiting and running at once.',
+      }),
+    ),
+    budgets: Type.Optional(
+      Type.Array(BudgetSchema, {
+        maxItems: 16,
+        description: 'Budgets of money and tokens for a period. All of them hold.',
       }),
     ),
   },
@@ -161,11 +210,15 @@ export const OrgSchema = item(
     id: name(
       'Name of the organisation, as in `tenants[].org`; a tenant without one is an organisation by its own name.',
     ),
-    weight: Type.Number({
-      minimum: WEIGHT_MIN,
-      maximum: WEIGHT_MAX,
-      description: 'Weight of the organisation among organisations, whatever its tenants weigh.',
-    }),
+    weight: Type.Optional(
+      Type.Number({
+        minimum: WEIGHT_MIN,
+        maximum: WEIGHT_MAX,
+        description:
+          'Weight of the organisation among organisations, whatever its tenants weigh; as much as those of them that have something waiting if absent.',
+      }),
+    ),
+    allowance: AllowanceSchema,
   },
   'An organisation: tenants that share one share.',
 )

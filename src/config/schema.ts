@@ -7,7 +7,7 @@ import * as defaults from './defaults.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { FRONT_DOOR_SETTINGS } from './schema-front-door.ts'
-import { LedgerSchema, PricesSchema } from './schema-money.ts'
+import { AlertsSchema, LedgerSchema, PricesSchema } from './schema-money.ts'
 import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
@@ -336,6 +336,7 @@ export const ConfigSchema = Type.Object(
     sharing: SharingSchema,
     ledger: LedgerSchema,
     prices: PricesSchema,
+    alerts: AlertsSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,
     logging: LoggingSchema,

@@ -9,6 +9,7 @@ import type { ShadowRule } from '../policy/rollout/shadow.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
 import { CONTEXT_TOKENS_MAX } from './defaults.ts'
 import type { BackendConfig, Config, ModelConfig, PeerConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
+import { toSpendLimit } from './to-spend-limit.ts'
 
 /** Turns settings (milliseconds, names) into domain objects (microseconds, references). */
 
@@ -223,6 +224,7 @@ function addressesOf({ backend, replicas }: PoolConfig): readonly (string | unde
 export function toTenants(config: Config): Tenant[] {
   const slos = new Map(config.slos.map((slo) => [slo.name, toSlo(slo)]))
   const orgWeights = toOrgWeights(config)
+  const orgAllowances = toOrgAllowances(config)
   return config.tenants.map((tenant) => ({
     id: tenant.id,
     orgId: tenant.org ?? tenant.id,
@@ -235,6 +237,7 @@ export function toTenants(config: Config): Tenant[] {
     contract: tenant.contract,
     queueUsMax: msToUs(tenant.waitMsMax ?? config.queue.waitMsMax),
     ...(orgWeights.has(tenant.org ?? tenant.id) && { orgWeight: orgWeights.get(tenant.org ?? tenant.id)! }),
+    ...(orgAllowances.has(tenant.org ?? tenant.id) && { orgAllowance: orgAllowances.get(tenant.org ?? tenant.id)! }),
     ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
     ...(tenant.storing !== undefined && { storing: tenant.storing }),
     ...(tenant.strict && { isStrict: true }),
@@ -243,7 +246,7 @@ export function toTenants(config: Config): Tenant[] {
 
 /** Weights of the orgs that have one of their own. */
 export function toOrgWeights({ orgs }: Pick<Config, 'orgs'>): ReadonlyMap<string, number> {
-  return new Map(orgs.map(({ id, weight }) => [id, weight]))
+  return new Map(orgs.flatMap(({ id, weight }) => (weight === undefined ? [] : [[id, weight]])))
 }
 
 function toAnswerTerms({ ttlS, ...terms }: NonNullable<TenantConfig['answerCache']>): AnswerCacheTerms {
@@ -270,11 +273,18 @@ export function toSlo({ name, ttftMs, interTokenMs, totalMs, cutOff }: SloConfig
   return cutOff ? { ...promise, isCutOff: true } : promise
 }
 
-export function toAllowance({ requests, tokens, concurrencyMax }: TenantConfig['allowance']): Allowance {
+/** What orgs may use, of those that have a bound. */
+export function toOrgAllowances({ orgs }: Pick<Config, 'orgs'>): ReadonlyMap<string, Allowance> {
+  const made = orgs.map(({ id, allowance }) => [id, toAllowance(allowance)] as const)
+  return new Map(made.filter(([, allowance]) => Object.keys(allowance).length > 0))
+}
+
+export function toAllowance({ requests, tokens, concurrencyMax, budgets }: TenantConfig['allowance']): Allowance {
   return {
     ...(requests && { requests: toRate(requests) }),
     ...(tokens && { tokens: toRate(tokens) }),
     ...(concurrencyMax !== undefined && { concurrencyMax }),
+    ...(budgets !== undefined && budgets.length > 0 && { budgets: budgets.map(toSpendLimit) }),
   }
 }
 

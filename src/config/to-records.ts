@@ -2,7 +2,7 @@ import { msToUs } from '../base/clock.ts'
 import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
 import type { TreeRecords } from '../policy/authority/load-tree.ts'
 import type { Config } from './schema.ts'
-import { toAllowance, toKeys, toOrgWeights, toTenants } from './to-domain.ts'
+import { toAllowance, toKeys, toOrgAllowances, toOrgWeights, toTenants } from './to-domain.ts'
 
 /**
  * The file's orgs, tenants and keys as records of the tenancy tree. A tenant without an org is one by its own name. The
@@ -10,11 +10,19 @@ import { toAllowance, toKeys, toOrgWeights, toTenants } from './to-domain.ts'
  */
 export function toRecords(config: Config): TreeRecords {
   const weights = toOrgWeights(config)
+  const allowances = toOrgAllowances(config)
   const slos = config.slos.map(({ name }) => name)
-  const orgIds = new Set([...weights.keys(), ...config.tenants.map(({ id, org }) => org ?? id)])
+  const orgIds = new Set([...config.orgs.map(({ id }) => id), ...config.tenants.map(({ id, org }) => org ?? id)])
   const orgs = Array.from(orgIds, (id): OrgRecord => {
     const weight = weights.get(id)
-    return { id, source: 'file', ...(weight !== undefined && { weight }), slos, terms: {} }
+    const allowance = allowances.get(id)
+    return {
+      id,
+      source: 'file',
+      ...(weight !== undefined && { weight }),
+      slos,
+      terms: allowance === undefined ? {} : { allowance },
+    }
   })
   const inForce = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
   const tenants = config.tenants.map((tenant): TenantRecord => {

@@ -20,6 +20,7 @@ export const RESTART_SETTINGS = {
   store: 'its database is open',
   sharing: 'its slices are out, and others count on its times',
   ledger: 'its spool is open',
+  alerts: 'its receiver is being told',
   retrieval: 'its embedder and caches are open',
   oidc: 'the keys of its issuers are being read',
   engine: 'simulated engines run with it',

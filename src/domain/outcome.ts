@@ -4,6 +4,9 @@
  */
 export type Outcome = 'completed' | 'rejected' | 'expired' | 'evicted' | 'cancelled' | 'blocked' | 'failed'
 
+/** Why an answer is completed that ran a hard budget empty: it ends there, with the finish reason `length`. */
+export const BUDGET_EMPTY = 'budget-empty'
+
 /** Whose fault a refusal is, which decides between 429 and 503. */
 export type Blame = 'tenant' | 'platform' | 'request'
 
@@ -17,7 +20,7 @@ export type RefusalCode =
   | 'rate-limit-requests'
   | 'rate-limit-tokens'
   | 'concurrency-limit'
-  | 'quota-exhausted'
+  | 'budget-exhausted'
   | 'limits-unknown'
   // Planning and admission.
   | 'model-not-found'

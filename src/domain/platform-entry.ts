@@ -9,6 +9,8 @@ export type PlatformEntry =
   | SharingChanged
   | SharingReported
   | LedgerReported
+  | BudgetMarked
+  | BudgetsReported
   | ArchiveWritten
   | ArchiveErased
   | BreakerChanged
@@ -78,6 +80,40 @@ export interface LedgerReported {
   readonly at: Instant
   readonly spool: { readonly refused: number; readonly diskBytes: number; readonly commitUsMax: number }
   readonly keeper: { readonly written: number; readonly waiting: number; readonly isStoreAway: boolean }
+}
+
+/** A budget has come to one of its marks: once for each period and mark. */
+export interface BudgetMarked {
+  readonly kind: 'budget-marked'
+  readonly at: Instant
+  /** The same for the same mark of the same period, whichever gateway tells it. */
+  readonly id: string
+  readonly scope: 'org' | 'tenant' | 'key' | 'model' | 'user'
+  readonly scopeId: string
+  /** `day`, `month`, `24h`. */
+  readonly period: string
+  readonly isHard: boolean
+  readonly mark: number
+  readonly usedNano: number
+  readonly nanoMax: number | undefined
+  readonly usedTokens: number
+  readonly tokensMax: number | undefined
+  readonly resetsAt: Instant
+}
+
+/** What is left of the tightest budgets; a bounded number of them. */
+export interface BudgetsReported {
+  readonly kind: 'budgets-reported'
+  readonly at: Instant
+  readonly budgets: readonly {
+    readonly scope: BudgetMarked['scope']
+    readonly scopeId: string
+    readonly period: string
+    readonly isHard: boolean
+    readonly leftRatio: number
+  }[]
+  /** Budgets in memory whose use is not known yet. */
+  readonly unknownCount: number
 }
 
 /** Answers that clients asked to store were written, or were lost and why. Nothing of the answers themselves. */

@@ -121,8 +121,11 @@ export interface Request {
   /** Headers that a rollout's rules look at, by name in lower case. */
   readonly flags?: Readonly<Record<string, string>> | undefined
   readonly errand?: Errand
-  /** The end user whom the client named (`user`, `safety_identifier`); absent when it named none. */
-  readonly endUser?: string
+  /**
+   * The end user whom the client named (`user`, `safety_identifier`); absent when it named none, and where the tenant has
+   * no budget for each of its users: a name that nobody needs is not kept.
+   */
+  readonly endUser?: string | undefined
   /** Absent where no answer may be stored or repeated. */
   readonly cacheable?: Cacheable | undefined
   /** The answer may make the client act: a shadow on a second release would act twice. */

@@ -44,6 +44,28 @@ export interface Allowance {
   readonly requests?: RateLimit
   readonly tokens?: RateLimit
   readonly concurrencyMax?: number
+  /** Budgets of money and tokens; all of them hold. */
+  readonly budgets?: readonly SpendLimit[]
+}
+
+/** A span of time that a budget is for: a day or a month of the calendar (UTC), or the last hours. */
+export type SpendPeriod = 'day' | 'month' | { readonly hours: number }
+
+/** One budget: what may be spent in a period. At least one of the two maxima is there. */
+export interface SpendLimit {
+  readonly period: SpendPeriod
+  /** Nano-dollars at list price. */
+  readonly nanoMax?: number
+  /** Prompt and output tokens. */
+  readonly tokensMax?: number
+  /** A hard one refuses what does not fit; a soft one only tells. */
+  readonly isHard: boolean
+  /** Shares of the budget at which the journal is told, ascending. */
+  readonly marks: readonly number[]
+  /** Only what this model uses, for each tenant by itself. */
+  readonly model?: string
+  /** For each end user of a tenant by itself. */
+  readonly isPerUser?: boolean
 }
 
 /** Terms on which answers are stored and repeated for nearly the same question. */

@@ -124,11 +124,11 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     retryAfter: 'budget',
     advice: 'Wait for one of your running requests to end.',
   },
-  'quota-exhausted': {
+  'budget-exhausted': {
     status: 429,
     blame: 'tenant',
     retryAfter: 'budget',
-    advice: 'Ask your operator for a larger quota, or wait for the next period.',
+    advice: 'Ask for less, wait for the time in Retry-After, or have the budget raised. GET /v1/spillway/me shows it.',
   },
   'limits-unknown': { status: 503, blame: 'platform', retryAfter: 'budget', advice: COME_BACK },
   'model-not-found': { ...atFault(404, 'GET /v1/models lists the models.'), param: 'model' },

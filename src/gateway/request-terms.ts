@@ -31,6 +31,7 @@ type Terms = Pick<
   | 'arrivedAt'
   | 'deadlineAt'
   | 'sessionHash'
+  | 'endUser'
   | 'isCutOff'
   | 'hops'
   | 'origin'
@@ -51,6 +52,7 @@ export function termsOf(asked: Asker): Terms {
     arrivedAt: asked.now,
     deadlineAt: asked.now + (wishes.deadlineMs === undefined ? slo.totalUs : msToUs(wishes.deadlineMs)),
     sessionHash: sessionHash(asked),
+    endUser: endUserOf(asked),
     hops: sentOn?.hops,
     origin: sentOn?.origin,
     modelsAllowed: models,
@@ -72,6 +74,22 @@ function sessionHash({ body, headers, caller }: Asker): number | undefined {
   return named === undefined
     ? undefined
     : fnv1a32(`${caller.tenant.id}\u0000session\u0000${named.slice(0, SESSION_CHARACTERS_MAX)}`)
+}
+
+/** Names of end users are cut at this many characters; a hash of the whole keeps those that are longer apart. */
+const USER_CHARACTERS_MAX = 128
+
+/** The end user, where the tenant has a budget for each. Names go to the database, which takes no control characters. */
+function endUserOf({ body, caller }: Asker): string | undefined {
+  const { allowance, orgAllowance } = caller.tenant
+  const isWanted = (budgets: typeof allowance.budgets): boolean =>
+    budgets?.some(({ isPerUser }) => isPerUser === true) === true
+  if (!isWanted(allowance.budgets) && !isWanted(orgAllowance?.budgets)) return undefined
+  const named = body.safety_identifier || body.user || undefined
+  if (named === undefined) return undefined
+  const plain = named.replaceAll(/[\p{Cc}\p{Cs}]/gu, ' ')
+  if (plain.length <= USER_CHARACTERS_MAX) return plain
+  return `${plain.slice(0, USER_CHARACTERS_MAX)}#${fnv1a32(named).toString(16)}`
 }
 
 /** Longest time that a client can ask for, a week in milliseconds: sums with it are exact, and no request lasts as long. */

@@ -20,6 +20,7 @@ import { pickPool } from './fleet/pick-pool.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { makePlanningFacts, smallest } from './planning-facts.ts'
 import type { Policies } from './policies.ts'
+import { plannedSpend } from './spending.ts'
 
 /**
  * Admission's questions, answered by the platform's meters: fleet and routing say which pool, the wait predictor says
@@ -72,9 +73,9 @@ export class AdmissionMeters implements AdmissionWorld {
     return this.#policies.calibration.termsFor({ poolId, sloName: request.slo.name, promptTokens })
   }
 
-  budgetRefusal(now: Instant, { request }: AdmissionQuestion, tokens: number): Refusal | undefined {
+  budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number, plan: Plan): Refusal | undefined {
     const { budgets, standings } = this.#policies
-    return budgets.refusalFor(now, standings.of(request).scopes, tokens)
+    return budgets.refusalFor(now, standings.scopesOf(asked.request), tokens, plannedSpend(asked.price, plan))
   }
 
   budgetTokensMax({ request }: AdmissionQuestion): number {

@@ -7,6 +7,7 @@ import type { AdmissionQuestion } from '../policy/admission/admission-world.ts'
 import { patienceOf } from '../policy/admission/feasibility.ts'
 import { withoutPlace } from '../policy/admission/refusals.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import { Quota } from '../policy/budgets/quota.ts'
 import type { Asking } from '../policy/budgets/scope-budget.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
 import { mayAnswer } from '../policy/planning/make-plan.ts'
@@ -16,6 +17,7 @@ import { observePressure } from './learning/observe-pressure.ts'
 import type { Platform } from './platform.ts'
 import type { Policies } from './policies.ts'
 import { isHealthy, type PickedRelease, pickRelease } from './rollout/pick-release.ts'
+import { plannedSpend } from './spending.ts'
 import { Admitted, type Ticket } from './ticket.ts'
 
 /**
@@ -47,7 +49,7 @@ export function admit(platform: Platform, ticket: Ticket, isLast = false): Admis
   const picked = pickRelease(policies, request, request.model)
   ticket.release = picked
   const pool = picked && pickPool(policies, now, request, picked.release.id)
-  const asked = questionOf(policies, now, request, picked, pool)
+  const asked = questionOf(policies, now, ticket, pool)
   const here = decideAdmission(now, asked, platform.admission)
   const short = isLast ? undefined : shortOf(platform, now, request, here)
   if (short !== undefined) return short
@@ -64,15 +66,22 @@ function shortOf(
   request: Request,
   verdict: Verdict,
 ): ShortAdmission | undefined {
-  if (world.slices === undefined || verdict.kind === 'admitted' || policies.mode === 'observe') return undefined
+  if ((world.slices ?? world.balances) === undefined || verdict.kind === 'admitted' || policies.mode === 'observe')
+    return undefined
   const { code, detail } = verdict.refusal
   if (!BUDGET_CODES.has(code)) return undefined
   const tokens = Number(detail?.['requested_tokens'] ?? 0)
-  const asking = policies.budgets.askForMore(now, policies.standings.of(request).scopes, tokens)
+  const short = policies.budgets.askForMore(now, policies.standings.scopesOf(request), tokens)
+  const asking = code === 'limits-unknown' ? short.filter((one) => one instanceof Quota) : short
   return asking.length === 0 ? undefined : { kind: 'short', asking }
 }
 
-const BUDGET_CODES: ReadonlySet<string> = new Set(['rate-limit-requests', 'rate-limit-tokens', 'concurrency-limit'])
+const BUDGET_CODES: ReadonlySet<string> = new Set([
+  'rate-limit-requests',
+  'rate-limit-tokens',
+  'concurrency-limit',
+  'limits-unknown',
+])
 
 /** Codes of refusals that another region may answer otherwise. */
 const SPILLABLE: ReadonlySet<string> = new Set(['predicted-late', 'band-shed', 'no-replica', 'replica-denied'])
@@ -84,7 +93,7 @@ function spilled(platform: Platform, now: Instant, ticket: Ticket, here: Verdict
   if (here.kind === 'admitted' || picked === undefined || !SPILLABLE.has(here.refusal.code)) return undefined
   const away = pickOtherRegion(policies, now, request, picked.release.id)
   if (away === undefined || here.nearest?.pool.poolId === away.pool.id) return undefined
-  const verdict = decideAdmission(now, questionOf(policies, now, request, picked, away), admission)
+  const verdict = decideAdmission(now, questionOf(policies, now, ticket, away), admission)
   if (verdict.kind === 'rejected') return undefined
   return { ...verdict, because: `refused here (${here.refusal.code}), sent to ${away.pool.region}: ${verdict.because}` }
 }
@@ -117,10 +126,11 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   policies.poolsById.get(poolId)?.denial.admitted(now, request.kind)
   if (platform.errands.count > 0 && request.errand === undefined) makeRoom(platform, plan.releaseId, poolId)
   // Observe-only mode lets a tenant in that is over its budget; nothing is held of the budget then.
-  const { scopes } = policies.standings.of(request)
-  const isAffordable =
-    policies.mode === 'enforce' || policies.budgets.refusalFor(now, scopes, verdict.reserveTokens) === undefined
-  const reservation = isAffordable ? policies.budgets.reserve(now, scopes, verdict.reserveTokens) : undefined
+  const { budgets, mode, standings } = policies
+  const scopes = standings.scopesOf(request)
+  const spend = plannedSpend(ticket.price, plan)
+  const isAffordable = mode === 'enforce' || budgets.refusalFor(now, scopes, verdict.reserveTokens, spend) === undefined
+  const reservation = isAffordable ? budgets.reserve(now, scopes, verdict.reserveTokens, spend) : undefined
   const admitted = new Admitted(ticket, { at: now, plan, offer, predicted, patience, reservation })
   ticket.admitted = admitted
   ticket.phase = 'waiting'
@@ -173,12 +183,12 @@ function makeRoom({ policies, errands }: Platform, releaseId: string, poolId: st
 function questionOf(
   policies: Policies,
   now: Instant,
-  request: Request,
-  picked: PickedRelease | undefined,
+  { request, price, release: picked }: Ticket,
   pool: PoolPolicies | undefined,
 ): AdmissionQuestion {
   return {
     request,
+    price,
     release: picked?.release,
     poolId: pool?.pool.id,
     patience: patienceOf(now, request),

@@ -1,9 +1,9 @@
 import { US_PER_MS } from '../base/clock.ts'
-import type { Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Payer } from '../domain/ledger.ts'
 import { promptTokensOf } from '../domain/request.ts'
 import type { Platform } from './platform.ts'
+import { soldOf } from './spending.ts'
 import type { Attempt, Ticket } from './ticket.ts'
 
 /**
@@ -42,17 +42,9 @@ export function closeBooks({ world }: Platform, ticket: Ticket, { at, releaseId,
     cachedTokens: Math.round(cachedTokens),
     outputTokens: Math.round(outputTokens),
     price: ticket.price,
-    priced: pricedOf(ticket, outcome, usage),
+    priced: soldOf(ticket, outcome, usage),
     isCostOpen: ticket.attempts > 0 && world.books.isCosting,
   })
-}
-
-const NOTHING = { promptTokens: 0, cachedTokens: 0, outputTokens: 0 }
-
-function pricedOf(ticket: Ticket, outcome: Settled['outcome'], usage: Usage): Usage {
-  if (ticket.request.errand !== undefined) return NOTHING
-  if (ticket.attempts === 0) return { ...NOTHING, promptTokens: usage.promptTokens, cachedTokens: usage.promptTokens }
-  return outcome === 'failed' ? NOTHING : usage
 }
 
 function payerOf({ request }: Ticket): Payer {

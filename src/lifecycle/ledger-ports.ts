@@ -47,7 +47,7 @@ export interface SettledLine extends Payer {
   readonly isCostOpen: boolean
 }
 
-/** Sums of a scope in one hour. */
+/** Sums of a scope: what was sold. Tokens of answers that were lost are in no balance. */
 export interface Balance {
   /** `org:NAME`, `tenant:NAME`, `key:NAME`, `model:TENANT/NAME`, `user:TENANT/NAME`. */
   readonly scope: string
@@ -57,6 +57,11 @@ export interface Balance {
   readonly outputTokens: number
   readonly priceNano: bigint
   readonly costNano: bigint
+}
+
+export interface HourBalance extends Balance {
+  /** Hours since the epoch. */
+  readonly hour: number
 }
 
 /** By what usage is grouped. */
@@ -94,6 +99,8 @@ export interface LedgerStore {
   write(lines: readonly Settlement[]): Promise<number>
   /** What these scopes used from an hour on, up to and without another: scopes without any are left out. */
   balances(scopes: readonly string[], fromHour: number, toHour: number): Promise<readonly Balance[]>
+  /** The same, each hour by itself. */
+  hourlyBalances(scopes: readonly string[], fromHour: number, toHour: number): Promise<readonly HourBalance[]>
   /** Groups in the order of their dimensions. */
   usage(ask: UsageAsk): Promise<readonly UsageRow[]>
   find(ticketId: string): Promise<Settlement | undefined>

@@ -4,6 +4,7 @@ import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RequestShape } from '../domain/request-shape.ts'
 import type { RateLimitView, ScopeStanding } from '../policy/budgets/budgets.ts'
+import type { Spend } from '../policy/budgets/quota.ts'
 import type { IdlePolicy, IdleSharer } from '../policy/cost/idle-sharing.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { AdmissionMeters } from './admission-meters.ts'
@@ -15,7 +16,7 @@ import { learnFirstToken, teachFirstToken } from './learning/learn-first-token.t
 import type { Policies } from './policies.ts'
 import type { World } from './ports.ts'
 import { Errands } from './rollout/errands.ts'
-import type { Attempt, Ticket } from './ticket.ts'
+import type { Admitted, Attempt, Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
 
 /**
@@ -141,7 +142,8 @@ export class Platform {
   /** What this tenant, its org and this key have left of every bound, each by itself. */
   budgetsOf(payer: Pick<Request, 'tenant' | 'key'>): readonly ScopeStanding[] {
     const { budgets, standings } = this.policies
-    return budgets.scopeViews(this.world.clock.now(), standings.of(payer).scopes)
+    const { scopes, models } = standings.of(payer)
+    return budgets.scopeViews(this.world.clock.now(), [...scopes, ...models.values()])
   }
 
   /** The attempt's first token has come. */
@@ -156,6 +158,13 @@ export class Platform {
   /** The attempt's answer is longer than predicted: fairness charges the further tokens as they come. */
   grown({ isOver, lease, ticket }: Attempt): void {
     if (!isOver) this.turnstile.progress(lease, ticket.outputTokens)
+  }
+
+  /** Observe-only mode counts, and ends no answer. */
+  drawOn({ reservation }: Admitted, used: Spend): boolean {
+    const { budgets, mode } = this.policies
+    if (reservation === undefined || !reservation.isOpen) return true
+    return budgets.drawOn(this.world.clock.now(), reservation, used) || mode === 'observe'
   }
 
   /** Gives back whatever an unexpected error left in a ticket's hands. */

@@ -32,6 +32,8 @@ export interface World {
   readonly twinKeeper: TwinKeeper
   /** Absent where budgets are this process' own. */
   readonly slices?: SliceFetcher
+  /** Absent where nothing is written down: then budgets count from the start of the process. */
+  readonly balances?: SliceFetcher
   readonly books: Books
   readonly leadership: Leadership
 }

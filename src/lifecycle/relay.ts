@@ -1,10 +1,12 @@
 import type { Clock, Instant } from '../base/clock.ts'
 import type { ChoiceDelta, Delta, Usage } from '../domain/delta.ts'
-import type { Refusal } from '../domain/outcome.ts'
+import { BUDGET_EMPTY, type Refusal } from '../domain/outcome.ts'
 import { FULL_RUNG } from '../domain/plan.ts'
+import type { Spend } from '../policy/budgets/quota.ts'
 import type { AnswerText } from './answers/answer-text.ts'
+import { AnswerMeter } from './meter-answer.ts'
 import type { AnswerHead, DeltaSink, Sink } from './ports.ts'
-import type { Attempt, Ticket } from './ticket.ts'
+import type { Admitted, Attempt, Ticket } from './ticket.ts'
 
 /**
  * Every delta passes here once on its way from the backend to the client: stamped, counted, handed on. The answer's
@@ -15,6 +17,8 @@ export interface RelayWatcher {
   begun(attempt: Attempt, firstTokenAt: Instant): void
   /** The attempt's answer is longer than predicted; called with every delta from there on. */
   grown(attempt: Attempt): void
+  /** What was used so far, of an answer whose budgets count money or tokens. False when a hard one is empty. */
+  drawOn(admitted: Admitted, used: Spend): boolean
 }
 
 /** OpenAI's two ways to say no: a `refusal` in place of content, and an answer that the content filter ended. */
@@ -29,6 +33,7 @@ export class Relay implements DeltaSink {
   readonly #watcher: RelayWatcher
   #hasStarted = false
   #reader: AnswerText | undefined
+  #meter: AnswerMeter | undefined
 
   constructor(clock: Clock, ticket: Ticket, sink: Sink, watcher: RelayWatcher) {
     this.#watcher = watcher
@@ -62,11 +67,28 @@ export class Relay implements DeltaSink {
     // An answer from the cache has no attempt, and nobody learns from its times.
     const { attempt, firstTokenAt } = ticket
     if (attempt !== undefined && !hadBegun && firstTokenAt !== undefined) this.#watcher.begun(attempt, firstTokenAt)
+    if (ticket.admitted?.reservation?.isMetered === true) {
+      const last = this.#metered(ticket.admitted, delta)
+      if (last !== undefined) return this.#end(last)
+    }
     ticket.recording?.note(delta)
     if (hadBegun) attempt?.lesson?.grown(ticket.lastTokenAt ?? 0, attempt.tokensPerChoice)
     if (attempt?.isLongerThanPredicted === true) this.#watcher.grown(attempt)
     this.#reader?.write(delta)
     return this.#sink.write(delta)
+  }
+
+  #metered(admitted: Admitted, delta: Delta): Delta | undefined {
+    this.#meter ??= new AnswerMeter(admitted, (used) => this.#watcher.drawOn(admitted, used))
+    return this.#meter.lastOf(delta)
+  }
+
+  /** A budget is empty: the client gets this delta and no other, and the engine is told to stop. */
+  #end(last: Delta): Promise<void> | undefined {
+    this.#reader?.write(last)
+    const written = this.#sink.write(last)
+    this.#ticket.cancellation.cancel(BUDGET_EMPTY)
+    return written
   }
 
   #start(): void {

@@ -1,7 +1,9 @@
 import type { Refusal } from '../domain/outcome.ts'
 import type { RateLimitView, Reservation } from '../policy/budgets/budgets.ts'
+import { FREE } from '../policy/money/price-list.ts'
 import type { Platform } from './platform.ts'
 import type { WorkBudgets, WorkHold, WorkPayer } from './retrieval-ports.ts'
+import { spendOf } from './spending.ts'
 
 /**
  * May this caller spend this on something that is no ticket: corpora and files?
@@ -31,8 +33,8 @@ export class PlatformWorkBudgets implements WorkBudgets {
       const { policies, world } = platform
       const now = world.clock.now()
       const { scopes } = policies.standings.of(payer)
-      const refusal = policies.budgets.refusalFor(now, scopes, wanted)
-      if (refusal === undefined) held = policies.budgets.reserve(now, scopes, wanted)
+      const refusal = policies.budgets.refusalFor(now, scopes, wanted, spendOf(FREE, wanted, 0))
+      if (refusal === undefined) held = policies.budgets.reserve(now, scopes, wanted, spendOf(FREE, wanted, 0))
       // Work does not wait for the store of shared budgets; when its client comes back, the store may have sent more.
       else if (world.slices !== undefined) policies.budgets.askForMore(now, scopes, wanted)
       return policies.mode === 'enforce' ? refusal : undefined
@@ -50,7 +52,8 @@ export class PlatformWorkBudgets implements WorkBudgets {
         return take(wanted)
       },
       settle() {
-        if (held !== undefined) platform.policies.budgets.settle(platform.world.clock.now(), held, held.tokens)
+        if (held !== undefined)
+          platform.policies.budgets.settle(platform.world.clock.now(), held, held.tokens, held.spend)
         held = undefined
       },
       refund: giveBack,

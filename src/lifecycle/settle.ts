@@ -1,7 +1,7 @@
 import { assert, unreachable } from '../base/assert.ts'
 import { NO_USAGE, type Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
-import type { Outcome, Refusal } from '../domain/outcome.ts'
+import { BUDGET_EMPTY, type Outcome, type Refusal } from '../domain/outcome.ts'
 import { FULL_RUNG } from '../domain/plan.ts'
 import { servedCost } from '../policy/planning/cost.ts'
 import { comeBackAfterUs } from './admit.ts'
@@ -108,6 +108,7 @@ export function failed(platform: Platform, ticket: Ticket, error: unknown): Ende
 
 function calledOff(because: string, usage: Usage): Ended {
   if (because === 'deadline-passed') return cutOff(usage)
+  if (because === BUDGET_EMPTY) return { outcome: 'completed', because, refusal: undefined, usage }
   if (!isCalledOffByPlatform(because)) return { outcome: 'cancelled', because, refusal: undefined, usage }
   const refusal: Refusal = {
     code: 'shutting-down',

@@ -3,8 +3,11 @@ import type { LiveStore } from '../assembly/live-store.ts'
 import { type CancelTimer, type Clock, msToUs, US_PER_MS } from '../base/clock.ts'
 import { STORE_PATH } from '../config/defaults.ts'
 import type { Config } from '../config/schema.ts'
+import type { Settlement } from '../domain/ledger.ts'
+import { Balances } from '../lifecycle/balances.ts'
 import type { Books } from '../lifecycle/ledger-ports.ts'
 import type { Journal } from '../lifecycle/ports.ts'
+import type { Budgets } from '../policy/budgets/budgets.ts'
 import { FsSpool } from '../spool/fs-spool.ts'
 import { FsSpoolReader } from '../spool/fs-spool-reader.ts'
 import { LedgerKeeper } from '../spool/ledger-keeper.ts'
@@ -13,27 +16,35 @@ import { SqlLedgerStore } from '../store/sql-ledger-store.ts'
 
 /** The ledger of a running server: books that go to a spool, and the keeper that brings them into the database. */
 export interface LiveLedger {
-  /** Undefined where nothing is written down. */
-  readonly books: Books | undefined
-  /** What lies in the spool from an earlier life goes into the database; from then on it goes by itself. */
-  start(): Promise<void>
+  /** Empty where nothing is written down: then budgets count from the start of the process. */
+  readonly parts: { readonly books?: Books; readonly balances?: Balances }
+  /**
+   * What lies in the spool from an earlier life goes into the database; from then on it goes by itself. Resolves when the
+   * budgets know what was used of them.
+   */
+  start(budgets: Budgets): Promise<void>
   close(): Promise<void>
 }
 
 export interface LedgerWorld {
   readonly clock: Clock
   readonly journal: Journal
-  readonly store: Pick<LiveStore, 'database' | 'isDurable'>
+  readonly store: Pick<LiveStore, 'database' | 'isDurable' | 'isShared'>
   readonly complain: (problem: string) => void
 }
 
 const READER = 'ledger'
+const RETRY_US = msToUs(1_000)
 const REPORT_US = msToUs(1_000)
 const PRUNE_US = msToUs(3_600_000)
 const PRUNE_LINES = 10_000
 const DAY_MS = 86_400_000
 
-const NO_LEDGER: LiveLedger = { books: undefined, start: () => Promise.resolve(), close: () => Promise.resolve() }
+const NO_LEDGER: LiveLedger = {
+  parts: {},
+  start: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+}
 
 export async function openLiveLedger(
   config: Pick<Config, 'ledger' | 'store'>,
@@ -48,7 +59,18 @@ export async function openLiveLedger(
     complain(`No folder is free in ${path}: what is used is not written down.`)
     return NO_LEDGER
   }
-  const { spool, keeper } = await openSpool(taken.folder, world, ledger.spoolBytesMax)
+  const { spool, keeper } = await openSpool(taken.folder, world, ledger.spoolBytesMax, (lines) =>
+    balances.written(lines),
+  )
+  const balances = new Balances({
+    clock,
+    store: new SqlLedgerStore(world.store.database),
+    between: (read) => keeper.between(read),
+    isShared: world.store.isShared,
+    isStrict: ledger.onUnknown === 'refuse',
+    complain,
+  })
+  let isClosed = false
   const books = booksOf(spool, clock, ledger.crashesPaidBy === 'tenant')
   const report = (): void =>
     journal.record({ kind: 'ledger-reported', at: clock.now(), spool: spool.view(), keeper: keeper.view() })
@@ -62,8 +84,8 @@ export async function openLiveLedger(
     ),
   ]
   return {
-    books,
-    async start() {
+    parts: { books, balances },
+    async start(budgets) {
       for await (const folder of leftSpoolFolders(path, taken.folder, process.pid)) {
         const left = await openSpool(folder, world, ledger.spoolBytesMax)
         // The first record of these books closes what was open there.
@@ -71,10 +93,18 @@ export async function openLiveLedger(
         await left.spool.close()
         await left.keeper.close()
       }
-      await keeper.catchUp()
+      let isCaughtUp = await keeper.catchUp()
       keeper.start()
+      // What an earlier life used and the database does not have would be missing from the balances.
+      while (!isCaughtUp && !isClosed) {
+        await clock.sleep(RETRY_US)
+        isCaughtUp = await keeper.catchUp()
+      }
+      if (!isClosed) await balances.start(budgets)
     },
     async close() {
+      isClosed = true
+      balances.close()
       for (const stop of stops) stop()
       // The keeper reads what is committed: the last records are written first.
       await spool.close()
@@ -89,6 +119,7 @@ async function openSpool(
   folder: string,
   { clock, store, complain }: LedgerWorld,
   bytesMax: number,
+  onWritten: (lines: readonly Settlement[]) => void = () => {},
 ): Promise<{ readonly spool: FsSpool; readonly keeper: LedgerKeeper }> {
   const spool = await FsSpool.open({
     folder,
@@ -101,7 +132,7 @@ async function openSpool(
   const trim = (acknowledged: number): Promise<void> => spool.trim(acknowledged)
   return {
     spool,
-    keeper: new LedgerKeeper({ clock, reader, store: new SqlLedgerStore(store.database), trim, complain }),
+    keeper: new LedgerKeeper({ clock, reader, store: new SqlLedgerStore(store.database), trim, complain, onWritten }),
   }
 }
 

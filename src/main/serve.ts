@@ -23,6 +23,7 @@ import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
 import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { makeHostView } from './host-view.ts'
+import { startLedger } from './live-budgets.ts'
 import { makeLiveCell } from './live-cell.ts'
 import { openLiveLedger } from './live-ledger.ts'
 import { openListeners, type ServerEnd, serverEndOf } from './live-listeners.ts'
@@ -73,7 +74,7 @@ export async function serve(
   const twinKeeper = makeTwinKeeper(store, clock, io)
   const sharing = makeLiveSharing(config, { clock, journal }, await leaseStoreOf(config, clock, seat))
   const ledger = await openLiveLedger(config, world)
-  const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...(ledger.books && { books: ledger.books }) }
+  const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...ledger.parts }
   const parts = { clock, journal, backends, ...found(retrieval), ...kept, ...sharing.parts }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
@@ -94,6 +95,7 @@ export async function serve(
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
   await Promise.all([loop.start(), sharing.start(platform)])
+  const started = await startLedger(ledger, { config, clock, journal, platform, complain: io.err })
 
   const tokens = new TokenCounter({ clock })
   const host = makeHostView(seat, { telemetry, admin: control.admin, cell })
@@ -108,7 +110,6 @@ export async function serve(
   if (seat === undefined) void lookUp()
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
-  void ledger.start()
   cell.start(platform, telemetry)
 
   return {
@@ -122,7 +123,7 @@ export async function serve(
       await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
       await cell.close()
       tokens.close()
-      await ledger.close()
+      await started.close()
       await Promise.all([backends.close(), retrieval.close()])
       await store.close()
       tell('stopped', 'all answers have ended')

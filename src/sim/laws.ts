@@ -1,6 +1,7 @@
 import { ChurningMap } from '../base/churning-map.ts'
 import type { Instant } from '../base/clock.ts'
 import type { AdmittedEntry, AnswerLookedUp, Arrived, AttemptEnded, Entry, Granted, Settled } from '../domain/entry.ts'
+import { BUDGET_EMPTY } from '../domain/outcome.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import { BudgetLaw } from './budget-law.ts'
@@ -213,7 +214,9 @@ export class LawChecker {
     if (outcome === 'rejected' && (entry.admittedAt !== undefined || turns > 0)) {
       this.#broken('L1', ticketId, 'it was rejected after it had been admitted')
     }
-    if (outcome === 'completed' && ending !== 'finished' && !isKnown) {
+    // An answer that ran its hard budget empty is completed at that length: its engine was told to stop.
+    const isCutByBudget = entry.because === BUDGET_EMPTY && ending === 'cancelled'
+    if (outcome === 'completed' && ending !== 'finished' && !isKnown && !isCutByBudget) {
       this.#broken('L1', ticketId, 'it completed without finishing')
     }
     if (isKnown && turns === 0 && usage.promptTokens + usage.outputTokens > 0) {

@@ -19,6 +19,8 @@ export interface LedgerKeeperOptions {
   /** Removes segments whose records are acknowledged up to here. */
   readonly trim: (acknowledged: number) => Promise<void>
   readonly complain: (problem: string) => void
+  /** Lines that the ledger has now. */
+  readonly onWritten?: (lines: readonly Settlement[]) => void
 }
 
 export interface SpoolReader {
@@ -49,6 +51,7 @@ export class LedgerKeeper {
   readonly #lines = new LedgerLines()
   #waiting: Settlement[] = []
   #running: Promise<void> | undefined
+  #reading: Promise<void> | undefined
   #cancelTimer: CancelTimer | undefined
   #written = 0
   #isStoreAway = false
@@ -102,8 +105,23 @@ export class LedgerKeeper {
     })
   }
 
+  /** Reads the ledger while nothing is being written to it: what it has then is what `onWritten` has told. */
+  async between<T>(read: () => Promise<T>): Promise<T> {
+    while (this.#running !== undefined || this.#reading !== undefined) await (this.#running ?? this.#reading)
+    const reading = read()
+    this.#reading = reading.then(
+      () => {},
+      () => {},
+    )
+    void this.#reading.then(() => {
+      this.#reading = undefined
+    })
+    return reading
+  }
+
   /** One turn at a time; never rejects. */
   #turn(): Promise<void> {
+    if (this.#reading !== undefined) return this.#reading.then(() => this.#turn())
     this.#running ??= this.#work()
       .catch((error: unknown) => this.#fail(error))
       .finally(() => {
@@ -113,7 +131,7 @@ export class LedgerKeeper {
   }
 
   async #work(): Promise<void> {
-    const { clock, reader, store, trim } = this.#options
+    const { clock, reader, store, trim, onWritten } = this.#options
     if (this.#waiting.length === 0) {
       const records = await reader.read(LEDGER_KEEPER_DEFAULTS.batchRecords)
       const now = clock.now()
@@ -126,6 +144,7 @@ export class LedgerKeeper {
     }
     if (this.#waiting.length > 0) {
       this.#written += await store.write(this.#waiting)
+      onWritten?.(this.#waiting)
       this.#waiting = []
     }
     this.#isStoreAway = false

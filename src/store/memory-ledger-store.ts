@@ -1,6 +1,13 @@
 import type { Settlement } from '../domain/ledger.ts'
 import { scopesOf } from '../domain/ledger-scope.ts'
-import type { Balance, LedgerStore, UsageAsk, UsageDimension, UsageRow } from '../lifecycle/ledger-ports.ts'
+import type {
+  Balance,
+  HourBalance,
+  LedgerStore,
+  UsageAsk,
+  UsageDimension,
+  UsageRow,
+} from '../lifecycle/ledger-ports.ts'
 
 /** The ledger in memory: for tests, and as the plain twin of the SQL store. Sums are made from the lines when asked. */
 export class MemoryLedgerStore implements LedgerStore {
@@ -25,9 +32,19 @@ export class MemoryLedgerStore implements LedgerStore {
       const lines = this.#counted.filter(
         (line) => isWithin(line, fromHour, toHour) && scopesOf(line, line.model).includes(scope),
       )
-      if (lines.length > 0) found.push({ scope, ...balanceOf(lines) })
+      if (lines.length > 0) found.push({ scope, ...balanceOf(lines.map(soldOnly)) })
     }
     return Promise.resolve(found)
+  }
+
+  async hourlyBalances(scopes: readonly string[], fromHour: number, toHour: number): Promise<readonly HourBalance[]> {
+    const hours = [...new Set(this.#counted.map(({ atMs }) => Math.floor(atMs / 3_600_000)))].sort((a, b) => a - b)
+    const found = await Promise.all(
+      hours
+        .filter((hour) => hour >= fromHour && hour < toHour)
+        .map(async (hour) => (await this.balances(scopes, hour, hour + 1)).map((row) => ({ ...row, hour }))),
+    )
+    return found.flat().sort((a, b) => (a.scope < b.scope ? -1 : a.scope > b.scope ? 1 : a.hour - b.hour))
   }
 
   usage({ fromHour, toHour, by, orgId, tenantId, keyId, model, rowsMax }: UsageAsk): Promise<readonly UsageRow[]> {
@@ -112,3 +129,9 @@ function rowOf(by: readonly UsageDimension[], lines: readonly Settlement[]): Usa
 
 const bigSum = (lines: readonly Settlement[], of: (line: Settlement) => number): bigint =>
   lines.reduce((total, line) => total + BigInt(of(line)), 0n)
+
+/** Tokens of an answer that was lost are nobody's. */
+const soldOnly = (line: Settlement): Settlement =>
+  line.outcome === 'failed' || line.outcome === 'crashed'
+    ? { ...line, inputTokens: 0, cachedTokens: 0, outputTokens: 0 }
+    : line

@@ -1,5 +1,12 @@
 import type { Settlement } from '../domain/ledger.ts'
-import type { Balance, LedgerStore, UsageAsk, UsageDimension, UsageRow } from '../lifecycle/ledger-ports.ts'
+import type {
+  Balance,
+  HourBalance,
+  LedgerStore,
+  UsageAsk,
+  UsageDimension,
+  UsageRow,
+} from '../lifecycle/ledger-ports.ts'
 import type { Database, Row } from './database.ts'
 
 /**
@@ -14,6 +21,10 @@ const LANE = '/ledger'
 /** An hour's sums of everything that a line counts. */
 const SUMS = `count(*) as requests, sum(input) as input, sum(cached) as cached, sum(output) as output,
   sum(price_nano) as price_nano, sum(cost_nano) as cost_nano`
+/** Budgets count what was sold: tokens of an answer that we lost are nobody's. */
+const SOLD_SUMS = ['input', 'cached', 'output']
+  .map((column) => `coalesce(sum(${column}) filter (where outcome not in ('failed', 'crashed')), 0) as ${column}`)
+  .join(', ')
 const MORE_SUMS = `sum(prefill_us) as prefill_us, sum(decode_us) as decode_us, sum(kv_block_ms) as kv_block_ms,
   sum(batching_saved_nano) as batching_saved_nano, sum(cache_saved_nano) as cache_saved_nano`
 
@@ -42,7 +53,7 @@ with fresh as (
   on conflict (org, tenant, key, model, hour) do update set ${added('u', COUNTED_MORE)}
 ), scoped as (
   insert into balance as b (scope, hour, ${COUNTED.join(', ')})
-  select scope, hour, ${SUMS}
+  select scope, hour, count(*) as requests, ${SOLD_SUMS}, sum(price_nano) as price_nano, sum(cost_nano) as cost_nano
     from fresh, lateral (values ('org:' || org), ('tenant:' || tenant), ('key:' || key),
       ('model:' || tenant || '/' || model),
       (case when end_user <> '' then 'user:' || tenant || '/' || end_user end)) as scopes (scope)
@@ -57,6 +68,10 @@ select scope, sum(requests)::float8 as requests, sum(input)::float8 as input, su
   from balance
  where scope = any (select json_array_elements_text($1::json)) and hour >= $2::int and hour < $3::int
  group by scope order by scope collate "C"`
+
+const HOURLY = BALANCES.replace('select scope,', 'select scope, hour,')
+  .replace('group by scope', 'group by scope, hour')
+  .replace('"C"', '"C", hour')
 
 /** What each dimension is in SQL. A day is named by its first hour. */
 const DIMENSIONS: Readonly<Record<UsageDimension, string>> = {
@@ -86,6 +101,12 @@ export class SqlLedgerStore implements LedgerStore {
     const parameters = [JSON.stringify(scopes), fromHour, toHour]
     const rows = await this.#database.query(BALANCES, parameters, { lane: LANE })
     return rows.map((row) => ({ scope: String(row['scope']), ...countsOf(row) }))
+  }
+
+  async hourlyBalances(scopes: readonly string[], fromHour: number, toHour: number): Promise<readonly HourBalance[]> {
+    const parameters = [JSON.stringify(scopes), fromHour, toHour]
+    const rows = await this.#database.query(HOURLY, parameters, { lane: LANE })
+    return rows.map((row) => ({ scope: String(row['scope']), hour: Number(row['hour']), ...countsOf(row) }))
   }
 
   async usage(ask: UsageAsk): Promise<readonly UsageRow[]> {

@@ -23,6 +23,27 @@ export function declareLedgerMetrics({ registry, on }: MetricFeed): void {
     name: 'spillway_spool_commit_max_seconds',
     help: 'Longest time from a record to its commit since the start: what a crash may lose.',
   })
+  const left = registry.gauge({
+    name: 'spillway_budget_left_ratio',
+    help: 'Share of a budget that is neither used nor held, of the budgets that are nearest to their end.',
+    labels: ['scope', 'name', 'period', 'kind'],
+  })
+  const unknown = registry.gauge({
+    name: 'spillway_budget_unknown',
+    help: 'Budgets of which the ledger has not said yet what was used.',
+  })
+  const marks = registry.counter({
+    name: 'spillway_budget_marks_total',
+    help: 'Marks of budgets that were passed, by scope.',
+    labels: ['scope'],
+  })
+  on('budget-marked', ({ scope }) => marks.with(scope).inc(1))
+  on('budgets-reported', ({ budgets, unknownCount }) => {
+    for (const scope of ['org', 'tenant', 'key', 'model']) left.forget(scope)
+    for (const { scope, scopeId, period, isHard, leftRatio } of budgets)
+      left.with(scope, scopeId, period, isHard ? 'hard' : 'soft').set(leftRatio)
+    unknown.with().set(unknownCount)
+  })
   const before = { lines: 0, lost: 0 }
   on('ledger-reported', ({ spool, keeper }) => {
     lines.with().inc(keeper.written - before.lines)

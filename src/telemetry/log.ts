@@ -1,4 +1,5 @@
 import type { Entry, FaultSeen, ReplicaDenied, RolloutChanged, Settled } from '../domain/entry.ts'
+import { NANO_PER_USD } from '../domain/ledger.ts'
 import type { Subscriber } from './journal.ts'
 import { jsonLine, type LogLine, prettyLine } from './log-line.ts'
 import { maskFreeText } from './mask-free-text.ts'
@@ -48,6 +49,7 @@ const LOGGED = [
   'replica-reported',
   'replica-denied',
   'archive-erased',
+  'budget-marked',
   'sharing-changed',
 ] as const satisfies ReadonlyArray<Entry['kind']>
 
@@ -114,6 +116,8 @@ export class LogLines implements Subscriber {
         const { at, because, count } = entry
         return { level: 'info', at, message: 'stored answers erased', fields: { because, count } }
       }
+      case 'budget-marked':
+        return budgetLine(entry)
       case 'sharing-changed': {
         const { at, state, gatewayCount, because } = entry
         const message = state === 'shared' ? 'limits shared' : 'limits alone: this gateway uses its safe share'
@@ -198,4 +202,27 @@ function faultLine({ at, where, because, ticketId }: FaultSeen): LogLine {
 /** Tenths of a millisecond are precise enough for a log. */
 function toMs(to: number | undefined, from: number | undefined): number | undefined {
   return to === undefined || from === undefined ? undefined : Math.round((to - from) / 100) / 10
+}
+
+/** End users are not named in the log. */
+function budgetLine({
+  at,
+  scope,
+  scopeId,
+  period,
+  isHard,
+  mark,
+  ...entry
+}: Extract<Entry, { kind: 'budget-marked' }>): LogLine {
+  const { usedNano, nanoMax, usedTokens, tokensMax } = entry
+  const fields = {
+    scope,
+    name: scope === 'user' ? scopeId.split('/')[0] : scopeId,
+    period,
+    kind: isHard ? 'hard' : 'soft',
+    mark,
+    ...(nanoMax !== undefined && { usedUsd: usedNano / NANO_PER_USD, limitUsd: nanoMax / NANO_PER_USD }),
+    ...(tokensMax !== undefined && { usedTokens, limitTokens: tokensMax }),
+  }
+  return { level: 'warn', at, message: 'budget mark', fields }
 }

@@ -8,6 +8,23 @@ const words = Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 })
 const rate = Type.Object({ perMinute: Type.Number(), burst: Type.Number() }, { additionalProperties: false })
 const orNull = <const T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
+/** Money is in nano-dollars at list price. */
+const budget = Type.Object(
+  {
+    period: Type.Union([
+      Type.Enum(['day', 'month']),
+      Type.Object({ hours: Type.Number() }, { additionalProperties: false }),
+    ]),
+    nanoMax: Type.Optional(Type.Number()),
+    tokensMax: Type.Optional(Type.Number()),
+    isHard: Type.Boolean(),
+    marks: Type.Array(Type.Number(), { maxItems: 8 }),
+    model: Type.Optional(Type.String({ maxLength: 256 })),
+    isPerUser: Type.Optional(Type.Boolean()),
+  },
+  { additionalProperties: false },
+)
+
 const terms = Type.Optional(
   Type.Object(
     {
@@ -23,6 +40,7 @@ const terms = Type.Optional(
             requests: Type.Optional(rate),
             tokens: Type.Optional(rate),
             concurrencyMax: Type.Optional(Type.Number()),
+            budgets: Type.Optional(Type.Array(budget, { maxItems: 16 })),
           },
           { additionalProperties: false },
         ),

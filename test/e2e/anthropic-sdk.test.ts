@@ -296,7 +296,7 @@ describe('retries', () => {
   )
 
   it('do not come when they are not worth it', async () => {
-    const told: Refusal = { code: 'quota-exhausted', because: 'Over.', blame: 'tenant', retryAfterUs: undefined }
+    const told: Refusal = { code: 'budget-exhausted', because: 'Over.', blame: 'tenant', retryAfterUs: undefined }
     const { client, seen, close } = await refusing(9, told)
     expect(await refusal(client.messages.create(ask))).toBeInstanceOf(RateLimitError)
     expect(seen.asked).toBe(1)

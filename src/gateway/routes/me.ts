@@ -1,5 +1,7 @@
 import { usToMs } from '../../base/clock.ts'
 import type { Settled } from '../../domain/entry.ts'
+import { NANO_PER_USD } from '../../domain/ledger.ts'
+import { spanName } from '../../domain/spend-key.ts'
 import type { Slo } from '../../domain/tenant.ts'
 import type { ScopeStanding } from '../../policy/budgets/budgets.ts'
 import type { Caller, KeyDirectory } from '../authenticate.ts'
@@ -110,6 +112,28 @@ function shownBudget({ scope, view }: ScopeStanding): object {
     ...(requests !== undefined && { requests: shownBucket(requests) }),
     ...(tokens !== undefined && { tokens: shownBucket(tokens) }),
     concurrency: { limit: concurrencyMax ?? null, running: inFlight },
-    ...(quotas.length > 0 && { quotas: quotas.map((quota) => ({ period: quota.period, ...shownBucket(quota) })) }),
+    ...(quotas.length > 0 && { id: scope.id, budgets: quotas.map(shownQuota) }),
+  }
+}
+
+/** Money in dollars; what running answers hold is not left. */
+function shownQuota({ limit, used, held, isKnown, resetUs }: ScopeStanding['view']['quotas'][number]): object {
+  const { period, nanoMax, tokensMax, isHard, model, marks } = limit
+  const part = (most: number, usedOf: number, heldOf: number): object => ({
+    limit: most,
+    used: usedOf,
+    held: heldOf,
+    remaining: Math.max(0, most - usedOf - heldOf),
+  })
+  const usd = (nano: number): number => nano / NANO_PER_USD
+  return {
+    period: spanName(period),
+    kind: isHard ? 'hard' : 'soft',
+    ...(model !== undefined && { model }),
+    ...(nanoMax !== undefined && { usd: part(usd(nanoMax), usd(used.nano), usd(held.nano)) }),
+    ...(tokensMax !== undefined && { tokens: part(tokensMax, used.tokens, held.tokens) }),
+    marks,
+    resetMs: Math.ceil(usToMs(resetUs)),
+    ...(!isKnown && { isKnown }),
   }
 }

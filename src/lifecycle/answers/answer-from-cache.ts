@@ -7,6 +7,7 @@ import type { AnswerAsk, FoundAnswer, KeptAnswer } from '../ports.ts'
 import type { Relay } from '../relay.ts'
 import { pickRelease } from '../rollout/pick-release.ts'
 import type { Ended } from '../settle.ts'
+import { spendOf } from '../spending.ts'
 import type { Ticket } from '../ticket.ts'
 import { AnswerRecording } from './answer-recording.ts'
 
@@ -54,7 +55,7 @@ export async function answerFromCache(
   // Budget and client may have changed during the lookup; then admission decides.
   if (ticket.cancellation.isCancelled || !isAllowed(platform, ticket)) return undefined
   const { budgets, standings } = platform.policies
-  const reservation = budgets.reserve(clock.now(), standings.of(request).scopes, 0)
+  const reservation = budgets.reserve(clock.now(), standings.scopesOf(request), 0, spendOf(ticket.price, 0, 0))
   ticket.cached = { ...found, reservation }
   await relay.write(deltaOf(found.answer))
   return { outcome: 'completed', because: 'answered from the cache', refusal: undefined, usage: NO_USAGE }
@@ -92,12 +93,10 @@ function askOf(
  * Known answers are not given to a tenant over its budget or by a server that drains: admission refuses these. Errands
  * are to find out what a release answers, not what it answered before.
  */
-function isAllowed({ isDraining, policies, world }: Platform, { request }: Ticket): boolean {
-  return (
-    !isDraining &&
-    request.errand === undefined &&
-    policies.budgets.refusalFor(world.clock.now(), policies.standings.of(request).scopes, 0) === undefined
-  )
+function isAllowed({ isDraining, policies, world }: Platform, { request, price }: Ticket): boolean {
+  if (isDraining || request.errand !== undefined) return false
+  const { budgets, standings } = policies
+  return budgets.refusalFor(world.clock.now(), standings.scopesOf(request), 0, spendOf(price, 0, 0)) === undefined
 }
 
 function outcomeOf(platform: Platform, found: FoundAnswer, { checkRatio }: AnswerCacheTerms): AnswerLookup {

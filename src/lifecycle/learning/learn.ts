@@ -1,5 +1,6 @@
 import { NO_USAGE, type Usage } from '../../domain/delta.ts'
 import type { Settled } from '../../domain/entry.ts'
+import { BUDGET_EMPTY } from '../../domain/outcome.ts'
 import type { Plan } from '../../domain/plan.ts'
 import { isFedByClient, isGenerative, promptTokensOf } from '../../domain/request.ts'
 import type { Measured } from '../../policy/dispatch/offer.ts'
@@ -11,6 +12,7 @@ import { keepAnswer } from '../answers/keep-answer.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
 import { type AttemptSeen, judgeAttempt } from '../rollout/judge-attempt.ts'
+import { settledSpend } from '../spending.ts'
 import { type Admitted, type Attempt, isCalledOffByPlatform, type Ticket } from '../ticket.ts'
 
 /**
@@ -147,7 +149,10 @@ function trueUp({ policies }: Platform, ticket: Ticket, { usage, outcome, at: no
   const reservation = ticket.cached?.reservation ?? ticket.admitted?.reservation
   if (reservation === undefined) return
   if (ticket.attempts === 0 && ticket.cached === undefined) policies.budgets.refund(now, reservation)
-  else policies.budgets.settle(now, reservation, outcome === 'failed' ? 0 : usage.promptTokens + usage.outputTokens)
+  else {
+    const tokens = outcome === 'failed' ? 0 : usage.promptTokens + usage.outputTokens
+    policies.budgets.settle(now, reservation, tokens, settledSpend(ticket, outcome, usage))
+  }
 }
 
 function learnLengths({ policies }: Platform, { plan, ticket }: Admitted, settled: Settled): void {
@@ -195,7 +200,7 @@ function calibrate(platform: Platform, admitted: Admitted, settled: Settled): vo
 
 /** Whether the answer would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */
 function isCut(settled: Settled, tokens: number, sentMax: number | undefined, askedMax: number | undefined): boolean {
-  if (settled.outcome !== 'completed') return true
+  if (settled.outcome !== 'completed' || settled.because === BUDGET_EMPTY) return true
   return sentMax !== undefined && tokens >= sentMax && sentMax < (askedMax ?? Number.POSITIVE_INFINITY)
 }
 

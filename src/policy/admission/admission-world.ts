@@ -1,6 +1,7 @@
 import type { Instant } from '../../base/clock.ts'
 import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import type { Release } from '../../domain/fleet.ts'
+import type { ModelPrice } from '../../domain/ledger.ts'
 import type { NoPlace } from '../../domain/no-place.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Plan } from '../../domain/plan.ts'
@@ -29,8 +30,8 @@ export interface AdmissionWorld {
   noPlaceFor(asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): NoPlace | undefined
   /** How far predictions for this pool and SLO class can be trusted. */
   termsFor(asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): CalibratedTerms
-  /** Why the tenant's or key's budget would not pay this many tokens; undefined when all would. */
-  budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number): Refusal | undefined
+  /** Why a budget would not pay this many tokens of this plan, or its price; undefined when all would. */
+  budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number, plan: Plan): Refusal | undefined
   /** The most tokens that these budgets ever pay for at once; Infinity without limits. */
   budgetTokensMax(asked: AdmissionQuestion): number
 }
@@ -38,6 +39,8 @@ export interface AdmissionWorld {
 /** One request, and what is settled about it before any plan is made. */
 export interface AdmissionQuestion {
   readonly request: Request
+  /** What the request is sold at. */
+  readonly price: ModelPrice
   /** The release chosen for the model that the request names; undefined when there is none. */
   readonly release: Release | undefined
   /** The pool chosen for that release; undefined when there is none. */

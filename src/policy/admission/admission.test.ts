@@ -107,6 +107,8 @@ interface World {
   readonly laneUsLeft?: number
 }
 
+const FREE = { version: '', inputNano: 0, cachedNano: 0, outputNano: 0, requestNano: 0 }
+
 function decide(request: Request, world: World = {}): Verdict {
   const pools = new Map([
     ['big', poolOf('big', world.big)],
@@ -115,6 +117,7 @@ function decide(request: Request, world: World = {}): Verdict {
   const said = (pool: AdmissionPool): PoolSaid => pool as PoolSaid
   const asked: AdmissionQuestion = {
     request,
+    price: FREE,
     release: makeRelease(MODELS.get(request.model) as Model),
     poolId: `${request.model}-pool`,
     patience: patienceOf(NOW, request),

@@ -113,7 +113,7 @@ function walkRungs(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld
       firstPlan = plan
       // Deeper rungs only ever ask for less, so a budget that fits here fits there.
       const budgetRefusal = asked.isEnforced
-        ? world.budgetRefusal(now, asked, budgetTokensOf(asked, world, plan))
+        ? world.budgetRefusal(now, asked, budgetTokensOf(asked, world, plan), plan)
         : undefined
       if (budgetRefusal !== undefined) return { tries, firstPlan, unplannable, budgetRefusal, taken: undefined }
     }

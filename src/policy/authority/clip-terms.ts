@@ -1,6 +1,7 @@
 import type { KeyTerms } from '../../domain/key-terms.ts'
 import type { Allowance, RateLimit } from '../../domain/tenant.ts'
 import { type ClientRange, formatRange, isRangeWithin, parseRange } from './client-range.ts'
+import { areBudgetsWithin, lowerBudgets } from './clip-budgets.ts'
 
 /**
  * Which terms hold for a child of a parent, and does one set of terms lie within another?
@@ -119,10 +120,12 @@ function lowerAllowance(one: Allowance | undefined, other: Allowance | undefined
   const requests = lowerRate(one.requests, other.requests)
   const tokens = lowerRate(one.tokens, other.tokens)
   const concurrencyMax = lowest(one.concurrencyMax, other.concurrencyMax)
+  const budgets = lowerBudgets(one.budgets, other.budgets)
   return {
     ...(requests !== undefined && { requests }),
     ...(tokens !== undefined && { tokens }),
     ...(concurrencyMax !== undefined && { concurrencyMax }),
+    ...(budgets !== undefined && { budgets }),
   }
 }
 
@@ -147,7 +150,8 @@ function isAllowanceWithin(outer: Allowance = {}, inner: Allowance = {}): boolea
   return (
     isRateWithin(outer.requests, inner.requests) &&
     isRateWithin(outer.tokens, inner.tokens) &&
-    (inner.concurrencyMax ?? Number.POSITIVE_INFINITY) <= (outer.concurrencyMax ?? Number.POSITIVE_INFINITY)
+    (inner.concurrencyMax ?? Number.POSITIVE_INFINITY) <= (outer.concurrencyMax ?? Number.POSITIVE_INFINITY) &&
+    areBudgetsWithin(outer.budgets, inner.budgets)
   )
 }
 

@@ -1,5 +1,6 @@
 import type { KeyTerms } from '../../domain/key-terms.ts'
 import type { AuthorityHolder, AuthorityRefusal } from '../../domain/tenancy.ts'
+import { replacedBudgets } from './clip-budgets.ts'
 import { clipTerms, isPartWithin, TERMS_PARTS, type TermsPart } from './clip-terms.ts'
 import { holderName } from './holder-name.ts'
 
@@ -36,7 +37,8 @@ export function narrow(parent: AuthorityParent, wanted: KeyTerms): Narrowed {
 }
 
 function allowanceOf({ terms }: AuthorityParent, { allowance }: KeyTerms): NonNullable<KeyTerms['allowance']> {
-  return { ...terms.allowance, ...allowance }
+  const budgets = replacedBudgets(terms.allowance?.budgets, allowance?.budgets)
+  return { ...terms.allowance, ...allowance, ...(budgets !== undefined && { budgets }) }
 }
 
 function excess({ holder, terms }: AuthorityParent, part: TermsPart, wanted: KeyTerms): AuthorityRefusal {

@@ -1,5 +1,6 @@
 import { CALL_ROUTES, type KeyTerms, type TermsPatch } from '../../domain/key-terms.ts'
-import { type Allowance, BANDS, type RateLimit } from '../../domain/tenant.ts'
+import { SPEND_HOURS_MAX, SPEND_MAX, spendKeyOf } from '../../domain/spend-key.ts'
+import { type Allowance, BANDS, type RateLimit, type SpendLimit } from '../../domain/tenant.ts'
 import { parseRange } from './client-range.ts'
 import { TERMS_PARTS } from './clip-terms.ts'
 import { quoted } from './plain-text.ts'
@@ -30,6 +31,8 @@ const RATE_MAX = 1e12
 /** What a bucket can hold (`policy/budgets/token-bucket.ts`), rounded down. */
 const RATE_BURST_MAX = 150_000_000
 const CONCURRENCY_MAX = 1_000_000
+const BUDGETS_MAX = 16
+const MARKS_MAX = 8
 
 export function patchProblem(patch: TermsPatch): ValueProblem | undefined {
   const { notBeforeAtMs, expiresAtMs, models, routes, bands, clientRanges, allowance, canInfer, canManage } = patch
@@ -109,12 +112,35 @@ const rangeProblem = (text: string): string | undefined => {
 
 const isWholeIn = (value: number, most: number): boolean => Number.isInteger(value) && isNumberIn(value, 0, most)
 
-function allowanceProblem({ requests, tokens, concurrencyMax }: Allowance): ValueProblem | undefined {
+function allowanceProblem({ requests, tokens, concurrencyMax, budgets = [] }: Allowance): ValueProblem | undefined {
   const isRate = (rate: RateLimit | undefined): boolean =>
     rate === undefined || (isWholeIn(rate.perMinute, RATE_MAX) && isWholeIn(rate.burst, RATE_BURST_MAX))
   const isCount =
     concurrencyMax === undefined || (Number.isInteger(concurrencyMax) && isNumberIn(concurrencyMax, 0, CONCURRENCY_MAX))
-  if (isRate(requests) && isRate(tokens) && isCount) return undefined
+  if (isRate(requests) && isRate(tokens) && isCount) return budgetsProblem(budgets)
   const because = `has a limit that is no whole number from 1 to ${RATE_MAX} a minute, ${RATE_BURST_MAX} in a burst, ${CONCURRENCY_MAX} at once`
   return { param: 'terms.allowance', because }
+}
+
+function budgetsProblem(budgets: readonly SpendLimit[]): ValueProblem | undefined {
+  const param = 'terms.allowance.budgets'
+  if (budgets.length > BUDGETS_MAX)
+    return { param, because: `has ${budgets.length} budgets; ${BUDGETS_MAX} are the most` }
+  if (new Set(budgets.map(spendKeyOf)).size < budgets.length)
+    return { param, because: 'has two budgets for the same thing: make one of them' }
+  const wrong = budgets.map(wrongWithBudget).find((because) => because !== undefined)
+  return wrong === undefined ? undefined : { param, because: wrong }
+}
+
+function wrongWithBudget({ period, nanoMax, tokensMax, marks, model, isPerUser }: SpendLimit): string | undefined {
+  if (typeof period === 'object' && !isWholeIn(period.hours, SPEND_HOURS_MAX))
+    return `has a period that is no whole number of hours from 1 to ${SPEND_HOURS_MAX}`
+  if (nanoMax === undefined && tokensMax === undefined) return 'has a budget without nanoMax and without tokensMax'
+  if (!isWholeIn(nanoMax ?? 1, SPEND_MAX) || !isWholeIn(tokensMax ?? 1, SPEND_MAX))
+    return `has an amount that is no whole number from 1 to ${SPEND_MAX}`
+  const isRising = marks.every((mark, i) => isNumberIn(mark, marks[i - 1] ?? 0, 1))
+  if (!isRising || marks.length > MARKS_MAX)
+    return `has marks that are not up to ${MARKS_MAX} rising shares above 0 and up to 1`
+  if (model !== undefined && isPerUser === true) return 'has a budget for one model and per user: make two of it'
+  return model === undefined ? undefined : modelProblem(model)
 }

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Allowance } from '../../domain/tenant.ts'
 import { Budgets, type Reservation } from './budgets.ts'
-import type { Scope } from './scope-budget.ts'
+import type { Quota, Spend } from './quota.ts'
+import { OWN_PARTS, type Scope } from './scope-budget.ts'
 
 const SECOND = 1_000_000
 
@@ -38,8 +39,9 @@ describe('budgets', () => {
     const budgets = new Budgets()
     expect(budgets.tokensMaxOf([tenant, key])).toBe(10_000)
     expect(budgets.tokensMaxOf([key])).toBe(Number.POSITIVE_INFINITY)
-    const quotas = [{ period: 'day' as const, tokensMax: 7_000 }]
-    expect(budgets.tokensMaxOf([tenant, { ...key, quotas }])).toBe(7_000)
+    // What a budget of a period holds is never made smaller, so no size in doubt is cut to it.
+    const quotas = [{ period: 'day' as const, tokensMax: 7_000, isHard: true, marks: [] }]
+    expect(budgets.tokensMaxOf([tenant, { ...key, quotas }])).toBe(10_000)
     expect(budgets.refusalFor(0, [tenant], 10_000)).toBeUndefined()
     expect(budgets.refusalFor(0, [tenant], 10_001)).toMatchObject({ retryAfterUs: undefined })
   })
@@ -73,15 +75,91 @@ describe('budgets', () => {
 
   it('keeps quotas beside rates', () => {
     const budgets = new Budgets()
-    const capped = scope('tenant', {}, { quotas: [{ period: 'day', tokensMax: 100 }] })
-    budgets.settle(0, budgets.reserve(0, [capped], 80), 60)
-    expect(budgets.refusalFor(0, [capped], 50)).toMatchObject({
-      code: 'quota-exhausted',
+    const capped = scope('tenant', {}, { quotas: [{ period: 'day', tokensMax: 100, isHard: true, marks: [] }] })
+    const tokens = (count: number): Spend => ({ tokens: count, nano: 0 })
+    budgets.settle(0, budgets.reserve(0, [capped], 80, tokens(80)), 60, tokens(60))
+    expect(budgets.refusalFor(0, [capped], 50, tokens(50))).toMatchObject({
+      code: 'budget-exhausted',
       retryAfterUs: 86_400 * SECOND,
+      detail: { scope: 'tenant', period: 'day', limit: 100, used: 60, resets_at: '1970-01-02T00:00:00.000Z' },
     })
-    expect(budgets.refusalFor(0, [capped], 40)).toBeUndefined()
-    budgets.restoreQuota(0, capped, { period: 'day', tokens: 100 })
-    expect(budgets.refusalFor(0, [capped], 1)).toBeDefined()
+    expect(budgets.refusalFor(0, [capped], 40, tokens(40))).toBeUndefined()
+  })
+
+  const DOLLAR = 1_000_000_000
+  const rich = (noun: Scope['noun'], id: string, usd: number): Scope => ({
+    id,
+    noun,
+    allowance: {},
+    quotas: [{ period: 'month', nanoMax: usd * DOLLAR, isHard: true, marks: [] }],
+    account: `${noun}:${id}`,
+  })
+
+  it('lets exactly ten of a thousand through a budget for ten, over all scopes at once', () => {
+    const budgets = new Budgets()
+    const scopes = [rich('org', 'o', 100), rich('tenant', 't', 10), rich('key', 't/k', 50), rich('model', 't/m', 20)]
+    const spend = { tokens: 100, nano: DOLLAR }
+    const held: Reservation[] = []
+    for (let i = 0; i < 1_000; i++)
+      if (budgets.refusalFor(0, scopes, 0, spend) === undefined) held.push(budgets.reserve(0, scopes, 0, spend))
+    expect(held).toHaveLength(10)
+    // The refused ones took nothing, anywhere.
+    const views = (): number[] => budgets.scopeViews(0, scopes).map(({ view }) => view.quotas[0]?.held.nano ?? 0)
+    expect(views()).toEqual([10, 10, 10, 10].map((usd) => usd * DOLLAR))
+    for (const one of held) budgets.settle(0, one, 0, { tokens: 50, nano: DOLLAR / 2 })
+    expect(views()).toEqual([0, 0, 0, 0])
+    expect(budgets.refusalFor(0, scopes, 0, { tokens: 1, nano: 5 * DOLLAR })).toBeUndefined()
+    expect(budgets.refusalFor(0, scopes, 0, { tokens: 1, nano: 5 * DOLLAR + 1 })).toMatchObject({
+      code: 'budget-exhausted',
+      blame: 'tenant',
+      because:
+        'tenant t has too little left of its budget of 10.00 dollars for the month: it may need 5.00 dollars, and the month ends at 1970-02-01T00:00Z',
+      detail: { scope: 'tenant', scope_id: 't', unit: 'usd', limit: 10, used: 5 },
+    })
+  })
+
+  it('refuses what is dearer than the whole budget, and never makes it smaller', () => {
+    const budgets = new Budgets()
+    const scopes = [rich('tenant', 't', 1)]
+    const refusal = budgets.refusalFor(0, scopes, 0, { tokens: 1, nano: 2 * DOLLAR })
+    expect(refusal).toMatchObject({ code: 'budget-exhausted', retryAfterUs: undefined })
+  })
+
+  it('draws on beyond what is held, and says when a hard budget is empty by that', () => {
+    const budgets = new Budgets()
+    const soft: Scope = { ...rich('org', 'o', 1), quotas: [{ period: 'day', tokensMax: 5, isHard: false, marks: [] }] }
+    const scopes = [soft, rich('tenant', 't', 2)]
+    const held = budgets.reserve(0, scopes, 0, { tokens: 10, nano: DOLLAR })
+    expect(held.isMetered).toBe(true)
+    expect(budgets.drawOn(0, held, { tokens: 9, nano: DOLLAR / 2 })).toBe(true)
+    expect(held.spend).toEqual({ tokens: 10, nano: DOLLAR })
+    expect(budgets.drawOn(0, held, { tokens: 20, nano: 2 * DOLLAR })).toBe(true)
+    expect(budgets.drawOn(0, held, { tokens: 21, nano: 2 * DOLLAR + 1 })).toBe(false)
+    budgets.settle(0, held, 0, { tokens: 21, nano: 2 * DOLLAR + 1 })
+    expect(budgets.refusalFor(0, scopes, 0, { tokens: 0, nano: 0 })).toBeDefined()
+  })
+
+  it('refuses hard budgets that are not known where the ledger is strict, and asks for them once', () => {
+    const asked: Quota[] = []
+    const ledger = { isStrict: true, ask: (_account: string, quota: Quota) => void asked.push(quota) }
+    const budgets = new Budgets({ ...OWN_PARTS, ledger })
+    const scopes = [rich('tenant', 't', 2)]
+    const spend = { tokens: 1, nano: 1 }
+    expect(budgets.refusalFor(0, scopes, 0, spend)).toMatchObject({ code: 'limits-unknown', blame: 'platform' })
+    expect(budgets.askForMore(0, scopes, 0)).toEqual(asked)
+    expect(asked).toHaveLength(1)
+    asked[0]?.restore(0, 0, [{ hour: 0, tokens: 9, nano: 2 * DOLLAR }])
+    expect(budgets.refusalFor(0, scopes, 0, spend)).toMatchObject({ code: 'budget-exhausted' })
+  })
+
+  it('bounds the end users whom it remembers', () => {
+    const usersMax = 100
+    const budgets = new Budgets(OWN_PARTS, usersMax)
+    for (let i = 0; i < 2 * usersMax; i++) {
+      const scopes = [rich('user', `t/${i}`, 1)]
+      budgets.settle(0, budgets.reserve(0, scopes, 0, { tokens: 1, nano: 1 }), 0, { tokens: 1, nano: 1 })
+    }
+    expect(budgets.scopeCount).toBeLessThanOrEqual(usersMax + 2)
   })
 
   it('takes changed terms while tickets are held', () => {

@@ -1,7 +1,9 @@
 import { assert } from '../../base/assert.ts'
-import type { Instant } from '../../base/clock.ts'
+import { type Instant, US_PER_MS } from '../../base/clock.ts'
+import { NANO_PER_USD } from '../../domain/ledger.ts'
 import type { Refusal, RefusalCode } from '../../domain/outcome.ts'
-import type { QuotaHold, QuotaLimit } from './quota.ts'
+import { spanName } from '../../domain/spend-key.ts'
+import type { Quota, QuotaHold, Spend } from './quota.ts'
 import {
   type Asking,
   type BoundKind,
@@ -18,7 +20,7 @@ import type { BucketView } from './token-bucket.ts'
  * May this tenant, with this key, spend this now?
  *
  * Every scope that a request belongs to (its org, its tenant, its key) has its own bounds: requests a minute, tokens a minute,
- * requests at once, and quotas per calendar period. All bounds of all scopes are asked first and spent from together:
+ * requests at once, and budgets of money and tokens for a period (`quota.ts`). All bounds of all scopes are asked first and spent from together:
  * a request that is refused anywhere has consumed nothing anywhere. Tokens are reserved as predicted (prompt + P90 of
  * the output) and settled as measured; the difference goes back or is taken on top.
  *
@@ -38,12 +40,20 @@ import type { BucketView } from './token-bucket.ts'
 export const BUDGET_DEFAULTS = {
   /** Scopes looked at for each new one, to forget the idle: two, so that the hand outruns the newcomers. */
   sweepCount: 2,
+  /** Scopes of end users beyond which one that has nothing in flight is not kept: about a hundred megabytes. */
+  usersMax: 100_000,
 }
+
+const NO_SPEND: Spend = Object.freeze({ tokens: 0, nano: 0 })
 
 /** Held from admission to settlement; settled exactly once. */
 export interface Reservation {
   readonly at: Instant
   readonly tokens: number
+  /** What is held of budgets, in money and tokens; grows when the answer runs past it. */
+  spend: Spend
+  /** Whether a scope has such a budget. */
+  readonly isMetered: boolean
   readonly holds: readonly {
     readonly budget: ScopeBudget
     readonly quotaHolds: readonly QuotaHold[]
@@ -68,10 +78,15 @@ export class Budgets {
   /** The same by the scope itself, which callers keep: asked six times for every request. */
   readonly #known = new WeakMap<Scope, ScopeBudget>()
   readonly #parts: BudgetParts
+  /** Scopes with budgets by their names in the ledger. */
+  readonly #byAccount = new Map<string, ScopeBudget>()
+  readonly #usersMax: number
+  #userCount = 0
   #hand: MapIterator<[string, ScopeBudget]> = this.#scopes.entries()
 
-  constructor(parts: BudgetParts = OWN_PARTS) {
+  constructor(parts: BudgetParts = OWN_PARTS, usersMax = BUDGET_DEFAULTS.usersMax) {
     this.#parts = parts
+    this.#usersMax = usersMax
   }
 
   get scopeCount(): number {
@@ -79,15 +94,15 @@ export class Budgets {
   }
 
   /** Would it be let through? Changes nothing; undefined means yes. */
-  refusalFor(now: Instant, scopes: readonly Scope[], tokens: number): Refusal | undefined {
+  refusalFor(now: Instant, scopes: readonly Scope[], tokens: number, spend = NO_SPEND): Refusal | undefined {
     let worst: Shortfall | undefined
     for (const scope of scopes) {
-      const short = this.#budgetOf(now, scope).shortfall(now, scope, tokens)
+      const short = this.#budgetOf(now, scope).shortfall(now, scope, tokens, spend)
       if (short === undefined) continue
       if (worst === undefined || short.fitsAt === undefined) worst = short
       else if (worst.fitsAt !== undefined && short.fitsAt > worst.fitsAt) worst = short
     }
-    return worst === undefined ? undefined : makeRefusal(now, worst, tokens)
+    return worst === undefined ? undefined : makeRefusal(now, worst, tokens, spend)
   }
 
   /** What asks the store of shared budgets for more, for a request that was refused here. */
@@ -95,42 +110,65 @@ export class Budgets {
     return scopes.flatMap((scope) => this.#budgetOf(now, scope).askForMore(now, tokens))
   }
 
-  /** The most tokens that these scopes ever pay for at once: what is more can never fit. */
+  /**
+   * The most tokens that these scopes' rates ever pay for at once: what is more can never fit. Budgets of a period are
+   * not asked: what they hold is never made smaller, however unsure the size of a prompt is.
+   */
   tokensMaxOf(scopes: readonly Scope[]): number {
     let tokensMax = Number.POSITIVE_INFINITY
-    for (const { allowance, quotas = [] } of scopes) {
-      tokensMax = Math.min(tokensMax, allowance.tokens?.burst ?? tokensMax)
-      for (const quota of quotas) tokensMax = Math.min(tokensMax, quota.tokensMax)
-    }
+    for (const { allowance } of scopes) tokensMax = Math.min(tokensMax, allowance.tokens?.burst ?? tokensMax)
     return tokensMax
   }
 
   /** Call only right after `refusalFor` said yes, in the same instant. */
-  reserve(now: Instant, scopes: readonly Scope[], tokens: number): Reservation {
+  reserve(now: Instant, scopes: readonly Scope[], tokens: number, spend = NO_SPEND): Reservation {
     const holds: { budget: ScopeBudget; quotaHolds: readonly QuotaHold[] }[] = []
+    let isMetered = false
     for (const scope of scopes) {
       const budget = this.#budgetOf(now, scope)
-      holds.push({ budget, quotaHolds: budget.take(now, tokens) })
+      const quotaHolds = budget.take(now, tokens, spend)
+      if (quotaHolds.length > 0) isMetered = true
+      holds.push({ budget, quotaHolds })
     }
-    return { at: now, tokens, holds, isOpen: true }
+    return { at: now, tokens, spend, isMetered, holds, isOpen: true }
+  }
+
+  /** The answer has used more than is held: holds what it used. False when a hard budget is empty by that. */
+  drawOn(now: Instant, reservation: Reservation, used: Spend): boolean {
+    const { spend, holds } = reservation
+    const more = { tokens: Math.max(0, used.tokens - spend.tokens), nano: Math.max(0, used.nano - spend.nano) }
+    if (more.tokens === 0 && more.nano === 0) return true
+    reservation.spend = { tokens: spend.tokens + more.tokens, nano: spend.nano + more.nano }
+    let isLeft = true
+    for (const { quotaHolds } of holds) {
+      for (const hold of quotaHolds) if (!hold.quota.drawOn(now, hold, more)) isLeft = false
+    }
+    return isLeft
   }
 
   /** It ran: what was used is charged, the rest goes back. */
-  settle(now: Instant, reservation: Reservation, usedTokens: number): void {
-    this.#close(now, reservation, { tokens: usedTokens, isRequestCounted: true })
+  settle(now: Instant, reservation: Reservation, usedTokens: number, spend = NO_SPEND): void {
+    this.#close(now, reservation, { tokens: usedTokens, spend, isRequestCounted: true })
   }
 
   /** It never ran (evicted, expired, cancelled in its lane): everything goes back, the request itself included. */
   refund(now: Instant, reservation: Reservation): void {
-    this.#close(now, reservation, { tokens: 0, isRequestCounted: false })
+    this.#close(now, reservation, { tokens: 0, spend: NO_SPEND, isRequestCounted: false })
   }
 
-  restoreQuota(
-    now: Instant,
-    scope: Scope,
-    used: { readonly period: QuotaLimit['period']; readonly tokens: number },
-  ): void {
-    this.#budgetOf(now, scope).restoreQuota(now, used.period, used.tokens)
+  /** Makes these scopes' budgets before anybody asks, so that the ledger is asked for them. */
+  prepare(now: Instant, scopes: readonly Scope[]): void {
+    for (const scope of scopes) this.#budgetOf(now, scope)
+  }
+
+  /** Scopes in memory that have budgets of a period, and those. */
+  *quotas(): IterableIterator<readonly [scope: ScopeBudget['scope'], quotas: readonly Quota[], account: string]> {
+    for (const [account, budget] of this.#byAccount) yield [budget.scope, budget.quotas, account]
+  }
+
+  /** The ledger has this now of a scope, in that hour. */
+  written(account: string, hour: number, spend: Spend): void {
+    for (const quota of this.#byAccount.get(account)?.quotas ?? []) quota.written(hour, spend)
   }
 
   view(now: Instant, scopes: readonly Scope[]): RateLimitView {
@@ -149,7 +187,7 @@ export class Budgets {
     return scopes.map((scope) => ({ scope, view: this.#budgetOf(now, scope).view(now) }))
   }
 
-  #close(now: Instant, reservation: Reservation, used: { tokens: number; isRequestCounted: boolean }): void {
+  #close(now: Instant, reservation: Reservation, used: Parameters<ScopeBudget['settle']>[2]): void {
     assert(reservation.isOpen, 'a reservation is settled once')
     reservation.isOpen = false
     for (const hold of reservation.holds) {
@@ -177,9 +215,11 @@ export class Budgets {
       budget = forgotten?.isUnbounded(scope) === true ? forgotten : new ScopeBudget(now, scope, this.#parts)
       budget.isForgotten = false
       this.#scopes.set(name, budget)
+      if (scope.noun === 'user') this.#userCount++
     } else {
       budget.adopt(now, scope)
     }
+    if (scope.account !== undefined) this.#byAccount.set(scope.account, budget)
     return budget
   }
 
@@ -191,9 +231,12 @@ export class Budgets {
         return
       }
       const [name, budget] = next.value
-      if (!budget.isIdle(now)) continue
+      const isUser = name.startsWith('user:')
+      if (!budget.isIdle(now, isUser && this.#userCount > this.#usersMax)) continue
       budget.isForgotten = true
       this.#scopes.delete(name)
+      if (isUser) this.#userCount--
+      if (budget.account !== undefined) this.#byAccount.delete(budget.account)
     }
   }
 }
@@ -202,17 +245,17 @@ const CODE_OF: Readonly<Record<BoundKind, RefusalCode>> = {
   'requests-per-minute': 'rate-limit-requests',
   'tokens-per-minute': 'rate-limit-tokens',
   concurrency: 'concurrency-limit',
-  quota: 'quota-exhausted',
+  budget: 'budget-exhausted',
 }
 
-function makeRefusal(now: Instant, short: Shortfall, tokens: number): Refusal {
-  const { scope, bound, limit, fitsAt } = short
+function makeRefusal(now: Instant, short: Shortfall, tokens: number, spend: Spend): Refusal {
+  const { scope, bound, limit, fitsAt, quota } = short
+  if (quota !== undefined) return outOfBudget(now, short, quota, spend)
   if (short.isUnknown === true && fitsAt !== undefined) {
     const because = `${scope.noun} ${scope.id} has strict limits, and the store in which gateways share them does not answer`
     return { code: 'limits-unknown', because, blame: 'platform', retryAfterUs: fitsAt - now }
   }
-  const unit =
-    bound === 'quota' ? 'tokens in this period' : bound === 'concurrency' ? 'at once' : bound.replaceAll('-', ' ')
+  const unit = bound === 'concurrency' ? 'at once' : bound.replaceAll('-', ' ')
   const never = fitsAt === undefined ? `; ${tokens} tokens can never fit` : ''
   return {
     code: CODE_OF[bound],
@@ -222,6 +265,48 @@ function makeRefusal(now: Instant, short: Shortfall, tokens: number): Refusal {
     detail: { scope: scope.noun, scope_id: scope.id, bound, limit, requested_tokens: tokens },
   }
 }
+
+function outOfBudget(now: Instant, { scope, fitsAt, isUnknown }: Shortfall, quota: Quota, spend: Spend): Refusal {
+  const { noun, id } = scope
+  const { limit, used, held, resetUs } = quota.view(now)
+  const { nanoMax, tokensMax, period } = limit
+  if (isUnknown === true) {
+    const because = `it is not known yet what ${noun} ${id} has spent of its hard budget: the ledger does not answer`
+    return { code: 'limits-unknown', because, blame: 'platform', retryAfterUs: (fitsAt ?? now) - now }
+  }
+  const isMoney = nanoMax !== undefined && used.nano + held.nano + spend.nano > nanoMax
+  const [asked, whole] = isMoney
+    ? [dollars(spend.nano), dollars(nanoMax)]
+    : [`${spend.tokens} tokens`, `${tokensMax ?? 0} tokens`]
+  const span = typeof period === 'object' ? `for ${period.hours} hours` : `for the ${period}`
+  const resetsAt = new Date(Math.floor((now + resetUs) / US_PER_MS)).toISOString()
+  const ends = typeof period === 'object' ? '' : `, and the ${period} ends at ${resetsAt.slice(0, 16)}Z`
+  const because =
+    fitsAt === undefined
+      ? `it may need ${asked}, more than the whole budget of ${noun} ${id}, ${whole} ${span}`
+      : `${noun} ${id} has too little left of its budget of ${whole} ${span}: it may need ${asked}${ends}`
+  return {
+    code: 'budget-exhausted',
+    because,
+    blame: 'tenant',
+    retryAfterUs: fitsAt === undefined ? undefined : fitsAt - now,
+    detail: {
+      scope: noun,
+      scope_id: id,
+      bound: 'budget',
+      period: spanName(period),
+      unit: isMoney ? 'usd' : 'tokens',
+      limit: isMoney ? nanoMax / NANO_PER_USD : (tokensMax ?? 0),
+      used: isMoney ? used.nano / NANO_PER_USD : used.tokens,
+      held: isMoney ? held.nano / NANO_PER_USD : held.tokens,
+      requested: isMoney ? spend.nano / NANO_PER_USD : spend.tokens,
+      resets_at: resetsAt,
+    },
+  }
+}
+
+/** Six digits behind the point are a millionth of a dollar, about one token. */
+const dollars = (nano: number): string => `${(nano / NANO_PER_USD).toFixed(6).replace(/0{1,4}$/, '')} dollars`
 
 function tighter(a: BucketView | undefined, b: BucketView | undefined): BucketView | undefined {
   if (a === undefined || b === undefined) return a ?? b

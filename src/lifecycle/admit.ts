@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import { NANO_PER_USD } from '../domain/ledger.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
@@ -7,6 +8,7 @@ import type { AdmissionQuestion } from '../policy/admission/admission-world.ts'
 import { patienceOf } from '../policy/admission/feasibility.ts'
 import { withoutPlace } from '../policy/admission/refusals.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import type { Reservation } from '../policy/budgets/budgets.ts'
 import { Quota } from '../policy/budgets/quota.ts'
 import type { Asking } from '../policy/budgets/scope-budget.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
@@ -146,7 +148,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     predictedTtftUs: predicted.ttftUs,
     predictedFinishUs: predicted.finishUs,
     reservedTokens: reservation?.tokens,
-    because: becauseOf(ticket, verdict),
+    because: becauseOf(ticket, verdict, reservation),
   })
   return { kind: 'admitted', admitted }
 }
@@ -170,8 +172,15 @@ function waitTermsOf(
 /** Passages that come at the very end of their time still find the ticket there. */
 const PASSAGES_SLACK_US = 10_000
 
-function becauseOf({ release: picked }: Ticket, { because }: AdmittedVerdict): string {
-  return picked?.because === undefined ? because : `${because}; release: ${picked.because}`
+function becauseOf(
+  { release: picked }: Ticket,
+  { because }: AdmittedVerdict,
+  reservation: Reservation | undefined,
+): string {
+  const why = picked?.because === undefined ? because : `${because}; release: ${picked.because}`
+  if (reservation?.isMetered !== true) return why
+  const { tokens, nano } = reservation.spend
+  return `${why}; holds ${tokens} tokens and ${(nano / NANO_PER_USD).toFixed(6)} dollars of its budgets`
 }
 
 /** Calls off the platform's own errands at a release's pools when a request has to wait there. */

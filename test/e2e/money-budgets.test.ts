@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
+import { habitOf } from '../../src/policy/planning/output-length.ts'
 import { eventually } from '../support/eventually.ts'
+import { answers, FakeUpstream } from '../support/fake-upstream.ts'
+import { makeRequest } from '../support/requests.ts'
 import {
   ACME_KEY,
   authorization,
@@ -14,6 +17,7 @@ import {
   startPlatform,
   type Tree,
   testTree,
+  upstreamTree,
 } from '../support/start-platform.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'spillway-budgets-'))
@@ -137,6 +141,47 @@ describe('a budget of the configuration file', () => {
     } finally {
       await platform.close()
       receiver.close()
+    }
+  })
+
+  it.each([
+    ['chat/completions', { messages: [{ role: 'user', content: 'Hi.' }] }, /"finish_reason":"length"[\s\S]*\[DONE\]/],
+    ['completions', { prompt: 'Hi.' }, /"finish_reason":"length"[\s\S]*\[DONE\]/],
+    ['responses', { input: 'Hi.' }, /event: response\.incomplete[\s\S]*"reason":"max_output_tokens"/],
+    [
+      'messages',
+      { max_tokens: 400, messages: [{ role: 'user', content: 'Hi.' }] },
+      /"stop_reason":"max_tokens"[\s\S]*event: message_stop/,
+    ],
+  ])('ends a stream of /v1/%s with the finish reason of its dialect when it is empty', async (path, body, end) => {
+    const words = Array.from({ length: 400 }, (_, i) => `word${i} `)
+    const upstream = await FakeUpstream.start(answers({ words }))
+    const prices = [{ version: 'v1', models: [{ model: MODEL, outputUsd: 1_000_000 }] }]
+    const { tenants } = treeOf([{ usd: 260 }])
+    const platform = await startPlatform(upstreamTree([upstream.url], { prices, tenants }))
+    try {
+      await platform.engine()
+      const habit = { tokens: 5, isCut: false }
+      const { outputs } = platform.platform.policies
+      for (const kind of ['chat', 'completion'] as const) {
+        const asked = makeRequest({ kind, outputTokensMax: path === 'messages' ? 400 : undefined })
+        for (let i = 0; i < 50; i++) outputs.observe(habitOf(asked), habit)
+      }
+      const response = await postJson(`${platform.baseURL}/${path}`, { model: MODEL, stream: true, ...body })
+      expect(response.status).toBe(200)
+      const text = await response.text()
+      expect(text).toMatch(end)
+      expect(text).toContain('word1')
+      expect(text).not.toContain('word399')
+      const settled = platform.entries.filter((entry) => entry.kind === 'settled')
+      expect(settled).toMatchObject([{ outcome: 'completed', because: 'budget-empty' }])
+      // A token is a dollar: one delta beyond the budget is the most.
+      const { outputTokens } = settled[0]!.usage
+      expect(outputTokens).toBeGreaterThan(260)
+      expect(outputTokens).toBeLessThanOrEqual(264)
+    } finally {
+      await platform.close()
+      await upstream.close()
     }
   })
 })

@@ -14,6 +14,7 @@ import {
   makeWorld,
   type Person,
   type RandomCall,
+  wholeAllowance,
 } from './administration.ts'
 
 /** The laws of administration, held against every one of many random calls. */
@@ -137,7 +138,7 @@ function namedFaults(before: TenancyTree, tree: TenancyTree, edit: TreeEdit): st
     const whole = {
       ...parent,
       ...named,
-      ...(named.allowance && { allowance: { ...parent.allowance, ...named.allowance } }),
+      ...(named.allowance && { allowance: wholeAllowance(parent, named) }),
     }
     return excesses(parent, whole).map((what) => `asked for more than the parent has: ${what}`)
   })

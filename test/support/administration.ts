@@ -4,6 +4,7 @@ import { Rng } from '../../src/base/rng.ts'
 import { type Actor, KEY_ROLES, type KeyRole, type OperatorRole } from '../../src/domain/actor.ts'
 import type { KeyTerms, TermsPatch } from '../../src/domain/key-terms.ts'
 import type { KeyRecord, OrgRecord, TenantRecord, TreeEdit } from '../../src/domain/tenancy.ts'
+import type { SpendLimit } from '../../src/domain/tenant.ts'
 import { applyEdit } from '../../src/policy/authority/apply-edit.ts'
 import { actorOfSecret } from '../../src/policy/authority/find-key.ts'
 import { loadTree } from '../../src/policy/authority/load-tree.ts'
@@ -245,6 +246,7 @@ function drawPatch(world: World): TermsPatch {
     () => ({ clientRanges: rng.below(3) === 0 ? null : some(RANGES) }),
     () => ({ allowance: rng.below(3) === 0 ? null : { requests: { perMinute: rate(), burst: rate() } } }),
     () => ({ allowance: { tokens: { perMinute: rate(), burst: rate() }, concurrencyMax: rate() } }),
+    () => ({ allowance: { budgets: drawBudgets(rate, rng) } }),
     () => ({ canInfer: [true, false, null][rng.below(3)] ?? null }),
     () => ({ canManage: [true, true, false, null][rng.below(4)] ?? null }),
     () => ({ canManage: true }),
@@ -252,6 +254,17 @@ function drawPatch(world: World): TermsPatch {
     () => ({ allowance: { concurrencyMax: Number.NaN } }),
   ]
   return Object.assign({}, ...Array.from({ length: 1 + rng.below(3) }, () => pick(world, parts)())) as TermsPatch
+}
+
+/** One budget in five is no budget: without an amount. */
+function drawBudgets(rate: () => number, rng: Rng): SpendLimit[] {
+  const amount = (): Partial<SpendLimit> =>
+    [{ nanoMax: rate() }, { tokensMax: rate() }, { nanoMax: rate(), tokensMax: rate() }, { nanoMax: rate() }, {}][
+      rng.below(5)
+    ] ?? {}
+  return (['month', 'day'] as const)
+    .filter(() => rng.below(2) === 0)
+    .map((period) => ({ period, isHard: rng.below(4) > 0, marks: [0.5], ...amount() }))
 }
 
 // ── Oracles: what terms allow, asked case by case, without the code under test ─────────────────────────────────────────
@@ -298,13 +311,33 @@ export function excesses(parent: KeyTerms, child: KeyTerms): string[] {
   return found
 }
 
+/** Limits, and budgets of periods and kinds, that are not named are the parent's. */
+export function wholeAllowance(parent: KeyTerms, named: KeyTerms): NonNullable<KeyTerms['allowance']> {
+  const ours = named.allowance?.budgets ?? []
+  const theirs = (parent.allowance?.budgets ?? []).filter(
+    (one) => !ours.some(({ period, isHard }) => period === one.period && isHard === one.isHard),
+  )
+  return { ...parent.allowance, ...named.allowance, budgets: [...theirs, ...ours] }
+}
+
 function limitsOf({ allowance }: KeyTerms): ReadonlyArray<readonly [string, number]> {
-  const { requests, tokens, concurrencyMax = Infinity } = allowance ?? {}
+  const { requests, tokens, concurrencyMax = Infinity, budgets = [] } = allowance ?? {}
+  const least = (period: string, unit: 'nanoMax' | 'tokensMax', isHard = true): number =>
+    Math.min(
+      ...budgets.flatMap((one) => (one.period === period && one.isHard === isHard ? [one[unit] ?? Infinity] : [])),
+      Infinity,
+    )
   return [
     ['requests', requests?.perMinute ?? Infinity],
     ['request burst', requests?.burst ?? Infinity],
     ['tokens', tokens?.perMinute ?? Infinity],
     ['token burst', tokens?.burst ?? Infinity],
     ['concurrency', concurrencyMax],
+    ['money a month', least('month', 'nanoMax')],
+    ['tokens a month', least('month', 'tokensMax')],
+    ['money a day', least('day', 'nanoMax')],
+    ['money a month, told', least('month', 'nanoMax', false)],
+    ['tokens a month, told', least('month', 'tokensMax', false)],
+    ['money a day, told', least('day', 'nanoMax', false)],
   ]
 }

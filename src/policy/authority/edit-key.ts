@@ -1,5 +1,5 @@
 import { type Actor, KEY_ROLES } from '../../domain/actor.ts'
-import { GRACE_MS_MAX, type KeySecret, LIVE_SECRETS_MAX } from '../../domain/key-terms.ts'
+import { GRACE_MS_MAX, type KeySecret, LIVE_SECRETS_MAX, type TermsPatch } from '../../domain/key-terms.ts'
 import type { AuthorityRefusal, KeyRecord, TreeEdit } from '../../domain/tenancy.ts'
 import {
   boundRefusal,
@@ -48,7 +48,8 @@ export function createKey(context: EditContext, edit: EditOf<'create-key'>): Edi
     boundRefusal('keys of the tenant', count, bounds.keysPerTenantMax, { kind: 'tenant', id: tenantId }) ??
     weightRefusal(weight) ??
     roleRefusal(role) ??
-    hashRefusal(context, hash)
+    hashRefusal(context, hash) ??
+    budgetRefusal(edit.terms)
   if (refusal !== undefined) return refusedBy(refusal)
   // A new key manages only if the call says so.
   const checked = checkTerms(keyParents(org, tenant), { canManage: false }, edit.terms ?? {})
@@ -69,7 +70,10 @@ export function changeKey(context: EditContext, edit: EditOf<'change-key'>): Edi
   const { key: before, tenant } = found
   const { weight, role } = edit
   const refusal =
-    fileRefusal('key', before) ?? weightRefusal(weight) ?? (role === undefined ? undefined : roleRefusal(role))
+    fileRefusal('key', before) ??
+    weightRefusal(weight) ??
+    (role === undefined ? undefined : roleRefusal(role)) ??
+    budgetRefusal(edit.terms)
   if (refusal !== undefined) return refusedBy(refusal)
   const checked = checkTerms(keyParents(org, tenant), before.terms, edit.terms ?? {})
   if ('refusal' in checked) return refusedBy(checked.refusal)
@@ -82,6 +86,14 @@ export function changeKey(context: EditContext, edit: EditOf<'change-key'>): Edi
   }
   const gain = managingGain(context.actor, before, after)
   return gain === undefined ? planned(org.id, { level: 'key', before, after }) : refusedBy(gain)
+}
+
+/** The ledger counts models and end users for each tenant, not for each key. */
+function budgetRefusal(terms: TermsPatch | undefined): AuthorityRefusal | undefined {
+  const budgets = terms?.allowance?.budgets ?? []
+  if (!budgets.some(({ model, isPerUser }) => model !== undefined || isPerUser === true)) return undefined
+  const because = 'is for a model or per user, which keys do not have: give it to the tenant'
+  return refusalOf('value-is-valid', PLATFORM, 'terms.allowance.budgets', because)
 }
 
 export function removeKey(context: EditContext, { id }: { readonly id: string }): EditPlan {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { excesses } from '../../../test/support/administration.ts'
+import { excesses, wholeAllowance } from '../../../test/support/administration.ts'
 import type { KeyTerms } from '../../domain/key-terms.ts'
 import { parseAddress } from './client-range.ts'
 import { clipTerms, isPartWithin, rangesOf, TERMS_PARTS } from './clip-terms.ts'
@@ -13,6 +13,18 @@ const rate = fc
   .constantFrom(10, 100)
   .chain((perMinute) => fc.constantFrom(10, 100).map((burst) => ({ perMinute, burst })))
 const some = <T>(...words: readonly T[]) => fc.subarray([...words])
+const amount = fc.constantFrom(10, 100)
+/** In the order that clipping gives them, so that equal lists are equal. */
+const budgets = fc
+  .record({
+    month: fc.option(fc.record({ nanoMax: amount, tokensMax: amount }, { requiredKeys: ['nanoMax'] })),
+    day: fc.option(fc.record({ nanoMax: amount })),
+    isHard: fc.boolean(),
+  })
+  .map(({ month, day, isHard }) => [
+    ...(day === null ? [] : [{ period: 'day' as const, isHard: true, marks: [], ...day }]),
+    ...(month === null ? [] : [{ period: 'month' as const, isHard, marks: [0.5], ...month }]),
+  ])
 const terms = fc.record(
   {
     notBeforeAtMs: fc.nat(5),
@@ -22,7 +34,7 @@ const terms = fc.record(
     bands: some('interactive' as const, 'offline' as const),
     clientRanges: some('10.0.0.0/8', '10.1.0.0/16', '192.168.0.0/16', '2001:db8:0:0:0:0:0:0/32'),
     allowance: fc.record(
-      { requests: rate, tokens: rate, concurrencyMax: fc.constantFrom(10, 100) },
+      { requests: rate, tokens: rate, concurrencyMax: fc.constantFrom(10, 100), budgets },
       { requiredKeys: [] },
     ),
     canInfer: fc.boolean(),
@@ -60,7 +72,7 @@ describe('narrow', () => {
     fc.assert(
       fc.property(terms, terms, (parent, wanted) => {
         const result = narrow(parentOf(parent), wanted)
-        const allowance = { ...parent.allowance, ...wanted.allowance }
+        const allowance = wholeAllowance(parent, wanted)
         const asked = { ...parent, ...wanted, ...(wanted.allowance && { allowance }) }
         expect(result.kind).toBe(excesses(parent, asked).length === 0 ? 'narrowed' : 'refused')
         if (result.kind === 'refused') {

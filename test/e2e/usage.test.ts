@@ -31,7 +31,7 @@ beforeAll(async () => {
       admin: { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] },
       prices,
       tenants: [
-        { id: 'acme', slo: 'patient', org: 'corp', keys: [{ id: 'acme-1', hash: hashKey(ACME_KEY) }] },
+        { id: 'acme', slo: 'patient', org: 'corp', tellPrice: true, keys: [{ id: 'acme-1', hash: hashKey(ACME_KEY) }] },
         { id: 'globex', slo: 'patient', keys: [{ id: 'globex-1', hash: hashKey(GLOBEX_KEY) }] },
         { id: 'books', slo: 'patient', org: 'corp', keys: [] },
       ],
@@ -156,6 +156,28 @@ describe('what a tenant used', () => {
     expect(JSON.parse(forecast.out)).toMatchObject({ price: { spent_usd: usd(priceNano) } })
     expect(await spillway('usage', '--by', 'colour', ...at(ACME_KEY))).toMatchObject({ code: 2 })
     expect((await spillway('usage', ...at(GLOBEX_KEY))).out).toMatch(/^Nothing was used/)
+  })
+
+  it('is told in the answer where the tenant wants it, in every dialect', async () => {
+    const ask = { model: MODEL, messages: [{ role: 'user', content: 'Four.' }], max_tokens: 4 }
+    const priced = (input: number, output: number) => ({ price_usd: usd(input * 500 + output * 2_000) })
+    const of = async (path: string, body: object, key = ACME_KEY): Promise<Record<string, number>> => {
+      const answer = await postJson(`${platform.baseURL}/${path}`, body, authorization(key))
+      return ((await answer.json()) as { usage: Record<string, number> }).usage
+    }
+    const chat = await of('chat/completions', ask)
+    expect(chat['spillway']).toEqual(priced(chat['prompt_tokens']!, chat['completion_tokens']!))
+    const response = await of('responses', { model: MODEL, input: 'Four.', max_output_tokens: 16 })
+    expect(response['spillway']).toEqual(priced(response['input_tokens']!, response['output_tokens']!))
+    const message = await of('messages', ask)
+    expect(message['spillway']).toEqual(priced(message['input_tokens']!, message['output_tokens']!))
+    expect(await of('chat/completions', ask, GLOBEX_KEY)).not.toHaveProperty('spillway')
+    const streamed = async (more: object): Promise<string> =>
+      (await postJson(`${platform.baseURL}/chat/completions`, { ...ask, stream: true, ...more })).text()
+    expect(await streamed({ stream_options: { include_usage: true } })).toMatch(
+      /"usage":\{[^\n]*"spillway":\{"price_usd":"0\.0\d+"\}\}\}\n\ndata: \[DONE\]/,
+    )
+    expect(await streamed({})).not.toContain('price_usd')
   })
 
   it('is in the story of each request', async () => {

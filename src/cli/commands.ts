@@ -31,6 +31,8 @@ import { rolloutCommands } from './rollout.ts'
 import { serveCommand } from './serve.ts'
 import { simulateCommand } from './simulate.ts'
 import { tenancyCommands } from './tenancy.ts'
+import { usageCommand } from './usage.ts'
+import { usageReportCommands } from './usage-reports.ts'
 
 /** Every command, in the order in which the help lists them. */
 export const commands: readonly Command[] = [
@@ -42,6 +44,8 @@ export const commands: readonly Command[] = [
   explainCommand,
   refusals,
   meCommand,
+  usageCommand,
+  ...usageReportCommands,
   recordCommand,
   engineCommand,
   engineFitCommand,

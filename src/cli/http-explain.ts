@@ -9,6 +9,8 @@ import { askServer } from './http-server-client.ts'
 export interface Story {
   readonly id: string
   readonly entries: readonly Entry[]
+  /** From the ledger, when the cost is final. */
+  readonly ledger?: { readonly price_usd: string; readonly price_list: string; readonly cost_usd: string }
 }
 
 export interface ServerAccess {
@@ -28,9 +30,14 @@ export async function fetchFrom<T>({ url, key }: ServerAccess, path: string): Pr
 
 export function tellStory(story: Story): string {
   const startAt = story.entries[0]?.at ?? 0
-  return [story.id, ...story.entries.map((entry) => `${since(entry.at, startAt).padStart(9)}  ${tell(entry)}`)].join(
-    '\n',
-  )
+  const told = story.entries.map((entry) => `${since(entry.at, startAt).padStart(9)}  ${tell(entry)}`)
+  return [story.id, ...told, ...tellPrice(story)].join('\n')
+}
+
+function tellPrice({ ledger }: Story): string[] {
+  if (ledger === undefined) return []
+  const list = ledger.price_list === '' ? 'the model is in no price list' : `price list ${ledger.price_list}`
+  return [`${' '.repeat(11)}list price: $${ledger.price_usd} (${list})`]
 }
 
 const since = (at: number, startAt: number): string => `${((at - startAt) / 1_000).toFixed(1)} ms`

@@ -260,6 +260,11 @@ export const TenantSchema = item(
       description:
         'Whether a gateway that the lease store has forgotten (`sharing.forgetMs`) refuses the tenant. If false, it goes on with its safe share, which the others have been given too.',
     }),
+    tellPrice: Type.Boolean({
+      default: false,
+      description:
+        'Whether answers tell what they are sold at by the price list: `usage.spillway.price_usd`, in streams where the client asks for usage.',
+    }),
     answerCache: Type.Optional(AnswerCacheSchema),
     storing: Type.Optional(StoringSchema),
     keys: Type.Array(KeySchema, { default: [], description: 'Keys of the tenant.' }),

@@ -241,6 +241,7 @@ export function toTenants(config: Config): Tenant[] {
     ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
     ...(tenant.storing !== undefined && { storing: tenant.storing }),
     ...(tenant.strict && { isStrict: true }),
+    ...(tenant.tellPrice && { tellsPrice: true }),
   }))
 }
 

@@ -18,6 +18,7 @@ import type { RunTimeKeys, RunTimeTenant } from '../gateway/tenant-directory.ts'
 import { changePromise, changeWeight } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { actorOfSecret } from '../policy/authority/find-key.ts'
+import { mayDo } from '../policy/authority/may-do.ts'
 import { actorOfToken, orgRoleOf } from '../policy/authority/token-actor.ts'
 import { emptyTree, tenantTerms } from '../policy/authority/tree.ts'
 import { LiveTenancy } from './live-tenancy.ts'
@@ -109,6 +110,13 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     if (standing?.key === undefined) return standing
     const [key = standing.key] = await withUses(this.#uses, [standing.key])
     return { ...standing, key }
+  }
+
+  costOrgOf(credential: TenantCredential): string | undefined {
+    const actor = this.#actorOf(credential)
+    if (actor === undefined) return undefined
+    const { orgId } = actor
+    return mayDo(actor, 'read-cost', { orgId }).kind === 'allowed' ? orgId : undefined
   }
 
   async close(): Promise<void> {

@@ -73,6 +73,8 @@ export interface Usage {
   readonly outputTokens: number
   /** The engine's own words for it; absent where we counted, and in the journal. */
   readonly told?: ToldUsage
+  /** What it is sold at in dollars, as decimal text; for clients of tenants that want to be told. */
+  readonly priceUsd?: string
 }
 
 /** The `usage` of an engine with all its details, and the numbers that were read from it. */

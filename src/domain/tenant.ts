@@ -102,6 +102,8 @@ export interface Tenant {
   readonly storing?: StoringTerms
   /** Refused rather than served on limits that other gateways may have given away (`sharing.forgetMs`). */
   readonly isStrict?: boolean
+  /** Answers tell what they are sold at. */
+  readonly tellsPrice?: boolean
 }
 
 export interface Key {

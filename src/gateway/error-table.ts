@@ -15,7 +15,7 @@ import type { AdminCode } from './fleet-admin.ts'
  * The simulated engine's server speaks vLLM's errors instead (src/engine-server/engine-errors.ts): those are vLLM's
  * types, not ours, and are not in this table.
  */
-export type ErrorCode = RefusalCode | KeyCode | IngressCode | CorpusCode | ArchiveCode | AdminCode | FaultCode
+export type ErrorCode = RefusalCode | KeyCode | IngressCode | CorpusCode | ArchiveCode | UsageCode | AdminCode | FaultCode
 
 /** What is wrong with the key that a client sent. */
 export type KeyCode =
@@ -39,6 +39,9 @@ export type CorpusCode = Exclude<CorpusRefusal, 'unavailable'> | 'retrieval-unav
 
 /** What a client is told about stored answers. */
 export type ArchiveCode = 'answer-not-found' | 'archive-unavailable'
+
+/** What a client is told who asks what was used. */
+export type UsageCode = 'ledger-off' | 'ledger-unavailable'
 
 /** A refusal of any layer, as the gateway tells it. */
 export type ToldRefusal<Code extends ErrorCode = ErrorCode> = Refusal<Code>
@@ -217,6 +220,12 @@ const ARCHIVE_ROWS: Readonly<Record<ArchiveCode, ErrorRow>> = {
   'archive-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
 }
 
+/** What was used. */
+const USAGE_ROWS: Readonly<Record<UsageCode, ErrorRow>> = {
+  'ledger-off': atFault(404, 'Ask the operator of this server to set `ledger.enabled` and a `store` that lasts.'),
+  'ledger-unavailable': { status: 503, blame: 'platform', retryAfter: 2 * SECOND_US, advice: COME_BACK },
+}
+
 /** What cannot be read, and what it names that is not there. */
 const FAULT_ROWS: Readonly<Record<FaultCode, ErrorRow>> = {
   'invalid-http': atFault(400, 'Speak HTTP/1.1 to this port.'),
@@ -290,6 +299,7 @@ export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   ...REFUSAL_ROWS,
   ...CORPUS_ROWS,
   ...ARCHIVE_ROWS,
+  ...USAGE_ROWS,
   ...ADMIN_ROWS,
   ...FAULT_ROWS,
 }

@@ -128,6 +128,7 @@ export function tenancyPaths(): Record<string, object> {
     },
   })
   return {
+    '/admin/v1/usage': { get: operation('adminUsage', 'Who used what, by org, tenant, key, model, day or hour.') },
     ...level('org', 'Org', undefined, OrgCreateBody, OrgChangeBody),
     ...level('tenant', 'Tenant', 'org', TenantCreateBody, TenantChangeBody),
     ...level('key', 'Key', 'tenant', KeyCreateBody, KeyChangeBody),

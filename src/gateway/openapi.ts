@@ -64,6 +64,10 @@ export function openApiDocument(options: { version: string; basePath: string; ad
         get: { ...plain('explainRequest', 'Every decision about one of your requests, with its reason.'), ...AT_ID },
       },
       '/spillway/refusals': { get: plain('listRefusals', 'Your last requests that were not answered, newest first.') },
+      '/v1/organization/usage/completions': {
+        get: plain('usageCompletions', 'What was used, in buckets of days or hours, as OpenAI tells it.'),
+      },
+      '/v1/organization/costs': { get: plain('usageCosts', 'What it is sold at, in buckets, as OpenAI tells it.') },
       ...corpusPaths(refusals()),
       ...adminPaths(),
       ...ownPaths(tenancyPaths(), plain('ownStanding', 'What the key may do, what it has left, its last refusals.')),

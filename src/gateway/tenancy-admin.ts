@@ -90,4 +90,6 @@ export interface TenancyAdmin {
   /** Undefined: the key or token does not manage. */
   asTenant(credential: TenantCredential): TenancyDesk | undefined
   standingOf(credential: TenantCredential): Promise<TreeStanding | undefined>
+  /** The org whose costs the caller may read, beyond those of its own tenant; undefined: none. */
+  costOrgOf(credential: TenantCredential): string | undefined
 }

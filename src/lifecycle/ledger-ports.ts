@@ -77,6 +77,8 @@ export interface UsageAsk {
   readonly keyId?: string | undefined
   readonly model?: string | undefined
   readonly rowsMax: number
+  /** Groups that a page before this one had; none if absent. */
+  readonly rowsSkip?: number | undefined
 }
 
 /** One group. A dimension that was not asked for is undefined. */

@@ -10,6 +10,7 @@ import { learnFromTicket, usageSeen } from './learning/learn.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
+import { toldUsage } from './spending.ts'
 import { type Admitted, isCalledOffByPlatform, type Ticket } from './ticket.ts'
 import type { Turn } from './turnstile.ts'
 
@@ -35,7 +36,7 @@ export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: 
   platform.depart(ticket)
   platform.world.journal.record(settled)
   closeBooks(platform, ticket, settled)
-  if (ended.outcome === 'completed') relay.finish(ended.usage)
+  if (ended.outcome === 'completed') relay.finish(toldUsage(ticket, ended))
   else if (ended.refusal !== undefined) relay.fail(ended.refusal)
   relay.over()
   return settled

@@ -2,6 +2,7 @@ import type { Usage } from '../domain/delta.ts'
 import type { ModelPrice } from '../domain/ledger.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
+import { usdText } from '../domain/usd-text.ts'
 import type { Spend } from '../policy/budgets/quota.ts'
 import { priceOf } from '../policy/money/price-of.ts'
 import type { Ticket } from './ticket.ts'
@@ -39,4 +40,13 @@ export function settledSpend(ticket: Ticket, outcome: Outcome, usage: Usage): Sp
     tokens: Math.round(sold.promptTokens) + Math.round(sold.outputTokens),
     nano: ticket.request.errand === undefined && outcome !== 'failed' ? priceOf(ticket.price, sold) : 0,
   }
+}
+
+/** The usage as the client is told it: with its price, where its tenant wants that. */
+export function toldUsage(
+  ticket: Ticket,
+  { outcome, usage }: { readonly outcome: Outcome; readonly usage: Usage },
+): Usage {
+  if (ticket.request.tenant.tellsPrice !== true) return usage
+  return { ...usage, priceUsd: usdText(BigInt(settledSpend(ticket, outcome, usage).nano)) }
 }

@@ -5,7 +5,7 @@ import { STORE_PATH } from '../config/defaults.ts'
 import type { Config } from '../config/schema.ts'
 import type { Settlement } from '../domain/ledger.ts'
 import { Balances } from '../lifecycle/balances.ts'
-import type { Books } from '../lifecycle/ledger-ports.ts'
+import type { Books, LedgerStore } from '../lifecycle/ledger-ports.ts'
 import type { Journal } from '../lifecycle/ports.ts'
 import type { Budgets } from '../policy/budgets/budgets.ts'
 import { FsSpool } from '../spool/fs-spool.ts'
@@ -18,6 +18,8 @@ import { SqlLedgerStore } from '../store/sql-ledger-store.ts'
 export interface LiveLedger {
   /** Empty where nothing is written down: then budgets count from the start of the process. */
   readonly parts: { readonly books?: Books; readonly balances?: Balances }
+  /** What is written down, to read; undefined where nothing is. */
+  readonly store: LedgerStore | undefined
   /**
    * What lies in the spool from an earlier life goes into the database; from then on it goes by itself. Resolves when the
    * budgets know what was used of them.
@@ -42,6 +44,7 @@ const DAY_MS = 86_400_000
 
 const NO_LEDGER: LiveLedger = {
   parts: {},
+  store: undefined,
   start: () => Promise.resolve(),
   close: () => Promise.resolve(),
 }
@@ -75,16 +78,14 @@ export async function openLiveLedger(
   const report = (): void =>
     journal.record({ kind: 'ledger-reported', at: clock.now(), spool: spool.view(), keeper: keeper.view() })
   const beforeMs = (): number => clock.now() / US_PER_MS - ledger.lineDays * DAY_MS
+  const store = new SqlLedgerStore(world.store.database)
   const stops = [
     every(clock, REPORT_US, report),
-    every(
-      clock,
-      PRUNE_US,
-      () => void new SqlLedgerStore(world.store.database).prune(beforeMs(), PRUNE_LINES).catch(() => {}),
-    ),
+    every(clock, PRUNE_US, () => void store.prune(beforeMs(), PRUNE_LINES).catch(() => {})),
   ]
   return {
     parts: { books, balances },
+    store,
     async start(budgets) {
       for await (const folder of leftSpoolFolders(path, taken.folder, process.pid)) {
         const left = await openSpool(folder, world, ledger.spoolBytesMax)

@@ -27,8 +27,10 @@ import { storedCompletionRoutes } from '../gateway/routes/stored-completions.ts'
 import { storedResponseRoutes } from '../gateway/routes/stored-responses.ts'
 import { tenancyRoutes } from '../gateway/routes/tenancy.ts'
 import { transitRoutes } from '../gateway/routes/transit.ts'
+import { usageRoutes } from '../gateway/routes/usage.ts'
 import type { RequestRules } from '../gateway/to-request.ts'
 import type { Archive } from '../lifecycle/archive-ports.ts'
+import type { LedgerStore } from '../lifecycle/ledger-ports.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import { PlatformWorkBudgets } from '../lifecycle/reserve-work.ts'
 import { isSizeInDoubt } from '../lifecycle/size-in-doubt.ts'
@@ -56,6 +58,7 @@ export interface RouteParts {
   readonly archive: Archive
   readonly sharing: Pick<LiveSharing, 'detail'>
   readonly cell: LiveCell
+  readonly ledger: { readonly store: LedgerStore | undefined }
 }
 
 export function liveRoutes(parts: RouteParts): Route[] {
@@ -89,6 +92,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       admins: control.admins,
       storyOf: (ticketId) => host.storyOf(ticketId),
       refusals: (ask) => host.refusals(ask),
+      lineOf: (ticketId) => parts.ledger.store?.find(ticketId),
     }),
     recordRoute({
       admins: control.admins,
@@ -110,6 +114,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
       budgetsOf: (caller) => platform.budgetsOf(caller),
       refusals: (ask) => host.refusals(ask),
     }),
+    ...usageRoutes({ clock, keys, admins: control.admins, tenancy: control.tenancy, ledger: () => parts.ledger.store }),
     ...operateRoutes({
       readiness: () => withDetail(withDetail(readiness(platform, control), parts.sharing.detail()), cell.describe()),
       openApi: openApiDocument({

@@ -99,7 +99,7 @@ export async function serve(
 
   const tokens = new TokenCounter({ clock })
   const host = makeHostView(seat, { telemetry, admin: control.admin, cell })
-  const served = { platform, backends, control, retrieval, archive, sharing, cell, host }
+  const served = { platform, backends, control, retrieval, archive, sharing, cell, host, ledger }
   const routes = liveRoutes({ config, clock, tokens, telemetry, ...served })
   const lookUp = () => Promise.all([control.registry.start(), control.tenancy.tenancy.start()])
   if (seat !== undefined) await takeSeat(seat, { clock, control, lookUp })

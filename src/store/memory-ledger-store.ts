@@ -47,7 +47,8 @@ export class MemoryLedgerStore implements LedgerStore {
     return found.flat().sort((a, b) => (a.scope < b.scope ? -1 : a.scope > b.scope ? 1 : a.hour - b.hour))
   }
 
-  usage({ fromHour, toHour, by, orgId, tenantId, keyId, model, rowsMax }: UsageAsk): Promise<readonly UsageRow[]> {
+  usage(ask: UsageAsk): Promise<readonly UsageRow[]> {
+    const { fromHour, toHour, by, orgId, tenantId, keyId, model, rowsMax, rowsSkip = 0 } = ask
     const isMeant = (line: Settlement): boolean =>
       isWithin(line, fromHour, toHour) &&
       (orgId === undefined || line.orgId === orgId) &&
@@ -61,7 +62,7 @@ export class MemoryLedgerStore implements LedgerStore {
       if (lines === undefined) groups.set(name, [line])
       else lines.push(line)
     }
-    const rows = [...groups.values()].sort((a, b) => compare(by, a, b)).slice(0, rowsMax)
+    const rows = [...groups.values()].sort((a, b) => compare(by, a, b)).slice(rowsSkip, rowsSkip + rowsMax)
     return Promise.resolve(rows.map((lines) => rowOf(by, lines)))
   }
 

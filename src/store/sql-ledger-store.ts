@@ -119,7 +119,7 @@ select ${[...names, ...sums].join(', ')} from usage_hour
  where hour >= $1::int and hour < $2::int and ($3::text is null or org = $3) and ($4::text is null or tenant = $4)
    and ($5::text is null or key = $5) and ($6::text is null or model = $6)
  ${groups.length === 0 ? 'having count(*) > 0' : `group by ${groups.join(', ')} order by ${order.join(', ')}`}
- limit ${Math.max(0, Math.trunc(ask.rowsMax))}`
+ limit ${bound(ask.rowsMax)} offset ${bound(ask.rowsSkip ?? 0)}`
     const { orgId = null, tenantId = null, keyId = null, model = null } = ask
     const parameters = [ask.fromHour, ask.toHour, orgId, tenantId, keyId, model]
     const rows = await this.#database.query(sql, parameters, { lane: LANE })
@@ -146,6 +146,9 @@ select ${[...names, ...sums].join(', ')} from usage_hour
     return Number(row?.['gone'] ?? 0)
   }
 }
+
+/** A count that is written into a statement. */
+const bound = (count: number): number => Math.max(0, Math.trunc(count))
 
 const isNumber = (dimension: UsageDimension): boolean => dimension === 'day' || dimension === 'hour'
 

@@ -146,7 +146,7 @@ const TEXT: OpenedBlock = { type: 'text' }
 
 /** Usage in Anthropic's words: what was found in a cache is no part of `input_tokens`, and writing to it costs nothing. */
 export function messagesUsage(usage: Usage): Record<string, unknown> {
-  const { promptTokens, cachedTokens, outputTokens } = usage
+  const { promptTokens, cachedTokens, outputTokens, priceUsd } = usage
   const thinking = thinkingTokensOf(usage)
   return {
     input_tokens: Math.max(0, promptTokens - cachedTokens),
@@ -154,6 +154,7 @@ export function messagesUsage(usage: Usage): Record<string, unknown> {
     cache_read_input_tokens: cachedTokens,
     output_tokens: outputTokens,
     ...(thinking !== undefined && { output_tokens_details: { thinking_tokens: thinking } }),
+    ...(priceUsd !== undefined && { spillway: { price_usd: priceUsd } }),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Usage } from '../domain/delta.ts'
 import { memberText, spliceJson } from './splice-json.ts'
+import { pricedText } from './usage-text.ts'
 
 /** Usage in the words of Responses and of Messages: read from an engine, and corrected where we count otherwise. */
 type Json = Readonly<Record<string, unknown>>
@@ -38,31 +39,37 @@ export function readMessagesUsage(usage: unknown, before: unknown): Usage | unde
 const isSame = (a: Usage | undefined, b: Usage): boolean =>
   a?.promptTokens === b.promptTokens && a.cachedTokens === b.cachedTokens && a.outputTokens === b.outputTokens
 
+/** The engine's own text of a usage is true; undefined: nothing is to be put in its place. */
+const asTold = (told: string, usage: Usage): string | undefined =>
+  usage.priceUsd === undefined ? undefined : pricedText(told, usage)
+
 /** The new text of `usage`; undefined where the engine's own is true. */
 export function responsesUsageText(text: string | undefined, usage: Usage): string | undefined {
   const told = text?.startsWith('{') === true ? text : '{}'
-  if (isSame(readResponsesUsage(JSON.parse(told)), usage) && told !== '{}') return undefined
+  if (isSame(readResponsesUsage(JSON.parse(told)), usage) && told !== '{}') return asTold(told, usage)
   const { promptTokens, cachedTokens, outputTokens } = usage
   const details = memberText(told, 'input_tokens_details') ?? '{}'
-  return spliceJson(told, {
+  const counted = spliceJson(told, {
     input_tokens: String(promptTokens),
     input_tokens_details: spliceJson(details.startsWith('{') ? details : '{}', { cached_tokens: String(cachedTokens) }),
     output_tokens: String(outputTokens),
     total_tokens: String(promptTokens + outputTokens),
   })
+  return pricedText(counted, usage)
 }
 
 export function messagesUsageText(text: string | undefined, before: unknown, usage: Usage): string | undefined {
   const told = text?.startsWith('{') === true ? text : '{}'
   const read = JSON.parse(told) as Json
-  if (isSame(readMessagesUsage(read, before), usage) && told !== '{}') return undefined
+  if (isSame(readMessagesUsage(read, before), usage) && told !== '{}') return asTold(told, usage)
   const { promptTokens, cachedTokens, outputTokens } = usage
   const all: Json = { ...(isObject(before) ? before : {}), ...read }
   const written = Math.min(countOf(all['cache_creation_input_tokens']), promptTokens - cachedTokens)
-  return spliceJson(told, {
+  const counted = spliceJson(told, {
     input_tokens: String(promptTokens - cachedTokens - written),
     cache_creation_input_tokens: String(written),
     cache_read_input_tokens: String(cachedTokens),
     output_tokens: String(outputTokens),
   })
+  return pricedText(counted, usage)
 }

@@ -1,7 +1,7 @@
 import type { Usage } from '../domain/delta.ts'
 import type { AnswerIdentity } from './dialect.ts'
 import type { ResponsesBody } from './responses-schema.ts'
-import { toldDetails } from './usage-text.ts'
+import { pricedText, toldDetails } from './usage-text.ts'
 
 /**
  * The response object: what was asked, what was answered, how it ended. A stream has it three times (created, in progress,
@@ -94,12 +94,12 @@ function withBothKeys(tool: { readonly type: string }): object {
 function usageOf(usage: Usage): string {
   const { promptTokens, cachedTokens, outputTokens } = usage
   const { prompt_tokens_details: prompt, completion_tokens_details: output } = usage.told ? toldDetails(usage) : NONE
-  return (
+  const text =
     `{"input_tokens":${promptTokens},"input_tokens_details":{"cached_tokens":${cachedTokens},` +
     `"cache_write_tokens":${countOf(prompt, 'cache_write_tokens')}},"output_tokens":${outputTokens},` +
     `"output_tokens_details":{"reasoning_tokens":${countOf(output, 'reasoning_tokens')}},` +
     `"total_tokens":${promptTokens + outputTokens}}`
-  )
+  return pricedText(text, usage)
 }
 
 const NONE: Readonly<Record<string, unknown>> = {}

@@ -15,9 +15,18 @@ export function wireUsage(usage: Usage): Record<string, unknown> {
 }
 
 export function usageText(usage: Usage): string {
+  return pricedText(countedText(usage), usage)
+}
+
+/** With what it is sold at, where the client's tenant wants to be told. */
+export function pricedText(text: string, { priceUsd }: Usage): string {
+  return priceUsd === undefined ? text : spliceJson(text, { spillway: JSON.stringify({ price_usd: priceUsd }) })
+}
+
+function countedText(usage: Usage): string {
   const told = toldText(usage)
   if (told === undefined) return JSON.stringify(wireUsage(usage))
-  if (isAsTold(usage)) return told
+  if (isSameCount(usage)) return told
   const { promptTokens, cachedTokens, outputTokens } = usage
   const isCachedTold = usage.told?.cachedTokens === cachedTokens
   const details = memberText(told, 'prompt_tokens_details') ?? '{}'
@@ -30,8 +39,12 @@ export function usageText(usage: Usage): string {
   })
 }
 
-/** Whether the numbers are still those that the engine told. */
-export function isAsTold({ told, promptTokens, cachedTokens, outputTokens }: Usage): boolean {
+/** Whether the text is still what the engine told. */
+export function isAsTold(usage: Usage): boolean {
+  return usage.priceUsd === undefined && isSameCount(usage)
+}
+
+function isSameCount({ told, promptTokens, cachedTokens, outputTokens }: Usage): boolean {
   return (
     told !== undefined &&
     told.promptTokens === promptTokens &&

@@ -197,8 +197,8 @@ it('covers every route that asks a model or stores', async () => {
     (path) =>
       /^\/(v1|v2|infer|openai|rerank|tokenize|detokenize)/.test(path) &&
       !/^\/v1\/models|^\/v2(\/health|\/models\/[^/]+(\/ready)?$|$)/.test(path) &&
-      // Administration, and a count that asks no engine and stores nothing: the ingress meters them.
-      !/^\/v1\/spillway\/|^\/v1\/messages\/count_tokens$/.test(path),
+      // Administration, what was used, and a count that asks no engine and stores nothing: the ingress meters them.
+      !/^\/v1\/spillway\/|^\/v1\/organization\/|^\/v1\/messages\/count_tokens$/.test(path),
   )
   const covered = (path: string): boolean =>
     WAYS.some((way) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(way.path)) ||

@@ -255,6 +255,7 @@ it('tenants can be put on new terms while the platform runs', async () => {
   const tree = upstreamTree([upstream.url], {
     tenants: [{ ...tenants({ requests: { perMinute: 1, burst: 1 } })[0], weight: 5 }, initech],
     store: { path: 'memory:' },
+    ledger: { enabled: false },
   })
   const load = () => buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
   const answer = await platform.reload(load, { by: 'test', because: 'other terms' })

@@ -1,5 +1,7 @@
 import { usToMs } from '../../base/clock.ts'
 import type { Entry, Settled } from '../../domain/entry.ts'
+import type { Settlement } from '../../domain/ledger.ts'
+import { usdText } from '../../domain/usd-text.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import type { AdminDirectory } from '../admin-directory.ts'
 import type { KeyDirectory } from '../authenticate.ts'
@@ -26,14 +28,19 @@ export interface ExplainDeps {
     readonly tenantId: string | undefined
     readonly limit: number
   }) => Promise<readonly Settled[]>
+  /** The ticket's line in the ledger, which is written when its cost is final; undefined where there is none. */
+  readonly lineOf: (ticketId: string) => Promise<Settlement | undefined> | undefined
 }
 
-export function explainRoutes({ keys, admins, storyOf, refusals }: ExplainDeps): Route[] {
+export function explainRoutes({ keys, admins, storyOf, refusals, lineOf }: ExplainDeps): Route[] {
   const explained = async (exchange: Exchange, ticketId: string, seer: Seer): Promise<void> => {
     const story = await storyOf(ticketId)
     const isSeen = story !== undefined && (seer.tenantId === undefined || story.some((entry) => isOf(entry, seer)))
-    if (isSeen) exchange.sendJson(200, storyBody(ticketId, story))
-    else exchange.sendFault(invalidRequest(NOT_REMEMBERED, null, 'request-not-found'))
+    if (isSeen) {
+      // Without the ledger the story is told all the same.
+      const line = await lineOf(ticketId)?.catch(() => undefined)
+      exchange.sendJson(200, storyBody(ticketId, story, line))
+    } else exchange.sendFault(invalidRequest(NOT_REMEMBERED, null, 'request-not-found'))
   }
   const listed = async (exchange: Exchange, seer: Seer): Promise<void> => {
     const query = new URL(exchange.req.url ?? '/', 'http://localhost').searchParams
@@ -119,8 +126,19 @@ export function wireRefusal({
   }
 }
 
-const storyBody = (id: string, story: readonly Entry[]): string =>
-  JSON.stringify({ object: 'spillway.request', id, entries: story.map(shownEntry) })
+const storyBody = (id: string, story: readonly Entry[], line: Settlement | undefined): string =>
+  JSON.stringify({
+    object: 'spillway.request',
+    id,
+    entries: story.map(shownEntry),
+    ...(line !== undefined && { ledger: shownLine(line) }),
+  })
+
+const shownLine = ({ priceNano, priceVersion, costNano }: Settlement): object => ({
+  price_usd: usdText(BigInt(priceNano)),
+  price_list: priceVersion,
+  cost_usd: usdText(BigInt(costNano)),
+})
 
 /** The entry with typed arrays as plain arrays, which JSON shows better, and without the names of the prompt's blocks. */
 export function shownEntry(entry: Entry): object {

@@ -17,8 +17,7 @@ export function get(upstream: HttpUpstream, path: string, timeoutMs: number = TI
 
 /** One bounded POST of JSON, in the same way. */
 export function post(upstream: HttpUpstream, path: string, json: string, timeoutMs: number): Promise<Got> {
-  const headers = { ...upstream.headers(), 'content-type': 'application/json' }
-  return exchangeOnce(upstream, { path, method: 'POST', headers, body: json }, timeoutMs)
+  return exchangeOnce(upstream, { path, method: 'POST', headers: upstream.headers(), body: json }, timeoutMs)
 }
 
 async function exchangeOnce(upstream: HttpUpstream, asked: object, timeoutMs: number): Promise<Got> {

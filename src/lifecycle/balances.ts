@@ -76,10 +76,14 @@ export class Balances implements QuotaLedger {
     }
   }
 
-  /** Asks for what is waiting, and from now on for what comes. Resolves when the first answers are there or late. */
-  async start(budgets: Budgets): Promise<void> {
+  /**
+   * Asks for what is waiting, and from now on for what comes. Resolves when the first answers are there or have failed.
+   * `isExpected`: budgets will be asked for, so the database is opened now and not by the first request.
+   */
+  async start(budgets: Budgets, isExpected = false): Promise<void> {
     this.#budgets = budgets
     this.#isStarted = true
+    if (isExpected) await this.#options.store.balances([], 0, 0).catch((error: unknown) => this.#fail(error))
     await this.#turn()
     if (this.#options.isShared) this.#refreshLater()
   }
@@ -90,7 +94,9 @@ export class Balances implements QuotaLedger {
     if (!asking.some((one) => one instanceof Quota && one.isAsking)) return true
     // Before the start nothing is asked, and while the database is away the next try comes by itself.
     if (!this.#isStarted || this.#isAway) return false
-    await withinTime(clock, clock.now() + BALANCES_DEFAULTS.fetchUsMax, this.#turn())
+    // A turn that is under way may have been over for a quota that is new: the next one has it.
+    const answered = this.#turn().then(() => this.#turn())
+    await withinTime(clock, clock.now() + BALANCES_DEFAULTS.fetchUsMax, answered)
     return !asking.some(({ isAsking }) => isAsking)
   }
 
@@ -118,6 +124,7 @@ export class Balances implements QuotaLedger {
       .then(() => this.#work())
       .finally(() => {
         this.#asking = undefined
+        if (this.#waiting.length > 0 && !this.#isAway && !this.#isClosed) void this.#turn()
       })
     return this.#asking
   }

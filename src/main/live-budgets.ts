@@ -45,16 +45,18 @@ export async function startLedger(
 ): Promise<{ close(): Promise<void> }> {
   const { budgets, standings } = platform.policies
   const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
+  let hasBudgets = false
   for (const { key } of toKeys(config)) {
     const tenant = tenants.get(key.tenantId)
     if (tenant === undefined) continue
-    const { scopes, models } = standings.of({ tenant, key })
+    const { scopes, models, userBudgets } = standings.of({ tenant, key })
+    if (userBudgets.length > 0) hasBudgets = true
     budgets.prepare(
       clock.now(),
       [...scopes, ...models.values()].filter(({ quotas }) => quotas !== undefined),
     )
   }
-  const hasBudgets = !budgets.quotas().next().done
+  if (budgets.quotas().next().done !== true) hasBudgets = true
   startAlerts(config, { journal, clock, complain })
   const stopReports = reportEvery(clock, platform)
   const running = {
@@ -67,7 +69,7 @@ export async function startLedger(
     if (hasBudgets) complain('There is no ledger: budgets count from the start of this process (`ledger`, `store`).')
     return running
   }
-  const started = ledger.start(budgets)
+  const started = ledger.start(budgets, hasBudgets)
   if (!hasBudgets) return running
   const { kind } = await withinTime(clock, clock.now() + START_US_MAX, started)
   if (kind === 'late') complain('The ledger has not said in time what was used of budgets (`ledger.onUnknown`).')

@@ -24,7 +24,7 @@ export interface LiveLedger {
    * What lies in the spool from an earlier life goes into the database; from then on it goes by itself. Resolves when the
    * budgets know what was used of them.
    */
-  start(budgets: Budgets): Promise<void>
+  start(budgets: Budgets, areExpected: boolean): Promise<void>
   close(): Promise<void>
 }
 
@@ -86,7 +86,7 @@ export async function openLiveLedger(
   return {
     parts: { books, balances },
     store,
-    async start(budgets) {
+    async start(budgets, areExpected) {
       for await (const folder of leftSpoolFolders(path, taken.folder, process.pid)) {
         const left = await openSpool(folder, world, ledger.spoolBytesMax)
         // The first record of these books closes what was open there.
@@ -101,7 +101,7 @@ export async function openLiveLedger(
         await clock.sleep(RETRY_US)
         isCaughtUp = await keeper.catchUp()
       }
-      if (!isClosed) await balances.start(budgets)
+      if (!isClosed) await balances.start(budgets, areExpected)
     },
     async close() {
       isClosed = true

@@ -81,6 +81,25 @@ describe('a budget of the configuration file', () => {
     }
   })
 
+  it('asks the ledger for an end user when it is first seen, and the first request waits for that', async () => {
+    const ledger = { store: { path: join(folder, 'users') }, ledger: { enabled: true } }
+    const tree = treeOf([{ hours: 24, usd: 1, perUser: true }], ledger)
+    const first = await startPlatform(tree)
+    try {
+      expect((await ask(first.baseURL, { user: 'ann' })).status).toBe(200)
+      expect((await ask(first.baseURL, { user: 'ann' })).status).toBe(429)
+    } finally {
+      await first.close()
+    }
+    const second = await startPlatform(tree)
+    try {
+      expect((await ask(second.baseURL, { user: 'ann' })).status).toBe(429)
+      expect((await ask(second.baseURL, { user: 'bob' })).status).toBe(200)
+    } finally {
+      await second.close()
+    }
+  })
+
   it('bounds each end user by itself, in every dialect', async () => {
     const platform = await startPlatform(treeOf([{ hours: 24, usd: 1, perUser: true }]))
     try {
@@ -116,6 +135,7 @@ describe('a budget of the configuration file', () => {
         text += part.toString()
       })
       request.on('end', () => {
+        expect(request.headers['content-type']).toBe('application/json')
         if (failures-- > 0) response.writeHead(500).end()
         else {
           got.push(JSON.parse(text) as Record<string, unknown>)

@@ -80,6 +80,11 @@ export class TenancyClient {
     this.#key = key
   }
 
+  /** Whether the key is a tenant's; known when the server has answered once. */
+  get isOfTenant(): boolean {
+    return this.#root === '/v1/spillway'
+  }
+
   async call<T>(method: ServerAsk['method'], path: string, body?: unknown): Promise<T> {
     const ask = () => askServer<T>({ url: this.#url, key: this.#key, method, path: this.#root + path, body })
     let answer = await ask()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { forecastFrom, forecastMonth } from './usage-forecast.ts'
+import { forecastFrom, forecastMonth, outlookOf } from './usage-forecast.ts'
 
 const at = (text: string): number => Date.parse(text)
 const days = (from: number, to: number, nano: bigint) =>
@@ -28,6 +28,14 @@ describe('a forecast', () => {
     expect([told.spentNano, told.perDayNano]).toEqual([0n, 70n])
     expect(forecastFrom(at('2026-11-01T00:00:00Z'))).toBe('2026-10-26')
     expect(forecastFrom(at('2026-11-16T05:00:00Z'))).toBe('2026-11-01')
+  })
+
+  it('says whether a budget is enough, and when it is not', () => {
+    const nowMs = at('2026-11-16T00:00:00Z')
+    const told = forecastMonth(days(1, 15, 100n), nowMs)
+    expect(outlookOf(told, 4_000n, nowMs)).toEqual({ share: 0.75, usedUpAtMs: undefined })
+    expect(outlookOf(told, 2_000n, nowMs)).toEqual({ share: 1.5, usedUpAtMs: at('2026-11-21T00:00:00Z') })
+    expect(outlookOf(told, 1_000n, nowMs)).toEqual({ share: 3, usedUpAtMs: nowMs })
   })
 
   it('is nothing where nothing was used, and nothing more when the month is over', () => {

@@ -46,3 +46,23 @@ export function forecastFrom(nowMs: number): string {
   const windowMs = Math.floor(nowMs / DAY_MS) * DAY_MS - (WINDOW_DAYS - 1) * DAY_MS
   return new Date(Math.min(monthMs, windowMs)).toISOString().slice(0, 10)
 }
+
+export interface BudgetOutlook {
+  /** What the month will have taken of the budget; 1 is all of it. */
+  readonly share: number
+  /** When it is used up at this rate; undefined: not in this month. */
+  readonly usedUpAtMs: number | undefined
+}
+
+/** Is a month's budget enough? */
+export function outlookOf(
+  { spentNano, totalNano, perDayNano }: Forecast,
+  limitNano: bigint,
+  nowMs: number,
+): BudgetOutlook {
+  const share = limitNano === 0n ? 1 : Number((totalNano * 10_000n) / limitNano) / 10_000
+  if (totalNano < limitNano) return { share, usedUpAtMs: undefined }
+  const left = limitNano - spentNano
+  if (left <= 0n || perDayNano === 0n) return { share, usedUpAtMs: nowMs }
+  return { share, usedUpAtMs: nowMs + Number((left * BigInt(DAY_MS)) / perDayNano) }
+}

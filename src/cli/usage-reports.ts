@@ -1,14 +1,11 @@
-import { LiveClock } from '../base/live-clock.ts'
-import { usdText } from '../domain/usd-text.ts'
 import { type Command, textFlag, UsageError } from './command.ts'
 import { focusProblems } from './focus-check.ts'
 import { FOCUS_BY, focusCsv } from './focus-export.ts'
 import { byPrice, CSV_FLAG, usageCsv, usageTable } from './usage.ts'
-import { forecastFrom, forecastMonth } from './usage-forecast.ts'
-import { ACCESS_FLAGS, FILTER_FLAGS, fetchUsage, monthOf, nanoOf, totalOf } from './usage-rows.ts'
-import { numbersToTheRight } from './usage-table.ts'
+import { usageForecastCommand } from './usage-outlook.ts'
+import { ACCESS_FLAGS, FILTER_FLAGS, fetchUsage, monthOf, totalOf } from './usage-rows.ts'
 
-/** `spillway usage …`: statements of a month, files for others' tools, and a look ahead. */
+/** `spillway usage …`: statements of a month, and files for others' tools. */
 const MONTH = { type: 'string', value: 'MONTH', meaning: 'as 2026-11, in UTC (default: this month so far)' } as const
 
 const STATEMENT_BY = ['org', 'tenant', 'model'] as const
@@ -79,41 +76,6 @@ const usageCheckCommand: Command = {
     return problems.length === 0 ? 0 : 1
   },
 }
-
-const usageForecastCommand: Command = {
-  name: 'usage forecast',
-  summary: 'what the month will have cost at its end, if it goes on as in the last seven days',
-  about: 'Price and cost so far, a day at the rate of the last seven days, and the whole month at that rate.',
-  flags: { ...FILTER_FLAGS, ...ACCESS_FLAGS },
-  examples: ['spillway usage forecast', 'spillway usage forecast --org acme --json'],
-  async run(flags, io) {
-    const nowMs = new LiveClock().now() / 1_000
-    const { rows } = await fetchUsage(flags, { by: ['day'], from: forecastFrom(nowMs) })
-    const of = (name: 'price_usd' | 'cost_usd') =>
-      forecastMonth(
-        rows.map((row) => ({ day: row.day ?? '', nano: nanoOf(row[name]) })),
-        nowMs,
-      )
-    const told = { price: shownForecast(of('price_usd')), cost: shownForecast(of('cost_usd')) }
-    const lines = Object.entries(told).map(([name, one]) => [
-      name,
-      one.spent_usd,
-      one.per_day_usd,
-      one.rest_usd,
-      one.month_usd,
-    ])
-    const heading = ['', 'SO FAR $', 'A DAY $', 'REST OF THE MONTH $', 'MONTH $']
-    io.out(flags['json'] === true ? JSON.stringify(told) : numbersToTheRight([heading, ...lines], 1))
-    return 0
-  },
-}
-
-const shownForecast = ({ spentNano, restNano, totalNano, perDayNano }: ReturnType<typeof forecastMonth>) => ({
-  spent_usd: usdText(spentNano),
-  per_day_usd: usdText(perDayNano),
-  rest_usd: usdText(restNano),
-  month_usd: usdText(totalNano),
-})
 
 export const usageReportCommands: readonly Command[] = [
   usageStatementCommand,

@@ -53,11 +53,19 @@ export const ACCESS_FLAGS: Readonly<Record<string, Flag>> = {
 const ROWS_MAX = 1_000_000
 const PAGE_ROWS = 10_000
 
+export interface UsageWish {
+  readonly by: readonly string[]
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+  /** Filters beside those of the flags, which they replace. */
+  readonly only?: Readonly<Record<string, string>>
+}
+
 export async function fetchUsage(
   flags: FlagValues,
-  ask: { readonly by: readonly string[]; readonly from?: string | undefined; readonly to?: string | undefined },
+  ask: UsageWish,
+  client: TenancyClient = new TenancyClient(flags),
 ): Promise<UsageSpan> {
-  const client = new TenancyClient(flags)
   const query = new URLSearchParams({ by: ask.by.join(','), limit: String(PAGE_ROWS) })
   if (ask.from !== undefined) query.set('from', ask.from)
   if (ask.to !== undefined) query.set('to', ask.to)
@@ -67,6 +75,7 @@ export async function fetchUsage(
   }
   const keyId = textFlag(flags, 'of-key')
   if (keyId !== undefined) query.set('key', keyId)
+  for (const [name, value] of Object.entries(ask.only ?? {})) query.set(name, value)
   const rows: ShownUsage[] = []
   for (;;) {
     const page = await client.call<UsagePage>('GET', `/usage?${query.toString()}`)

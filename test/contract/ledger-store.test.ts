@@ -108,6 +108,9 @@ describe.each(DATABASES)('the ledger in $name', ({ open, whyNot }) => {
       for (const orgId of ['grp-a', 'grp-b', 'grp-ä']) {
         const ask = { fromHour: 3, toHour: 90, by, orgId, rowsMax: 500 }
         expect(await store.usage(ask)).toEqual(await twin.usage(ask))
+        const page = { ...ask, rowsMax: 4, rowsSkip: 2 }
+        expect(await store.usage(page)).toEqual((await twin.usage(ask)).slice(2, 6))
+        expect(await twin.usage(page)).toEqual((await twin.usage(ask)).slice(2, 6))
       }
     }
     const scopes = ['org:grp-a', 'tenant:T2', 'key:k2', 'model:t1/N', 'user:t-3/ben/1']

@@ -31,7 +31,14 @@ beforeAll(async () => {
       admin: { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] },
       prices,
       tenants: [
-        { id: 'acme', slo: 'patient', org: 'corp', tellPrice: true, keys: [{ id: 'acme-1', hash: hashKey(ACME_KEY) }] },
+        {
+          id: 'acme',
+          slo: 'patient',
+          org: 'corp',
+          tellPrice: true,
+          allowance: { budgets: [{ usd: 100 }, { usd: 0.000001, kind: 'soft' }] },
+          keys: [{ id: 'acme-1', hash: hashKey(ACME_KEY) }],
+        },
         { id: 'globex', slo: 'patient', keys: [{ id: 'globex-1', hash: hashKey(GLOBEX_KEY) }] },
         { id: 'books', slo: 'patient', org: 'corp', keys: [] },
       ],
@@ -153,7 +160,16 @@ describe('what a tenant used', () => {
     expect(await spillway('usage', 'export', '--focus', file, ...at(ADMIN_KEY))).toMatchObject({ code: 0 })
     expect(await spillway('usage', 'check', file)).toMatchObject({ code: 0 })
     const forecast = await spillway('usage', 'forecast', '--json', ...at(ACME_KEY))
-    expect(JSON.parse(forecast.out)).toMatchObject({ price: { spent_usd: usd(priceNano) } })
+    expect(JSON.parse(forecast.out)).toMatchObject({
+      price: { spent_usd: usd(priceNano) },
+      budgets: [
+        { scope: 'tenant', kind: 'hard', limit_usd: 100, used_up_at: null },
+        { scope: 'tenant', kind: 'soft', used_up_at: expect.stringMatching(/^20/) },
+      ],
+    })
+    expect((await spillway('usage', 'forecast', ...at(ACME_KEY))).out).toContain(
+      'hard budget of the tenant: $100 a month',
+    )
     expect(await spillway('usage', '--by', 'colour', ...at(ACME_KEY))).toMatchObject({ code: 2 })
     expect((await spillway('usage', ...at(GLOBEX_KEY))).out).toMatch(/^Nothing was used/)
   })

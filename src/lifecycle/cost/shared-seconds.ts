@@ -14,7 +14,7 @@ import type { IdleTerms, SecondsDesk } from './seconds-desk.ts'
  *     report ──▶ store ──▶ leader closes the second ──▶ store ──▶ charges of this gateway's rows ──▶ its tickets' costs
  *
  * A report is kept until its answer has come; tickets cost what was answered. Nothing waits for it but the end of the
- * process, for END_US_MAX. Bound: WAITING_MAX reports; the oldest is then given up, and its tickets do not pay for it.
+ * process, for END_US_MAX, where a ticket's cost is open. Bound: WAITING_MAX reports; the oldest is then given up, and its tickets do not pay for it.
  */
 export interface SharedSecondsParts {
   readonly clock: Clock
@@ -74,8 +74,7 @@ export class SharedSeconds implements SecondsDesk {
   /** The last report says so: the leader waits for no other. */
   finish(now: Instant): void {
     this.#endsAt = now + END_US_MAX
-    const last = { reporterId: this.#parts.reporterId, second: secondOf(now), replicas: [], wasted: [], ended: [] }
-    this.#hand(now, last, true)
+    this.#hand(now, this.#empty(now), true)
     void this.#exchange()
   }
 
@@ -143,16 +142,29 @@ export class SharedSeconds implements SecondsDesk {
   readonly #look = (): void => {
     if (this.isDone) return
     const { clock } = this.#parts
-    void this.#lead.look()
     if (this.#endsAt !== undefined) this.#lookAtEnd(clock.now(), this.#endsAt)
-    if (!this.isDone) this.#cancelLook = clock.at(clock.now() + LOOK_US, this.#look)
+    if (this.isDone) return
+    void this.#lead.look()
+    this.#cancelLook = clock.at(clock.now() + LOOK_US, this.#look)
   }
 
   #lookAtEnd(now: Instant, endsAt: Instant): void {
-    const isAnswered = this.#waiting.size === 0 && this.#heard.length === 0
-    if (isAnswered && this.#credits.length > 0) this.finish(now)
-    else if ((isAnswered && !this.#lead.isBusy) || now >= endsAt) this.#giveUp(now)
+    const isAnswered = !this.#isOwed() && this.#heard.length === 0
+    if (now >= endsAt) this.#giveUp(now)
+    else if (isAnswered && this.#credits.length > 0) this.#hand(now, this.#empty(now), true)
+    else if (isAnswered && !this.#isExchanging && !this.#lead.isBusy) this.#giveUp(now)
     else void this.#exchange()
+  }
+
+  /** A report that was not told yet, or whose answer a ticket waits for. */
+  #isOwed(): boolean {
+    for (const { report, isTold } of this.#waiting.values())
+      if (!isTold || report.replicas.length + report.ended.length + report.wasted.length > 0) return true
+    return false
+  }
+
+  #empty(now: Instant): SecondReport {
+    return { reporterId: this.#parts.reporterId, second: secondOf(now), replicas: [], wasted: [], ended: [] }
   }
 
   /** What was not answered in time costs its tickets nothing more. */

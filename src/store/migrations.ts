@@ -1,3 +1,5 @@
+import { SECONDS_SCHEMA } from './seconds-schema.ts'
+
 /**
  * The schema of the store, as steps that only go forward. A released step is never changed; the next step corrects it.
  * Every step runs on PGlite and on PostgreSQL 15 and later with pgvector 0.7 and later; a step and its mark in
@@ -356,44 +358,6 @@ create trigger gateway_asked after insert on gateway_question for each statement
 create trigger gateway_answered after insert on gateway_answer for each statement execute function tell_gateways('answer');
 `
 
-/**
- * Seconds of replicas that several gateways use: their reports, until they are answered and the answer was heard; what
- * the owner of the seconds knows, for the next one; and what replicas cost, by hour and line.
- */
-const SECONDS = `
-create table second_report (
-  reporter_id text collate "C" not null,
-  serial bigint not null,
-  body text not null,
-  charges text,
-  told_at timestamptz not null,
-  primary key (reporter_id, serial)
-);
-
-create table second_owner (
-  id int primary key check (id = 1),
-  revision bigint not null,
-  state text
-);
-insert into second_owner (id, revision, state) values (1, 0, null);
-
-create table bill_hour (
-  replica_id text collate "C" not null,
-  pool_id text not null,
-  hour int not null,
-  seconds bigint not null,
-  bill_nano bigint not null,
-  tenants_nano bigint not null,
-  tenants_idle_nano bigint not null,
-  idle_nano bigint not null,
-  waste_nano bigint not null,
-  platform_nano bigint not null,
-  crashed_nano bigint not null,
-  late_nano bigint not null,
-  primary key (replica_id, hour)
-);
-`
-
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
@@ -405,5 +369,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { step: 8, name: 'history of ids', sql: HISTORY_OF_IDS },
   { step: 9, name: 'ledger', sql: LEDGER },
   { step: 10, name: 'gateways', sql: GATEWAYS },
-  { step: 11, name: 'seconds', sql: SECONDS },
+  { step: 11, name: 'seconds', sql: SECONDS_SCHEMA },
 ]

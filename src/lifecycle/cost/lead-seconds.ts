@@ -2,8 +2,8 @@ import { type Instant, secondsToUs, US_PER_S } from '../../base/clock.ts'
 import type { SecondClosed } from '../../domain/cost-entry.ts'
 import type { Fence } from '../../domain/leader.ts'
 import { addBillHours, type BillHour, type GatheredReports, type SecondsClosing } from '../../domain/second-store.ts'
-import { type CloserState, SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
-import { readReport, writeCharges } from '../../policy/cost/told-report.ts'
+import { CLOSE_US_MAX, type CloserState, SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
+import { readToldReport, writeToldCharges } from '../../policy/cost/told-report.ts'
 import { type IdleTerms, idleSharersOf, watchFleet } from './seconds-desk.ts'
 import type { SharedSecondsParts } from './shared-seconds.ts'
 
@@ -17,6 +17,8 @@ import type { SharedSecondsParts } from './shared-seconds.ts'
 const SILENT_US = secondsToUs(5)
 /** Seconds that wait while nobody leads. */
 const SECONDS_KEPT_MAX = 128
+/** After a time in which nothing was closed, gateways have so long to tell what they kept. */
+const CATCH_UP_US = secondsToUs(2)
 /** A memory that is older is not continued: no gateway ran, and nobody bills that time. */
 const STALE_S = 60
 
@@ -26,6 +28,7 @@ interface Term {
   readonly serials: Map<string, number>
   readonly heardAt: Map<string, Instant>
   readonly fence: number
+  readonly closesFrom: Instant
   revision: number
 }
 
@@ -75,7 +78,7 @@ export class LeadSeconds {
     this.#answers = []
     this.#feed(now, term, gathered)
     watchFleet(now, term.closer, this.#terms.policies)
-    term.closer.closeDue(now)
+    if (now >= term.closesFrom) term.closer.closeDue(now)
     const [closed, answers] = [this.#closed, this.#answers]
     if (closed.length + answers.length === 0) return
     const isWritten = await store.close({
@@ -103,14 +106,16 @@ export class LeadSeconds {
       onCharges: (_now, report, charges) => {
         const serial = serialOf.get(report)
         const { reporterId } = report
-        if (serial !== undefined) this.#answers.push({ reporterId, serial, body: writeCharges(charges) })
+        if (serial !== undefined) this.#answers.push({ reporterId, serial, body: writeToldCharges(charges) })
         return []
       },
       secondsKeptMax: SECONDS_KEPT_MAX,
       ...(state !== undefined && { state }),
     })
     const heardAt = new Map(Array.from(closer.reporterIds(), (id) => [id, now]))
-    return { closer, serials: new Map(), heardAt, fence: fence.number, revision }
+    const isBehind = now > (closer.nextSecond + 1) * US_PER_S + CLOSE_US_MAX
+    const closesFrom = isBehind ? now + CATCH_UP_US : now
+    return { closer, serials: new Map(), heardAt, fence: fence.number, closesFrom, revision }
   }
 
   #serialOf = new WeakMap<object, number>()
@@ -120,7 +125,7 @@ export class LeadSeconds {
     for (const { reporterId, serial, body } of reports) {
       if (serial <= (serials.get(reporterId) ?? 0)) continue
       serials.set(reporterId, serial)
-      const read = readReport(reporterId, body)
+      const read = readToldReport(reporterId, body)
       if (read === undefined) {
         this.#answers.push({ reporterId, serial, body: '[]' })
         continue

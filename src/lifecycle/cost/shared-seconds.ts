@@ -3,7 +3,7 @@ import type { SecondStore, ToldCharges } from '../../domain/second-store.ts'
 import { secondOf } from '../../policy/cost/second-closer.ts'
 import type { SecondReport, TenantCredit } from '../../policy/cost/second-report.ts'
 import type { TicketAccounts } from '../../policy/cost/ticket-accounts.ts'
-import { readCharges, writeReport } from '../../policy/cost/told-report.ts'
+import { readToldCharges, writeToldReport } from '../../policy/cost/told-report.ts'
 import type { Journal, Leadership } from '../ports.ts'
 import { LeadSeconds } from './lead-seconds.ts'
 import type { IdleTerms, SecondsDesk } from './seconds-desk.ts'
@@ -113,7 +113,7 @@ export class SharedSeconds implements SecondsDesk {
     this.#isExchanging = true
     const { store, reporterId } = this.#parts
     const fresh = [...this.#waiting].filter(([, { isTold }]) => !isTold)
-    const told = fresh.map(([serial, { report, isLast }]) => ({ serial, body: writeReport(report, isLast) }))
+    const told = fresh.map(([serial, { report, isLast }]) => ({ serial, body: writeToldReport(report, isLast) }))
     const heard = this.#heard
     try {
       const answers = await store.exchange({ reporterId, told, heard })
@@ -135,7 +135,7 @@ export class SharedSeconds implements SecondsDesk {
       const waiting = this.#waiting.get(serial)
       if (waiting === undefined) continue
       this.#waiting.delete(serial)
-      this.#credits.push(...this.#accounts.charged(now, waiting.report, readCharges(waiting.report, body)))
+      this.#credits.push(...this.#accounts.charged(now, waiting.report, readToldCharges(waiting.report, body)))
     }
   }
 

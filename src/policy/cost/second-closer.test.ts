@@ -99,7 +99,8 @@ describe('a second of a replica', () => {
 
   it('waits three seconds for a silent gateway, and keeps a line for what that gateway had taken before', () => {
     const { closer, seconds, tickets } = begin({}, ['one', 'two'])
-    for (const reporterId of ['one', 'two']) closer.report(0, report(0, [row(`a${reporterId}`, 400_000)], { reporterId }))
+    for (const reporterId of ['one', 'two'])
+      closer.report(0, report(0, [row(`a${reporterId}`, 400_000)], { reporterId }))
     closer.closeDue(S)
     closer.report(0, report(1, [row('aone', 400_000)]))
     closer.closeDue(2 * S + CLOSE_US_MAX - 1)
@@ -146,7 +147,8 @@ describe('a second of a replica', () => {
   it('has lines for the platform’s own requests and for prompts that were read again', () => {
     const { closer, seconds, tickets } = begin()
     const again = { time: { ...NO_ENGINE_TIME, prefillUs: 100_000, againUs: 100_000 } }
-    closer.report(0, 
+    closer.report(
+      0,
       report(0, [row('a1', 0, again), row('s1', 100_000, { isErrand: true })], {
         ended: [...ended('a1'), ...ended('s1')],
       }),

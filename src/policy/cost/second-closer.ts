@@ -32,7 +32,11 @@ export interface SecondCloserOptions {
    * What a report was charged with; nothing when it came too late. Answers what goes back to tenants at once: accounts
    * that are elsewhere say it with a later report.
    */
-  readonly onCharges: (now: Instant, report: SecondReport, charges: readonly ReplicaCharges[]) => readonly TenantCredit[]
+  readonly onCharges: (
+    now: Instant,
+    report: SecondReport,
+    charges: readonly ReplicaCharges[],
+  ) => readonly TenantCredit[]
   /** Seconds that may wait to be closed. */
   readonly secondsKeptMax?: number
   /** Where another owner ended. */
@@ -234,7 +238,14 @@ export class SecondCloser {
     const own = heard.byReplica.get(replica.id) ?? []
     const reports = own.map(({ said }) => said)
     const missing = this.#missing(replica, heard, own)
-    return { replica, fromAt, until, billNano, own, split: splitSecond({ billNano, spanUs: until - fromAt, reports, ...missing }) }
+    return {
+      replica,
+      fromAt,
+      until,
+      billNano,
+      own,
+      split: splitSecond({ billNano, spanUs: until - fromAt, reports, ...missing }),
+    }
   }
 
   /** Tells every reporter what its rows cost, and collects what goes back to tenants. */
@@ -292,11 +303,7 @@ export class SecondCloser {
   }
 
   /** The second's lines. */
-  #book(
-    poolId: string,
-    split: SplitSecond,
-    credits: readonly TenantCredit[],
-  ): Pick<SecondClosed, 'tenants' | 'lines'> {
+  #book(poolId: string, split: SplitSecond, credits: readonly TenantCredit[]): Pick<SecondClosed, 'tenants' | 'lines'> {
     const used = new Map<string, number>()
     const add = (tenantId: string, nano: number): void => void used.set(tenantId, (used.get(tenantId) ?? 0) + nano)
     const { crashedNano, lateNano } = split

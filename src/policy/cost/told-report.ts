@@ -1,11 +1,5 @@
 import { spentUs } from '../../domain/engine-time.ts'
-import type {
-  AttemptSecond,
-  ReplicaCharges,
-  ReplicaSecond,
-  SecondReport,
-  TenantCredit,
-} from './second-report.ts'
+import type { AttemptSecond, ReplicaCharges, ReplicaSecond, SecondReport, TenantCredit } from './second-report.ts'
 import { splitExactly } from './split-exactly.ts'
 
 /**
@@ -51,7 +45,7 @@ const sumOf = (rows: readonly AttemptSecond[], of: (row: AttemptSecond) => numbe
 }
 
 /** `isLast`: the gateway stops, and reports no more. */
-export function writeReport({ second, replicas, credits = [] }: SecondReport, isLast: boolean): string {
+export function writeToldReport({ second, replicas, credits = [] }: SecondReport, isLast: boolean): string {
   let left = ROWS_MAX
   const told = replicas.map(({ replicaId, isMeasured, busyUs, rows }) => {
     const groups = [...byPayer(rows).values()].slice(0, left)
@@ -75,7 +69,7 @@ export function writeReport({ second, replicas, credits = [] }: SecondReport, is
 }
 
 /** Undefined where another version has written something that is not understood. */
-export function readReport(
+export function readToldReport(
   reporterId: string,
   body: string,
 ): { readonly report: SecondReport; readonly isLast: boolean } | undefined {
@@ -102,10 +96,10 @@ export function readReport(
   }
 }
 
-export const writeCharges = (charges: readonly ReplicaCharges[]): string => JSON.stringify(charges)
+export const writeToldCharges = (charges: readonly ReplicaCharges[]): string => JSON.stringify(charges)
 
 /** What the rows of this gateway's own report were charged with, from what its payers were. */
-export function readCharges(report: SecondReport, body: string): ReplicaCharges[] {
+export function readToldCharges(report: SecondReport, body: string): ReplicaCharges[] {
   const told = JSON.parse(body) as readonly ReplicaCharges[]
   return told.map((part) => {
     const rows = report.replicas.find(({ replicaId }) => replicaId === part.replicaId)?.rows ?? []

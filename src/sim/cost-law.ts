@@ -59,7 +59,8 @@ export class CostLaw {
     const bill = Number(billUpTo(nanoPerHour, toAt - billedSince) - billUpTo(nanoPerHour, fromAt - billedSince))
     if (bill !== billNano) this.#broken('', `a second of ${replicaId} is billed with ${billNano}, and costs ${bill}`)
     const before = this.#closedUntil.get(replicaId)
-    if (before !== undefined && before.since === billedSince && before.until !== fromAt)
+    // A replica that comes back has a new bill, which begins after the old one.
+    if (before !== undefined && (before.since === billedSince ? before.until !== fromAt : before.until > fromAt))
       this.#broken('', `${replicaId} was closed up to ${before.until}, and then from ${fromAt}`)
     this.#closedUntil.set(replicaId, { since: billedSince, until: toAt })
     const all = [

@@ -1,17 +1,30 @@
-import { type Instant, secondsToUs, US_PER_S } from '../../base/clock.ts'
+import { type Clock, type Instant, secondsToUs, US_PER_S } from '../../base/clock.ts'
 import type { SecondClosed } from '../../domain/cost-entry.ts'
 import type { Fence } from '../../domain/leader.ts'
-import { addBillHours, type BillHour, type GatheredReports, type SecondsClosing } from '../../domain/second-store.ts'
+import {
+  addBillHours,
+  type BillHour,
+  type GatheredReports,
+  type SecondStore,
+  type SecondsClosing,
+} from '../../domain/second-store.ts'
 import { CLOSE_US_MAX, type CloserState, SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
 import { readToldReport, writeToldCharges } from '../../policy/cost/told-report.ts'
+import type { Journal, Leadership } from '../ports.ts'
 import { type IdleTerms, idleSharersOf, watchFleet } from './seconds-desk.ts'
-import type { SharedSecondsParts } from './shared-seconds.ts'
 
 /**
  * The owner of a cell's seconds, where this gateway leads: reads the reports of all gateways, closes what is due, and
  * writes sums, answers and its own memory in one act that carries its fence. Nothing is told before it is written. After a
  * failure, and when another one led meanwhile, it begins again from what is written: so every second is closed once.
  */
+export interface SharedSecondsParts {
+  readonly clock: Clock
+  readonly journal: Journal
+  readonly leadership: Leadership
+  readonly store: SecondStore
+  readonly reporterId: string
+}
 
 /** A gateway that has not reported for so long is gone. */
 const SILENT_US = secondsToUs(5)

@@ -1,28 +1,11 @@
-import { type CancelTimer, type Clock, type Instant, msToUs, secondsToUs } from '../../base/clock.ts'
-import type { SecondStore, ToldCharges } from '../../domain/second-store.ts'
+import { type CancelTimer, type Instant, msToUs, secondsToUs } from '../../base/clock.ts'
+import type { ToldCharges } from '../../domain/second-store.ts'
 import { secondOf } from '../../policy/cost/second-closer.ts'
 import type { SecondReport, TenantCredit } from '../../policy/cost/second-report.ts'
 import type { TicketAccounts } from '../../policy/cost/ticket-accounts.ts'
 import { readToldCharges, writeToldReport } from '../../policy/cost/told-report.ts'
-import type { Journal, Leadership } from '../ports.ts'
-import { LeadSeconds } from './lead-seconds.ts'
+import { LeadSeconds, type SharedSecondsParts } from './lead-seconds.ts'
 import type { IdleTerms, SecondsDesk } from './seconds-desk.ts'
-
-/**
- * Seconds of replicas that several gateways use: each tells what it had, and the leader of the cell closes them.
- *
- *     report ──▶ store ──▶ leader closes the second ──▶ store ──▶ charges of this gateway's rows ──▶ its tickets' costs
- *
- * A report is kept until its answer has come; tickets cost what was answered. Nothing waits for it but the end of the
- * process, for END_US_MAX, where a ticket's cost is open. Bound: WAITING_MAX reports; the oldest is then given up, and its tickets do not pay for it.
- */
-export interface SharedSecondsParts {
-  readonly clock: Clock
-  readonly journal: Journal
-  readonly leadership: Leadership
-  readonly store: SecondStore
-  readonly reporterId: string
-}
 
 /** Seconds for which the store may be away. */
 const WAITING_MAX = 64
@@ -37,6 +20,14 @@ interface Waiting {
   isTold: boolean
 }
 
+/**
+ * Seconds of replicas that several gateways use: each tells what it had, and the leader of the cell closes them.
+ *
+ *     report ──▶ store ──▶ leader closes the second ──▶ store ──▶ charges of this gateway's rows ──▶ its tickets' costs
+ *
+ * A report is kept until its answer has come; tickets cost what was answered. Nothing waits for it but the end of the
+ * process, for END_US_MAX, where a ticket's cost is open. Bound: WAITING_MAX reports; the oldest is then given up, and its tickets do not pay for it.
+ */
 export class SharedSeconds implements SecondsDesk {
   readonly #parts: SharedSecondsParts
   readonly #accounts: TicketAccounts

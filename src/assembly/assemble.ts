@@ -33,6 +33,7 @@ import type {
   Journal,
   Leadership,
   RolloutKeeper,
+  SharedSecondStore,
   TwinKeeper,
 } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
@@ -103,6 +104,8 @@ export interface Parts {
   readonly leadership?: Leadership
   /** What was used of budgets before this process began; absent: nothing. */
   readonly balances?: QuotaLedger & SliceFetcher
+  /** Seconds of replicas that other gateways use, too; if absent, this gateway closes them itself. */
+  readonly seconds?: SharedSecondStore
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }

@@ -10,6 +10,7 @@ import type { Outlook } from '../domain/outlook.ts'
 import type { Plan } from '../domain/plan.ts'
 import type { RoomAllowance } from '../domain/pool-share.ts'
 import type { Request } from '../domain/request.ts'
+import type { SecondStore } from '../domain/second-store.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
 import type { TwinMemory } from '../policy/twin/twin-memory.ts'
@@ -36,6 +37,8 @@ export interface World {
   readonly balances?: SliceFetcher
   readonly books: Books
   readonly leadership: Leadership
+  /** Absent where no other gateway uses the same replicas. */
+  readonly seconds?: SharedSecondStore
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
@@ -241,4 +244,10 @@ export interface AnswerHead {
   readonly retrieved?: Retrieved
   /** It was known already, from a question as near as this. */
   readonly cached?: { readonly similarity: number; readonly saved: Usage }
+}
+
+/** Where gateways of one cell tell their seconds, and this gateway's name there. */
+export interface SharedSecondStore {
+  readonly store: SecondStore
+  readonly reporterId: string
 }

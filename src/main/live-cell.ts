@@ -8,10 +8,11 @@ import { RegistryRolloutKeeper } from '../control/registry-rollout-keeper.ts'
 import { StoreLeadership } from '../control/store-leadership.ts'
 import { CELL_DUTIES } from '../domain/leader.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import type { Journal, Leadership } from '../lifecycle/ports.ts'
+import type { Journal, Leadership, SharedSecondStore } from '../lifecycle/ports.ts'
 import type { Notice } from '../store/database.ts'
 import { SqlGatewayStore } from '../store/sql-gateway-store.ts'
 import { SqlLeaderStore } from '../store/sql-leader-store.ts'
+import { SqlSecondStore } from '../store/sql-second-store.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { type AskOthers, answerFrom } from './ask-gateways.ts'
 
@@ -24,6 +25,8 @@ import { type AskOthers, answerFrom } from './ask-gateways.ts'
  */
 export interface LiveCell {
   readonly leadership: Leadership
+  /** Where gateways tell what they had of replicas' seconds, which the leader closes; undefined at a lone gateway. */
+  readonly seconds: SharedSecondStore | undefined
   /** Keeps how far rollouts have got, for the next process and for the other gateways. */
   readonly keeper: RegistryRolloutKeeper
   /** Begins when the server listens. */
@@ -77,6 +80,7 @@ function loneCell(world: World): LiveCell {
   const leadership: Leadership = { role: () => role }
   return {
     leadership,
+    seconds: undefined,
     keeper: makeKeeper(world, leadership, () => {}),
     start() {
       const because = role.kind === 'nobody' ? role.because : 'it is the only gateway'
@@ -99,6 +103,7 @@ function sharedCell(world: World): LiveCell {
   const keeper = makeKeeper(world, leadership, () => leadership.depose())
   return {
     leadership,
+    seconds: { store: new SqlSecondStore(store.database), reporterId: gatewayId },
     keeper,
     start(platform, telemetry) {
       leadership.onChange(() => keeper.leaderChanged())

@@ -70,11 +70,11 @@ export async function serve(
   const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
   const cell = makeLiveCell(config, { clock, journal, store, control: (): Control => control })
-  const { keeper, leadership } = cell
+  const { keeper, leadership, seconds } = cell
   const twinKeeper = makeTwinKeeper(store, clock, io)
   const sharing = makeLiveSharing(config, { clock, journal }, await leaseStoreOf(config, clock, seat))
   const ledger = await openLiveLedger(config, world)
-  const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...ledger.parts }
+  const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...ledger.parts, ...(seconds && { seconds }) }
   const parts = { clock, journal, backends, ...found(retrieval), ...kept, ...sharing.parts }
   const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
   const control: Control = makeControl({
@@ -120,6 +120,7 @@ export async function serve(
     ...serverEndOf({ config, clock, platform, servers, telemetry, tell }, async () => {
       loop.stop()
       keepTwins(platform)
+      await platform.costs.whenDone()
       await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
       await cell.close()
       tokens.close()

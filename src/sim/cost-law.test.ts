@@ -50,6 +50,18 @@ describe('law L15', () => {
     expect(broken(SECOND, SETTLED, CLOSED)).toEqual([])
   })
 
+  it('waits for no cost of a gateway that was lost, and for those of all others', () => {
+    const found: string[] = []
+    const law = new CostLaw((ticketId, what) => found.push(`${ticketId} ${what}`))
+    law.take(SECOND, 'b')
+    law.take(SETTLED, 'a')
+    law.take({ ...SETTLED, ticketId: 'kept' }, 'b')
+    law.lost('a')
+    law.take({ ...SETTLED, ticketId: 'after' }, 'a')
+    law.finish()
+    expect(found).toEqual(['kept its cost was never closed'])
+  })
+
   it.each<[string, Entry[], string]>([
     [
       'a nano-dollar is lost',
@@ -60,6 +72,12 @@ describe('law L15', () => {
     [
       'a second is left out',
       [SECOND, { ...SECOND, fromAt: 2_000_000, toAt: 3_000_000 }, SETTLED, CLOSED],
+      'closed up to',
+    ],
+    ['a second is closed by two gateways', [SECOND, SECOND, SETTLED, CLOSED], 'closed up to'],
+    [
+      'a second is closed by two gateways that began at different instants',
+      [SECOND, { ...SECOND, fromAt: 500_000, billedSince: 500_000, billNano: 500_000 }, SETTLED, CLOSED],
       'closed up to',
     ],
     ['a ticket’s cost is never told', [SECOND, SETTLED], 'never closed'],

@@ -8,11 +8,16 @@ import { sumOfLines } from '../policy/cost/second-closer.ts'
  * have no gap and are those of its rate; every ticket that had a turn gets its final cost once, after it settled; and what
  * tenants were charged with in seconds is what their tickets cost in the end.
  *
+ * A gateway that is lost takes with it what its tickets cost: nobody waits for their final costs, and what its tenants were
+ * charged with for them stays charged. The sums of tenants are then not compared.
+ *
  * Memory: tickets between their end and their final cost, one record for each replica and tenant.
  */
 export class CostLaw {
   readonly #broken: (ticketId: string, what: string) => void
-  readonly #waiting = new Set<string>()
+  /** By ticket, the gateway that has it. */
+  readonly #waiting = new Map<string, string>()
+  readonly #lost = new Set<string>()
   readonly #closedUntil = new Map<string, { since: number; until: number }>()
   /** By tenant: charged in seconds less the final cost of its tickets. */
   readonly #open = new Map<string, number>()
@@ -21,22 +26,30 @@ export class CostLaw {
     this.#broken = broken
   }
 
-  take(entry: Entry): void {
-    if (entry.kind === 'settled') this.#settled(entry)
+  /** `from` names the process of a gateway, where there are several. */
+  take(entry: Entry, from = ''): void {
+    if (entry.kind === 'settled') this.#settled(entry, from)
     else if (entry.kind === 'second-closed') this.#second(entry)
     else if (entry.kind === 'cost-closed') this.#ticket(entry)
   }
 
   /** At the end of a run every second is closed, and so is every ticket's cost. */
   finish(): void {
-    for (const ticketId of this.#waiting) this.#broken(ticketId, 'its cost was never closed')
+    for (const ticketId of this.#waiting.keys()) this.#broken(ticketId, 'its cost was never closed')
+    if (this.#lost.size > 0) return
     for (const [tenantId, nano] of this.#open) {
       if (nano !== 0) this.#broken('', `${tenantId} was charged ${nano} nano-dollars more than its tickets cost`)
     }
   }
 
-  #settled({ ticketId, attempts }: Settled): void {
-    if (attempts > 0) this.#waiting.add(ticketId)
+  /** The process of a gateway is gone. */
+  lost(from: string): void {
+    this.#lost.add(from)
+    for (const [ticketId, at] of this.#waiting) if (at === from) this.#waiting.delete(ticketId)
+  }
+
+  #settled({ ticketId, attempts }: Settled, from: string): void {
+    if (attempts > 0 && !this.#lost.has(from)) this.#waiting.set(ticketId, from)
   }
 
   #second(closed: SecondClosed): void {
@@ -46,7 +59,8 @@ export class CostLaw {
     const bill = Number(billUpTo(nanoPerHour, toAt - billedSince) - billUpTo(nanoPerHour, fromAt - billedSince))
     if (bill !== billNano) this.#broken('', `a second of ${replicaId} is billed with ${billNano}, and costs ${bill}`)
     const before = this.#closedUntil.get(replicaId)
-    if (before !== undefined && before.since === billedSince && before.until !== fromAt)
+    // A replica that comes back has a new bill, which begins after the old one.
+    if (before !== undefined && (before.since === billedSince ? before.until !== fromAt : before.until > fromAt))
       this.#broken('', `${replicaId} was closed up to ${before.until}, and then from ${fromAt}`)
     this.#closedUntil.set(replicaId, { since: billedSince, until: toAt })
     const all = [

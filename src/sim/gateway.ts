@@ -64,8 +64,8 @@ export class SimulatedGateway {
 
   lose(): void {
     this.#isUp = false
-    this.#loop.stop()
     this.#process.sharing?.lose()
+    this.#loop.stop()
     this.platform.cancelAll('shutting-down')
   }
 

@@ -31,8 +31,6 @@ export interface LawOptions {
   readonly concurrencyMaxOf?: (replicaId: string) => number
   /** Tenants whose budgets are checked; none when absent. */
   readonly tenants?: Iterable<Tenant>
-  /** False where several gateways share replicas: each still closes their whole seconds by itself. True if absent. */
-  readonly areCostsChecked?: boolean
 }
 
 /** More violations of one kind say nothing new. */
@@ -70,9 +68,10 @@ export class LawChecker {
     this.#budgets = new BudgetLaw(options.tenants ?? [], 0)
   }
 
-  take(entry: Entry): void {
+  /** `from` names the process of a gateway, where there are several. */
+  take(entry: Entry, from = ''): void {
     this.#budgets.take(entry)
-    if (this.#options.areCostsChecked !== false) this.#costs.take(entry)
+    this.#costs.take(entry, from)
     switch (entry.kind) {
       case 'arrived':
         this.#arrive(entry)
@@ -105,7 +104,12 @@ export class LawChecker {
 
   /** At the end of a run whose books are closed: no ticket's cost may be open. */
   finishCosts(): void {
-    if (this.#options.areCostsChecked !== false) this.#costs.finish()
+    this.#costs.finish()
+  }
+
+  /** The process of a gateway is gone, and with it what it knew of costs. */
+  gatewayLost(from: string): void {
+    this.#costs.lost(from)
   }
 
   /** Reports a violation that was found outside the journal. */

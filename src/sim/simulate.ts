@@ -151,10 +151,11 @@ function sharedWorldOf(
       tenants: tenants.values(),
       ...limitsOf(config),
       backends: fleet,
+      onLost: (processId) => laws.gatewayLost(processId),
       makePlatform(gateway, { name, ...own }) {
         const record = (entry: Entry): void => {
           world.take(entry, name)
-          laws.take(entry)
+          laws.take(entry, own.seconds.reporterId)
           collector.take(entry, name)
           options.onEntry?.(entry)
         }
@@ -198,10 +199,7 @@ const isOneGateway = (scenario: Scenario, config: Config): boolean =>
   scenario.gateways === undefined && gatewaysOf(scenario, config).length === 1
 
 function lawsOf(scenario: Scenario, config: Config, tenants: ReadonlyMap<string, Tenant>): LawChecker {
-  return new LawChecker({
-    tenants: isOneGateway(scenario, config) ? tenants.values() : [],
-    areCostsChecked: scenario.gateways === undefined,
-  })
+  return new LawChecker({ tenants: isOneGateway(scenario, config) ? tenants.values() : [] })
 }
 
 /** Gateways choose by different dice. */

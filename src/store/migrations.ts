@@ -1,3 +1,5 @@
+import { SECONDS_SCHEMA } from './seconds-schema.ts'
+
 /**
  * The schema of the store, as steps that only go forward. A released step is never changed; the next step corrects it.
  * Every step runs on PGlite and on PostgreSQL 15 and later with pgvector 0.7 and later; a step and its mark in
@@ -367,4 +369,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { step: 8, name: 'history of ids', sql: HISTORY_OF_IDS },
   { step: 9, name: 'ledger', sql: LEDGER },
   { step: 10, name: 'gateways', sql: GATEWAYS },
+  { step: 11, name: 'seconds', sql: SECONDS_SCHEMA },
 ]

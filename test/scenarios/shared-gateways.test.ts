@@ -24,6 +24,10 @@ describe('gateways that share a fleet', { timeout: 120_000 }, () => {
   ] as const)('keep limits and budgets in %s', async (name, faults) => {
     const report = await simulate(short(name, { faults: [...faults] }), { seed: 5 })
     expect(report.laws).toEqual([])
+    // The only replica is billed once, by four gateways, for ten seconds and until the last answers have ended.
+    const { closedSeconds } = report.cost.statement
+    expect(closedSeconds).toBeGreaterThanOrEqual(10)
+    expect(closedSeconds).toBeLessThan(20)
     expect(report.gateways?.inFlightOfLimit).toBeLessThanOrEqual(1)
     expect(report.gateways?.inFlightOfLimit).toBeGreaterThan(0.5)
     expect(report.gateways?.budgets['metered tokens']?.over).toBeLessThanOrEqual(0)

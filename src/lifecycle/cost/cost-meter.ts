@@ -3,13 +3,17 @@ import { type CancelTimer, type Clock, type Instant, US_PER_S } from '../../base
 import { type EngineTime, NO_ENGINE_TIME, spentUs } from '../../domain/engine-time.ts'
 import type { Replica } from '../../domain/fleet.ts'
 import type { IdlePolicy, IdleSharer } from '../../policy/cost/idle-sharing.ts'
-import { SecondCloser, secondOf } from '../../policy/cost/second-closer.ts'
+import { secondOf } from '../../policy/cost/second-closer.ts'
 import type { AttemptSecond, ReplicaSecond, TicketEnd, WastedAttempt } from '../../policy/cost/second-report.ts'
 import { ReplicaSeen, SeenAttempt } from '../../policy/cost/seen-work.ts'
+import { TicketAccounts } from '../../policy/cost/ticket-accounts.ts'
 import type { Books } from '../ledger-ports.ts'
 import type { Policies } from '../policies.ts'
-import type { Backend, Backends, Ending, Journal } from '../ports.ts'
+import type { Backend, Backends, Ending, Journal, Leadership, SharedSecondStore } from '../ports.ts'
 import type { Attempt, Ticket } from '../ticket.ts'
+import { OwnSeconds } from './own-seconds.ts'
+import type { SecondsDesk } from './seconds-desk.ts'
+import { SharedSeconds } from './shared-seconds.ts'
 import { stepPricesOf } from './step-prices.ts'
 import { ticketCostOf } from './ticket-cost.ts'
 
@@ -20,8 +24,9 @@ import { ticketCostOf } from './ticket-cost.ts'
  *      │            │                 │             last look; the rows of all replicas are one report
  *      └── an engine that says its times is asked; of any other they are estimated (`policy/cost/seen-work.ts`)
  *
- * The report goes to the owner of the second (`policy/cost/second-closer.ts`), which is in this process: the only gateway
- * is the owner. What it closes goes to the journal, as `second-closed` and `cost-closed`.
+ * The report goes to the owner of the second (`policy/cost/second-closer.ts`): in this process where it is the only gateway
+ * (`own-seconds.ts`), else the leader of the cell (`shared-seconds.ts`). What is closed goes to the journal: `second-closed`
+ * at the owner, and `cost-closed` at the gateway that has the ticket.
  *
  * The meter changes nothing that requests feel: it only reads. Bounds: one record for each attempt that runs or ended in
  * this second, and for each replica. A second that a busy process missed is reported with the next, in equal parts.
@@ -36,6 +41,9 @@ export interface CostMeterOptions {
   /** All tenants with their weights, for idle time that is paid by weight. */
   readonly weights: readonly IdleSharer[]
   readonly isAnythingLive: () => boolean
+  readonly leadership: Leadership
+  /** Where gateways that share replicas tell their seconds; absent where this gateway is the only one. */
+  readonly seconds?: SharedSecondStore
 }
 
 interface OpenAttempt {
@@ -54,11 +62,14 @@ interface ReplicaMeter {
   busyUs: number
 }
 
-const REPORTER = 'this gateway'
+/** The name of the only gateway. */
+const ALONE = 'this gateway'
 
 export class CostMeter {
   readonly #options: CostMeterOptions
-  readonly #closer: SecondCloser
+  readonly #accounts: TicketAccounts
+  readonly #desk: SecondsDesk
+  readonly #reporterId: string
   readonly #replicas = new Map<string, ReplicaMeter>()
   readonly #open = new ChurningMap<Attempt, OpenAttempt>()
   #wasted: WastedAttempt[] = []
@@ -70,24 +81,27 @@ export class CostMeter {
   #cancelTimer: CancelTimer | undefined
 
   constructor(options: CostMeterOptions) {
-    const { clock, journal, books } = options
+    const { clock, journal, books, seconds } = options
     this.#options = options
-    this.#closer = new SecondCloser(clock.now(), {
-      idleSharers: (poolId, used) => this.#idleSharers(poolId, used),
-      onSecond: (closed) => journal.record(closed),
+    this.#reporterId = seconds?.reporterId ?? ALONE
+    const accounts = new TicketAccounts({
       onTicket: (closed) => {
         journal.record(closed)
         books.costed(closed.ticketId, ticketCostOf(closed))
       },
     })
-    this.#closer.join(REPORTER)
+    this.#accounts = accounts
+    this.#desk =
+      seconds === undefined
+        ? new OwnSeconds(clock.now(), ALONE, journal, accounts, options)
+        : new SharedSeconds({ ...options, ...seconds }, accounts, options)
     this.#reportedUpTo = secondOf(clock.now()) - 1
   }
 
   /** From here on the fleet's replicas are billed, and every second is closed when it is over. */
   start(): void {
     this.#isRunning = true
-    this.#watchFleet(this.#options.clock.now())
+    this.#desk.start(this.#options.clock.now())
     this.#schedule()
   }
 
@@ -104,11 +118,27 @@ export class CostMeter {
     this.#cancelTimer?.()
     const now = this.#options.clock.now()
     this.#look(now, secondOf(now) + 1)
-    this.#closer.finish(now)
+    this.#desk.finish(now)
   }
 
-  view(): ReturnType<SecondCloser['view']> {
-    return this.#closer.view()
+  /** The process is gone, with all that it knew. */
+  abandon(): void {
+    this.#isRunning = false
+    this.#cancelTimer?.()
+    this.#desk.abandon()
+  }
+
+  /** After the end: all that was handed in is closed, or nothing more is waited for. */
+  whenDone(): Promise<void> {
+    return this.#desk.whenDone()
+  }
+
+  get isDone(): boolean {
+    return this.#desk.isDone
+  }
+
+  view(): ReturnType<SecondsDesk['view']> & { readonly openTickets: number } {
+    return { openTickets: this.#accounts.size, ...this.#desk.view() }
   }
 
   /** The attempt has its turn, and its engine may begin. */
@@ -194,8 +224,7 @@ export class CostMeter {
   readonly #tick = (): void => {
     const now = this.#options.clock.now()
     this.#look(now, secondOf(now))
-    this.#watchFleet(now)
-    this.#closer.closeDue(now)
+    this.#desk.tick(now)
     if (this.#isStopping && !this.#options.isAnythingLive()) this.finish()
     else this.#schedule()
   }
@@ -218,7 +247,7 @@ export class CostMeter {
       const isLast = second === until - 1
       const wasted = isLast ? this.#wasted : []
       const ended = isLast ? this.#ended : []
-      this.#closer.report({ reporterId: REPORTER, second, replicas, wasted, ended })
+      this.#desk.report(now, { reporterId: this.#reporterId, second, replicas, wasted, ended })
     }
     this.#wasted = []
     this.#ended = []
@@ -251,34 +280,6 @@ export class CostMeter {
     const load = dispatcher.loadOf(replica.id)
     const foreign = load === undefined ? 0 : Math.max(0, load.sequences - seen.held)
     seen.learn(now, stepPricesOf(poolsById.get(replica.poolId), replica, load), foreign)
-  }
-
-  /** Replicas that came are billed from now on, those that went no more. */
-  #watchFleet(now: Instant): void {
-    const { fleet, poolsById } = this.#options.policies
-    for (const known of poolsById.values()) {
-      if (known.pool.isPeer === true) continue
-      for (const replica of known.pool.replicas) {
-        if (this.#closer.isWatched(replica.id)) continue
-        const { id, poolId } = replica
-        this.#closer.watch(now, { id, poolId, usdPerHour: known.usdPerHourOf(replica) })
-      }
-    }
-    for (const id of this.#closer.watched()) if (fleet.replica(id) === undefined) this.#closer.release(now, id)
-  }
-
-  #idleSharers(poolId: string, used: ReadonlyMap<string, number>): readonly IdleSharer[] {
-    const { idle, weights, policies } = this.#options
-    switch (idle) {
-      case 'platform':
-        return []
-      case 'owners':
-        return (policies.poolsById.get(poolId)?.pool.dedicatedTo ?? []).map((tenantId) => ({ tenantId, weight: 1 }))
-      case 'weights':
-        return weights
-      case 'pro-rata':
-        return [...used].map(([tenantId, weight]) => ({ tenantId, weight: Math.max(0, weight) }))
-    }
   }
 }
 

@@ -21,13 +21,15 @@ export class ReplicaBill {
   readonly since: Instant
   readonly nanoPerHour: number
   #closedUntil: Instant
-  #closedNano = 0n
+  #closedNano: bigint
 
-  constructor(since: Instant, nanoPerHour: number) {
+  /** `closedUntil`: another owner has closed it up to there. */
+  constructor(since: Instant, nanoPerHour: number, closedUntil: Instant = since) {
     assert(Number.isSafeInteger(nanoPerHour) && nanoPerHour >= 0, 'a rate is whole nano-dollars an hour')
     this.since = since
     this.nanoPerHour = nanoPerHour
-    this.#closedUntil = since
+    this.#closedUntil = closedUntil
+    this.#closedNano = billUpTo(nanoPerHour, closedUntil - since)
   }
 
   get closedUntil(): Instant {

@@ -6,23 +6,32 @@ import type { IdleSharer } from './idle-sharing.ts'
 import { billUpTo, nanoPerHourOf } from './replica-bill.ts'
 import { CLOSE_US_MAX, SecondCloser, type SecondCloserOptions, sumOfLines } from './second-closer.ts'
 import type { AttemptSecond, ReplicaSecond, SecondReport } from './second-report.ts'
+import { TicketAccounts } from './ticket-accounts.ts'
 
 const S = 1_000_000
 /** A million nano-dollars a second. */
 const USD = 3.6
 
-function begin(options: Partial<SecondCloserOptions> = {}, reporters: readonly string[] = ['one']) {
+function begin(
+  options: Partial<SecondCloserOptions> & { readonly accountsMax?: number } = {},
+  reporters: readonly string[] = ['one'],
+) {
   const seconds: SecondClosed[] = []
   const tickets: CostClosed[] = []
+  const { accountsMax } = options
+  const accounts = new TicketAccounts({
+    onTicket: (closed) => tickets.push(closed),
+    ...(accountsMax !== undefined && { accountsMax }),
+  })
   const closer = new SecondCloser(0, {
     idleSharers: () => [],
     onSecond: (closed) => seconds.push(closed),
-    onTicket: (closed) => tickets.push(closed),
+    onCharges: (now, told, charges) => accounts.charged(now, told, charges),
     ...options,
   })
   for (const id of reporters) closer.join(id)
   closer.watch(0, { id: 'r', poolId: 'p', usdPerHour: USD })
-  return { closer, seconds, tickets }
+  return { closer, seconds, tickets, accounts }
 }
 
 const row = (ticketId: string, decodeUs: number, more: Partial<AttemptSecond> = {}): AttemptSecond => ({
@@ -59,7 +68,7 @@ const usedBy = (closed: SecondClosed | undefined, tenantId: string): number | un
 describe('a second of a replica', () => {
   it('is split by engine time, and the rest is idle', () => {
     const { closer, seconds } = begin()
-    closer.report(report(0, [row('a1', 400_000), row('b1', 200_000)]))
+    closer.report(0, report(0, [row('a1', 400_000), row('b1', 200_000)]))
     closer.closeDue(S)
     const [closed] = seconds
     expect(closed?.billNano).toBe(1_000_000)
@@ -71,18 +80,18 @@ describe('a second of a replica', () => {
 
   it('is closed once all have reported it, and not before', () => {
     const { closer, seconds } = begin({}, ['one', 'two'])
-    closer.report(report(0, [row('a1', 1)]))
+    closer.report(0, report(0, [row('a1', 1)]))
     closer.closeDue(S)
     expect(seconds).toHaveLength(0)
-    closer.report(report(0, [], { reporterId: 'two' }))
+    closer.report(0, report(0, [], { reporterId: 'two' }))
     closer.closeDue(S)
     expect(seconds).toHaveLength(1)
   })
 
   it('adds up what several gateways report', () => {
     const { closer, seconds } = begin({}, ['one', 'two'])
-    closer.report(report(0, [row('a1', 300_000)]))
-    closer.report(report(0, [row('a2', 100_000), row('b1', 400_000)], { reporterId: 'two' }))
+    closer.report(0, report(0, [row('a1', 300_000)]))
+    closer.report(0, report(0, [row('a2', 100_000), row('b1', 400_000)], { reporterId: 'two' }))
     closer.closeDue(S)
     expect(usedBy(seconds[0], 'a')).toBe(usedBy(seconds[0], 'b'))
     expect(seconds[0]?.busyUs).toBe(800_000)
@@ -90,17 +99,18 @@ describe('a second of a replica', () => {
 
   it('waits three seconds for a silent gateway, and keeps a line for what that gateway had taken before', () => {
     const { closer, seconds, tickets } = begin({}, ['one', 'two'])
-    for (const reporterId of ['one', 'two']) closer.report(report(0, [row(`a${reporterId}`, 400_000)], { reporterId }))
+    for (const reporterId of ['one', 'two'])
+      closer.report(0, report(0, [row(`a${reporterId}`, 400_000)], { reporterId }))
     closer.closeDue(S)
-    closer.report(report(1, [row('aone', 400_000)]))
+    closer.report(0, report(1, [row('aone', 400_000)]))
     closer.closeDue(2 * S + CLOSE_US_MAX - 1)
     expect(seconds).toHaveLength(1)
     closer.closeDue(2 * S + CLOSE_US_MAX)
     expect(seconds[1]?.lines.lateNano).toBe(usedBy(seconds[1], 'a'))
     // The late report changes nothing; its ticket still gets its final cost, of the seconds that were closed with it.
-    closer.report(report(1, [row('atwo', 400_000)], { reporterId: 'two', ended: ended('atwo') }))
-    closer.report(report(2, []))
-    closer.report(report(2, [], { reporterId: 'two' }))
+    closer.report(0, report(1, [row('atwo', 400_000)], { reporterId: 'two', ended: ended('atwo') }))
+    closer.report(0, report(2, []))
+    closer.report(0, report(2, [], { reporterId: 'two' }))
     closer.closeDue(3 * S + CLOSE_US_MAX)
     expect(closer.view().lateReports).toBe(1)
     expect(tickets.map(({ ticketId, costNano }) => [ticketId, costNano])).toEqual([
@@ -110,12 +120,12 @@ describe('a second of a replica', () => {
 
   it('has a line for the last second of a gateway that died', () => {
     const { closer, seconds } = begin({}, ['one', 'two'])
-    closer.report(report(0, []))
-    closer.report(report(0, [row('a1', 500_000)], { reporterId: 'two' }))
+    closer.report(0, report(0, []))
+    closer.report(0, report(0, [row('a1', 500_000)], { reporterId: 'two' }))
     closer.closeDue(S)
     closer.leave('two', 'crashed')
-    closer.report(report(1, []))
-    closer.report(report(2, []))
+    closer.report(0, report(1, []))
+    closer.report(0, report(2, []))
     closer.closeDue(3 * S)
     expect(seconds[1]?.lines.crashedNano).toBe(Math.floor((seconds[1]?.billNano ?? 0) / 2))
     expect(seconds[2]?.lines.crashedNano).toBe(0)
@@ -126,8 +136,8 @@ describe('a second of a replica', () => {
     const estimated = (rows: readonly AttemptSecond[], busyUs: number) => [
       { replicaId: 'r', isMeasured: false, busyUs, rows },
     ]
-    closer.report(report(0, [], { replicas: estimated([row('a1', 3_000)], 500_000) }))
-    closer.report(report(0, [], { reporterId: 'two', replicas: estimated([row('b1', 1_000)], 500_000) }))
+    closer.report(0, report(0, [], { replicas: estimated([row('a1', 3_000)], 500_000) }))
+    closer.report(0, report(0, [], { reporterId: 'two', replicas: estimated([row('b1', 1_000)], 500_000) }))
     closer.closeDue(S)
     expect(seconds[0]?.busyUs).toBe(750_000)
     expect(usedBy(seconds[0], 'a')).toBeCloseTo((1_000_000 * 0.75 * 3) / 4, -1)
@@ -138,6 +148,7 @@ describe('a second of a replica', () => {
     const { closer, seconds, tickets } = begin()
     const again = { time: { ...NO_ENGINE_TIME, prefillUs: 100_000, againUs: 100_000 } }
     closer.report(
+      0,
       report(0, [row('a1', 0, again), row('s1', 100_000, { isErrand: true })], {
         ended: [...ended('a1'), ...ended('s1')],
       }),
@@ -153,10 +164,10 @@ describe('a second of a replica', () => {
 describe('an attempt that was for nothing', () => {
   it('is the platform’s: what its tenant was charged with in closed seconds comes back as a credit', () => {
     const { closer, seconds, tickets } = begin()
-    closer.report(report(0, [row('a1', 500_000)]))
+    closer.report(0, report(0, [row('a1', 500_000)]))
     closer.closeDue(S)
     const second = [row('a1', 100_000), row('a1', 50_000, { attempt: 2 })]
-    closer.report(report(1, second, { wasted: [{ ticketId: 'a1', attempt: 1 }], ended: ended('a1') }))
+    closer.report(0, report(1, second, { wasted: [{ ticketId: 'a1', attempt: 1 }], ended: ended('a1') }))
     closer.closeDue(2 * S)
     expect(usedBy(seconds[1], 'a')).toBe(50_000 - 500_000)
     expect(seconds[1]?.lines.wasteNano).toBe(500_000 + 100_000)
@@ -170,7 +181,7 @@ describe('a replica’s bill', () => {
     closer.closeDue(0)
     closer.watch(300_000, { id: 'late', poolId: 'p', usdPerHour: 3 })
     closer.release(1_700_000, 'late')
-    for (const second of [0, 1, 2]) closer.report(report(second, []))
+    for (const second of [0, 1, 2]) closer.report(0, report(second, []))
     closer.closeDue(3 * S)
     const bills = seconds.filter(({ replicaId }) => replicaId === 'late')
     expect(bills.map(({ fromAt, toAt }) => [fromAt, toAt])).toEqual([
@@ -184,7 +195,7 @@ describe('a replica’s bill', () => {
   it('is nothing where no price is known, and its tickets say so', () => {
     const { closer, seconds, tickets } = begin()
     closer.watch(0, { id: 'r', poolId: 'p', usdPerHour: undefined })
-    closer.report(report(0, [row('a1', 10)], { ended: ended('a1') }))
+    closer.report(0, report(0, [row('a1', 10)], { ended: ended('a1') }))
     closer.closeDue(S)
     expect(seconds.at(-1)?.billNano).toBe(0)
     expect(tickets[0]).toMatchObject({ costNano: 0, isPriced: false })
@@ -198,7 +209,7 @@ describe('idle time', () => {
       { tenantId: 'b', weight: 1 },
     ]
     const { closer, seconds } = begin({ idleSharers: () => sharers })
-    closer.report(report(0, [row('a1', 400_000)]))
+    closer.report(0, report(0, [row('a1', 400_000)]))
     closer.closeDue(S)
     const [a, b] = seconds[0]?.tenants ?? []
     expect(seconds[0]?.lines.idleNano).toBe(0)
@@ -208,22 +219,23 @@ describe('idle time', () => {
 
 describe('a ticket’s cost', () => {
   it('is told once, when its last second is closed, with what batching saved', () => {
-    const { closer, tickets } = begin()
-    closer.report(report(0, [row('a1', 400_000)]))
+    const { closer, tickets, accounts } = begin()
+    closer.report(0, report(0, [row('a1', 400_000)]))
     closer.closeDue(S)
     expect(tickets).toHaveLength(0)
-    closer.report(report(1, [row('a1', 200_000)], { ended: ended('a1') }))
+    closer.report(0, report(1, [row('a1', 200_000)], { ended: ended('a1') }))
     closer.closeDue(2 * S)
     expect(tickets).toHaveLength(1)
     expect(tickets[0]).toMatchObject({ ticketId: 'a1', costNano: 600_000, isMeasured: true, isPriced: true })
     expect(tickets[0]?.batchSavedNano).toBeCloseTo(2 * 600_000, -1)
     expect(tickets[0]?.time.decodeUs).toBe(600_000)
-    expect(closer.view()).toEqual({ openTickets: 0, pendingSeconds: 0, lateReports: 0 })
+    expect(accounts.size).toBe(0)
+    expect(closer.view()).toEqual({ pendingSeconds: 0, lateReports: 0 })
   })
 
   it('is bounded: what finds no account is late, and the ticket still ends once', () => {
     const { closer, seconds, tickets } = begin({ accountsMax: 1 })
-    closer.report(report(0, [row('a1', 400_000), row('b1', 400_000)], { ended: ended('a1', 'b1') }))
+    closer.report(0, report(0, [row('a1', 400_000), row('b1', 400_000)], { ended: ended('a1', 'b1') }))
     closer.closeDue(S)
     expect(seconds[0]?.lines.lateNano).toBe(400_000)
     expect(tickets.map(({ ticketId, costNano }) => [ticketId, costNano])).toEqual([
@@ -270,7 +282,7 @@ describe('law L15', () => {
           for (const reporter of [0, 1]) {
             if (isSilent && reporter === 1) continue
             const own = rows.filter((one) => one.reporter === reporter && !over.has(one.ticket))
-            closer.report({
+            closer.report(0, {
               reporterId: String(reporter),
               second: at,
               replicas: [

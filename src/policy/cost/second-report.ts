@@ -14,6 +14,26 @@ export interface SecondReport {
   readonly wasted: readonly WastedAttempt[]
   /** Tickets that ended up to the end of this second; no later report has rows of theirs. */
   readonly ended: readonly TicketEnd[]
+  /** What goes back to tenants, of seconds that were closed before: told by gateways whose accounts are elsewhere. */
+  readonly credits?: readonly TenantCredit[]
+}
+
+/** Moves what a tenant was charged with to another line of the bill. */
+export interface TenantCredit {
+  readonly tenantId: string
+  readonly nano: number
+  readonly line: 'waste' | 'late'
+}
+
+/** What the rows of one report were charged with at one replica, in the order of its rows. */
+export interface ReplicaCharges {
+  readonly replicaId: string
+  /** From reported to billed engine time. */
+  readonly scale: number
+  readonly nanoPerUs: number
+  readonly isMeasured: boolean
+  readonly usedNano: readonly number[]
+  readonly againNano: readonly number[]
 }
 
 export interface ReplicaSecond {

@@ -3,9 +3,10 @@ import { msToUs, secondsToUs } from '../../base/clock.ts'
 import { Rng } from '../../base/rng.ts'
 import type { VirtualClock } from '../../base/virtual-clock.ts'
 import type { Entry, Settled } from '../../domain/entry.ts'
+import type { Lease } from '../../domain/fleet.ts'
 import type { Tenant } from '../../domain/tenant.ts'
 import type { Platform } from '../../lifecycle/platform.ts'
-import type { Backends } from '../../lifecycle/ports.ts'
+import type { Backends, Leadership, SharedSecondStore } from '../../lifecycle/ports.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { Renewals } from '../../lifecycle/sharing/renewals.ts'
 import { RoomExchange } from '../../lifecycle/sharing/room-exchange.ts'
@@ -20,6 +21,7 @@ import { FleetLaws } from './fleet-laws.ts'
 import type { GatewaysView, GatewayTally } from './gateways-view.ts'
 import { PausableClock } from './pausable-clock.ts'
 import { makeSharedBucket, type SharingWay } from './shared-budgets.ts'
+import { SimulatedLeads } from './simulated-leads.ts'
 import { SimulatedStore } from './simulated-store.ts'
 
 /**
@@ -37,6 +39,8 @@ export interface SharedWorldParts {
   readonly kvTokensMaxOf: (replicaId: string) => number
   readonly makePlatform: (gateway: number, own: GatewayParts) => Platform
   readonly backends: Backends
+  /** The process of a gateway is lost. */
+  readonly onLost: (processId: string) => void
 }
 
 /** What one gateway's platform is made with. */
@@ -45,6 +49,8 @@ export interface GatewayParts {
   readonly backends: Backends
   readonly budgetParts: BudgetParts
   readonly slices: SliceFetcher
+  readonly leadership: Leadership
+  readonly seconds: SharedSecondStore
   readonly name: string
 }
 
@@ -62,6 +68,7 @@ export class SharedWorld {
   readonly #lives: number[]
   readonly #tallies: readonly GatewayTally[]
   readonly #choice: Rng
+  readonly #leads: SimulatedLeads
 
   constructor(parts: SharedWorldParts, spec: GatewaysSpec) {
     const { clock, seed, scenario } = parts
@@ -69,6 +76,7 @@ export class SharedWorld {
     this.#spec = spec
     this.#way = spec.way ?? 'leased'
     this.#choice = Rng.stream(seed, 'gateway choice')
+    this.#leads = new SimulatedLeads(clock)
     this.#store = new SimulatedStore(clock, seed, {
       delayUsMax: msToUs(spec.delayMs ?? 1),
       lossRatio: spec.lossRatio ?? 0,
@@ -157,6 +165,8 @@ export class SharedWorld {
         makePermits: (now, permitName, limit) => permits.permits(now, permitName, limit),
       },
       slices: renewals,
+      leadership: this.#leads.of(id, () => this.#isFit(i, id)),
+      seconds: { store: this.#leads.seconds, reporterId: id },
       name,
     })
     const rooms = new RoomExchange(platform, port, id, { ...terms, gatewaysMax: this.#spec.count, way: this.#way })
@@ -181,6 +191,8 @@ export class SharedWorld {
         void rooms.start()
       },
       lose: () => {
+        this.#parts.onLost(id)
+        platform.costs.abandon()
         end()
         if (leaveS !== undefined) clock.at(clock.now() + secondsToUs(leaveS), () => this.#store.leave(id))
       },
@@ -236,6 +248,12 @@ export class SharedWorld {
     return Math.max(0, usable.length - 1)
   }
 
+  /** The process lives, and has something to do yet. */
+  #isFit(i: number, id: string): boolean {
+    const gateway = this.gateways[i]
+    return id === `${this.#names[i]}.${this.#lives[i]}` && gateway?.isUp === true && !gateway.platform.costs.isDone
+  }
+
   #heldAt(i: number, replicaId: string): { readonly held: number; readonly leasedKvTokens: number } {
     return this.gateways[i]?.platform.policies.dispatcher.leasedAt(replicaId) ?? NOTHING_HELD
   }
@@ -262,11 +280,13 @@ export const gatewayNamesOf = ({ gateways }: Scenario): string[] =>
 const backendsOf = (gateway: number, backends: Backends, clock: PausableClock): Backends => ({
   of(replica) {
     const backend = backends.of(replica)
+    const apart = (lease: Lease): Lease => ({ ...lease, id: lease.id * GATEWAYS_MAX + gateway })
     return {
       async generate(call) {
         await clock.running()
-        return backend.generate({ ...call, lease: { ...call.lease, id: call.lease.id * GATEWAYS_MAX + gateway } })
+        return backend.generate({ ...call, lease: apart(call.lease) })
       },
+      ...(backend.engineTimeOf && { engineTimeOf: (lease: Lease) => backend.engineTimeOf?.(apart(lease)) }),
       probe: (which) => backend.probe(which),
     }
   },

@@ -90,11 +90,15 @@ export class CrashingServer {
     try {
       const store = new SqlLedgerStore(database)
       const ids = await database.query('select ticket_id from settlement', [])
-      const lines = await Promise.all(ids.map((row) => store.find(String(row['ticket_id']))))
+      const lines: Settlement[] = []
+      for (const row of ids) {
+        const line = await store.find(String(row['ticket_id']))
+        if (line !== undefined) lines.push(line)
+      }
       const [usage] = await store.usage({ fromHour: 0, toHour: 2_000_000_000, by: [], rowsMax: 1 })
       const [balance] = await store.balances(['tenant:acme'], 0, 2_000_000_000)
       return {
-        lines: lines.filter((line) => line !== undefined),
+        lines,
         sums: { usageNano: usage?.priceNano ?? 0n, balanceNano: balance?.priceNano ?? 0n },
       }
     } finally {

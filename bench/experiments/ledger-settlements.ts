@@ -131,10 +131,11 @@ async function measureBalances(): Promise<void> {
     tell('balances', `left out: ${kind?.whyNot ?? 'no PostgreSQL'}`)
     return
   }
-  const { database, close } = await kind.open()
+  const opened = await kind.open()
+  const database = opened.database as Database
   try {
-    const store = new SqlLedgerStore(database as Database)
-    await fill(database as Database)
+    const store = new SqlLedgerStore(database)
+    await fill(database)
     const hour = Math.floor(Date.now() / 3_600_000)
     const times: number[] = []
     for (let i = 0; i < 500; i++) {
@@ -149,7 +150,7 @@ async function measureBalances(): Promise<void> {
     const of = (share: number): string => `${times[Math.floor(share * (times.length - 1))]?.toFixed(2)} ms`
     tell(`balances of 4 scopes, 30 days`, `${rows} settlements: p50 ${of(0.5)}, p99 ${of(0.99)}`)
   } finally {
-    await close()
+    await opened.close()
   }
 }
 

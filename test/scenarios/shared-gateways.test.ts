@@ -44,6 +44,18 @@ describe('gateways that share a fleet', { timeout: 120_000 }, () => {
     expect(report.laws).toEqual([])
   })
 
+  it('find nearly all prefixes that one gateway would find, and half without the store', async () => {
+    const scenario = short('shared-prefixes', { durationS: 24, warmupS: 14 })
+    const hitsOf = async (terms: Partial<Scenario>): Promise<number> =>
+      (await simulate({ ...scenario, ...terms }, { seed: 1 })).engine.prefixHitRatio ?? 0
+    const one = await hitsOf({ gateways: { count: 1 } })
+    expect(await hitsOf({})).toBeGreaterThan(0.95 * one)
+    // All know where the home of a beginning is, without a word; no delta arrives.
+    const alone = await hitsOf({ faults: [{ kind: 'gateway-cut', target: '*', atS: 1, forS: 24 }] })
+    expect(alone).toBeLessThan(0.95 * one)
+    expect(alone).toBeGreaterThan(0.5 * one)
+  })
+
   it('are the same with the same seed', async () => {
     const scenario = short('store-partition', { durationS: 8, faults: [] })
     const once = async (): Promise<unknown> => ({ ...(await simulate(scenario, { seed: 2 })), wall: undefined })

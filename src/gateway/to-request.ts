@@ -190,10 +190,10 @@ const CHARACTERS_PER_BLOCK = 64
 const PREFIX_BLOCKS_MAX = 128
 
 /**
- * Names of the prompt's leading blocks. Each is chained to the one before and salted with the process's secret and the
- * tenant, so that equal text of two tenants has different names (law L13). They approximate the engine's own blocks,
- * from characters instead of tokens; that suffices to send a conversation to the replica that has computed its
- * beginning.
+ * Names of the prompt's leading blocks. Each is chained to the one before and salted with a secret (of this process, or of
+ * the gateways that share a lease store) and the tenant, so that equal text of two tenants has different names (law L13).
+ * They approximate the engine's own blocks, from characters instead of tokens; that suffices to send a conversation to the
+ * replica that has computed its beginning.
  */
 function prefixHashes(salt: string, texts: readonly SegmentText[]): number[] {
   const hashes: number[] = []

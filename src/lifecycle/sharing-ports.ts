@@ -19,6 +19,11 @@ export interface Sharing {
     told: { readonly topic: string; readonly text: string },
     asks: readonly RoomAsk[],
   ): Promise<RoomAnswer | undefined>
+  /**
+   * The secret with which all gateways of the store name the beginnings of prompts: the first that was offered. Kept until
+   * the store is emptied.
+   */
+  salt(offered: string): Promise<string | undefined>
   /** This gateway ends: nothing is held back for it any more. */
   leave(gatewayId: string): Promise<void>
 }

@@ -2,7 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import type { LiveBackends } from '../assembly/live-backends.ts'
 import type { TokenCounter } from '../backends/live-token-counter.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
-import { makeIds, makeSecretSeed } from '../base/live-ids.ts'
+import { makeSecretSeed } from '../base/live-ids.ts'
 import { Rng } from '../base/rng.ts'
 import type { Config } from '../config/schema.ts'
 import { REGISTRY_SCHEMAS } from '../config/with-registry.ts'
@@ -56,7 +56,7 @@ export interface RouteParts {
   readonly host: HostView
   readonly retrieval: LiveRetrieval
   readonly archive: Archive
-  readonly sharing: Pick<LiveSharing, 'detail'>
+  readonly sharing: Pick<LiveSharing, 'detail' | 'salt'>
   readonly cell: LiveCell
   readonly ledger: { readonly store: LedgerStore | undefined }
 }
@@ -126,7 +126,7 @@ export function liveRoutes(parts: RouteParts): Route[] {
   ]
 }
 
-function rulesOf({ config, platform, backends, tokens, control }: RouteParts): RequestRules {
+function rulesOf({ config, platform, backends, tokens, control, sharing }: RouteParts): RequestRules {
   const { passagesDefault, passagesMax } = config.retrieval
   const sampling = Rng.stream(makeSecretSeed(), 'prompt-sampling')
   return {
@@ -137,7 +137,9 @@ function rulesOf({ config, platform, backends, tokens, control }: RouteParts): R
       count: (question) => tokens.count(question),
       isInDoubt: (request) => isSizeInDoubt(platform, request),
     },
-    salt: makeIds()(),
+    get salt() {
+      return sharing.salt()
+    },
     passagesDefault,
     passagesMax,
     get choicesMax() {

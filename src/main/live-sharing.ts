@@ -7,6 +7,7 @@ import { redactedUrl } from '../config/redact.ts'
 import type { Config } from '../config/schema.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import type { Capacity, Journal } from '../lifecycle/ports.ts'
+import { CellSalt } from '../lifecycle/sharing/cell-salt.ts'
 import { Renewals } from '../lifecycle/sharing/renewals.ts'
 import { NO_ROOM_YET, RoomExchange } from '../lifecycle/sharing/room-exchange.ts'
 import { SharingWatch } from '../lifecycle/sharing/watch-sharing.ts'
@@ -79,6 +80,8 @@ export interface LiveSharing {
     readonly slices?: SliceFetcher
     readonly capacity?: Capacity
   }
+  /** What names of prompts' beginnings begin with: the same at all gateways that share, and else this process' own. */
+  readonly salt: () => string
   /** For the readiness probe; undefined where nothing is shared. */
   readonly detail: () => string | undefined
   /**
@@ -90,24 +93,26 @@ export interface LiveSharing {
   stop(): Promise<void>
 }
 
-const ALONE: LiveSharing = {
+const aloneWith = (salt: string): LiveSharing => ({
   parts: {},
+  salt: () => salt,
   detail: () => undefined,
   start: () => Promise.resolve(),
   stop: () => Promise.resolve(),
-}
+})
 
 export function makeLiveSharing(
   config: Config,
   { clock, journal }: { readonly clock: Clock; readonly journal: Journal },
   store: LeaseStore | undefined,
 ): LiveSharing {
-  if (store === undefined) return ALONE
+  if (store === undefined) return aloneWith(makeIds()())
   const { ttlMs, forgetMs } = config.sharing
   const book = new SliceBook(clock.now(), makeIds()(), { ttlMs, forgetMs, shardCount: store.shardCount })
   const permits = new PermitBook(clock.now(), book.id, book.options)
   const renewals = new Renewals(clock, store.sharing, book, permits)
   const { where, problem } = store
+  const salt = new CellSalt(clock, store.sharing, makeIds()())
   let rooms: RoomExchange | undefined
   const watch = new SharingWatch({ clock, journal, book, renewals, where, problem })
   return {
@@ -119,14 +124,16 @@ export function makeLiveSharing(
       slices: renewals,
       capacity: NO_ROOM_YET,
     },
+    salt: () => salt.text,
     detail: () => watch.detail,
     async start(platform) {
       rooms = new RoomExchange(platform, store.sharing, book.id, { ttlMs, forgetMs })
-      await Promise.all([renewals.start(), rooms.start()])
+      await Promise.all([renewals.start(), rooms.start(), salt.start()])
       watch.start()
     },
     async stop() {
       watch.stop()
+      salt.stop()
       rooms?.stop()
       await renewals.stop()
       store.close()

@@ -86,6 +86,17 @@ export const leaveCall = (tag: string, id: string): LeaseCall => ({
   arguments: [id],
 })
 
+export const saltCall = (tag: string, offered: string): LeaseCall => ({
+  name: `${LEASE_LIBRARY}_salt`,
+  keys: [`{${tag}}:salt`],
+  arguments: [offered],
+})
+
+export function readSaltReply(reply: unknown): string {
+  if (typeof reply !== 'string' || reply === '') throw new Error('the store answered in an unknown form')
+  return reply
+}
+
 /** Number of gateways, silent ones, epoch, gap. */
 const HEAD_WORDS = 4
 

@@ -152,10 +152,16 @@ local function room(keys, argv)
   return reply
 end
 
+-- The secret that names of prompts begin with: the first that was offered.
+local function salt(keys, argv)
+  redis.call('SET', keys[1], argv[1], 'NX')
+  return redis.call('GET', keys[1])
+end
+
 local function leave(keys, argv) return redis.call('ZREM', keys[1], argv[1]) end
 `
 
-const NAMES = ['take', 'room', 'leave'] as const
+const NAMES = ['take', 'room', 'salt', 'leave'] as const
 
 export const LEASE_FUNCTIONS = `#!lua name=${LEASE_LIBRARY}
 ${LEASE_TEXT}

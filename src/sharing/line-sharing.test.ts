@@ -21,6 +21,7 @@ it('answers as the store behind it, and says who asked', async () => {
   await asked.leave('a')
   await direct.leave('a')
   expect(await asked.take(3, member('b'), [])).toEqual(await direct.take(3, member('b'), []))
+  expect([await asked.salt('first'), await asked.salt('second')]).toEqual(['first', 'first'])
   const told = { topic: 'pool', text: 'x' }
   expect(await asked.room(member('b'), told, [])).toEqual(await direct.room(member('b'), told, []))
 })
@@ -56,5 +57,6 @@ it('has no answer when the other end is silent or gone', async () => {
   expect(await answer).toBeUndefined()
   here.close('gone')
   expect(await asked.room(member('a'), { topic: 't', text: '' }, [])).toBeUndefined()
+  expect(await asked.salt('own')).toBeUndefined()
   await asked.leave('a')
 })

@@ -43,6 +43,10 @@ export class LineSharing implements Sharing {
     return this.#ask('sharing-room', call)
   }
 
+  salt(offered: string): Promise<string | undefined> {
+    return this.#ask('sharing-salt', offered)
+  }
+
   async leave(gatewayId: string): Promise<void> {
     await this.#ask('sharing-leave', gatewayId)
   }
@@ -66,5 +70,6 @@ export function offerSharing(line: CallLine, sharing: Sharing, onMember: (gatewa
     onMember(call[0].id)
     return sharing.room(...call)
   })
+  line.on('sharing-salt', (offered: string) => sharing.salt(offered))
   line.on('sharing-leave', (gatewayId: string) => sharing.leave(gatewayId))
 }

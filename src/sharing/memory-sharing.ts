@@ -12,6 +12,7 @@ export class MemorySharing implements Sharing {
   readonly #clock: Clock
   #shards = new Map<number, LeaseShard>()
   #rooms = new RoomShard()
+  #salt: string | undefined
   #callCount = 0
 
   constructor(clock: Clock) {
@@ -34,6 +35,11 @@ export class MemorySharing implements Sharing {
     return Promise.resolve(this.#rooms.ask(this.#clock.now(), member, told, asks))
   }
 
+  salt(offered: string): Promise<string> {
+    this.#salt ??= offered
+    return Promise.resolve(this.#salt)
+  }
+
   leave(gatewayId: string): Promise<void> {
     for (const shard of this.#shards.values()) shard.leave(gatewayId)
     this.#rooms.leave(gatewayId)
@@ -44,6 +50,7 @@ export class MemorySharing implements Sharing {
   wipe(): void {
     this.#shards = new Map()
     this.#rooms = new RoomShard()
+    this.#salt = undefined
   }
 
   get bucketCount(): number {

@@ -13,7 +13,16 @@ import {
   type RedisCluster,
   type RedisLogin,
 } from '../redis/redis-client.ts'
-import { type LeaseCall, leaveCall, readRoomReply, readTakeReply, roomCall, takeCall } from './lease-calls.ts'
+import {
+  type LeaseCall,
+  leaveCall,
+  readRoomReply,
+  readSaltReply,
+  readTakeReply,
+  roomCall,
+  saltCall,
+  takeCall,
+} from './lease-calls.ts'
 import { LEASE_FUNCTIONS, leaseScript } from './lease-functions.ts'
 
 /**
@@ -93,6 +102,10 @@ export class RedisSharing implements Sharing {
     asks: readonly RoomAsk[],
   ): Promise<RoomAnswer | undefined> {
     return this.#ask(roomCall(`${this.#cell}:rooms`, member, told, asks), (reply) => readRoomReply(reply, asks.length))
+  }
+
+  salt(offered: string): Promise<string | undefined> {
+    return this.#ask(saltCall(`${this.#cell}:rooms`, offered), readSaltReply)
   }
 
   async leave(gatewayId: string): Promise<void> {

@@ -21,7 +21,7 @@ import { CostLaw } from './cost-law.ts'
  * that of the live tickets.
  */
 export interface Violation {
-  readonly law: 'L1' | 'L2' | 'L4' | 'L5' | 'L13' | 'L15'
+  readonly law: 'L1' | 'L2' | 'L4' | 'L5' | 'L7' | 'L13' | 'L15'
   readonly ticketId: string
   readonly what: string
 }

@@ -4,7 +4,7 @@ import { replicaPrices } from '../assembly/replica-price.ts'
 import { secondsToUs } from '../base/clock.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import type { Config } from '../config/schema.ts'
-import { profileOf, toPools, toTenants } from '../config/to-domain.ts'
+import { profileOf, toOrgWeights, toPools, toTenants } from '../config/to-domain.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { EngineOptions } from '../engine/engine.ts'
@@ -119,7 +119,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     prefixBestRatio: end.prefixBestRatio,
     engineParts: end.engineParts,
     usdPerHour: usdPerHour(config),
-    laws: [...laws.violations, ...(shared?.laws.broken ?? [])],
+    laws: [...laws.violations, ...(shared?.broken() ?? [])],
     ...(shared && { gateways: shared.view(end.endAt) }),
     wallSeconds: (wallMs() - startedMs) / 1_000,
   })
@@ -148,7 +148,9 @@ function sharedWorldOf(
       seed: options.seed,
       scenario,
       region: gatewaysOf(scenario, config)[0]?.region ?? '',
-      tenants: tenants.values(),
+      tenants: [...tenants.values()],
+      weighedOrgs: new Set(toOrgWeights(config).keys()),
+      isFair: config.fairness.order === FAIR_ORDER,
       ...limitsOf(config),
       backends: fleet,
       onLost: (processId) => laws.gatewayLost(processId),
@@ -201,6 +203,9 @@ const isOneGateway = (scenario: Scenario, config: Config): boolean =>
 function lawsOf(scenario: Scenario, config: Config, tenants: ReadonlyMap<string, Tenant>): LawChecker {
   return new LawChecker({ tenants: isOneGateway(scenario, config) ? tenants.values() : [] })
 }
+
+/** The order whose bound is known (law L7). */
+const FAIR_ORDER = 'deficit-round-robin'
 
 /** Gateways choose by different dice. */
 const GATEWAY_SEEDS = 7_919

@@ -129,6 +129,16 @@ describe.skipIf(why !== undefined)(`gateways over a real Redis${why === undefine
     expect(keys.length).toBeGreaterThan(2)
   })
 
+  it('name prompts with one secret, the first that was offered', { timeout: 30_000 }, async () => {
+    await startFleet()
+    const offered = fleet.map(({ sharing }, i) => sharing.salt(`of g${i}`))
+    const heard = new Set(await Promise.all(offered))
+    expect(heard.size).toBe(1)
+    expect(['of g0', 'of g1', 'of g2']).toContain([...heard][0])
+    await withClient((client) => client.sendCommand(['FUNCTION', 'FLUSH']))
+    expect(new Set([await fleet[2]?.sharing.salt('of a new one')])).toEqual(heard)
+  })
+
   it('leave when they stop, and others have the whole at once', { timeout: 30_000 }, async () => {
     await startFleet()
     const [first, ...rest] = fleet as [Gateway, ...Gateway[]]

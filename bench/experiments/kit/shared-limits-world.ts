@@ -135,6 +135,7 @@ class FaultyStore {
     return {
       take: (shard, member, accounts) => this.#carry(gateway, () => this.#store.take(shard, member, accounts)),
       room: (member, told, asks) => this.#carry(gateway, () => this.#store.room(member, told, asks)),
+      salt: (offered) => this.#carry(gateway, () => this.#store.salt(offered)),
       leave: (id) => this.#store.leave(id),
     }
   }

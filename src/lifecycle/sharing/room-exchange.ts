@@ -12,7 +12,7 @@ import type { Sharing } from '../sharing-ports.ts'
  *
  * Each pool has a `RoomBook` (`policy/sharing/room-book.ts`), which decides; this class only carries. Pools and replicas
  * may come and go between two exchanges: the figures of the moment are read each time. Pools of other regions' gateways
- * are not shared.
+ * are not shared. Prompts that the placer gives to replicas are told, too, and what others told reaches its prefix index.
  *
  * Deliberately not: no second try. The next exchange asks again, with newer figures. Bounds: one call for each pool within
  * the book's `callUs`; a book for each pool.
@@ -35,6 +35,9 @@ export class RoomExchange {
     this.#sharing = sharing
     this.#gatewayId = gatewayId
     this.#options = { ...ROOM_DEFAULTS, ...options }
+    platform.policies.placer.tellPlaced(({ id, poolId }, blocks, hashes) =>
+      this.#books.get(poolId)?.placed(id, blocks, hashes),
+    )
   }
 
   /** Resolves when this gateway has its first room in every pool, or after `startUs`: then it begins alone. */
@@ -83,7 +86,9 @@ export class RoomExchange {
     const { turnstile, policies } = this.#platform
     const figures = policies.dispatcher.figuresOf(poolId)
     if (figures === undefined || this.#isStopped) return
-    const share = book.answered(this.#clock.now(), call, answer, figures)
+    const now = this.#clock.now()
+    const share = book.answered(now, call, answer, figures)
+    for (const heard of book.takePrefixes()) policies.placer.hearPlaced(now, heard)
     if (share !== undefined) turnstile.poolShared(poolId, share)
   }
 }

@@ -196,6 +196,46 @@ describe('placing', () => {
     for (let i = 1; i < 50; i++) expect(placer.choose(i * 1_000_000, ask, rooms)).toBe(owner)
   })
 
+  it('agrees with other gateways on the home of a beginning that is new, and only if there are others', () => {
+    const rooms = Array.from({ length: 8 }, (_, i) => makeRoom(i))
+    const choices = (isShared: boolean): number[] =>
+      Array.from({ length: 40 }, (_, family) => {
+        // Each has placed other prompts before.
+        const placer = makePlacer()
+        if (isShared) placer.tellPlaced(() => {})
+        for (let i = 0; i < family % 5; i++) placer.choose(0, makeAsk({ ticketId: `o${i}`, prompt: 300 }), rooms)
+        return placer.choose(0, makeAsk({ prefixHashes: blocks(7, 100) }), rooms).ordinal
+      })
+    expect(new Set(choices(true)).size).toBe(1)
+    expect(new Set(choices(false)).size).toBeGreaterThan(1)
+  })
+
+  it('goes home for as long as reading the prompt anew would take, and says so', () => {
+    const placer = makePlacer()
+    placer.tellPlaced(() => {})
+    const rooms = [makeRoom(0), makeRoom(1)]
+    const home = placer.choose(0, makeAsk({ prefixHashes: blocks(7, 100) }), rooms)
+    expect(placer.because).toBe('where all gateways send prompts with this beginning')
+    expect(placer.placement?.partsUs['home']).toBe(-100 * 16 * 50)
+    const crowded = makePlacer()
+    crowded.tellPlaced(() => {})
+    for (let i = 0; i < 4; i++) crowded.choose(0, makeAsk({ ticketId: `o${i}`, prompt: 3_200 }), [home])
+    expect(crowded.choose(0, makeAsk({ prefixHashes: blocks(7, 100) }), rooms)).not.toBe(home)
+  })
+
+  it('knows what other gateways have placed', () => {
+    const [here, there] = [makePlacer(), makePlacer()]
+    const rooms = Array.from({ length: 4 }, (_, i) => makeRoom(i))
+    const ask = makeAsk({ prefixHashes: blocks(7, 150) })
+    here.tellPlaced(({ id: replicaId }, count, hashes) => there.hearPlaced(0, { replicaId, blocks: count, hashes }))
+    there.choose(0, makeAsk(), rooms)
+    const owner = here.choose(0, ask, [rooms[2] as TestRoom])
+    expect(there.cachedTokens(1_000_000, ask)).toBe(here.cachedTokens(1_000_000, ask))
+    expect(there.choose(1_000_000, ask, rooms)).toBe(owner)
+    // Of a replica that was never met nothing is known.
+    there.hearPlaced(0, { replicaId: 'stranger', blocks: 10, hashes: [1] })
+  })
+
   it('is what the dispatcher asks for, and leaves no room idle', () => {
     const placer: Placer = makePlacer()
     const dispatcher = new Dispatcher({ placer })

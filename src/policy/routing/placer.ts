@@ -1,10 +1,12 @@
 import type { Rng } from '../../base/rng.ts'
+import type { Replica } from '../../domain/fleet.ts'
 import type { Placement } from '../../domain/placement.ts'
 import { FILTERS } from './filters/filters.ts'
 import { placementReason } from './placement-reason.ts'
 import { makePlainRule, type PlainRule, type RoutingRule } from './plain-rules.ts'
+import { prefixHome } from './prefix-home.ts'
 import { PrefixIndex } from './prefix-index.ts'
-import { type AttemptPace, NO_SLOT, ReplicaBook } from './replica-book.ts'
+import { type AttemptPace, NO_SLOT, type PlacedElsewhere, ReplicaBook } from './replica-book.ts'
 import type { Filter, Learned, PlacementAsk, RoomView, Scene, Scorer } from './room-view.ts'
 import { SCORERS, type ScorerName, type ScorerWeights, WEIGHT_DEFAULTS } from './scorers/scorers.ts'
 
@@ -24,6 +26,9 @@ import { SCORERS, type ScorerName, type ScorerWeights, WEIGHT_DEFAULTS } from '.
  * (Mitzenmacher's power of two choices). Several gateways with the same news then do not all run to the same replica,
  * and the cost of a choice does not grow with the pool, except that owners are looked for among those with room. The
  * lightest is then the lightest of the sample.
+ *
+ * Where several gateways share a fleet (`tellPlaced`), a beginning that nobody holds has a home (`prefix-home.ts`), which may be
+ * as much later as reading those blocks takes; and gateways tell each other what they gave to which replica.
  *
  * Deliberately not: no health (a replica that must not be used is closed at the dispatcher), no other regions
  * (`choose-pool.ts`), no memory of answers. Choosing *is* placing: the dispatcher grants what was chosen.
@@ -77,6 +82,9 @@ export interface ScoreCard {
   readonly parts: Readonly<Record<string, number>>
 }
 
+/** A prompt was given to a replica: blocks that are new there, and names that other gateways should know. */
+export type TellPlaced = (replica: Replica, blocks: number, hashes: readonly number[]) => void
+
 export class RoutingPlacer {
   readonly #options: PlacerOptions
   readonly #rng: Rng
@@ -90,6 +98,10 @@ export class RoutingPlacer {
   #heldBlocks: Uint32Array = new Uint32Array(64)
   #holderCount = 0
   readonly #plain: PlainRule | undefined
+  #tell: TellPlaced | undefined
+  /** Index slot of the home of the ticket's prompt, and the delay that is accepted to go there. */
+  #homeSlot = NO_SLOT
+  #homeUs = 0
   #because = 'soonest first token'
   #placement: Placement | undefined
   #aheadUs: number | undefined
@@ -128,14 +140,16 @@ export class RoutingPlacer {
     if (this.#plain !== undefined) return this.#choosePlainly(this.#plain, rooms)
     this.#look(now, ask)
     const isSampled = rooms.length > this.#options.sampleAbove
-    const candidates = isSampled ? this.#sample(rooms) : rooms
+    const home = this.#findHome(rooms)
+    const candidates = isSampled ? this.#sample(rooms, home) : rooms
     this.#scene.lightestUs = lightestOf(candidates)
     const scored = this.#filtered(candidates)
     const best = this.#best(scored)
     const learned = this.#book.of(best)
     const partsUs = this.#partsOf(best, learned)
     const { cachedTokens, isSessionHome } = this.#scene
-    this.#because = placementReason(rooms.length, cachedTokens, isSessionHome, isSampled)
+    const isPrefixHome = learned.slot === this.#homeSlot
+    this.#because = placementReason(rooms.length, cachedTokens, isSessionHome, isSampled, isPrefixHome)
     this.#placement = {
       roomCount: rooms.length,
       scoredCount: scored.length,
@@ -145,12 +159,17 @@ export class RoutingPlacer {
     }
     this.#forgetHolders()
     this.#place(learned, cachedTokens)
+    if (this.#tell !== undefined && (ask.prefixHashes?.length ?? 0) > 0) {
+      const { blocks, hashes } = this.#index.recorded
+      this.#tell(best.replica, blocks, hashes)
+    }
     return best as R
   }
 
   /** How every room would be scored now. Changes nothing; allocates. */
   explain(now: number, ask: PlacementAsk, rooms: readonly RoomView[]): readonly ScoreCard[] {
     this.#look(now, ask)
+    this.#findHome(rooms)
     this.#scene.lightestUs = lightestOf(rooms)
     const cards = rooms.map((room) => {
       const learned = this.#book.of(room)
@@ -163,6 +182,16 @@ export class RoutingPlacer {
   /** An attempt is over: how soon its first token came, or that it failed. Teaches the replica's slowness. */
   observe(now: number, attempt: AttemptPace): void {
     this.#book.observe(now, attempt)
+  }
+
+  /** Other gateways place prompts at the same replicas: they are told of each, and prompts that are new have a home. */
+  tellPlaced(tell: TellPlaced): void {
+    this.#tell = tell
+    this.#index.isTelling = true
+  }
+
+  hearPlaced(now: number, placed: PlacedElsewhere): void {
+    this.#book.hear(now, placed)
   }
 
   /** The replica restarted: what it held is lost. */
@@ -197,6 +226,20 @@ export class RoutingPlacer {
     }
   }
 
+  /** Only where nobody is known to hold its beginning, and gateways must agree. */
+  #findHome(rooms: readonly RoomView[]): RoomView | undefined {
+    this.#homeSlot = NO_SLOT
+    const { prefixHashes = [], estimate } = this.#scene.ask
+    if (this.#tell === undefined || this.#holderCount > 0 || prefixHashes.length === 0) return undefined
+    const home = prefixHome(prefixHashes, rooms)
+    if (home === undefined) return undefined
+    this.#homeSlot = this.#book.of(home).slot
+    this.#homeUs = Math.round(
+      this.#tokensOf(prefixHashes.length, estimate.promptTokens) * this.#options.prefillUsPerToken,
+    )
+    return home
+  }
+
   #forgetHolders(): void {
     if (this.#holderCount > 0) this.#heldBlocks.fill(0)
     this.#holderCount = 0
@@ -207,9 +250,10 @@ export class RoutingPlacer {
   }
 
   /** Owners and the session's home, wherever they are in the list, and a few others. */
-  #sample(rooms: readonly RoomView[]): readonly RoomView[] {
+  #sample(rooms: readonly RoomView[], prefixHomeRoom: RoomView | undefined): readonly RoomView[] {
     const candidates = this.#candidates
     candidates.length = 0
+    if (prefixHomeRoom !== undefined) candidates.push(prefixHomeRoom)
     const home = this.#book.homeOf(this.#scene.ask.sessionHash)
     let wantedCount = this.#holderCount + (home === undefined || this.#heldAt(home) > 0 ? 0 : 1)
     for (let i = 0; i < rooms.length && wantedCount > 0; i++) {
@@ -264,7 +308,7 @@ export class RoutingPlacer {
     scene.isSessionHome = this.#isHome(learned)
     let us = 0
     for (const [, score, weight] of this.#scorers) us += weight * score(scene, room, learned)
-    return us
+    return learned.slot === this.#homeSlot ? us - this.#homeUs : us
   }
 
   /** The score part by part; sets the scene for this replica. */
@@ -274,6 +318,7 @@ export class RoutingPlacer {
     scene.isSessionHome = this.#isHome(learned)
     const parts: Record<string, number> = {}
     for (const [name, score, weight] of this.#scorers) parts[name] = Math.round(weight * score(scene, room, learned))
+    if (learned.slot === this.#homeSlot) parts['home'] = -this.#homeUs
     return parts
   }
 

@@ -157,3 +157,49 @@ describe('the prefix index', () => {
     expect(matchesOf(index, 0, [1, 2, 3]).size).toBe(0)
   })
 })
+
+describe('news for other gateways', () => {
+  const hashes = Array.from({ length: 100 }, (_, i) => i + 1)
+
+  it('are few, enough for a match, and of what is new', () => {
+    const [here, there] = [new PrefixIndex(), new PrefixIndex()]
+    here.isTelling = true
+    const slot = here.addSlot(10_000) as number
+    there.addSlot(10_000)
+    here.record(0, slot, hashes, 5)
+    expect(here.recorded.blocks).toBe(105)
+    expect(here.recorded.hashes.length).toBeLessThan(25)
+    there.hear(0, slot, here.recorded.hashes, here.recorded.blocks)
+    const own = { ...here.match(0, hashes), blocks: [...here.match(0, hashes).blocks] }
+    expect(there.match(0, hashes)).toEqual(own)
+    here.record(1, slot, hashes, 5)
+    // Of 100 blocks the index knows 96.
+    expect(here.recorded).toEqual({ blocks: 9, hashes: [] })
+  })
+
+  it('come again when others would soon think that the owner has evicted it', () => {
+    const index = new PrefixIndex()
+    index.isTelling = true
+    const slot = index.addSlot(1_000) as number
+    index.record(0, slot, hashes, 0)
+    index.hear(0, slot, [], 300)
+    index.record(0, slot, hashes, 0)
+    expect(index.recorded.hashes.length).toBeGreaterThan(10)
+  })
+
+  it('age what is known of a replica, as own prompts do', () => {
+    const index = new PrefixIndex()
+    const slot = index.addSlot(1_000) as number
+    index.hear(0, slot, [1, 2], 0)
+    index.hear(0, slot, [], 1_000)
+    expect(index.match(0, [1, 2]).count).toBe(1)
+    index.hear(0, slot, [], 1)
+    expect(index.match(0, [1, 2]).count).toBe(0)
+  })
+
+  it('are none while nobody wants them', () => {
+    const index = new PrefixIndex()
+    index.record(0, index.addSlot(1_000) as number, hashes, 0)
+    expect(index.recorded.hashes).toEqual([])
+  })
+})

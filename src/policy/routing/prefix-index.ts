@@ -53,6 +53,11 @@ const OCTAVE_BITS = 3
 /** Depths in a row that may be missing from the table before a chain counts as ended. */
 const GAP_MAX = 3
 
+/** Other gateways are told every second depth that is stored, and the last: a match goes over gaps of that size. */
+const TOLD_STEP = 2
+/** A block that is used again is told again after a quarter of the owner's memory. */
+const TOLD_AGAIN_DIVISOR = 4
+
 /** The next depth that is stored, after this one. */
 export function nextDepth(depth: number): number {
   return depth < DENSE_DEPTH ? depth + 1 : depth + (1 << (31 - Math.clz32(depth) - OCTAVE_BITS))
@@ -67,6 +72,8 @@ export interface Matches {
 
 export class PrefixIndex {
   readonly #options: PrefixIndexOptions
+  /** Whether there are other gateways that want to know what is recorded. */
+  isTelling = false
   readonly #setMask: number
   readonly #tags: Uint32Array
   readonly #seenAtS: Uint32Array
@@ -77,6 +84,7 @@ export class PrefixIndex {
   readonly #capacity: number[] = []
   readonly #freeSlots: number[] = []
   readonly #matches: Matches = { count: 0, slots: [], blocks: [] }
+  readonly #recorded: { blocks: number; readonly hashes: number[] } = { blocks: 0, hashes: [] }
 
   constructor(options: Partial<PrefixIndexOptions> = {}) {
     this.#options = { ...PREFIX_INDEX_DEFAULTS, ...options }
@@ -124,15 +132,45 @@ export class PrefixIndex {
       if (isHeld) heldBlocks = depth
       gap = isHeld ? 0 : gap + 1
     }
-    this.#write(slot, hashes.length - heldBlocks + otherBlocks)
+    const news = this.#recorded
+    news.blocks = hashes.length - heldBlocks + otherBlocks
+    news.hashes.length = 0
+    this.#write(slot, news.blocks)
     const nowS = toSeconds(now)
+    let nth = 0
     for (let depth = 1; depth <= hashes.length; depth = nextDepth(depth)) {
       const hash = hashes[depth - 1] as number
       const found = this.#find(hash)
       const entry = found >= 0 ? found : this.#makeEntry(hash, nowS)
       this.#seenAtS[entry] = nowS
+      const isLast = nextDepth(depth) > hashes.length
+      if (this.isTelling && (nth++ % TOLD_STEP === 0 || isLast) && this.#isNews(entry, slot)) news.hashes.push(hash)
       this.#own(entry, slot)
     }
+  }
+
+  /** What the last `record` had for other gateways, while `isTelling`: blocks that are new to the replica, and names. Valid until the next. */
+  get recorded(): { readonly blocks: number; readonly hashes: readonly number[] } {
+    return this.#recorded
+  }
+
+  /** Another gateway gave it these blocks, and so many in all. */
+  hear(now: number, slot: number, hashes: readonly number[], blocks: number): void {
+    this.#write(slot, blocks)
+    const nowS = toSeconds(now)
+    for (let i = 0; i < hashes.length; i++) {
+      const hash = hashes[i] as number
+      const found = this.#find(hash)
+      const entry = found >= 0 ? found : this.#makeEntry(hash, nowS)
+      this.#seenAtS[entry] = nowS
+      this.#own(entry, slot)
+    }
+  }
+
+  /** Whether other gateways may not know it: the owner is new, or they would soon think that it has evicted the block. */
+  #isNews(entry: number, slot: number): boolean {
+    const place = this.#ownerPlace(entry, slot)
+    return place < 0 || this.#ageOf(place) > (this.#capacity[slot] as number) / TOLD_AGAIN_DIVISOR
   }
 
   match(now: number, hashes: readonly number[]): Readonly<Matches> {

@@ -37,6 +37,13 @@ export interface AttemptPace {
   readonly isFailed: boolean
 }
 
+/** What another gateway gave to a replica: blocks that are new there, and names of prompts' beginnings. */
+export interface PlacedElsewhere {
+  readonly replicaId: string
+  readonly blocks: number
+  readonly hashes: readonly number[]
+}
+
 export const NO_SLOT = -1
 
 interface Placed {
@@ -123,6 +130,12 @@ export class ReplicaBook {
     known.measuredUs = known.measuredUs * keepRatio + Math.min(attempt.firstTokenUs, predictedUs * slownessMax)
     known.predictedUs = known.predictedUs * keepRatio + predictedUs
     known.slowness = Math.min(slownessMax, Math.max(slownessMin, known.measuredUs / known.predictedUs))
+  }
+
+  /** What other gateways gave to a replica. One that was never met here is passed over: it costs a hit. */
+  hear(now: number, { replicaId, blocks, hashes }: PlacedElsewhere): void {
+    const known = this.#byId.get(replicaId)
+    if (known !== undefined) this.#index.hear(now, known.slot, hashes, blocks)
   }
 
   restarted(replicaId: string): void {

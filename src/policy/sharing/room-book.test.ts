@@ -211,11 +211,23 @@ describe('a room book', () => {
 describe('a report', () => {
   it('says the same when it is read, and nothing when it cannot be', () => {
     const figures = figuresOf(3, [laneOf('t', 4, 3)])
-    const read = readRoomReport(writeRoomReport(figures, () => 7, 120))
+    const prefixes = { given: [['a:1', 40]], batches: [[3, [['a:1', [5, 6]]]]] } as const
+    const read = readRoomReport(writeRoomReport(figures, () => 7, 120, prefixes))
+    expect(read?.prefixes).toEqual(prefixes)
+    // As a gateway of an earlier version writes it.
+    expect(readRoomReport('[1,0,[],[]]')).toMatchObject({ prefixes: undefined, lanes: [] })
     expect(read?.starvedMs).toBe(120)
     expect(read?.replicas.get('a:1')).toEqual({ granted: 7, inFlight: figures.replicas[0]?.inFlight })
     expect(read?.lanes).toEqual(figures.lanes)
-    for (const text of ['', '[]', '[2,0,[],[]]', '[1,-1,[],[]]', '[1,0,[["a",null]],[]]', ' '.repeat(300_000)])
+    for (const text of [
+      '',
+      '[]',
+      '[2,0,[],[]]',
+      '[1,-1,[],[]]',
+      '[1,0,[["a",null]],[]]',
+      '[1,0,[],[],7]',
+      ' '.repeat(300_000),
+    ])
       expect(readRoomReport(text)).toBeUndefined()
   })
 })

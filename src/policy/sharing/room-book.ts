@@ -10,6 +10,7 @@ import type {
   WeightFactors,
 } from '../../domain/pool-share.ts'
 import { NO_FACTORS, NOTHING_IN_FLIGHT } from '../../domain/pool-share.ts'
+import { type PrefixesHeard, PrefixNews } from './prefix-news.ts'
 import type { RoomAnswer, RoomAsk } from './room-grants.ts'
 import { type RoomReport, readRoomReport, writeRoomReport } from './room-report.ts'
 import { type LaneDemand, poolTargets, slotsByReplica } from './room-targets.ts'
@@ -66,6 +67,9 @@ export class RoomBook {
   /** What others last told; those that have gone silent since are kept while the roster has them. */
   #reports = new Map<string, RoomReport>()
   #silent = new Map<string, RoomReport>()
+  readonly #prefixes = new PrefixNews()
+  /** Of the last answer, until it is taken. */
+  #prefixesHeard: readonly PrefixesHeard[] = []
   #factors: WeightFactors = NO_FACTORS
   #told = 0
   #epoch = ''
@@ -112,7 +116,12 @@ export class RoomBook {
       member: this.#member(),
       told: {
         topic: this.#poolId,
-        text: writeRoomReport(figures, (id) => this.#grants.get(id)?.sequences ?? 0, this.#starvedMs(now)),
+        text: writeRoomReport(
+          figures,
+          (id) => this.#grants.get(id)?.sequences ?? 0,
+          this.#starvedMs(now),
+          this.#prefixes.tell(new Set(figures.replicas.map(({ replicaId }) => replicaId))),
+        ),
       },
       asks: figures.replicas.flatMap((replica) => this.#asks(now, replica, targets.get(replica.replicaId))),
     }
@@ -140,6 +149,18 @@ export class RoomBook {
     return this.#share(figures, now)
   }
 
+  /** A prompt was given to a replica of the pool: the others will hear which. */
+  placed(replicaId: string, blocks: number, hashes: readonly number[]): void {
+    if (this.#options.way !== 'static') this.#prefixes.placed(replicaId, blocks, hashes)
+  }
+
+  /** What the others gave to the replicas, of the last answer; once. */
+  takePrefixes(): readonly PrefixesHeard[] {
+    const heard = this.#prefixesHeard
+    this.#prefixesHeard = []
+    return heard
+  }
+
   #hear({ reports, silentCount }: RoomAnswer): void {
     const heard = new Map<string, RoomReport>()
     for (const [id, text] of reports) {
@@ -152,6 +173,7 @@ export class RoomBook {
       if (heard.has(id) || this.#silent.size > silentCount) this.#silent.delete(id)
     }
     this.#reports = heard
+    this.#prefixesHeard = this.#prefixes.hear(heard)
   }
 
   #asks(now: Instant, { replicaId, inFlight, sequencesMax, kvTokensMax }: ReplicaFigures, target = NO_ROOM): RoomAsk[] {

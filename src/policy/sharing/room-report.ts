@@ -1,8 +1,10 @@
 import type { LaneFigures, PoolFigures, TurnsInFlight } from '../../domain/pool-share.ts'
+import { type PrefixesTold, readPrefixes, writePrefixes } from './prefix-news.ts'
 
 /**
  * What does one gateway tell the others about a pool? One text, which the store passes on unread: what is in flight at each
- * replica with the slots granted there, each key's demand, and for how long the gateway has waited without any slot.
+ * replica with the slots granted there, each key's demand, for how long the gateway has waited without any slot, and which
+ * prompts' beginnings it gave to which replica (`prefix-news.ts`).
  *
  * A text that cannot be read counts as nothing said: a gateway of another version must not stop this one. Bound: a text
  * longer than REPORT_CHARS_MAX is not read; the dispatcher tells at most 512 keys.
@@ -11,6 +13,7 @@ export interface RoomReport {
   readonly replicas: ReadonlyMap<string, { readonly inFlight: TurnsInFlight; readonly granted: number }>
   readonly lanes: readonly LaneFigures[]
   readonly starvedMs: number
+  readonly prefixes: PrefixesTold | undefined
 }
 
 const REPORT_CHARS_MAX = 256 * 1_024
@@ -20,6 +23,7 @@ export function writeRoomReport(
   { replicas, lanes }: PoolFigures,
   grantedAt: (replicaId: string) => number,
   starvedMs: number,
+  prefixes: PrefixesTold,
 ): string {
   return JSON.stringify([
     VERSION,
@@ -47,18 +51,21 @@ export function writeRoomReport(
       l.waitingCost,
       l.waitingUs,
     ]),
+    writePrefixes(prefixes),
   ])
 }
 
 export function readRoomReport(text: string): RoomReport | undefined {
   if (text.length > REPORT_CHARS_MAX) return undefined
   try {
-    const [version, starvedMs, replicas, lanes] = JSON.parse(text) as [number, number, unknown[][], unknown[][]]
+    const said = JSON.parse(text) as [number, number, unknown[][], unknown[][], unknown]
+    const [version, starvedMs, replicas, lanes, prefixes] = said
     if (version !== VERSION) return undefined
     return {
       starvedMs: amount(starvedMs),
       replicas: new Map(replicas.map((row) => [String(row[0]), readReplica(row)])),
       lanes: lanes.map(readLane),
+      prefixes: readPrefixes(prefixes),
     }
   } catch {
     return undefined

@@ -1,3 +1,4 @@
+import type { FairnessFigures } from './fleet-fairness.ts'
 import type { BudgetFigures } from './fleet-laws.ts'
 import type { SharingWay } from './shared-budgets.ts'
 
@@ -10,6 +11,8 @@ export interface GatewaysView {
   readonly kvOfLimit: number
   /** By tenant and kind of budget. */
   readonly budgets: Readonly<Record<string, BudgetFigures>>
+  /** Of the two tenants that were served most unequally while both waited; absent where no two ever did. */
+  readonly fairness?: FairnessFigures
   readonly byName: Readonly<Record<string, GatewayTally>>
   readonly storeCalls: number
   readonly storeCallsLost: number
@@ -23,11 +26,15 @@ export interface GatewayTally {
 }
 
 export function gatewayLines(view: GatewaysView): string[] {
-  const { count, way, inFlightOfLimit, kvOfLimit, budgets, byName } = view
+  const { count, way, inFlightOfLimit, kvOfLimit, budgets, byName, fairness } = view
   const percent = (ratio: number): string => `${(100 * ratio).toFixed(1)} %`
   const lines = [
     `gateways  ${count}, ${way}; at most ${percent(inFlightOfLimit)} of a replica’s limit in flight, ${percent(kvOfLimit)} of its KV memory held`,
   ]
+  if (fairness !== undefined)
+    lines.push(
+      `          two tenants that waited were served ${Math.round(fairness.apart)} apart per weight at most (bound ${Math.round(fairness.bound)})`,
+    )
   const names = Object.entries(byName)
   for (const [name, { arrived, granted, completed, shed }] of names.slice(0, NAMES_MAX))
     lines.push(`          ${name}: ${arrived} arrived, ${granted} turns, ${completed} done, ${shed} shed`)

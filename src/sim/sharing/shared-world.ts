@@ -17,6 +17,7 @@ import { SHARING_DEFAULTS, SliceBook } from '../../policy/sharing/slice-book.ts'
 import type { Serve } from '../clients/client.ts'
 import { type GatewaySharing, SimulatedGateway } from '../gateway.ts'
 import type { Fault, Scenario, StreamSpec } from '../scenario/scenario.ts'
+import { FleetFairness } from './fleet-fairness.ts'
 import { FleetLaws } from './fleet-laws.ts'
 import type { GatewaysView, GatewayTally } from './gateways-view.ts'
 import { PausableClock } from './pausable-clock.ts'
@@ -34,9 +35,13 @@ export interface SharedWorldParts {
   readonly seed: number
   readonly scenario: Scenario
   readonly region: string
-  readonly tenants: Iterable<Tenant>
+  readonly tenants: readonly Tenant[]
+  /** Orgs with a weight of their own: their tenants have no share but within it. */
+  readonly weighedOrgs: ReadonlySet<string>
   readonly sequencesMaxOf: (replicaId: string) => number
   readonly kvTokensMaxOf: (replicaId: string) => number
+  /** Turns are given by shares: L7 holds. */
+  readonly isFair: boolean
   readonly makePlatform: (gateway: number, own: GatewayParts) => Platform
   readonly backends: Backends
   /** The process of a gateway is lost. */
@@ -59,6 +64,7 @@ type GatewaysSpec = NonNullable<Scenario['gateways']>
 export class SharedWorld {
   readonly gateways: readonly SimulatedGateway[]
   readonly laws: FleetLaws
+  readonly #fairness: FleetFairness
   readonly #parts: SharedWorldParts
   readonly #spec: GatewaysSpec
   readonly #way: SharingWay
@@ -93,12 +99,18 @@ export class SharedWorld {
       ...allowedBy(scenario.faults ?? [], spec),
       isChecked: this.#way === 'leased',
     })
+    this.#fairness = new FleetFairness({
+      gatewayCount: spec.count,
+      reportAgeS: reportAgeS(scenario.faults ?? [], spec),
+      ...sharesOf(parts),
+    })
     this.gateways = this.#names.map((_, i) => new SimulatedGateway(parts.region, clock, () => this.#makeProcess(i)))
   }
 
   /** Hears every journal entry of one gateway. */
   take(entry: Entry, gateway: string): void {
     this.laws.take(entry, gateway)
+    this.#fairness.take(entry)
     const tally = this.#tallies[this.#names.indexOf(gateway)]
     if (tally === undefined || entry.at < secondsToUs(this.#parts.scenario.warmupS ?? 0)) return
     if (entry.kind === 'arrived') tally.arrived++
@@ -107,13 +119,25 @@ export class SharedWorld {
     else if (entry.kind === 'settled' && ['rejected', 'expired', 'evicted'].includes(entry.outcome)) tally.shed++
   }
 
+  /** Laws that only the whole run can show, and those that were broken on the way. */
+  broken(): ReadonlyArray<{ readonly law: 'L2' | 'L4' | 'L7'; readonly ticketId: string; readonly what: string }> {
+    const worst = this.#fairness.figures()
+    if (this.#way !== 'leased' || !this.#parts.isFair || worst === undefined || worst.ofBound <= 1)
+      return this.laws.broken
+    const { pair, apart, bound } = worst
+    const what = `${pair.replace('\n', ' and ')} both waited, and were served ${Math.round(apart)} apart per weight, and the bound is ${Math.round(bound)}`
+    return [...this.laws.broken, { law: 'L7', ticketId: '', what }]
+  }
+
   view(endAt: Instant): GatewaysView {
+    const fairness = this.#fairness.figures()
     return {
       count: this.#spec.count,
       way: this.#way,
       inFlightOfLimit: this.laws.inFlightOfLimit,
       kvOfLimit: this.laws.kvOfLimit,
       budgets: this.laws.budgets(endAt),
+      ...(fairness && { fairness: { ofBound: fairness.ofBound, apart: fairness.apart, bound: fairness.bound } }),
       byName: Object.fromEntries(this.#names.map((name, i) => [name, { ...(this.#tallies[i] as GatewayTally) }])),
       storeCalls: this.#store.callCount,
       storeCallsLost: this.#store.lostCount,
@@ -303,6 +327,30 @@ export const SHARED_FAULTS: readonly Fault['kind'][] = [
 ]
 
 const AWAY: readonly Fault['kind'][] = ['gateway-pause', 'gateway-cut', 'gateway-deaf']
+
+/** How old may be what gateways know of each other: two exchanges and their way, and while something keeps it from them. */
+function reportAgeS(faults: readonly Fault[], { delayMs = 1, lossRatio = 0, lateRatio = 0 }: GatewaysSpec): number {
+  const ttlS = SHARING_DEFAULTS.ttlMs / 1_000
+  const usual = 0.2 + (2 * delayMs) / 1_000 + (lossRatio + lateRatio > 0 ? LATE_S : 0)
+  return faults.reduce((sum, { kind, forS }) => (SHARED_FAULTS.includes(kind) ? sum + ttlS + forS : sum), usual)
+}
+
+/** An answer that is lost or late is given up after two seconds, and carried out up to three seconds late. */
+const LATE_S = 3
+
+/** Tenants have shares beside those of the same org; one that is alone in an org without a weight, beside all such. */
+function sharesOf({ tenants, weighedOrgs }: SharedWorldParts) {
+  const byId = new Map(tenants.map((tenant) => [tenant.id, tenant]))
+  const counts = new Map<string, number>()
+  for (const { orgId } of tenants) counts.set(orgId, (counts.get(orgId) ?? 0) + 1)
+  return {
+    weightOf: (id: string) => byId.get(id)?.weight ?? 1,
+    groupOf(id: string): string {
+      const orgId = byId.get(id)?.orgId ?? ''
+      return weighedOrgs.has(orgId) || (counts.get(orgId) ?? 0) > 1 ? `org ${orgId}` : ''
+    },
+  }
+}
 
 /** What the scenario's faults may add to a budget: (k/N + c)·ttl, silences beyond `forgetMs`, and j·S. */
 function allowedBy(faults: readonly Fault[], spec: GatewaysSpec): { awayS: number; joinedRatio: number } {

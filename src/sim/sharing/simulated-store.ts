@@ -59,6 +59,7 @@ export class SimulatedStore {
     return {
       take: (shard, member, accounts) => this.#carry(client, () => this.#store.take(shard, member, accounts)),
       room: (member, told, asks) => this.#carry(client, () => this.#store.room(member, told, asks)),
+      salt: (offered) => this.#carry(client, () => this.#store.salt(offered)),
       leave: (id) => this.#store.leave(id),
     }
   }

@@ -104,19 +104,24 @@ export function readToldCharges(report: SecondReport, body: string): ReplicaChar
   return told.map((part) => {
     const rows = report.replicas.find(({ replicaId }) => replicaId === part.replicaId)?.rows ?? []
     const [usedNano, againNano] = [rows.map(() => 0), rows.map(() => 0)]
-    const places = new Map(rows.map((row, i) => [row, i]))
-    for (const [i, own] of [...byPayer(rows).values()].entries()) {
-      const used = splitExactly(part.usedNano[i] ?? 0, own.map(usedUs))
-      const again = splitExactly(
-        part.againNano[i] ?? 0,
-        own.map(({ time }) => time.againUs),
-      )
-      for (const [j, row] of own.entries()) {
-        const place = places.get(row) ?? 0
-        usedNano[place] = used[j] ?? 0
-        againNano[place] = again[j] ?? 0
-      }
+    const places = new Map<string, number[]>()
+    for (const [i, row] of rows.entries()) {
+      const own = places.get(payerOf(row))
+      if (own === undefined) places.set(payerOf(row), [i])
+      else own.push(i)
+    }
+    let payer = 0
+    for (const own of places.values()) {
+      spread(part.usedNano[payer] ?? 0, own, usedNano, (i) => usedUs(rows[i] as AttemptSecond))
+      spread(part.againNano[payer] ?? 0, own, againNano, (i) => (rows[i] as AttemptSecond).time.againUs)
+      payer++
     }
     return { ...part, usedNano, againNano }
   })
+}
+
+function spread(nano: number, places: readonly number[], into: number[], weightOf: (place: number) => number): void {
+  if (nano === 0) return
+  const parts = splitExactly(nano, places.map(weightOf))
+  for (const [i, place] of places.entries()) into[place] = parts[i] ?? 0
 }

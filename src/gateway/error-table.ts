@@ -15,7 +15,15 @@ import type { AdminCode } from './fleet-admin.ts'
  * The simulated engine's server speaks vLLM's errors instead (src/engine-server/engine-errors.ts): those are vLLM's
  * types, not ours, and are not in this table.
  */
-export type ErrorCode = RefusalCode | KeyCode | IngressCode | CorpusCode | ArchiveCode | UsageCode | AdminCode | FaultCode
+export type ErrorCode =
+  | RefusalCode
+  | KeyCode
+  | IngressCode
+  | CorpusCode
+  | ArchiveCode
+  | UsageCode
+  | AdminCode
+  | FaultCode
 
 /** What is wrong with the key that a client sent. */
 export type KeyCode =

@@ -30,7 +30,8 @@ export function spendOf(price: ModelPrice, promptTokens: number, outputTokens: n
 /** What is sold of what was used; see `keep-books.ts`. */
 export function soldOf(ticket: Ticket, outcome: Outcome, usage: Usage): Counts {
   if (ticket.request.errand !== undefined) return NOTHING
-  if (ticket.attempts === 0) return { ...NOTHING, promptTokens: usage.promptTokens, cachedTokens: usage.promptTokens }
+  // An answer that was known already took no engine's time: the price of a request, and of no tokens.
+  if (ticket.attempts === 0) return NOTHING
   return outcome === 'failed' ? NOTHING : usage
 }
 

@@ -66,7 +66,10 @@ export class SimulatedGateway {
     this.#isUp = false
     this.#process.sharing?.lose()
     this.#loop.stop()
-    this.platform.cancelAll('shutting-down')
+    const { platform } = this
+    // A process that is gone bills nothing more: the one that comes after it begins its own books.
+    void platform.drain().then(() => platform.costs.finish())
+    platform.cancelAll('shutting-down')
   }
 
   recover(): void {

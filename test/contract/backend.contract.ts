@@ -208,7 +208,8 @@ function wellSuite(under: () => BackendUnderTest, isFree: () => Promise<unknown>
     expect(await slow.ending).toMatchObject({ kind: 'finished' })
     expect(sink.violations).toEqual([])
     expect(sink.textOf(0)).toBe(fast.sink.textOf(0))
-    expect(sink.deltas.length).toBeGreaterThan(2)
+    // While a busy machine holds the reader up, an engine gathers: at least one pause lay between two pieces.
+    expect(sink.deltas.length).toBeGreaterThan(1)
   })
 
   it('serves many at once', async () => {

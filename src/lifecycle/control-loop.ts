@@ -57,9 +57,10 @@ export class ControlLoop {
     this.#scheduleAfter(this.#platform.world.clock.now())
   }
 
-  stop(): void {
+  /** `isAnythingLive`: whether a ticket may still come, also from elsewhere; absent: only those that are here. */
+  stop(isAnythingLive?: () => boolean): void {
     this.#isStopped = true
-    this.#platform.costs.stop()
+    this.#platform.costs.stop(isAnythingLive)
     for (const cancel of this.#cancelTimers) cancel()
     this.#probes.stop()
   }

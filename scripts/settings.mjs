@@ -18,7 +18,8 @@ Every setting, from \`src/config/schema.ts\`; this page is made by \`npm run set
 A flag wins over the environment, the environment over a \`.env\` file in the working directory, that over the
 configuration file, and the file over the default. The file is YAML, given with \`--config\` or \`SPILLWAY_CONFIG\`;
 \`npx spillway config check\` says whether it is good, and \`npx spillway config print\` shows what is in force. Lists (\`[]\`)
-are written in the file only, and replace the built-in ones as a whole. A change needs a restart.
+are written in the file only, and replace the built-in ones as a whole. What a change needs: [reload.md](reload.md). Every
+variable may be given as \`NAME_FILE\`, a file with its value ([secrets.md](secrets.md)).
 
 Without a file Spillway runs the demo: two simulated models and three tenants with published keys, on loopback only.
 
@@ -85,6 +86,31 @@ const plain = (value) => (value === undefined ? '' : typeof value === 'string' ?
 
 const grouped = (number) => number.toLocaleString('en-US')
 
+/** Variables of compose.yaml that are no settings of Spillway: name, default there, meaning. */
+export const COMPOSE_VARIABLES = [
+  ['BALANCER_PORT', '8080', 'Port of the balancer on this machine’s loopback.'],
+  ['MINIMAL_PORT', '8081', 'Port of the one gateway of "docker compose up minimal".'],
+  ['PROMETHEUS_PORT', '9090', 'Port of Prometheus.'],
+  ['GRAFANA_PORT', '3000', 'Port of Grafana.'],
+  ['POSTGRES_PASSWORD', 'spillway', 'Password of the database, which only containers reach.'],
+  ['GRAFANA_PASSWORD', 'spillway', 'Password of Grafana’s administrator; everybody may look.'],
+  ['SPILLWAY_BUILD_IMAGE', 'node:26-slim', 'Image in which Spillway’s image is built: Node 24 or newer with npm.'],
+  ['SPILLWAY_RUN_IMAGE', 'debian:trixie-slim', 'Image that Spillway’s image stands on: glibc and libstdc++.'],
+  ['SPILLWAY_IMAGE', 'spillway:local', 'Name of the image of gateways and engines.'],
+  ['SPILLWAY_WHOLE_IMAGE', 'spillway:local-whole', 'Name of the image with embedder and embedded database.'],
+  ['NPM_CONFIG_REGISTRY', '', 'Registry of packages while the image is built; npm’s own if empty.'],
+  ['HAPROXY_IMAGE', 'haproxy:3.0', 'Image of the balancer.'],
+  ['POSTGRES_IMAGE', 'pgvector/pgvector:pg17', 'Image of PostgreSQL with pgvector.'],
+  ['REDIS_IMAGE', 'redis:8', 'Image of Redis; Valkey’s does as well.'],
+  ['PROMETHEUS_IMAGE', 'prom/prometheus:v3.5.0', 'Image of Prometheus.'],
+  ['GRAFANA_IMAGE', 'grafana/grafana:12.2.0', 'Image of Grafana.'],
+  [
+    'DEBIAN_IMAGE',
+    'debian:trixie-slim',
+    'Base of the services from Debian’s packages (deploy/compose/compose.debian.yaml).',
+  ],
+]
+
 export function envExample() {
   const entries = settings
     .filter((setting) => setting.env !== undefined)
@@ -95,7 +121,10 @@ export function envExample() {
 # YAML file with the settings; without one the demo runs.
 # SPILLWAY_CONFIG=
 
-${entries.join('\n')}`
+${entries.join('\n')}
+# ── Only for "docker compose up --build" (docs/operations/compose.md)
+
+${COMPOSE_VARIABLES.map(([name, value, meaning]) => `# ${meaning}\n# ${name}=${value}\n`).join('\n')}`
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {

@@ -26,7 +26,7 @@ describe('the results page', () => {
   it.each(storedResults().map((result) => [result.name, result] as const))('%s can be repeated', (name, result) => {
     const page = readFileSync(join(RESULTS_FOLDER, `${name}.md`), 'utf8')
     expect(page).toBe(`# ${result.title}\n\n${renderMarkdown(result)}`)
-    expect(result.command).toContain(`node bench/experiments/${name}.ts`)
+    expect(result.command).toContain(`node bench/experiments/${result.script ?? name}.ts`)
     expect(result.date).toMatch(/^\d{4}-\d{2}-\d{2}$/)
     expect(result.seeds.length).toBeGreaterThan(0)
     for (const { columns, rows } of result.tables) for (const row of rows) expect(row.length).toBe(columns.length)

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 
 interface Bootstrap {
   readonly needsBootstrap: (root: string) => boolean
@@ -10,6 +10,12 @@ interface Bootstrap {
 interface InstallLock {
   readonly takeLock: (path: string, options?: { onWait?: () => void }) => Promise<() => void>
 }
+interface FetchNode {
+  readonly fetchNode: (
+    root: string,
+    options: { cache: string; name: string | undefined },
+  ) => Promise<string | undefined>
+}
 interface LockCheck {
   readonly lockProblems: (lock: object) => string[]
 }
@@ -17,6 +23,7 @@ interface LockCheck {
 const script = <T>(name: string) => import(new URL(`../scripts/${name}`, import.meta.url).href) as Promise<T>
 const { needsBootstrap, explainNpm } = await script<Bootstrap>('bootstrap.mjs')
 const { takeLock } = await script<InstallLock>('install-lock.mjs')
+const { fetchNode } = await script<FetchNode>('fetch-node.mjs')
 const { lockProblems } = await script<LockCheck>('lockcheck.mjs')
 
 const folders: string[] = []
@@ -87,6 +94,43 @@ describe('the install lock', () => {
     const release = await takeLock(path, { onWait: () => (hasWaited = true) })
     expect(hasWaited).toBe(false)
     release()
+  })
+})
+
+describe('the pinned Node of a package under an old one', () => {
+  /** Stands in for npm: notes that it was called, and lays out a package as npm would, or fails. */
+  function fakeNpm(script: string): { cache: string; root: string; calls: () => number; lastSaid: () => string } {
+    const folder = makeFolder()
+    writeFileSync(join(folder, 'npm'), `#!/bin/sh\necho called >>"${folder}/calls"\n${script}\n`, { mode: 0o755 })
+    writeFileSync(join(folder, 'package.json'), '{"spillway":{"pinnedNode":"26.1.2"}}')
+    vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`)
+    vi.stubEnv('npm_execpath', '')
+    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+    const calls = () => readFileSync(join(folder, 'calls'), 'utf8').trim().split('\n').length
+    return { cache: join(folder, 'cache'), root: folder, calls, lastSaid: () => String(said.mock.lastCall?.[0]) }
+  }
+  afterEach(() => {
+    vi.unstubAllEnvs()
+    vi.restoreAllMocks()
+  })
+  const LAYS_OUT = 'mkdir -p "$3/node_modules/node-x/bin" && : >"$3/node_modules/node-x/bin/node"'
+
+  it.skipIf(process.platform === 'win32')('is fetched once, into the cache, also when two ask at once', async () => {
+    const { cache, root, calls } = fakeNpm(LAYS_OUT)
+    const wanted = join(cache, 'node-26.1.2', 'node_modules', 'node-x', 'bin', 'node')
+    const both = [fetchNode(root, { cache, name: 'node-x' }), fetchNode(root, { cache, name: 'node-x' })]
+    expect(await Promise.all(both)).toEqual([wanted, wanted])
+    expect(calls()).toBe(1)
+  })
+  it.skipIf(process.platform === 'win32')('is not there when npm fails, and is asked for again', async () => {
+    const { cache, root, lastSaid } = fakeNpm('exit 7')
+    expect(await fetchNode(root, { cache, name: 'node-x' })).toBeUndefined()
+    expect(lastSaid()).toMatch(/npm ended with 7.*Install Node 24/)
+    writeFileSync(join(root, 'npm'), `#!/bin/sh\n${LAYS_OUT}\n`, { mode: 0o755 })
+    expect(await fetchNode(root, { cache, name: 'node-x' })).toContain('node-26.1.2')
+  })
+  it('is not looked for where nobody offers one', async () => {
+    expect(await fetchNode('/no/such/root', { cache: '/no/such/cache', name: undefined })).toBeUndefined()
   })
 })
 

@@ -53,7 +53,8 @@ describe('every setting has a reader', () => {
   const UNREAD: readonly string[] = []
   it('outside of config', () => {
     const tree = readTree(fileURLToPath(new URL('..', import.meta.url)))
-    const readers = tree.paths.filter((path) => /^src\/(?!config\/).*(?<!\.test)\.ts$/.test(path))
+    // Screens have words of the domain where their settings have words of YAML: their translator is their reader.
+    const readers = tree.paths.filter((path) => /^src\/(?!config\/(?!to-screening)).*(?<!\.test)\.ts$/.test(path))
     const code = readers.map((path) => tree.text(path)).join('\n')
     const isRead = (path: readonly string[]) =>
       path.length === 1 || path.slice(-2).every((word) => new RegExp(`\\b${word}\\b`).test(code))

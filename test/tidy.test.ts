@@ -73,11 +73,14 @@ const LOOK_UP_KEYS: readonly string[] = [
 
 const RULES: readonly Rule[] = [
   {
-    name: 'every file can be read, and src is TypeScript',
+    name: 'every file can be read, and src is TypeScript, but for trained weights',
     find: (tree) => [
       ...unreadable(tree),
       ...tree.paths
-        .filter((path) => path.startsWith('src/') && !/[^.]\.ts$/.test(path))
+        .filter(
+          (path) =>
+            path.startsWith('src/') && !/[^.]\.ts$|^src\/safety\/(models|names)\/weights\/[a-z-]+\.bin$/.test(path),
+        )
         .map((path) => `${path}: not .ts`),
     ],
     seeds: [
@@ -85,6 +88,7 @@ const RULES: readonly Rule[] = [
       [{ 'src/base/a.mjs': '' }, 'not .ts'],
       [{ 'src/base/a.js': '' }, 'not .ts'],
       [{ 'src/policy/limits/a.mts': 'export const a = Date.now()' }, 'not .ts'],
+      [{ 'src/policy/weights/a.bin': '' }, 'not .ts'],
     ],
   },
   {

@@ -1,11 +1,7 @@
 import { loadProfile } from '../../src/assembly/fs-profiles.ts'
-import { secondsToUs } from '../../src/base/clock.ts'
-import { Rng } from '../../src/base/rng.ts'
 import { limitsOf, servingCoefficients } from '../../src/engine/gpu-profile.ts'
-import { drawExponential, drawTokens } from '../../src/sim/clients/draw.ts'
-import { loadScenario } from '../../src/sim/scenario/fs-scenario.ts'
-import { openTrace } from '../../src/sim/traces/fs-trace.ts'
 import type { TraceRequest } from '../../src/sim/traces/trace.ts'
+import { conversations } from './kit/conversations.ts'
 import { type ExperimentOptions, type Findings, mean, runExperiment } from './kit/experiment.ts'
 import type { Cell, Table } from './kit/result.ts'
 import { type Answer, type Mode, runStepEngine } from './kit/step-engine.ts'
@@ -13,7 +9,6 @@ import { type Answer, type Mode, runStepEngine } from './kit/step-engine.ts'
 /** What does reading prompts in pieces beside the decodes bring, against reading them first? */
 const RATES_PER_S = [8, 16, 22]
 const DURATION_S = 200
-const TRACE_PER_S = 5.5
 const SEQUENCES_MAX = 256
 const TTFT_US = 2_000_000
 const TOKEN_US = 50_000
@@ -41,7 +36,9 @@ function run({ trace, seeds, progress }: ExperimentOptions): Findings {
     const rows: Cell[][] = []
     for (const [label, mode] of MODES) {
       progress(`${rate} a second: ${label}`)
-      const all = seeds.map((seed) => measure(serve(requestsOf(trace, rate, seed), mode)))
+      const all = seeds.map((seed) =>
+        measure(serve(conversations({ trace, ratePerS: rate, durationS: DURATION_S, seed }), mode)),
+      )
       rows.push([label, ...all[0]!.map((_, index) => mean(all.map((one) => one[index] ?? 0)))])
     }
     tables.push({ title: `${rate} requests a second`, columns: COLUMNS, rows })
@@ -88,24 +85,6 @@ function measure(answers: readonly Answer[]): number[] {
 
 function quantileMs(us: readonly number[], ratio: number): number {
   return (us.toSorted((a, b) => a - b)[Math.floor(ratio * (us.length - 1))] ?? 0) / 1_000
-}
-
-/** The recorded conversations played faster, or their lengths drawn at Poisson times. */
-function requestsOf(trace: string | undefined, ratePerS: number, seed: number): TraceRequest[] {
-  if (trace !== undefined) {
-    const all = openTrace(trace, { factor: ratePerS / TRACE_PER_S, seed }).requests()
-    return [...all].filter(({ atUs }) => atUs < secondsToUs(DURATION_S))
-  }
-  const spec = loadScenario('azure-conv').scenario.workload[0]!
-  const arrivals = Rng.stream(seed, 'arrivals')
-  const lengths = Rng.stream(seed, 'lengths')
-  const requests: TraceRequest[] = []
-  for (let atS = 0; ; ) {
-    atS += drawExponential(arrivals) / ratePerS
-    if (atS >= DURATION_S) return requests
-    const promptTokens = drawTokens(spec.prompt, lengths)
-    requests.push({ atUs: secondsToUs(atS), promptTokens, outputTokens: drawTokens(spec.output, lengths) })
-  }
 }
 
 await runExperiment({

@@ -3,8 +3,6 @@ import { LIVE_CASES, type Pair, runFairPair, shedRatio } from './kit/live-virtua
 import type { Cell } from './kit/result.ts'
 
 /** How far is a simulated run from a live one of the same scenario (law L12)? */
-const PACES = [1, 0.5, 0.25, 0.125]
-
 async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
   const rows: Cell[][] = []
   const all: Pair[] = []
@@ -13,7 +11,7 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
     const pairs: Pair[] = []
     for (const seed of seeds) {
       progress(`${which.name}, seed ${seed}`)
-      const pair = await runFairPair(which, seed, PACES)
+      const pair = await runFairPair(which, seed)
       if (pair === undefined) starved++
       else pairs.push(pair)
     }

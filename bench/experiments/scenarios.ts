@@ -17,6 +17,7 @@ const OWN_LOAD_ONLY = new Set([
   'large-fleet',
   'noisy-neighbour',
   'prefix-heavy',
+  'cold-prefix',
   'retrieval-dead',
   'retrieval-slow',
   'saturated',

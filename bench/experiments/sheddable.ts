@@ -28,6 +28,14 @@ const POLICIES: ReadonlyArray<readonly [string, (seed: number) => Pick<Play, 'se
   ['spillway, sheddable in the offline band', () => ({ set: {} })],
 ]
 
+/**
+ * `offline.interTokenMs`, the one setting of the trade: mean time per token up to which a replica is given offline work.
+ * People are promised 50 ms; 24 is what holds where nothing is set.
+ */
+const CURVE_MS = [12, 14, 16, 18, 20, 22, 24, 28, 32, 40]
+
+const CURVE_COLUMNS = ['offline.interTokenMs', ...[1, 1.3, 2].flatMap((load) => [`${load} ×: p99 ms`, 'sheddable/s'])]
+
 /** Sheddable requests a second, beside 20 of people; 44 are what the engines can do. */
 const RATES = [24, 36, 68]
 
@@ -55,6 +63,8 @@ interface Seen {
 async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
   const tables: Table[] = []
   const verdict: string[] = []
+  const curves: Seen[][] = []
+  const admitters: Seen[] = []
   for (const rate of RATES) {
     const seen: Seen[] = []
     for (const [label, how] of POLICIES) {
@@ -62,6 +72,13 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
       seen.push(await look(how, rate, seeds))
     }
     const [base, theirs, ours] = seen as [Seen, Seen, Seen]
+    const curve: Seen[] = []
+    for (const ms of CURVE_MS) {
+      progress(`${rate} a second: ${ms} ms`)
+      curve.push(await look(() => ({ set: { 'platform.offline.interTokenMs': ms } }), rate, seeds))
+    }
+    curves.push(curve)
+    admitters.push(theirs)
     const rows = POLICIES.map(([label], index) => cellsOf(label, seen[index]!, base))
     const load = ((20 + rate) / 44).toFixed(1)
     tables.push({ title: `${load} × capacity: ${rate} sheddable requests a second`, columns: COLUMNS, rows })
@@ -69,7 +86,36 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
       `${load} ×: P99 of people’s first token ${change(ours.p99, base.p99)} with ${lost(ours, base)}; llm-d’s admitter ${change(theirs.p99, base.p99)} with ${lost(theirs, base)}. In time: ${ours.good.toFixed(1)}, ${theirs.good.toFixed(1)} and, without either, ${base.good.toFixed(1)} % of people’s answers.`,
     )
   }
+  const curveRow = (label: Cell, of: (load: number) => Seen): Cell[] => [
+    label,
+    ...RATES.flatMap((_, load) => [of(load).p99, of(load).sheddable]),
+  ]
+  tables.push({
+    title: 'The trade: people’s p99 against sheddable work, by one setting',
+    columns: CURVE_COLUMNS,
+    rows: [
+      ...CURVE_MS.map((ms, index) => curveRow(String(ms), (load) => curves[load]![index]!)),
+      curveRow('llm-d’s admitter', (load) => admitters[load]!),
+    ],
+  })
+  verdict.push(`At the same sheddable work as llm-d’s admitter: ${sameWork(curves, admitters)}.`)
   return { tables, verdict }
+}
+
+/** Our P99 where the curve has as much sheddable work as theirs, between the two settings nearest to it. */
+function sameWork(curves: readonly Seen[][], admitters: readonly Seen[]): string {
+  const parts = admitters.map((theirs, load) => {
+    const curve = curves[load]!
+    const above = curve.findIndex(({ sheddable }) => sheddable >= theirs.sheddable)
+    const [low, high] = [curve[above - 1], curve[above]]
+    const at = `${((20 + RATES[load]!) / 44).toFixed(1)} ×, ${theirs.sheddable.toFixed(1)}/s`
+    if (low === undefined || high === undefined) return `${at}: beyond the curve`
+    const ratio = (theirs.sheddable - low.sheddable) / (high.sheddable - low.sheddable)
+    const ms = CURVE_MS[above - 1]! + ratio * (CURVE_MS[above]! - CURVE_MS[above - 1]!)
+    const p99 = low.p99 + ratio * (high.p99 - low.p99)
+    return `${at}: p99 ${p99.toFixed(0)} ms with ${ms.toFixed(1)} ms a token, theirs ${theirs.p99.toFixed(0)} ms`
+  })
+  return parts.join('; ')
 }
 
 const percent = (now: number, before: number): number => 100 * (now / before - 1)

@@ -45,8 +45,8 @@ function signTest(wins: number, of: number): number {
 const dir = mkdtempSync(join(tmpdir(), 'spillway-fast-path-'))
 try {
   const targets = [
-    spillwayTarget('on', 'fast path', ', fastPath: true'),
-    spillwayTarget('off', 'node:http alone', ', fastPath: false'),
+    spillwayTarget('on', 'fast path', { server: ', fastPath: true' }),
+    spillwayTarget('off', 'node:http alone', { server: ', fastPath: false' }),
   ]
   const { client, stations } = await openArena(targets, dir, showLine)
   const options = parseOptions(['--slices', FIGURES.map(({ slice }) => slice).join(',')])

@@ -135,6 +135,10 @@ class BenchWorld implements AdmissionWorld {
     return wait.waitUs(now, this.#question(plan))
   }
 
+  waitWithReturns(): undefined {
+    return undefined
+  }
+
   waitWithoutOwnUs(now: number, _asked: AdmissionQuestion, _pool: AdmissionPool, plan: Plan): number {
     return wait.waitWithoutOwnUs(now, this.#question(plan))
   }

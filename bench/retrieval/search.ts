@@ -13,12 +13,12 @@
  *   node bench/retrieval/search.ts pubmedqa-1000.json FOLDER [passages: 10000]
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Breaker } from '../../src/base/breaker.ts'
 import { Cancellation } from '../../src/base/cancellation.ts'
 import { msToUs, secondsToUs } from '../../src/base/clock.ts'
 import { LiveClock } from '../../src/base/live-clock.ts'
 import { Rng } from '../../src/base/rng.ts'
 import type { Embedder, EmbedOptions } from '../../src/lifecycle/retrieval-ports.ts'
-import { Breaker } from '../../src/retrieval/breaker.ts'
 import { MemoryPassageCache } from '../../src/retrieval/caches/memory-passage-cache.ts'
 import { StoreCorpora } from '../../src/retrieval/corpora.ts'
 import { CorpusDirectory } from '../../src/retrieval/corpus-directory.ts'

@@ -14,11 +14,15 @@ import {
   toTenants,
 } from '../config/to-domain.ts'
 import { toPriceLists } from '../config/to-prices.ts'
+import { NO_AUTOSCALE } from '../domain/autoscale.ts'
 import type { PoolSpeed } from '../domain/engine-speed.ts'
 import type { Replica } from '../domain/fleet.ts'
 import { WHOLE_ROOM } from '../domain/pool-share.ts'
 import { speedOfBatches, speedOfEngine } from '../engine/pool-speed.ts'
+import type { AuditTrail } from '../lifecycle/audit-ports.ts'
+import type { Actuators, CellDrains } from '../lifecycle/autoscale-ports.ts'
 import { Fleet } from '../lifecycle/fleet/fleet.ts'
+import { LastReports } from '../lifecycle/fleet/last-reports.ts'
 import type { PoolPolicies } from '../lifecycle/fleet/pool-policies.ts'
 import { WorkMeter } from '../lifecycle/fleet/work-meter.ts'
 import { WaitMeters } from '../lifecycle/learning/wait-meters.ts'
@@ -37,6 +41,7 @@ import type {
   TwinKeeper,
 } from '../lifecycle/ports.ts'
 import type { Retriever } from '../lifecycle/retrieval-ports.ts'
+import type { Screener } from '../lifecycle/screening-ports.ts'
 import type { SliceFetcher } from '../lifecycle/sharing-ports.ts'
 import { Standings } from '../lifecycle/standings.ts'
 import { Turnstile } from '../lifecycle/turnstile.ts'
@@ -44,6 +49,10 @@ import { Calibration } from '../policy/admission/calibration.ts'
 import { LengthReport } from '../policy/admission/length-report.ts'
 import { PredictedWait } from '../policy/admission/predicted-wait.ts'
 import { RefusalAudit } from '../policy/admission/refusal-audit.ts'
+import { ReturnSlots } from '../policy/admission/return-slots.ts'
+import { Attainment } from '../policy/autoscale/attainment.ts'
+import { OfferedWork } from '../policy/autoscale/offered-work.ts'
+import { PoolScaler } from '../policy/autoscale/pool-scaler.ts'
 import { Budgets } from '../policy/budgets/budgets.ts'
 import { type BudgetParts, OWN_PARTS, type QuotaLedger } from '../policy/budgets/scope-budget.ts'
 import { CODEL_DEFAULTS } from '../policy/dispatch/codel.ts'
@@ -54,7 +63,9 @@ import { Ladder } from '../policy/ladder/ladder.ts'
 import { OfflineShedding } from '../policy/ladder/offline-shedding.ts'
 import { DEFAULT_RUNGS } from '../policy/ladder/rungs.ts'
 import { TightestPromise } from '../policy/ladder/tightest-promise.ts'
+import type { OfflineTerms } from '../policy/limits/limit.ts'
 import { type LimitSpec, makeLimit } from '../policy/limits/make-limit.ts'
+import { OfflineWaste } from '../policy/limits/offline-waste.ts'
 import type { LearnedCeiling, PromisedPace } from '../policy/limits/reported.ts'
 import { PriceList } from '../policy/money/price-list.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
@@ -64,16 +75,17 @@ import { Holdout } from '../policy/rollout/holdout.ts'
 import { ModelRollout } from '../policy/rollout/model-rollout.ts'
 import { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import { Health } from '../policy/routing/health.ts'
-import { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import { RoutingPlacer } from '../policy/routing/placer.ts'
 import { PoolDenial } from '../policy/routing/pool-denial.ts'
 import { PrefixIndex } from '../policy/routing/prefix-index.ts'
 import { Presence } from '../policy/routing/presence.ts'
+import { RegionOutlook } from '../policy/routing/region-outlook.ts'
 import { ObservedSpeed } from '../policy/twin/observed-speed.ts'
 import type { Twins } from '../policy/twin/twins.ts'
 import { MemoryRolloutKeeper } from '../store/memory-rollout-keeper.ts'
 import { batchOptionsOf } from './batch-options.ts'
 import { type EngineSettings, engineOptionsOf } from './engine-options.ts'
+import { kvBytesPerTokenOf } from './kv-bytes.ts'
 import { replicaPrices } from './replica-price.ts'
 import { twinsOf } from './twins.ts'
 
@@ -96,6 +108,8 @@ export interface Parts {
   readonly budgetParts?: BudgetParts
   /** Asks the store of shared budgets for more; comes with `budgetParts`. */
   readonly slices?: SliceFetcher
+  /** Absent: nothing is screened. */
+  readonly screener?: Screener
   /** Absent: nothing is written down. */
   readonly books?: Books
   /** Room of replicas that several gateways share; if absent, all of it is this process' own. */
@@ -106,6 +120,12 @@ export interface Parts {
   readonly balances?: QuotaLedger & SliceFetcher
   /** Seconds of replicas that other gateways use, too; if absent, this gateway closes them itself. */
   readonly seconds?: SharedSecondStore
+  /** Absent: nothing is audited. */
+  readonly audit?: AuditTrail
+  /** Absent: numbers of replicas do not change. */
+  readonly actuators?: Actuators
+  /** Absent: a drain is this gateway's own. */
+  readonly cellDrains?: CellDrains
   /** A secret of the process for its prefix index; absent in simulations, so that they repeat exactly. */
   readonly prefixSalt?: number
 }
@@ -182,9 +202,11 @@ function makePolicies(config: Config, { clock, journal, prefixSalt = 0, budgetPa
   const rungs = config.ladder.enabled ? DEFAULT_RUNGS : DEFAULT_RUNGS.slice(0, 1)
   return {
     mode: config.admission.mode,
+    paused: new Map(),
     rungs,
     ladder: new Ladder(rungs),
     calibration: new Calibration({ marginFloor: config.admission.safetyMargin }),
+    returnSlots: new ReturnSlots({ share: config.admission.returnShare }),
     lengths: new LengthReport(),
     tightestPromise: new TightestPromise(toTenants(config)),
     dispatcher,
@@ -193,6 +215,8 @@ function makePolicies(config: Config, { clock, journal, prefixSalt = 0, budgetPa
       ...(balances && { ledger: balances }),
       onMark: (passed) => journal.record(markEntry(clock.now(), passed)),
     }),
+    offline: offlineTermsOf(config),
+    offlineWaste: new OfflineWaste({ ratioMax: config.offline.wasteRatioMax }),
     standings: new Standings(),
     outputs: new OutputLengths(),
     prices: new PriceList(toPriceLists(config)),
@@ -215,6 +239,11 @@ function makePolicies(config: Config, { clock, journal, prefixSalt = 0, budgetPa
     jitter: () => rng.next(),
     answerChecks: () => checks.next(),
   }
+}
+
+/** What offline turns may have of a replica. */
+function offlineTermsOf({ offline: { interTokenMs, kvShare } }: Config): OfflineTerms {
+  return { interTokenUs: interTokenMs === undefined ? undefined : msToUs(interTokenMs), kvShare }
 }
 
 /** The policies of one pool, added at the start or at run time. Any tenant may use any pool: there is one promise. */
@@ -240,6 +269,7 @@ export function makePoolPolicies(
       return twins?.kvTokensMax ?? speed.kvTokensMax
     },
     kvTokensMaxOf: (replica) => ownSpeed(replica).kvTokensMax,
+    kvBytesPerToken: kvBytesPerTokenOf(setup),
     twins,
     makeLimit: (replica) => makeLimit(limitSpecOf(setup, ownSpeed(replica), promise, twins?.of(replica.id).ceiling)),
     readingOf: (replica) => readingOf(ownSpeed(replica)),
@@ -251,6 +281,10 @@ export function makePoolPolicies(
     usdPerHourOf: replicaPrices(setup),
     denial: new PoolDenial(),
     demand: new Demand(),
+    scaler: new PoolScaler(pool.autoscale ?? NO_AUTOSCALE, now),
+    offered: new OfferedWork(),
+    attainment: new Attainment(),
+    reports: new LastReports(),
     shedding: new OfflineShedding(now, pool.id),
     audit: new RefusalAudit(),
   }
@@ -260,10 +294,10 @@ function readingOf({ alone, steps }: PoolSpeed): Reading | undefined {
   return steps && { stepTokens: steps.tokenBudget, readUs: (tokens) => alone.prefillUs(tokens, 0) }
 }
 
-function outlookOf({ backend }: PoolSetup): PeerOutlook | undefined {
+function outlookOf({ backend }: PoolSetup): RegionOutlook | undefined {
   if (backend.kind !== 'peer') return undefined
   const { roundTripMs } = backend.peer
-  return new PeerOutlook(roundTripMs === undefined ? undefined : msToUs(roundTripMs))
+  return new RegionOutlook(roundTripMs === undefined ? undefined : msToUs(roundTripMs))
 }
 
 /** Share of a full engine's time that is useful work: steps are not always full. */

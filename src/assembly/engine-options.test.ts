@@ -36,6 +36,20 @@ describe('engine options', () => {
     expect(make({ blockTokens: 32 }).limits.blockCount).toBe(Math.floor(usual.blockCount / 2))
   })
 
+  it('form batches as configured, unless told otherwise: BATCH_TIMEOUT_MS is the window of micro-batches', () => {
+    const withBatching = (batching: typeof config.engine.batching) => ({
+      ...config,
+      engine: { ...config.engine, batching, batchTimeoutMs: 10 },
+    })
+    const windowOf = (batching: typeof config.engine.batching, changes = {}): number | undefined =>
+      engineOptionsOf(withBatching(batching), 'h100-llama-8b', changes).limits.staticBatching?.windowUs
+    expect(windowOf('continuous')).toBeUndefined()
+    expect(windowOf('static')).toBe(0)
+    expect(windowOf('micro-batch')).toBe(10_000)
+    expect(windowOf('continuous', { batching: 'micro-batch' })).toBe(10_000)
+    expect(windowOf('static', { batching: 'continuous' })).toBeUndefined()
+  })
+
   it.each(gpuProfileNames())('slow %s down by the factor asked for', (profile) => {
     const ratio = timeOf(profile, 3) / timeOf(profile, 1)
     expect(ratio).toBeGreaterThan(2.99)

@@ -1,3 +1,4 @@
+import { msToUs } from '../base/clock.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { EngineOptions } from '../engine/engine.ts'
@@ -23,6 +24,8 @@ export interface EngineChanges {
   /** Name of the drafter for speculation. */
   readonly speculation?: string | undefined
   readonly seed?: number | undefined
+  /** How batches are formed; as configured if absent. */
+  readonly batching?: Config['engine']['batching'] | undefined
   /** Every step takes this many times as long. */
   readonly slowdown?: number | undefined
 }
@@ -42,6 +45,7 @@ export function engineOptionsOf(
     blockTokens: usual.blockTokens,
     ...(waitingMax === undefined ? {} : { waitingMax }),
     ...(longPrefillTokens === 0 ? {} : { longPrefillTokens }),
+    ...staticBatchingOf(config, given.batching ?? config.engine.batching),
   }
   const coefficients = slowed(servingCoefficients(profile), slowdown)
   const speculation = given.speculation === undefined ? undefined : findSpeculation(given.speculation, coefficients)
@@ -55,6 +59,15 @@ export function engineOptionsOf(
     limits,
     ...(speculation === undefined ? {} : { speculation, seed: given.seed ?? config.seed }),
   }
+}
+
+/** BATCH_TIMEOUT_MS is the window of micro-batches. */
+function staticBatchingOf(
+  { engine }: EngineSettings,
+  batching: Config['engine']['batching'],
+): Pick<EngineLimits, 'staticBatching'> {
+  if (batching === 'continuous') return {}
+  return { staticBatching: { windowUs: batching === 'micro-batch' ? msToUs(engine.batchTimeoutMs) : 0 } }
 }
 
 function problemOf(limits: EngineLimits, profile: string, speculation: Speculation | undefined): string | undefined {

@@ -12,10 +12,14 @@ export interface TakenFolder {
 }
 
 /** The first folder that no running process has; undefined when there is none. */
-export function takeSpoolFolder(path: string, pid: number): TakenFolder | undefined {
+export function takeSpoolFolder(
+  path: string,
+  pid: number,
+  isWanted: (folder: string) => boolean = () => true,
+): TakenFolder | undefined {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   for (let n = 0; n < PROCESSES_MAX; n++) {
-    const taken = lockIfFree(`${path}/${n}`, pid)
+    const taken = isWanted(`${path}/${n}`) ? lockIfFree(`${path}/${n}`, pid) : undefined
     if (taken !== undefined) return taken
   }
   return undefined

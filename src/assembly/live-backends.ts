@@ -4,22 +4,22 @@ import type { HttpOpenAiBackend } from '../backends/http-openai.ts'
 import { HttpPeerBackend } from '../backends/http-peer.ts'
 import { loadO200kTokenizer } from '../backends/o200k-tokenizer.ts'
 import { PromptReader } from '../backends/prompt-reader.ts'
-import { SimulatedBackend } from '../backends/simulated.ts'
+import { cacheNameOf, SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedBatchBackend } from '../backends/simulated-batch.ts'
 import { isSimulatedWhole, SimulatedResults, simulatedMetadata } from '../backends/simulated-results.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
 import type { Clock } from '../base/clock.ts'
-import type { BackendConfig, Config, PeerConfig } from '../config/schema.ts'
+import type { BackendConfig, Config } from '../config/schema.ts'
 import { type PoolSetup, profileOf, toPools } from '../config/to-domain.ts'
 import type { ModelKind, Replica } from '../domain/fleet.ts'
 import { BatchEngine } from '../engine/batch-engine.ts'
-import { Engine } from '../engine/engine.ts'
+import { Engine, type EngineOptions } from '../engine/engine.ts'
 import { fullWorkPrices } from '../engine/full-work.ts'
 import type { Backend, Backends } from '../lifecycle/ports.ts'
 import type { OipMetadata } from '../wire/oip.ts'
 import { batchOptionsOf } from './batch-options.ts'
 import { type EngineSettings, engineOptionsOf } from './engine-options.ts'
-import { makeHttpBackend } from './http-backends.ts'
+import { type HttpParts, makeHttpBackend } from './http-backends.ts'
 
 /** The backends of a configuration, one per replica. */
 export interface LiveBackends extends Backends {
@@ -31,6 +31,10 @@ export interface LiveBackends extends Backends {
   putModel(model: { readonly name: string; readonly contextTokensMax: number }): void
   dropModel(name: string): void
   forget(replica: Replica): void
+  /** From the next call on, the pool's replicas are called with this key; those that are added later, too. */
+  useKey(poolId: string, apiKey: string | undefined): void
+  /** The pool is gone: a pool of the same name brings its own key. */
+  forgetKey(poolId: string): void
   /** Whether o200k counts the model's tokens as its engines do: true of simulated engines alone. */
   hasKnownTokenizer(model: string): boolean
   /** Names and shapes of the model's tensors; undefined when no replica reports them. */
@@ -38,8 +42,13 @@ export interface LiveBackends extends Backends {
   close(): Promise<void>
 }
 
-export async function makeLiveBackends(config: Config, clock: Clock): Promise<LiveBackends> {
-  const backends = new BackendsByReplica(config, config.regions.local ?? '', clock)
+/** `saltOf`: the salt by which engines keep the prompts of a cache scope apart. */
+export async function makeLiveBackends(
+  config: Config,
+  clock: Clock,
+  saltOf?: (scope: string) => string,
+): Promise<LiveBackends> {
+  const backends = new BackendsByReplica(config, config.regions.local ?? '', { clock, saltOf })
   for (const model of config.models) backends.putModel(model)
   for (const setup of toPools(config)) {
     await backends.prepare(setup)
@@ -50,23 +59,31 @@ export async function makeLiveBackends(config: Config, clock: Clock): Promise<Li
 
 interface KnownBackend {
   readonly backend: Backend
+  readonly poolId: string
   readonly model: string
   readonly kind: ModelKind
+  readonly engineId: string | undefined
 }
 
 class BackendsByReplica implements LiveBackends {
   readonly #engine: EngineSettings
   readonly #clock: Clock
+  readonly #http: HttpParts
   readonly #byReplica = new Map<string, KnownBackend>()
+  /** Simulated engines that have a name, by it; gone with the last replica that names them. */
+  readonly #engines = new Map<string, EngineDriver>()
   readonly #peers: PeerBackends
+  /** Keys that changed while their pools ran; one for each pool at most. */
+  readonly #keys = new Map<string, string | undefined>()
   /** The context of each model that the configuration or the registry names. */
   readonly #contextTokensMax = new Map<string, number>()
   #reader: PromptReader | undefined
 
-  constructor(engine: EngineSettings, region: string, clock: Clock) {
+  constructor(engine: EngineSettings, region: string, http: HttpParts) {
     this.#engine = engine
-    this.#clock = clock
-    this.#peers = new PeerBackends(region, clock)
+    this.#http = http
+    this.#clock = http.clock
+    this.#peers = new PeerBackends(region, http.clock)
   }
 
   async prepare({ backend }: PoolSetup): Promise<void> {
@@ -80,10 +97,26 @@ class BackendsByReplica implements LiveBackends {
       if (this.#byReplica.has(replica.id)) continue
       const made =
         backend.kind === 'peer'
-          ? this.#peers.join(backend.peer, replica)
+          ? this.#peers.join(replica, setup.urls.get(replica.id) as string, backend.peer.apiKey)
           : this.#makeBackend(setup, backend, replica, this.#reader)
-      this.#byReplica.set(replica.id, { backend: made, model: pool.model, kind })
+      this.#byReplica.set(replica.id, {
+        backend: made,
+        poolId: pool.id,
+        model: pool.model,
+        kind,
+        engineId: replica.engineId,
+      })
+      if (this.#keys.has(pool.id)) keyOf(made)?.useKey(this.#keys.get(pool.id))
     }
+  }
+
+  useKey(poolId: string, apiKey: string | undefined): void {
+    this.#keys.set(poolId, apiKey)
+    for (const known of this.#byReplica.values()) if (known.poolId === poolId) keyOf(known.backend)?.useKey(apiKey)
+  }
+
+  forgetKey(poolId: string): void {
+    this.#keys.delete(poolId)
   }
 
   putModel({ name, contextTokensMax }: { readonly name: string; readonly contextTokensMax: number }): void {
@@ -102,6 +135,8 @@ class BackendsByReplica implements LiveBackends {
   forget(replica: Replica): void {
     const known = this.#byReplica.get(replica.id)
     this.#byReplica.delete(replica.id)
+    const { engineId } = replica
+    if (engineId !== undefined && !this.#isNamed(engineId)) this.#engines.delete(engineId)
     if (!this.#peers.leave(replica)) void closeOf(known?.backend)
   }
 
@@ -129,12 +164,25 @@ class BackendsByReplica implements LiveBackends {
     await Promise.all(Array.from(this.#byReplica.values(), ({ backend }) => closeOf(backend)))
   }
 
+  #isNamed(engineId: string): boolean {
+    for (const known of this.#byReplica.values()) if (known.engineId === engineId) return true
+    return false
+  }
+
+  /** Replicas of several pools that name the same engine are one. */
+  #driverOf({ engineId }: Replica, options: EngineOptions): EngineDriver {
+    const known = engineId === undefined ? undefined : this.#engines.get(engineId)
+    const driver = known ?? new EngineDriver(new Engine(options), this.#clock)
+    if (engineId !== undefined) this.#engines.set(engineId, driver)
+    return driver
+  }
+
   #longestContext(): number {
     return Math.max(...this.#contextTokensMax.values())
   }
 
   #makeBackend(setup: PoolSetup, backend: BackendConfig, replica: Replica, reader: PromptReader | undefined): Backend {
-    if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, this.#clock)
+    if (backend.kind !== 'simulated') return makeHttpBackend(setup, backend, replica, this.#http)
     const profile = profileOf(setup, replica) ?? backend.profile
     const { kind, pool } = setup
     const contexts = this.#contextTokensMax
@@ -152,40 +200,50 @@ class BackendsByReplica implements LiveBackends {
     const options = engineOptionsOf(this.#engine, profile)
     const { blockTokens } = options.limits
     const text = new SimulatedText(Object.assign(terms, { seed: this.#engine.seed, blockTokens }))
-    return new SimulatedBackend(new EngineDriver(new Engine(options), this.#clock), text, fullWorkPrices(options))
+    return new SimulatedBackend(this.#driverOf(replica, options), text, fullWorkPrices(options), cacheNameOf(replica))
   }
 }
 
-/** One connection to a region for all its models, closed when the last of them is forgotten. */
+/** One connection to each gateway of a region for all its models, closed when the last of them is forgotten. */
 class PeerBackends {
   readonly #region: string
   readonly #clock: Clock
-  readonly #made = new Map<string, { readonly backend: HttpPeerBackend; readonly users: Set<string> }>()
+  readonly #byUrl = new Map<string, { readonly backend: HttpPeerBackend; readonly users: Set<string> }>()
+  readonly #urlOf = new Map<string, string>()
 
   constructor(region: string, clock: Clock) {
     this.#region = region
     this.#clock = clock
   }
 
-  join({ region, url, apiKey }: PeerConfig, replica: Replica): HttpPeerBackend {
-    const known = this.#made.get(region) ?? {
+  join(replica: Replica, url: string, apiKey: string | undefined): HttpPeerBackend {
+    const known = this.#byUrl.get(url) ?? {
       backend: new HttpPeerBackend({ url, apiKey, clock: this.#clock, region: this.#region }),
       users: new Set(),
     }
-    this.#made.set(region, known)
+    this.#byUrl.set(url, known)
+    this.#urlOf.set(replica.id, url)
     known.users.add(replica.id)
     return known.backend
   }
 
   /** False when the replica is no peer. */
   leave(replica: Replica): boolean {
-    const known = this.#made.get(replica.region)
-    if (known?.users.delete(replica.id) !== true) return false
+    const url = this.#urlOf.get(replica.id)
+    const known = url === undefined ? undefined : this.#byUrl.get(url)
+    if (url === undefined || known === undefined) return false
+    this.#urlOf.delete(replica.id)
+    known.users.delete(replica.id)
     if (known.users.size > 0) return true
-    this.#made.delete(replica.region)
+    this.#byUrl.delete(url)
     void known.backend.close()
     return true
   }
+}
+
+/** The backend as one that has a key; simulated engines have none. */
+function keyOf(backend: Backend): { useKey(apiKey: string | undefined): void } | undefined {
+  return 'useKey' in backend ? (backend as HttpOpenAiBackend | HttpOipBackend | HttpPeerBackend) : undefined
 }
 
 function closeOf(backend: Backend | undefined): Promise<void> {

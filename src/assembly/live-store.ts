@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { CallLine } from '../base/call-line.ts'
 import type { Clock } from '../base/clock.ts'
+import { readSecretFile } from '../config/fs-secret-files.ts'
 import type { Config } from '../config/schema.ts'
 import type { Database, Notice } from '../store/database.ts'
 import { LineDatabase } from '../store/line-database.ts'
@@ -36,7 +37,7 @@ const EMBEDDED_PLACES = 1
 const MEMORY = 'memory:'
 
 export async function makeLiveStore(
-  { store }: Config,
+  { store, secretFiles = [] }: Config,
   clock: Clock,
   complain: (problem: string) => void,
 ): Promise<LiveStore> {
@@ -55,7 +56,8 @@ export async function makeLiveStore(
   }
   const { PgDatabase, PG_CONNECTIONS_MAX } = await import('../store/pg-database.ts')
   const { PgNotices } = await import('../store/pg-notices.ts')
-  const { url } = store
+  const file = secretFiles.find(({ name }) => name === 'store.url')
+  const url = file === undefined ? store.url : addressIn(file.path, store.url)
   const server = new PgDatabase({ clock, url })
   return {
     ...laned(server, { clock, complain, placesMax: PG_CONNECTIONS_MAX }),
@@ -68,6 +70,19 @@ export async function makeLiveStore(
       return () => notices.close()
     },
     isEmbedded: false,
+  }
+}
+
+/**
+ * The address of the server with the password that stands in its file now; what could be read last while the file is being
+ * replaced. The server itself does not change under its users: another host in the file waits for a restart.
+ */
+function addressIn(path: string, first: string): () => string {
+  const address = new URL(first)
+  return () => {
+    const read = readSecretFile(path)
+    if ('value' in read && URL.canParse(read.value)) address.password = new URL(read.value).password
+    return address.href
   }
 }
 

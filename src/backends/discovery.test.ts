@@ -9,7 +9,8 @@ import { LiveClock } from '../base/live-clock.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import { compareEndpoints, type Endpoint } from './discovery.ts'
 import { type DnsAnswer, DnsDiscovery, NoSuchName } from './dns-discovery.ts'
-import { IN_CLUSTER, KubernetesDiscovery, readTokenFile } from './http-kubernetes.ts'
+import { IN_CLUSTER, readTokenFile } from './http-kube-watch.ts'
+import { KubernetesDiscovery } from './http-kubernetes.ts'
 import { LiveDnsResolver } from './live-dns.ts'
 
 const idsOf = (endpoints: readonly Endpoint[]): string[] => endpoints.map(({ id }) => id)
@@ -193,7 +194,7 @@ describe('Kubernetes', () => {
     )
     await eventually('the watch', () => server.seen.length === 2)
     send({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '42' } } })
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    // What was sent before the end is read before it.
     hangUp()
     await eventually('another watch', () => server.seen.length === 3)
     expect(server.seen[2]?.query.get('resourceVersion')).toBe('42')

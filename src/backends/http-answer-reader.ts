@@ -7,7 +7,7 @@ import { TokenLength } from '../wire/token-length.ts'
 import type { UpstreamAnswer } from '../wire/upstream.ts'
 import { AnswerBound } from './answer-bound.ts'
 import { EngineTexts, type RelayTerms, type Said } from './engine-texts.ts'
-import { endingOf, retryAfterSeconds } from './http-ending.ts'
+import { endingOf, retryAfterSeconds, whyLost } from './http-ending.ts'
 
 /**
  * Reads one answer off one connection and turns it into deltas: an undici handler that writes straight to the sink.
@@ -159,8 +159,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    const code = (error as { code?: string }).code ?? error.name
-    this.#closed(`the connection to the engine failed: ${code}`)
+    this.#closed(whyLost(error))
   }
 
   /** Some engines close without [DONE], or reset; the finish reasons then show that the answer is complete. */

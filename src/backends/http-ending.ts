@@ -2,6 +2,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import type { Ending } from '../lifecycle/ports.ts'
 import { engineErrorOf } from '../wire/engine-error.ts'
 import { errorCode, isContextError } from '../wire/upstream.ts'
+import { CredentialError } from './fresh-credential.ts'
 
 /**
  * The meaning of an error status: is the request at fault, is the replica full, are we denied, or is the replica itself
@@ -27,6 +28,8 @@ const DENIED: Readonly<Record<number, string>> = {
   405: 'it has no such address',
   407: 'a proxy before it wants a key',
 }
+/** TorchServe says 400 to a missing or wrong key, which it wants unless told otherwise. */
+const TORCHSERVE_WRONG_KEY = 'InvalidKeyException'
 const REDIRECTED = 'its address has moved'
 const QUOTA_USED_UP = 'its quota is used up'
 /** OpenAI's words, which other hosts use too, for a quota that no waiting refills. */
@@ -70,6 +73,7 @@ export function endingOf(answer: ErrorAnswer): Ending {
 /** Why no replica with these settings would answer; undefined when another attempt may. */
 function whyDenied({ status, json }: ErrorAnswer): string | undefined {
   if (status < 400) return REDIRECTED
+  if (status === 400 && errorCode(json) === TORCHSERVE_WRONG_KEY) return DENIED[401]
   if (status === 429 && QUOTA_CODES.has(errorCode(json) ?? '')) return QUOTA_USED_UP
   return DENIED[status]
 }
@@ -83,6 +87,12 @@ function rejected({ status, json, redact }: ErrorAnswer, because: string): Refus
     told: engineErrorOf({ status, json, redact }),
   }
 }
+
+/** Why there is no answer: the connection's own word, or why nothing could be sent. */
+export const whyLost = (error: Error): string =>
+  error instanceof CredentialError
+    ? `there is no credential for the engine: ${error.message}`
+    : `the connection to the engine failed: ${(error as { code?: string }).code ?? error.name}`
 
 /** `retry-after-ms`, or `retry-after` in seconds or as a date. */
 export function retryAfterSeconds(headers: Readonly<Record<string, unknown>>, nowMs: number): number | undefined {

@@ -1,5 +1,5 @@
-import type { Dispatcher } from 'undici'
-import type { HttpUpstream } from './http-upstream.ts'
+import { CredentialError } from './fresh-credential.ts'
+import type { HttpUpstream, SmallCall } from './http-upstream.ts'
 
 /** One bounded GET for a probe or a registry. A failure is a status of 0 and a word, never an exception. */
 export interface Got {
@@ -20,10 +20,15 @@ export function post(upstream: HttpUpstream, path: string, json: string, timeout
   return exchangeOnce(upstream, { path, method: 'POST', headers: upstream.headers(), body: json }, timeoutMs)
 }
 
-async function exchangeOnce(upstream: HttpUpstream, asked: object, timeoutMs: number): Promise<Got> {
+/** One bounded PUT without a body, in the same way. */
+export function put(upstream: HttpUpstream, path: string, timeoutMs: number): Promise<Got> {
+  return exchangeOnce(upstream, { path, method: 'PUT', headers: upstream.headers() }, timeoutMs)
+}
+
+async function exchangeOnce(upstream: HttpUpstream, asked: SmallCall, timeoutMs: number): Promise<Got> {
   try {
     const signal = AbortSignal.timeout(timeoutMs)
-    const response = await upstream.pool.request({ ...asked, signal } as Dispatcher.RequestOptions)
+    const response = await upstream.request({ ...asked, signal })
     const parts: Buffer[] = []
     let bytes = 0
     for await (const part of response.body) {
@@ -36,6 +41,7 @@ async function exchangeOnce(upstream: HttpUpstream, asked: object, timeoutMs: nu
     }
     return { status: response.statusCode, text: Buffer.concat(parts).toString('utf8') }
   } catch (error) {
+    if (error instanceof CredentialError) return { status: 0, text: `no credential: ${error.message}` }
     return { status: 0, text: (error as { code?: string }).code ?? (error as Error).name }
   }
 }

@@ -19,6 +19,7 @@ import { runAttempt } from './http-attempt.ts'
 import { get, isOk } from './http-get.ts'
 import { notReady, withGauges } from './http-probe.ts'
 import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
+import { callHeaders } from './trace-header.ts'
 
 /**
  * Servers with the Open Inference Protocol: Triton, KServe, TorchServe. Tensors go to `infer`, text to Triton's
@@ -91,6 +92,11 @@ export class HttpOipBackend implements Backend {
     }
   }
 
+  /** From the next call on with this key. */
+  useKey(apiKey: string | undefined): void {
+    this.#upstream.useKey(apiKey)
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#upstream.close(), this.#metrics?.upstream.close()])
   }
@@ -108,7 +114,7 @@ export class HttpOipBackend implements Backend {
 
   #ask(call: Call, path: string, body: string, format: Omit<AnswerFormat, 'redact'>): Promise<Ending> {
     const upstream = this.#upstream
-    const headers = upstream.headers('x-request-id', call.lease.ticketId)
+    const headers = upstream.headers(...callHeaders(call))
     const ask = { path: upstream.path(path), headers, body }
     return runAttempt({
       call,

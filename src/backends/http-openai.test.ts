@@ -3,12 +3,14 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { pause } from '../../test/support/eventually.ts'
 import { answers, type Behaviour, FakeUpstream, fails, hangs, sends } from '../../test/support/fake-upstream.ts'
 import { callOpenAi, frame, word } from '../../test/support/openai-call.ts'
-import { json, ScriptedServer, text } from '../../test/support/scripted-server.ts'
+import { json, type Reply, ScriptedServer, text } from '../../test/support/scripted-server.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import { retryAfterSeconds } from './http-ending.ts'
 import { HttpOpenAiBackend, type HttpOpenAiOptions } from './http-openai.ts'
+import { probeStyleOf } from './http-probe.ts'
 
 const KEY = 'sk-very-secret-0123456789'
 const replica = { id: 'r-0', poolId: 'p', model: 'm', releaseId: 'm@1', region: 'local' }
@@ -262,6 +264,31 @@ describe('probes', () => {
     ['nobody', {}, { isReady: false }],
   ])('tell whether %s is ready', async (_, routes, wanted) => {
     expect((await probe(routes)).report).toMatchObject(wanted)
+  })
+
+  it('give SGLang, whose health takes a token, the time for a long step, and nobody else', async () => {
+    const slowFrom = (first: number, metrics: string) => {
+      let asked = 0
+      const slow: Reply = async (call, res) => {
+        if (++asked >= first) await pause(2_300)
+        await text('')(call, res)
+      }
+      return { 'GET /health': slow, 'GET /metrics': text(metrics) }
+    }
+    const twice = async (routes: Parameters<typeof ScriptedServer.start>[0]) => {
+      const server = await ScriptedServer.start(routes)
+      const backend = new HttpOpenAiBackend({ url: `${server.url}/v1`, upstreamModel: undefined })
+      const reports = [await backend.probe(replica), await backend.probe(replica)]
+      await backend.close()
+      await server.close()
+      return reports.map(({ isReady }) => isReady)
+    }
+    const said = await Promise.all([
+      probe(slowFrom(1, 'sglang:num_running_reqs 3\n'), { probe: probeStyleOf('sglang') }),
+      twice(slowFrom(2, 'sglang:num_running_reqs 3\n')),
+      twice(slowFrom(2, page)),
+    ])
+    expect(said).toMatchObject([{ report: { isReady: true, runningCount: 3 } }, [true, true], [true, false]])
   })
 
   it('ask where they are told to, or not at all', async () => {

@@ -1,21 +1,25 @@
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
-import type { NativeDialect, RequestKind } from '../domain/request.ts'
+import type { NativeDialect, Request, RequestKind } from '../domain/request.ts'
+import { isAnswerScreened } from '../domain/screening.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
+import { generatesForHealth } from '../wire/engine-gauges.ts'
 import { nativeMessagesReader } from '../wire/messages-native-read.ts'
 import { nativeBody } from '../wire/native-body.ts'
 import { readNativeResponse } from '../wire/responses-native-read.ts'
 import { TokenLengths } from '../wire/token-length.ts'
 import { readEmbeddings, readUpstream } from '../wire/upstream.ts'
-import { embeddingBody, type UpstreamStyle, upstreamBody } from '../wire/upstream-body.ts'
+import { embeddingBody, type SentSalt, type UpstreamStyle, upstreamBody } from '../wire/upstream-body.ts'
+import type { EngineSalt } from './engine-salt.ts'
 import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
 import { runTransit } from './http-transit.ts'
 import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 import { RunningUsage, type RunningUsageWish } from './running-usage.ts'
+import { callHeaders } from './trace-header.ts'
 
 /**
  * Any engine behind an OpenAI-compatible URL: vLLM, SGLang, llama.cpp, TGI, Ollama, OpenAI and Azure, another Spillway.
@@ -36,7 +40,11 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
   readonly runningUsage?: RunningUsageWish
   /** Dialects beside chat that the engine speaks itself. */
   readonly dialects?: readonly NativeDialect[]
+  /** How tenants are kept apart in the engine's prefix cache; absent: the engine has tenants of its own, as a peer. */
+  readonly salt?: EngineSalt
   readonly probe?: ProbeStyle
+  /** Paths under the address of a server that has others than OpenAI. Without pass-through and further dialects. */
+  readonly pathOf?: (request: Request) => string
   /** Further headers of a call. */
   readonly moreHeaders?: (call: Call) => readonly string[]
   /** For the time limits of attempts; without a clock only silence ends an attempt. */
@@ -46,17 +54,24 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
 /** The only version that Anthropic's interface has had since 2023. */
 const ANTHROPIC_VERSION = '2023-06-01'
 
+/** Kinds of requests that have a path of OpenAI's. */
+type PathKind = Exclude<RequestKind, 'tensors' | 'transit'>
+
 export class HttpOpenAiBackend implements Backend {
   readonly #upstream: HttpUpstream
-  readonly #options: Pick<HttpOpenAiOptions, 'upstreamModel' | 'style' | 'probe' | 'clock' | 'moreHeaders' | 'dialects'>
-  readonly #paths: Readonly<Record<Exclude<RequestKind, 'tensors' | 'transit'>, string>>
+  readonly #options: Pick<
+    HttpOpenAiOptions,
+    'upstreamModel' | 'style' | 'probe' | 'clock' | 'moreHeaders' | 'dialects' | 'pathOf' | 'salt'
+  >
+  readonly #paths: Readonly<Record<PathKind, string>>
   readonly #redact = (text: string): string => this.#upstream.redact(text)
   readonly #tokenLengths = new TokenLengths()
   readonly #running: RunningUsage
+  #isSlowToSayHealth = false
 
   constructor(options: HttpOpenAiOptions) {
     this.#upstream = new HttpUpstream(options)
-    const { upstreamModel, style, probe, clock, moreHeaders, dialects } = options
+    const { upstreamModel, style, probe, clock, moreHeaders, dialects, pathOf, salt } = options
     this.#running = new RunningUsage(style?.asksUsage === false ? 'never' : options.runningUsage)
     this.#options = {
       upstreamModel,
@@ -65,6 +80,8 @@ export class HttpOpenAiBackend implements Backend {
       ...(clock === undefined ? {} : { clock }),
       ...(moreHeaders === undefined ? {} : { moreHeaders }),
       ...(dialects === undefined ? {} : { dialects }),
+      ...(pathOf === undefined ? {} : { pathOf }),
+      ...(salt === undefined ? {} : { salt }),
     }
     this.#paths = {
       chat: this.#upstream.path('/chat/completions'),
@@ -74,52 +91,66 @@ export class HttpOpenAiBackend implements Backend {
   }
 
   generate(call: Call): Promise<Ending> {
-    const { request, plan, lease } = call
-    const { upstreamModel, style, clock, moreHeaders } = this.#options
+    const { request, plan } = call
+    const { upstreamModel, moreHeaders, salt } = this.#options
     const upstream = this.#upstream
     const { kind } = request
     assert(kind !== 'tensors', 'OpenAI has no tensors; the gateway knows')
     const model = upstreamModel ?? plan.model
-    const more = moreHeaders?.(call)
-    const ours = ['x-request-id', lease.ticketId]
-    if (more !== undefined) ours.push(...more)
     if (kind === 'transit') {
       assert(request.transit !== undefined, 'a transit has a body')
-      return runTransit({ call, transit: request.transit, upstream, model, headers: ours })
+      const headers = [...callHeaders(call), ...(moreHeaders?.(call) ?? [])]
+      return runTransit({ call, transit: request.transit, upstream, model, headers })
     }
+    if (salt === undefined) return this.#attempt(call, kind, model)
+    return salt.ask(request, (sentSalt) => this.#attempt(call, kind, model, sentSalt))
+  }
+
+  #attempt(call: Call, kind: PathKind, model: string, salt?: SentSalt): Promise<Ending> {
+    const { request, plan } = call
+    const { style, clock, moreHeaders, pathOf } = this.#options
+    const upstream = this.#upstream
+    const more = moreHeaders?.(call)
+    const ours = callHeaders(call)
+    if (more !== undefined) ours.push(...more)
     const relays = { keepsModel: request.text?.body['model'] === model }
-    const native = this.#native(call, model)
+    const native = this.#native(call, model, salt)
     if (native !== undefined) return native
     const headers = upstream.headersAnd(ours)
+    const path = pathOf === undefined ? this.#paths[kind] : upstream.path(pathOf(request))
     const send = (format: AnswerFormat, body: string): Promise<Ending> =>
       runAttempt({
         call,
         format,
         clock,
-        dispatch: (reader) => upstream.post({ path: this.#paths[kind], headers, body }, reader),
+        dispatch: (reader) => upstream.post({ path, headers, body }, reader),
       })
     if (kind === 'embedding') {
       const body = request.text?.body as EmbeddingBody
-      return send({ ...this.#embeddingFormat(body), relays }, embeddingBody(request, model))
+      return send({ ...this.#embeddingFormat(body), relays }, embeddingBody(request, model, salt))
     }
     const tokenLength = this.#tokenLengths.of(model)
     const format = { read: readUpstream, redact: this.#redact, tokenLength, relays }
-    if (!this.#running.isAskedOf(request, tokenLength)) return send(format, upstreamBody(request, plan, model, style))
+    if (!this.#running.isAskedOf(request, tokenLength))
+      return send(format, upstreamBody(request, plan, model, style, salt))
     return this.#running.ask((asksRunningUsage) =>
-      send(format, upstreamBody(request, plan, model, { ...style, asksRunningUsage })),
+      send(format, upstreamBody(request, plan, model, { ...style, asksRunningUsage }, salt)),
     )
   }
 
   /** Asks in the client's own dialect, where engine and plan allow it. */
-  #native(call: Call, model: string): Promise<Ending> | undefined {
-    const { request, plan, lease } = call
+  #native(call: Call, model: string, salt: SentSalt): Promise<Ending> | undefined {
+    const { request, plan } = call
     const dialect = request.text?.native?.dialect
     const { dialects, clock, moreHeaders } = this.#options
     if (dialect === undefined || dialects?.includes(dialect) !== true) return undefined
-    const body = nativeBody(request, plan, model)
+    // An answer that is screened is written anew, from the deltas of a chat: an engine's own events have text in more
+    // places than a screen knows.
+    if (request.screening !== undefined && isAnswerScreened(request.screening)) return undefined
+    const body = nativeBody(request, plan, model, salt)
     if (body === undefined) return undefined
     const upstream = this.#upstream
-    const headers = upstream.headers('x-request-id', lease.ticketId, ...(moreHeaders?.(call) ?? []))
+    const headers = upstream.headers(...callHeaders(call), ...(moreHeaders?.(call) ?? []))
     if (dialect === 'messages') headers.push('anthropic-version', ANTHROPIC_VERSION)
     const format: AnswerFormat = {
       read: dialect === 'messages' ? nativeMessagesReader() : readNativeResponse,
@@ -137,7 +168,17 @@ export class HttpOpenAiBackend implements Backend {
   }
 
   probe(_replica: Replica): Promise<ReplicaReport> {
-    return probeOpenAi(this.#upstream, this.#options.probe ?? { kind: 'auto' }, this.#running.readPage)
+    const onPage = (page: string): void => {
+      this.#running.readPage(page)
+      this.#options.salt?.readPage(page)
+      this.#isSlowToSayHealth = generatesForHealth(page)
+    }
+    return probeOpenAi(this.#upstream, this.#options.probe ?? { kind: 'auto' }, onPage, this.#isSlowToSayHealth)
+  }
+
+  /** From the next call on with this key. */
+  useKey(apiKey: string | undefined): void {
+    this.#upstream.useKey(apiKey)
   }
 
   close(): Promise<void> {

@@ -10,6 +10,7 @@ import { HttpOpenAiBackend } from './http-openai.ts'
 import { notReady } from './http-probe.ts'
 import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
 import { peerReport } from './peer-report.ts'
+import { callHeaders } from './trace-header.ts'
 
 /**
  * The gateway of another region, called like any OpenAI-compatible engine. Additional headers say whose request it is
@@ -57,12 +58,12 @@ export class HttpPeerBackend implements Backend {
 
   /** Tensors have a separate path, beside OpenAI's. */
   #infer(call: Call): Promise<Ending> {
-    const { request, plan, lease } = call
+    const { request, plan } = call
     const upstream = this.#tensors
     const format = { read: readInfer, redact: (text: string) => upstream.redact(text) }
     const ask = {
       path: upstream.path(`/v2/models/${encodeURIComponent(plan.model)}/infer`),
-      headers: upstream.headers('x-request-id', lease.ticketId, ...this.#forward(call)),
+      headers: upstream.headers(...callHeaders(call), ...this.#forward(call)),
       body: inferBody(request),
     }
     return runAttempt({ call, format, clock: this.#clock, dispatch: (reader) => upstream.post(ask, reader) })
@@ -72,6 +73,11 @@ export class HttpPeerBackend implements Backend {
     const { outlooks, because, roundTripUs } = await this.#ask()
     if (outlooks === undefined) return { isReady: false, because }
     return peerReport(outlooks, model, roundTripUs)
+  }
+
+  /** From the next call on with this key. */
+  useKey(apiKey: string | undefined): void {
+    for (const one of [this.#engine, this.#tensors, this.#probes]) one.useKey(apiKey)
   }
 
   async close(): Promise<void> {

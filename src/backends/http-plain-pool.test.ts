@@ -168,6 +168,24 @@ describe('PlainPool', () => {
     expect(sockets.length).toBe(2)
   })
 
+  it('sends no request on a connection whose time has just ended', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const { sockets, port } = await serve((socket, _request, connection) => {
+        socket.write(ok(`answer on ${connection}`))
+      })
+      const pool = makePool(port, { keepAliveMs: 300 })
+      await ask(pool)
+      await new Promise((resolve) => setImmediate(resolve))
+      // The tick destroys the connection; its close is told later in this turn of the loop.
+      vi.advanceTimersByTime(1_000)
+      expect(await ask(pool)).toMatchObject({ body: 'answer on 2', error: undefined })
+      expect(sockets.length).toBe(2)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('holds back a server whose reader is slow, and tells the end only when that one has caught up', async () => {
     const { port } = await serve((socket) => void socket.write(ok('x'.repeat(5_000_000))))
     const pool = makePool(port)

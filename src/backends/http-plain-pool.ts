@@ -100,11 +100,19 @@ export class PlainPool {
   }
 
   #place(turn: Turn): void {
-    const line = this.#idle.pop()
+    const line = this.#popIdle()
     if (line !== undefined) line.start(turn)
     else if (this.#resting.length > this.#waiting.length || this.#lines.size >= this.options.connectionsMax)
       this.#waiting.push(turn)
     else this.#open().start(turn)
+  }
+
+  /** A line whose time is over is destroyed by a tick, but is told of its close only later in that turn of the loop. */
+  #popIdle(): Line | undefined {
+    for (;;) {
+      const line = this.#idle.pop()
+      if (line === undefined || line.isOpen) return line
+    }
   }
 
   #open(): Line {

@@ -7,6 +7,8 @@ import type { Delta } from '../domain/delta.ts'
 import { FULL_RUNG, type Plan } from '../domain/plan.ts'
 import type { OpenBody, Transit } from '../domain/transit.ts'
 import type { Ending } from '../lifecycle/ports.ts'
+import { FreshCredential } from './fresh-credential.ts'
+import { bearerAuthorizer } from './http-authorized.ts'
 import { HttpOpenAiBackend } from './http-openai.ts'
 
 /** What every backend owes the story, for requests that pass through (`test/contract/backend.contract.ts` has the rest). */
@@ -115,6 +117,21 @@ describe('a transit', () => {
     })
     expect(deltas[0]?.result).toMatchObject({ kind: 'transit', head: { status: 200 } })
     expect(bytesOf(deltas)).toBe('{"text":"a weir"}')
+  })
+
+  it('is sent with a token that ends, and not again where that is refused: its body is gone', async () => {
+    await backend.close()
+    const fetch = () => Promise.resolve({ kind: 'token', token: 'a-token', endsAtMs: undefined } as const)
+    const credential = new FreshCredential({ fetch, now: () => 0, after: () => () => {} })
+    const authorizer = bearerAuthorizer(credential)
+    backend = new HttpOpenAiBackend({ url: engine.url, upstreamModel: 'theirs', authorizer })
+    expect(await begin().ending).toMatchObject({ kind: 'finished' })
+    engine.next(async ({ res, readAll }) => {
+      await readAll()
+      res.writeHead(401).end()
+    })
+    expect(await begin().ending).toMatchObject({ kind: 'refused', refusal: { code: 'replica-denied' } })
+    expect(engine.seen.map(({ headers }) => headers.authorization)).toEqual(['Bearer a-token', 'Bearer a-token'])
   })
 
   it('may go beside the version', async () => {

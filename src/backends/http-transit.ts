@@ -4,7 +4,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import type { OpenBody, Transit } from '../domain/transit.ts'
 import type { Call, Ending } from '../lifecycle/ports.ts'
 import { transitUsage } from '../wire/transit.ts'
-import { endingOf, retryAfterSeconds } from './http-ending.ts'
+import { endingOf, retryAfterSeconds, whyLost } from './http-ending.ts'
 import type { HttpUpstream } from './http-upstream.ts'
 
 /**
@@ -58,7 +58,7 @@ export function runTransit(attempt: TransitAttempt): Promise<Ending> {
       headers: upstream.headersWith(transit.contentType, ...accept, ...length, ...headers),
       body: body.pieces,
     }
-    upstream.pool.dispatch(options as unknown as Dispatcher.DispatchOptions, reader)
+    upstream.postPieces(options as unknown as Dispatcher.DispatchOptions, reader)
   })
 }
 
@@ -124,8 +124,7 @@ class TransitReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    const code = (error as { code?: string }).code ?? error.name
-    this.#end({ kind: 'lost', because: `the connection to the engine failed: ${code}` })
+    this.#end({ kind: 'lost', because: whyLost(error) })
   }
 
   #pass(controller: Dispatcher.DispatchController, delta: Parameters<Call['sink']['write']>[0]): void {

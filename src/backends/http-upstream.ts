@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { type Authorizer, authorizedHeaders, sendAuthorized } from './http-authorized.ts'
 import { type PlainAsk, PlainPool } from './http-plain-pool.ts'
 import { makeUpstreamPool, type UpstreamPool } from './http-undici-pool.ts'
 
@@ -16,6 +17,10 @@ export interface HttpUpstreamOptions {
    */
   readonly auth?: 'bearer' | 'api-key' | 'none' | { readonly header: string }
   readonly headers?: Readonly<Record<string, string>>
+  /** Instead of `apiKey`: a token that ends, or a signature. */
+  readonly authorizer?: Authorizer | undefined
+  /** What stands between the server's answer to a `post` and its reader, where the server wraps it up. */
+  readonly unwraps?: ((reader: Dispatcher.DispatchHandler) => Dispatcher.DispatchHandler) | undefined
   readonly tls?: TlsOptions | undefined
   readonly connectTimeoutMs?: number
   /** Longest silence: until the headers, and between two pieces of the body. */
@@ -33,6 +38,15 @@ export interface TlsOptions {
   readonly isVerified?: boolean
 }
 
+/** A call with a small body, for a probe or a registry. */
+export interface SmallCall {
+  readonly method: 'GET' | 'POST' | 'PUT'
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly body?: string
+  readonly signal?: AbortSignal
+}
+
 export const HTTP_UPSTREAM_DEFAULTS = {
   /** A replica that does not accept a connection within this time counts as down. */
   connectTimeoutMs: 3_000,
@@ -46,6 +60,8 @@ export const HTTP_UPSTREAM_DEFAULTS = {
 
 /** Shorter values are words, not secrets: removing them would only mangle messages. */
 const SECRET_CHARS_MIN = 8
+/** The newest ones; whatever is older has been changed many times since. */
+const SECRETS_HIDDEN_MAX = 16
 /** Keys that a server quotes back, in the usual shapes, masked ones too. */
 const KEY_SHAPES = /\b(?:sk|pk|hf|gsk|nvapi|key|Bearer)[-_ ][\w*.-]{8,}/g
 
@@ -55,10 +71,12 @@ export class HttpUpstream {
   readonly #plain: PlainPool | undefined
   readonly #basePath: string
   readonly #query: string
-  readonly #headers: readonly string[]
-  readonly #secrets: readonly string[]
+  readonly #options: HttpUpstreamOptions
+  #headers: readonly string[]
+  #secrets: readonly string[]
 
   constructor(options: HttpUpstreamOptions) {
+    this.#options = options
     const url = new URL(options.url)
     this.#basePath = url.pathname.replace(/\/+$/, '')
     this.#query = url.search
@@ -78,10 +96,58 @@ export class HttpUpstream {
     this.#plain = url.protocol === 'http:' ? new PlainPool({ ...limits, ...addressOf(url) }) : undefined
   }
 
+  /** From the next call on with this key: a key that was changed where it is kept. The one before stays hidden, too. */
+  useKey(apiKey: string | undefined): void {
+    this.#options.authorizer?.useKey?.(apiKey)
+    const { headers, secrets } = makeHeaders({ ...this.#options, apiKey }, new URL(this.#options.url))
+    this.#headers = headers
+    this.#secrets = [...new Set([...secrets, ...this.#secrets])].slice(0, SECRETS_HIDDEN_MAX)
+  }
+
   /** Sends a JSON body; the handler gets the answer. */
   post(ask: PlainAsk, handler: Dispatcher.DispatchHandler): void {
+    const { authorizer, unwraps } = this.#options
+    const reader = unwraps === undefined ? handler : unwraps(handler)
+    if (authorizer === undefined) this.#post(ask, reader)
+    else {
+      const call = { ...ask, method: 'POST', isRepeatable: true } as const
+      sendAuthorized(authorizer, call, reader, (headers, outer) => this.#post({ ...ask, headers }, outer))
+    }
+  }
+
+  #post(ask: PlainAsk, handler: Dispatcher.DispatchHandler): void {
     if (this.#plain !== undefined) this.#plain.dispatch(ask, handler)
     else this.pool.dispatch({ ...ask, method: 'POST' } as Dispatcher.DispatchOptions, handler)
+  }
+
+  /** Sends a body that comes in pieces, and so cannot be sent a second time. */
+  postPieces(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const { authorizer } = this.#options
+    if (authorizer === undefined) {
+      this.pool.dispatch(options, handler)
+      return
+    }
+    const { path, headers: own } = options as { path: string; headers: string[] }
+    const call = { path, method: 'POST', headers: own, body: '', isRepeatable: false } as const
+    sendAuthorized(authorizer, call, handler, (headers, outer) =>
+      this.pool.dispatch({ ...options, headers: [...headers] }, outer),
+    )
+  }
+
+  /** One call whose answer is read by the caller; again with another credential where the first is refused. */
+  async request(call: SmallCall): Promise<Dispatcher.ResponseData> {
+    const { authorizer } = this.#options
+    if (authorizer === undefined) return this.pool.request(call as Dispatcher.RequestOptions)
+    const { method, path, headers: own, body = '' } = call
+    const outgoing = { method, path, headers: own, body }
+    const { credential, headers } = await authorizedHeaders(authorizer, outgoing)
+    const response = await this.pool.request({ ...call, headers } as Dispatcher.RequestOptions)
+    if (!authorizer.isRefusal(response.statusCode, response.headers)) return response
+    const next = await authorizer.credential.replace(credential)
+    if (next === undefined) return response
+    await response.body.dump()
+    const again = [...own, ...authorizer.headers(next, outgoing)]
+    return this.pool.request({ ...call, headers: again } as Dispatcher.RequestOptions)
   }
 
   /** The path under the address's own path: `/chat/completions` → `/v1/chat/completions`. */
@@ -117,6 +183,9 @@ export class HttpUpstream {
   redact(text: string): string {
     let clean = text
     for (const secret of this.#secrets) clean = clean.replaceAll(secret, '[redacted]')
+    for (const secret of this.#options.authorizer?.credential.secrets ?? []) {
+      clean = clean.replaceAll(secret, '[redacted]')
+    }
     return clean.replaceAll(KEY_SHAPES, '[redacted]')
   }
 
@@ -135,7 +204,8 @@ function makeHeaders(options: HttpUpstreamOptions, url: URL): { headers: string[
   const headers = ['content-type', 'application/json']
   const secrets: string[] = []
   const { apiKey, auth = 'bearer' } = options
-  if (apiKey !== undefined && auth !== 'none') {
+  if (options.authorizer !== undefined) secrets.push(...(apiKey === undefined ? [] : [apiKey]))
+  else if (apiKey !== undefined && auth !== 'none') {
     if (auth === 'bearer') headers.push('authorization', `Bearer ${apiKey}`)
     else headers.push(auth === 'api-key' ? auth : auth.header, apiKey)
     secrets.push(apiKey)

@@ -180,6 +180,20 @@ describe('SimulatedBackend', () => {
     expect(rig.held).toEqual(NOTHING)
   })
 
+  it.each([1, 2])('ends an answer of %i tokens whose reader is slow from its first', async (outputTokens) => {
+    for (const textBetween of [script().textBetween, undefined]) {
+      const { textBetween: _text, ...plain } = script({ outputTokens })
+      const rig = new Rig([textBetween === undefined ? plain : { ...plain, textBetween }])
+      let release = (): void => {}
+      rig.onWrite = () => (rig.deltas.length > 1 ? undefined : new Promise<void>((resolve) => (release = resolve)))
+      const ending = rig.generate()
+      await rig.clock.run()
+      release()
+      expect(await ending).toMatchObject({ kind: 'finished', usage: { outputTokens } })
+      expect(rig.held).toEqual(NOTHING)
+    }
+  })
+
   it('is called off while blocked, and hears no more of the reader', async () => {
     const rig = new Rig([script()])
     let release = (): void => {}

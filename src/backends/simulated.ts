@@ -5,7 +5,7 @@ import { addEngineTimes, type EngineTime, NO_ENGINE_TIME } from '../domain/engin
 import type { Lease, Replica } from '../domain/fleet.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Plan } from '../domain/plan.ts'
-import type { Request } from '../domain/request.ts'
+import { cacheScopeOf, type Request } from '../domain/request.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
 import { type FullWorkPrices, fullWorkUs } from '../engine/full-work.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
@@ -45,14 +45,19 @@ export class SimulatedBackend implements Backend {
   readonly #driver: EngineDriver
   readonly #scripts: Scripts
   readonly #prices: FullWorkPrices | undefined
+  readonly #cacheName: string | undefined
   /** Running answers: as many as there are leases on this replica. */
   readonly #open = new Map<number, SimulatedAnswer>()
 
-  /** With the prices of its GPU's work the engine also reports how much of what it could do it has done. */
-  constructor(driver: EngineDriver, scripts: Scripts, prices?: FullWorkPrices) {
+  /**
+   * With the prices of its GPU's work the engine also reports how much of what it could do it has done. With a `cacheName`
+   * it finds cached prefixes of that name alone: keys and values of one model are no good to another.
+   */
+  constructor(driver: EngineDriver, scripts: Scripts, prices?: FullWorkPrices, cacheName?: string) {
     this.#driver = driver
     this.#scripts = scripts
     this.#prices = prices
+    this.#cacheName = cacheName
   }
 
   /** `onTaken` is called when the engine has queued the call: from then on the engine does not refuse it. */
@@ -60,7 +65,12 @@ export class SimulatedBackend implements Backend {
     const { request, plan, cancellation } = call
     if (cancellation.isCancelled) return Promise.resolve({ kind: 'cancelled' })
     return new Promise((resolve, reject) => {
-      const answer = new SimulatedAnswer(this.#driver, call, { resolve, reject, open: this.#open })
+      const answer = new SimulatedAnswer(this.#driver, call, {
+        resolve,
+        reject,
+        open: this.#open,
+        cacheName: this.#cacheName,
+      })
       const made = this.#scripts.scriptsFor(request, plan, cancellation)
       if (made instanceof Promise) made.then((late) => answer.begin(late, onTaken)).catch((error) => answer.fail(error))
       else answer.begin(made, onTaken)
@@ -99,6 +109,8 @@ interface Choice {
   readonly script: Script
   /** The engine has made the choice's last token. */
   isMade: boolean
+  /** The sink has heard of the choice's end. */
+  isTold: boolean
   /** Tokens handed to the sink. */
   sentTokens: number
   /** Tokens made while the reader was slow: their count and time span, for any number of events. */
@@ -112,7 +124,12 @@ interface Settle {
   readonly reject: (error: unknown) => void
   /** The running answers, by lease; this one among them. */
   readonly open: Map<number, SimulatedAnswer>
+  readonly cacheName: string | undefined
 }
+
+/** Where several models have one engine, each has cached prefixes of its own. */
+export const cacheNameOf = ({ engineId, model }: Replica): string | undefined =>
+  engineId === undefined ? undefined : model
 
 /**
  * The choices of one call in the engine. Ends once; then it holds no sequence, no listener and no text.
@@ -186,14 +203,16 @@ class SimulatedAnswer {
 
   #submit(index: number, script: Script): Refusal | undefined {
     const { request, lease } = this.#call
+    const { cacheName } = this.#settle
+    const scope = cacheScopeOf(request)
     const sequenceId = `${lease.id}.${index}`
-    const choice: Choice = { index, sequenceId, script, isMade: false, sentTokens: 0, ...NOTHING_HELD }
+    const choice: Choice = { index, sequenceId, script, isMade: false, isTold: false, sentTokens: 0, ...NOTHING_HELD }
     const submission = this.#driver.submit(
       {
         id: sequenceId,
         promptTokens: script.promptTokens,
         outputTokens: script.outputTokens,
-        salt: request.tenant.id,
+        salt: cacheName === undefined ? scope : `${cacheName} ${scope}`,
         prefixHashes: script.prefixHashes,
         reports: script.textBetween === undefined ? 'few' : 'every-step',
       },
@@ -240,7 +259,10 @@ class SimulatedAnswer {
     const isLast = choice.isMade
     choice.sentTokens += tokens
     this.#outputTokens += tokens
-    if (isLast) this.#openChoices--
+    if (isLast) {
+      choice.isTold = true
+      this.#openChoices--
+    }
     const content = textBetween?.(from, from + tokens) ?? ''
     const spoken: ChoiceDelta = {
       index: choice.index,
@@ -270,7 +292,8 @@ class SimulatedAnswer {
     for (const choice of this.#choices) {
       const { heldTokens, heldFrom, heldTo } = choice
       if (this.#hasEnded || this.#isBlocked) return
-      if (heldTokens === 0) continue
+      // The end of an answer may come without a token of its own: a single token is the first and the last.
+      if (heldTokens === 0 && (!choice.isMade || choice.isTold)) continue
       Object.assign(choice, NOTHING_HELD)
       this.#send(choice, heldTokens, heldTokens > 1 ? Math.round((heldTo - heldFrom) / (heldTokens - 1)) : undefined)
     }

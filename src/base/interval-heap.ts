@@ -65,6 +65,12 @@ export class IntervalHeap<T> {
     yield* this.#items
   }
 
+  /** All items, the lows of the pairs before their highs: roughly from the first to the last. */
+  *fromFirst(): Iterable<T> {
+    for (let at = 0; at < this.#items.length; at += 2) yield this.#items[at] as T
+    for (let at = 1; at < this.#items.length; at += 2) yield this.#items[at] as T
+  }
+
   /** Takes the item at an end; the last of the array fills its place and goes down from there. */
   #take(end: 0 | 1): T | undefined {
     const taken = this.#items[end]

@@ -23,6 +23,11 @@ export class Ring<T> {
     return this.#slots.length
   }
 
+  /** The newest item. */
+  get last(): T | undefined {
+    return this.#size === 0 ? undefined : this.#slots[(this.#head + this.#size - 1) % this.#slots.length]
+  }
+
   /** Adds the newest item; true when the oldest was dropped for it. */
   push(item: T): boolean {
     const slots = this.#slots
@@ -36,6 +41,11 @@ export class Ring<T> {
     }
     this.#head = this.#head + 1 === capacity ? 0 : this.#head + 1
     return true
+  }
+
+  /** All items, the oldest first. */
+  *[Symbol.iterator](): IterableIterator<T> {
+    for (let i = 0; i < this.#size; i++) yield this.#slots[(this.#head + i) % this.#slots.length] as T
   }
 
   /** Takes the oldest item. */

@@ -1,3 +1,6 @@
+import { admissionCommands } from './admission.ts'
+import { auditCommands } from './audit.ts'
+import { backupCommand, restoreCommand } from './backup.ts'
 import { benchCommand } from './bench.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './config-check.ts'
@@ -10,6 +13,7 @@ import { engineFitCommand } from './engine-fit.ts'
 import { engineLearnedCommand } from './engine-learned.ts'
 import { engineValidateCommand } from './engine-validate.ts'
 import { explainCommand } from './explain.ts'
+import { jobsCancelCommand, jobsListCommand, jobsSubmitCommand, jobsWatchCommand } from './jobs.ts'
 import { keysCreateCommand } from './keys-create.ts'
 import { meCommand } from './me.ts'
 import {
@@ -20,6 +24,7 @@ import {
   modelsShowCommand,
 } from './models.ts'
 import { modelsImportMlflowCommand } from './models-import-mlflow.ts'
+import { modelsImportSagemakerCommand } from './models-import-sagemaker.ts'
 import { planCommand } from './plan.ts'
 import { recordCommand } from './record.ts'
 import { refusals } from './refusals.ts'
@@ -28,9 +33,11 @@ import { replicasAdd, replicasDrainCommand, replicasRemove, replicasUndrainComma
 import { restartCommand } from './restart.ts'
 import { retrievalCommand } from './retrieval.ts'
 import { rolloutCommands } from './rollout.ts'
+import { screenCommand } from './screen.ts'
 import { serveCommand } from './serve.ts'
 import { simulateCommand } from './simulate.ts'
 import { tenancyCommands } from './tenancy.ts'
+import { top } from './top.ts'
 import { usageCommand } from './usage.ts'
 import { usageReportCommands } from './usage-reports.ts'
 
@@ -43,6 +50,7 @@ export const commands: readonly Command[] = [
   demoCommand,
   explainCommand,
   refusals,
+  top,
   meCommand,
   usageCommand,
   ...usageReportCommands,
@@ -52,6 +60,10 @@ export const commands: readonly Command[] = [
   engineLearnedCommand,
   engineValidateCommand,
   retrievalCommand,
+  jobsSubmitCommand,
+  jobsListCommand,
+  jobsWatchCommand,
+  jobsCancelCommand,
   corpusAddCommand,
   corpusListCommand,
   corpusSearchCommand,
@@ -62,6 +74,7 @@ export const commands: readonly Command[] = [
   modelsRemoveCommand,
   modelsHistoryCommand,
   modelsImportMlflowCommand,
+  modelsImportSagemakerCommand,
   replicasAdd,
   replicasRemove,
   replicasDrainCommand,
@@ -69,8 +82,13 @@ export const commands: readonly Command[] = [
   ...rolloutCommands,
   reload,
   restartCommand,
+  screenCommand,
   configCheckCommand,
   configPrintCommand,
   keysCreateCommand,
+  backupCommand,
+  restoreCommand,
   ...tenancyCommands,
+  ...admissionCommands,
+  ...auditCommands,
 ]

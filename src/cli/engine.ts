@@ -27,6 +27,11 @@ export const engineCommand: Command = {
     'max-model-len': { type: 'string', value: 'TOKENS', meaning: 'prompt and answer together' },
     'max-seqs': { type: 'string', value: 'NUMBER', meaning: 'sequences in one batch' },
     'token-budget': { type: 'string', value: 'TOKENS', meaning: 'tokens computed in one step' },
+    batching: {
+      type: 'string',
+      value: 'MODE',
+      meaning: 'continuous, static or micro-batch (gathers for BATCH_TIMEOUT_MS; default: as configured)',
+    },
     'long-prefill': {
       type: 'string',
       value: 'TOKENS',
@@ -59,6 +64,7 @@ export const engineCommand: Command = {
     'spillway engine',
     'spillway engine --profile h100-llama-70b-tp4 --model llama-70b --port 8001',
     'spillway engine --kind embedding --profile h100-llama-1b --model bge-m3',
+    'BATCH_TIMEOUT_MS=10 spillway engine --profile reference-a100 --batching micro-batch',
     'spillway engine --load-seconds 40 --fail-rate 0.02 --slowdown 3',
   ],
   async run(flags, io) {
@@ -92,6 +98,7 @@ export function engineServerOptions(flags: FlagValues): EngineServerOptions {
       sequencesMax: count('max-seqs'),
       tokenBudget: count('token-budget'),
       longPrefillTokens: count('long-prefill'),
+      batching: choiceFlag(flags, 'batching', ['continuous', 'static', 'micro-batch']),
       blockCount: count('blocks'),
       blockTokens: numberFlag(flags, 'block-size', { min: 1, max: 4_096, isWhole: true }),
       waitingMax: count('max-waiting'),

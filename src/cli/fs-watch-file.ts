@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type CancelTimer, type Clock, secondsToUs } from '../base/clock.ts'
+import type { SecretFile } from '../config/schema.ts'
 
 /**
  * Reports when the text of a file has changed. The watch reads the path once a second and does not use the system's
@@ -54,6 +55,33 @@ export class FileWatch {
     return clock.at(clock.now() + LOOK_US, () => this.#look())
   }
 }
+
+/**
+ * Reports when one of the files with secrets has changed. Mounted secrets are links that are swapped, all at once: a look
+ * in between sees a whole old one or a whole new one.
+ */
+export class SecretWatch {
+  readonly #watch: FileWatch | undefined
+
+  constructor(parts: { clock: Clock; files: readonly SecretFile[]; taken: string | undefined; onChange: () => void }) {
+    const { clock, files, taken, onChange } = parts
+    const read = (): string | undefined => secretTexts(files)
+    this.#watch = files.length === 0 ? undefined : new FileWatch({ path: '', clock, onChange, taken, read })
+  }
+
+  stop(): void {
+    this.#watch?.stop()
+  }
+}
+
+/** Undefined while one of them is missing: it is being replaced, or gone, and neither is a new secret. */
+export function secretTexts(files: readonly SecretFile[]): string | undefined {
+  const texts = [...new Set(files.map(({ path }) => path))].slice(0, SECRET_FILES_MAX).map(readIfThere)
+  return texts.includes(undefined) ? undefined : JSON.stringify(texts)
+}
+
+/** Files that are looked at each second. */
+const SECRET_FILES_MAX = 1_000
 
 export function readIfThere(path: string): string | undefined {
   try {

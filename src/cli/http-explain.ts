@@ -2,6 +2,7 @@ import type { CostClosed } from '../domain/cost-entry.ts'
 import type { Entry, Granted, Settled, ShadowEnded } from '../domain/entry.ts'
 import type { Placement } from '../domain/placement.ts'
 import type { Trim } from '../domain/plan.ts'
+import type { AnswerScreened, Screened } from '../domain/screening-entry.ts'
 import { AdminRefused } from './command.ts'
 import { askServer } from './http-server-client.ts'
 
@@ -56,6 +57,14 @@ function tell(entry: Entry): string {
       return `retrieval ${entry.outcome}: ${entry.because}; ${entry.passageCount} passages after ${ms(entry.tookUs)} of ${ms(entry.budgetUs)}`
     case 'answer-looked-up':
       return `answer cache: ${entry.outcome}, ${entry.because}${entry.similarity === undefined ? '' : ` (similarity ${entry.similarity.toFixed(3)})`}`
+    case 'screened':
+      return tellScreened(entry)
+    case 'answer-screened':
+      return tellAnswer(entry)
+    case 'passages-judged':
+      return `passages judged: ${entry.findings.length} findings, ${entry.leftOut} passages left out`
+    case 'guard-answered':
+      return `guard model ${entry.model}: ${entry.answer} after ${ms(entry.tookUs)}: ${entry.because}`
     case 'granted':
       return tellGrant(entry)
     case 'attempt-ended':
@@ -71,6 +80,25 @@ function tell(entry: Entry): string {
     default:
       return entry.kind
   }
+}
+
+/** Screens, categories and what followed; the text is nowhere. */
+const tellFindings = (findings: Screened['findings']): string[] =>
+  findings.map(
+    ({ screen, category, action, count, score }) =>
+      `${screen} ${category} ×${count}${score === undefined ? '' : ` (${score.toFixed(2)})`}: ${action}`,
+  )
+
+function tellAnswer({ verdict, findings, skipped, dropped }: AnswerScreened): string {
+  const unsaid = skipped.length === 0 ? [] : [`not read by ${skipped.join(', ')}`]
+  const left = dropped.length === 0 ? [] : [`left out ${dropped.join(', ')}`]
+  return `answer screened, ${verdict}: ${[...tellFindings(findings), ...unsaid, ...left].join('; ')}`
+}
+
+function tellScreened({ verdict, findings, skipped, tookUs, because }: Screened): string {
+  const found = tellFindings(findings)
+  const unsaid = skipped.length === 0 ? [] : [`not judged by ${skipped.join(', ')}`]
+  return `screened, ${verdict} after ${ms(tookUs)}: ${[because, ...found, ...unsaid].join('; ')}`
 }
 
 /** Where and why, then what was left out of the request on the way there. */
@@ -135,10 +163,13 @@ function tellCost({
 
 const usd = (nano: number): string => `$${(nano / 1e9).toFixed(9).replace(/0{1,3}$/, '')}`
 
+const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
+
 function tellEnd(entry: Settled): string {
   const { usage, arrivedAt, firstTokenAt, outcome, because, refusal } = entry
   const first = firstTokenAt === undefined ? '' : `, first token after ${ms(firstTokenAt - arrivedAt)}`
   const tokens = `${usage.promptTokens} prompt (${usage.cachedTokens} cached) and ${usage.outputTokens} output tokens`
   const back = refusal?.retryAfterUs === undefined ? '' : `; come back after ${ms(refusal.retryAfterUs)}`
-  return `${outcome}: ${because}${back}; ${tokens}${first}`
+  const memory = entry.kvBytes === undefined ? '' : `, ${mebibytes(entry.kvBytes)} of GPU memory at its end`
+  return `${outcome}: ${because}${back}; ${tokens}${memory}${first}`
 }

@@ -1,6 +1,7 @@
 import { columnsOf } from './columns.ts'
 import { type Command, type Flag, textFlag, UsageError } from './command.ts'
 import { ADMIN_FLAGS, AdminClient, argumentOf, BECAUSE_FLAG, becauseOf, under } from './http-admin-client.ts'
+import { rolloutOutputs } from './rollout-outputs.ts'
 
 /** `spillway rollout …` shows and changes the rollouts of the running server. */
 interface WireRollout {
@@ -96,6 +97,7 @@ const stepCommand = ({ name, command, summary, about, flags = {}, example }: Ste
 
 export const rolloutCommands: readonly Command[] = [
   rolloutShow,
+  rolloutOutputs,
   stepCommand({
     name: 'rollout start',
     command: 'start',

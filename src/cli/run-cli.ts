@@ -6,6 +6,7 @@ import { type Command, type FlagValues, parseArgsOptions, UsageError } from './c
 import { commands } from './commands.ts'
 import { explainFailure } from './explain-failure.ts'
 import { helpFor, helpForCommand, helpForGroup } from './help.ts'
+import { withoutTypedSecrets } from './typed-secrets.ts'
 
 /** Runs the command that the words name, and returns its exit code. A failure is one clear line on `err`. */
 export async function runCli(words: readonly string[], io: Io): Promise<number> {
@@ -41,7 +42,7 @@ async function dispatch(words: readonly string[], io: Io): Promise<number> {
     io.out(helpForCommand(command, commandsUnder(command.name)))
     return 0
   }
-  return command.run(flags, io)
+  return command.run(withoutTypedSecrets(flags, io), io)
 }
 
 /** The commands that begin with this word and have one more: `config check` is under `config`. */

@@ -1,10 +1,11 @@
 import { LiveClock } from '../base/live-clock.ts'
 import type { Io, Running } from '../base/running.ts'
+import type { SecretFile } from '../config/schema.ts'
 import { describeReload } from '../control/describe-reload.ts'
 import type { LiveSupervisor, SupervisorOptions } from '../host/live-supervisor.ts'
 import type { Served } from '../main/serve.ts'
 import { explainFailure } from './explain-failure.ts'
-import { FileWatch } from './fs-watch-file.ts'
+import { FileWatch, SecretWatch } from './fs-watch-file.ts'
 import { runUntilSignal, type StopSignal } from './run-until-signal.ts'
 
 /** A host with several processes, as `spillway serve` runs it. */
@@ -12,6 +13,8 @@ export interface HostRun extends Pick<SupervisorOptions, 'config' | 'processCoun
   /** The file that is taken up whenever it changes, and its text at the start. */
   readonly watched: string | undefined
   readonly taken: string | undefined
+  /** Files with secrets, and what they were at the start. */
+  readonly secrets: { readonly files: readonly SecretFile[]; readonly taken: string | undefined }
   readonly reloadSignals: readonly NodeJS.Signals[]
   readonly stopSignals: readonly StopSignal[]
 }
@@ -23,7 +26,7 @@ const RESTART_SIGNAL = 'SIGUSR1'
 const LOST_CODE = 70
 
 export async function superviseUntilSignal(run: HostRun): Promise<number> {
-  const { config, processCount, io, settings, watched, taken, reloadSignals, stopSignals } = run
+  const { config, processCount, io, settings, watched, taken, secrets, reloadSignals, stopSignals } = run
   let isLost = false
   const start = async (): Promise<Running> => {
     const clock = new LiveClock()
@@ -42,10 +45,12 @@ export async function superviseUntilSignal(run: HostRun): Promise<number> {
     for (const [signal, listener] of listeners) process.on(signal, listener)
     const onChange = reload('the file changed')
     const watch = watched === undefined ? undefined : new FileWatch({ path: watched, clock, taken, onChange })
+    const secretWatch = new SecretWatch({ clock, ...secrets, onChange: reload('a secret changed') })
     return {
       address: supervisor.address,
       close() {
         watch?.stop()
+        secretWatch.stop()
         for (const [signal, listener] of listeners) process.off(signal, listener)
         return supervisor.close()
       },

@@ -8,7 +8,7 @@ import { processCountOf } from '../host/live-cores.ts'
 import type { Served } from '../main/serve.ts'
 import { CONFIG_FLAG, type Command, textFlag, UsageError } from './command.ts'
 import { explainFailure } from './explain-failure.ts'
-import { FileWatch, readIfThere } from './fs-watch-file.ts'
+import { FileWatch, readIfThere, SecretWatch, secretTexts } from './fs-watch-file.ts'
 import { shrinkHeap } from './live-heap.ts'
 import { runUntilSignal, STOP_SIGNALS } from './run-until-signal.ts'
 import { superviseUntilSignal } from './serve-host.ts'
@@ -40,6 +40,8 @@ export const serveCommand: Command = {
     const watched = flags['watch'] === true ? fileToWatch(load()) : undefined
     // The text is read before the settings, so that a change in between is noticed.
     const taken = watched === undefined ? undefined : readIfThere(watched)
+    const secretFiles = load().secretFiles ?? []
+    const secrets = { files: secretFiles, taken: secretTexts(secretFiles) }
     const config = load()
     const problem = demoBindProblem(config)
     if (problem !== undefined) throw new ConfigError([`${problem}.`])
@@ -51,7 +53,8 @@ export const serveCommand: Command = {
     const processCount = processCountOf(config)
     if (processCount > 1) {
       const settings = { configPath: textFlag(flags, 'config'), flags: settingFlags }
-      return superviseUntilSignal({ config, processCount, io, settings, watched, taken, reloadSignals, stopSignals })
+      const watches = { watched, taken, secrets }
+      return superviseUntilSignal({ config, processCount, io, settings, ...watches, reloadSignals, stopSignals })
     }
     const start = async (): Promise<Running> => {
       const triggers = new ReloadTriggers(load, io, reloadSignals)
@@ -62,11 +65,14 @@ export const serveCommand: Command = {
       const served = await startServer(config, io, clock, load)
       const again = (): void => triggers.reload('the file changed')
       const watch = watched === undefined ? undefined : new FileWatch({ path: watched, clock, taken, onChange: again })
+      const onSecret = (): void => triggers.reload('a secret changed')
+      const secretWatch = new SecretWatch({ clock, ...secrets, onChange: onSecret })
       triggers.begin(served)
       return {
         ...served,
         close: () => {
           watch?.stop()
+          secretWatch.stop()
           triggers.stop()
           return served.close()
         },

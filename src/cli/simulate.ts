@@ -53,6 +53,7 @@ export const simulateCommand: Command = {
     speed: { type: 'string', value: 'FACTOR', meaning: "the trace's time runs this much faster (default 1)" },
     report: REPORT_FLAG,
     json: JSON_FLAG,
+    progress: { type: 'boolean', meaning: 'a line "progress PERCENT" on standard error now and then, for programs' },
   },
   examples: [
     'spillway simulate noisy-neighbour',
@@ -75,6 +76,7 @@ export const simulateCommand: Command = {
     const factor = numberFlag(flags, 'speed', { above: 0 }) ?? 1
     const { file } = name === undefined ? await replayed(replay as string, factor, flags, io) : loadScenario(name)
     const progress = new ProgressLine(process.stderr)
+    const tellPercent = percentTeller(io)
     const simulation = await compareVariants(file, {
       seed: seedOf(flags),
       set: { ...profileSetting(flags), ...settingsOf(flags, parseValue) },
@@ -83,6 +85,7 @@ export const simulateCommand: Command = {
       onProgress: (what, atS, durationS, ratioOfAll) => {
         const pace = `${progress.speedOf(what, atS)}${progress.timeLeft(ratioOfAll)}`
         progress.show(what, atS / durationS, `${Math.round(atS)} of ${durationS} s${pace}`)
+        if (flags['progress'] === true) tellPercent(Math.floor(ratioOfAll * 100))
       },
       wallMs,
     })
@@ -114,6 +117,15 @@ async function replayed(path: string, factor: number, flags: FlagValues, io: Io)
 function profileSetting(flags: FlagValues): Record<string, unknown> {
   const profile = textFlag(flags, 'profile')
   return profile === undefined ? {} : { 'platform.pools.*.backend.profile': profile }
+}
+
+/** Each percent is told once. */
+function percentTeller(io: Io): (percent: number) => void {
+  let told = -1
+  return (percent) => {
+    if (percent > told) io.err(`progress ${percent}`)
+    told = Math.max(told, percent)
+  }
 }
 
 function seedOf(flags: FlagValues): number {

@@ -15,6 +15,8 @@ const TERMS = text('JSON', 'bounds, as {"models":["m1"],"expiresAtMs":1767225600
 
 const STORING = text('JSON', 'storing of answers, as {"ttlS":86400}; {} takes the defaults, null ends it')
 
+const SCREENING = text('JSON', 'screening in place of the platform’s, as {"pii":"redact"}; null: the platform’s')
+
 /** Flags of each level; the names of their fields in the API are the same. */
 const FIELDS: Readonly<Record<Level, Readonly<Record<string, Flag>>>> = {
   org: { weight: WEIGHT, slos: text('NAMES', 'promises of its tenants, separated by commas'), terms: TERMS },
@@ -23,6 +25,7 @@ const FIELDS: Readonly<Record<Level, Readonly<Record<string, Flag>>>> = {
     slo: text('NAME', 'its promise, one of its org’s'),
     contract: text('WORD', 'degrade or reject'),
     storing: STORING,
+    screening: SCREENING,
     terms: TERMS,
   },
   key: { weight: WEIGHT, role: text('ROLE', 'role, which counts with canManage'), terms: TERMS },
@@ -143,18 +146,18 @@ function fieldsOf(level: Level, flags: FlagValues): Record<string, unknown> {
     if (value === undefined) return []
     if (name === 'weight') return [[name, Number(value)]]
     if (name === 'slos') return [[name, value.split(',')]]
-    return [[name, name === 'terms' || name === 'storing' ? jsonOf(name, value) : value]]
+    return [[name, name in JSON_EXAMPLES ? jsonOf(name as keyof typeof JSON_EXAMPLES, value) : value]]
   })
   return Object.fromEntries(typed)
 }
 
-function jsonOf(name: string, value: string): unknown {
+const JSON_EXAMPLES = { terms: '{"models":["m1"]}', storing: '{"ttlS":86400}', screening: '{"pii":"redact"}' } as const
+
+function jsonOf(name: keyof typeof JSON_EXAMPLES, value: string): unknown {
   try {
     return JSON.parse(value)
   } catch {
-    throw new UsageError(
-      `--${name} is no JSON: ${value}. Try: --${name} '${name === 'terms' ? '{"models":["m1"]}' : '{"ttlS":86400}'}'`,
-    )
+    throw new UsageError(`--${name} is no JSON: ${value}. Try: --${name} '${JSON_EXAMPLES[name]}'`)
   }
 }
 

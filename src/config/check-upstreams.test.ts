@@ -52,16 +52,31 @@ describe('what an administrator enters', () => {
     expect(problemsOf(pool({ tls: { caFile } }), { ...UPSTREAMS, folders: [] })).toHaveLength(1)
   })
 
-  it('may not send the pod’s own token to an address of its choice, nor any file', () => {
-    const kubernetes = { service: 's', apiUrl: 'http://example.com' }
-    expect(problemsOf(pool({ discover: { kubernetes } }))).toEqual([
-      expect.stringMatching(/^backend\.discover\.kubernetes\.apiUrl needs a tokenFile of its own/),
+  it.each([
+    ['kubernetes', { service: 's' }],
+    ['inferencePool', { pool: 'p' }],
+  ])('may not send the pod’s own token to an address of its choice, nor any file (%s)', (source, named) => {
+    const away = { ...named, apiUrl: 'http://example.com' }
+    expect(problemsOf(pool({ discover: { [source]: away } }))).toEqual([
+      expect.stringContaining(`backend.discover.${source}.apiUrl needs a tokenFile of its own`),
     ])
-    expect(problemsOf(pool({ discover: { kubernetes: { ...kubernetes, tokenFile: '/etc/shadow' } } }))).toEqual([
-      expect.stringMatching(/^backend\.discover\.kubernetes\.tokenFile is not below/),
+    expect(problemsOf(pool({ discover: { [source]: { ...away, tokenFile: '/etc/shadow' } } }))).toEqual([
+      expect.stringContaining(`backend.discover.${source}.tokenFile is not below`),
     ])
-    const own = { ...kubernetes, tokenFile: '/etc/engines/token' }
-    expect(problemsOf(pool({ discover: { kubernetes: own } }))).toEqual([])
+    const own = { ...away, tokenFile: '/etc/engines/token' }
+    expect(problemsOf(pool({ discover: { [source]: own } }))).toEqual([])
+  })
+
+  it('may name no source of credentials but a file where files may be', () => {
+    expect(problemsOf(pool({ credential: { file: '/etc/engines/token' } }))).toEqual([])
+    expect(problemsOf(pool({ credential: { file: '/etc/shadow' } }))).toEqual([
+      expect.stringMatching(/^backend\.credential\.file is not below/),
+    ])
+    for (const credential of [{ command: ['id'] }, { metadata: 'aws' }]) {
+      expect(problemsOf(pool({ credential }))).toEqual([
+        expect.stringMatching(/^backend\.credential\.\w+ may not be entered here/),
+      ])
+    }
   })
 
   it('may name a profile that is a file only where files may be', () => {

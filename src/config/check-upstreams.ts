@@ -19,6 +19,9 @@ import { settings } from './settings.ts'
  */
 export type Upstreams = Settings['upstreams']
 
+/** Sources of replicas that send a token to an API server. */
+const KUBE_SOURCES = ['kubernetes', 'inferencePool'] as const
+
 /** Addresses and headers of the pools, and of everything else that the gateway calls. */
 export function checkUpstreams({ pools, regions, retrieval, upstreams }: Settings): Problem[] {
   const { hostsAllowed } = upstreams
@@ -29,8 +32,9 @@ export function checkUpstreams({ pools, regions, retrieval, upstreams }: Setting
     key === undefined ? [] : at(path, headerValueProblem(key))
   return [
     ...pools.flatMap((pool, i) => checkPool(pool, ['pools', i], hostsAllowed)),
-    ...regions.peers.flatMap(({ url, apiKey }, i) => [
+    ...regions.peers.flatMap(({ url, urls = [], apiKey }, i) => [
       ...address(['regions', 'peers', i, 'url'], url),
+      ...urls.flatMap((one, nth) => address(['regions', 'peers', i, 'urls', nth], one)),
       ...secret(['regions', 'peers', i, 'apiKey'], apiKey),
     ]),
     ...address(['retrieval', 'url'], retrieval.url),
@@ -47,7 +51,10 @@ function checkPool({ backend, replicas }: PoolConfig, path: Path, hostsAllowed: 
   const urls: Array<readonly [Path, string | undefined]> = [
     [[...under, 'url'], url],
     [[...under, 'metricsUrl'], backend.kind === 'http-oip' ? backend.metricsUrl : undefined],
-    [[...under, 'discover', 'kubernetes', 'apiUrl'], discover?.kubernetes?.apiUrl],
+    ...KUBE_SOURCES.map((source): readonly [Path, string | undefined] => [
+      [...under, 'discover', source, 'apiUrl'],
+      discover?.[source]?.apiUrl,
+    ]),
     ...(Array.isArray(replicas) ? (replicas as string[]) : []).map((one, i): readonly [Path, string] => [
       [...path, 'replicas', i],
       one,
@@ -93,20 +100,23 @@ export function checkEntered({ kind, body }: RegistryEntry, { upstreams }: Pick<
 interface EnteredBackend {
   readonly apiKeyEnv?: string
   readonly tls?: Readonly<Record<string, unknown>>
+  readonly credential?: Readonly<Record<string, unknown>>
   readonly profile?: unknown
   readonly profiles?: unknown
-  readonly discover?: { readonly kubernetes?: Readonly<Record<string, unknown>> }
+  readonly discover?: { readonly [K in (typeof KUBE_SOURCES)[number]]?: Readonly<Record<string, unknown>> }
 }
 
 function checkBackend(backend: EnteredBackend, { keyVariables, folders }: Upstreams): Problem[] {
-  const { apiKeyEnv, tls, discover, profile, profiles } = backend
-  const kubernetes = discover?.kubernetes
+  const { apiKeyEnv, tls, credential, discover, profile, profiles } = backend
   const files = [
+    { path: ['backend', 'credential', 'file'], file: credential?.['file'] },
     ...['caFile', 'certFile', 'keyFile'].map((name) => ({ path: ['backend', 'tls', name], file: tls?.[name] })),
-    ...['caFile', 'tokenFile'].map((name) => ({
-      path: ['backend', 'discover', 'kubernetes', name],
-      file: kubernetes?.[name],
-    })),
+    ...KUBE_SOURCES.flatMap((source) =>
+      ['caFile', 'tokenFile'].map((name) => ({
+        path: ['backend', 'discover', source, name],
+        file: discover?.[source]?.[name],
+      })),
+    ),
     ...profileFiles(['backend', 'profile'], [profile]),
     ...profileFiles(['backend', 'profiles'], Array.isArray(profiles) ? profiles : []),
   ]
@@ -117,10 +127,18 @@ function checkBackend(backend: EnteredBackend, { keyVariables, folders }: Upstre
     const text = `is "${apiKeyEnv}", which upstreams.keyVariables does not allow (${keyVariables.join(', ')}). Choose another variable, or allow this one in the configuration file`
     problems.push({ path: ['backend', 'apiKeyEnv'], text })
   }
-  if (kubernetes?.['apiUrl'] !== undefined && kubernetes['tokenFile'] === undefined) {
+  for (const source of ['command', 'metadata']) {
+    if (credential?.[source] === undefined) continue
+    // It would be run here, or be ours, for an address of the administrator's choice.
+    const text = 'may not be entered here. Write the pool into the configuration file'
+    problems.push({ path: ['backend', 'credential', source], text })
+  }
+  for (const source of KUBE_SOURCES) {
+    const { apiUrl, tokenFile } = discover?.[source] ?? {}
+    if (apiUrl === undefined || tokenFile !== undefined) continue
     // The pod's own token would be sent to an address of the administrator's choice.
     const text = 'needs a tokenFile of its own here. Add one below upstreams.folders, or write the pool into the file'
-    problems.push({ path: ['backend', 'discover', 'kubernetes', 'apiUrl'], text })
+    problems.push({ path: ['backend', 'discover', source, 'apiUrl'], text })
   }
   return problems
 }

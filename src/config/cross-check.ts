@@ -1,11 +1,16 @@
 import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
 import { parseRange } from '../policy/authority/client-range.ts'
+import { checkAudit } from './check-audit.ts'
 import { checkBudgets } from './check-budgets.ts'
 import { checkFrontDoor } from './check-front-door.ts'
+import { checkJobs } from './check-jobs.ts'
 import { checkOidc } from './check-oidc.ts'
 import { checkPrices } from './check-prices.ts'
+import { checkScreening } from './check-screening.ts'
 import { checkSharing } from './check-sharing.ts'
+import { checkTrust } from './check-trust.ts'
 import { checkUpstreams } from './check-upstreams.ts'
+import { commonEngineProblems } from './engine-ids.ts'
 import type { Path, Problem } from './explain.ts'
 import { nearest } from './nearest.ts'
 import { profileProblem } from './profile-problem.ts'
@@ -34,6 +39,9 @@ export function crossCheck(settings: Settings, { isServedLater = false }: CrossC
     ...checkSharing(settings),
     ...checkBudgets(settings),
     ...checkPrices(settings),
+    ...checkScreening(settings),
+    ...checkAudit(settings),
+    ...checkJobs(settings),
   ]
 }
 
@@ -61,8 +69,19 @@ function checkRegions({ regions: { local, peers } }: Settings): Problem[] {
         problems.push({ path: [...path, 'apiKey'], text: 'and apiKeyEnv are both set. Keep apiKeyEnv' })
       if (peer.apiKey === undefined && peer.apiKeyEnv === undefined)
         problems.push({ path, text: 'has no key to call it with. Set apiKeyEnv' })
+      if ((peer.url === undefined) === (peer.urls === undefined))
+        problems.push({
+          path,
+          text: 'needs the address of its gateway in url, or those of several gateways in urls. Set one of the two',
+        })
       return problems
     }),
+    ...peers.flatMap(({ urls = [] }, i) =>
+      repeated(
+        'a gateway of the region',
+        urls.map((url, nth) => ({ name: url, path: ['regions', 'peers', i, 'urls', nth] })),
+      ),
+    ),
     ...repeated(
       'a peer\u2019s region',
       peers.map(({ region }, i) => ({ name: region, path: ['regions', 'peers', i, 'region'] })),
@@ -216,21 +235,22 @@ function leadsBack(name: string, models: Settings['models']): boolean {
 }
 
 function checkPools({ models, pools, tenants }: Settings): Problem[] {
-  const tenantIds = tenants.map((tenant) => tenant.id)
+  // A guard model may have a pool that only the platform's own questions use.
+  const ownerIds = [...tenants.map((tenant) => tenant.id), PLATFORM_TENANT_ID]
   const names = models.map((model) => model.name)
   const problems = pools.flatMap((pool, i) => [
     ...pointsAt('model', pool.model, names, ['pools', i, 'model']),
     ...checkPoolRelease(pool, models, ['pools', i, 'release']),
     ...checkAddresses(pool, ['pools', i]),
     ...checkTransit(pool, models, ['pools', i, 'backend']),
-    ...(pool.dedicatedTo ?? []).flatMap((id, j) => pointsAt('tenant', id, tenantIds, ['pools', i, 'dedicatedTo', j])),
+    ...(pool.dedicatedTo ?? []).flatMap((id, j) => pointsAt('tenant', id, ownerIds, ['pools', i, 'dedicatedTo', j])),
     ...checkProfile(pool, ['pools', i, 'backend', 'profile']),
   ])
   const ids = pools.map((pool, i) => ({
     name: poolIdOf(pool),
     path: ['pools', i, ...(pool.id === undefined ? [] : ['id'])],
   }))
-  return [...problems, ...repeated('a pool id', ids)]
+  return [...problems, ...commonEngineProblems({ models, pools }, poolIdOf), ...repeated('a pool id', ids)]
 }
 
 function checkPoolRelease({ model, release }: PoolConfig, models: Settings['models'], path: Path): Problem[] {
@@ -259,8 +279,10 @@ function checkProfile({ backend }: PoolConfig, path: Path): Problem[] {
 /** Only engines behind OpenAI's API have endpoints to pass through to. */
 function checkTransit({ model, backend }: PoolConfig, models: Settings['models'], path: Path): Problem[] {
   const served = models.find(({ name }) => name === model)
-  if (served === undefined || backend.kind === 'http-openai') return []
-  const text = (what: string): string => `is ${backend.kind}, which has no ${what}. Make it http-openai`
+  const isOneDoor = backend.kind === 'http-openai' && backend.engine === 'sagemaker'
+  if (served === undefined || (backend.kind === 'http-openai' && !isOneDoor)) return []
+  const name = isOneDoor ? 'sagemaker' : backend.kind
+  const text = (what: string): string => `is ${name}, which has no ${what}. Make it http-openai`
   if (served.kind === 'audio' || served.kind === 'image') return [{ path, text: text(`models for ${served.kind}`) }]
   return served.transit === undefined || served.transit.length === 0
     ? []
@@ -291,28 +313,12 @@ function checkAddresses({ backend, replicas }: PoolConfig, path: Path): Problem[
       text: `is ${replicas}, but backend.url is one address. List the addresses under replicas`,
     })
   }
-  if (discover !== undefined && (discover.dns === undefined) === (discover.kubernetes === undefined)) {
-    problems.push({ path: [...path, 'backend', 'discover'], text: 'names nobody, or two. Give it dns or kubernetes' })
+  const sources = discover === undefined ? [] : [discover.dns, discover.kubernetes, discover.inferencePool]
+  if (discover !== undefined && sources.filter((source) => source !== undefined).length !== 1) {
+    const text = 'names nobody, or two. Give it dns, kubernetes or inferencePool'
+    problems.push({ path: [...path, 'backend', 'discover'], text })
   }
   return [...problems, ...checkTrust(backend, [...path, 'backend'])]
-}
-
-function checkTrust(backend: Exclude<PoolConfig['backend'], { kind: 'simulated' }>, path: Path): Problem[] {
-  const { apiKey, apiKeyEnv, auth, tls } = backend
-  const problems: Problem[] = []
-  if (apiKey !== undefined && apiKeyEnv !== undefined) {
-    problems.push({ path: [...path, 'apiKey'], text: 'and apiKeyEnv are both set. Keep apiKeyEnv' })
-  }
-  if (auth === 'none' && (apiKey ?? apiKeyEnv) !== undefined) {
-    problems.push({ path: [...path, 'auth'], text: 'is "none", but a key is given. Remove one of them' })
-  }
-  if ((tls?.certFile === undefined) !== (tls?.keyFile === undefined)) {
-    problems.push({
-      path: [...path, 'tls'],
-      text: 'has a certificate without its key, or the other way round. Give both',
-    })
-  }
-  return problems
 }
 
 /** A weight for an org that nobody belongs to is a typing mistake, and would leave the org that is meant without one. */

@@ -53,6 +53,10 @@ export const PASSAGES_MAX = 20
 /** Beside the process, where a person would look for it and a container mounts a volume. */
 export const STORE_PATH = '.spillway/store'
 export const SPOOL_BYTES_MAX = 4_294_967_296
+/** A hundred events a second of 600 bytes for three weeks; who has more says so. */
+export const AUDIT_BYTES_MAX = 107_374_182_400
+/** More than the six months that the AI Act asks for (articles 19 and 26). */
+export const AUDIT_RETENTION_DAYS = 190
 /** Thirteen months: a year, and the month before it. */
 export const LEDGER_LINE_DAYS = 400
 /** Chosen by `bench/retrieval/calibrate-answers.ts` for the built-in embedder (docs/adr/0016). */
@@ -117,3 +121,13 @@ export const RECORD_FILES_MAX = 8
 export const TOKEN_LEEWAY_S = 60
 /** Issuers publish a new key hours or days before they sign with it. */
 export const TOKEN_KEYS_REFRESH_S = 300
+
+/** One in a hundred shows what is usual; what went wrong is sent in any case. */
+export const TRACE_SAMPLE_RATIO = 0.01
+export const OTLP_METRICS_EVERY_MS = 15_000
+/** Autoscaling. */
+export const ACTUATOR_TIMEOUT_MS = 10_000
+export const IDLE_TO_ZERO_MS = 600_000
+export const AUTOSCALE_UTILISATION = 0.85
+export const DRAIN_TARGET_MS = 60_000
+export const COLD_START_MS = 60_000

@@ -4,15 +4,15 @@ import { leaderLines, sharedLimitLines } from './check-sharing.ts'
 import { ConfigError } from './config-error.ts'
 import { crossCheck } from './cross-check.ts'
 import { defaultSlos, demoAdmin, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
-import { asNode, explain, type Problem, type SchemaNode, show } from './explain.ts'
+import { asNode, explain, type Path, type Problem, type SchemaNode, show } from './explain.ts'
 import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
 import { readEnvFile } from './fs-env-file.ts'
 import { withHoldoutItems } from './fs-holdout-file.ts'
+import { FILE_VARIABLES, fileVariable, laySecretFiles, variableOf, withVariableFiles } from './fs-secret-files.ts'
 import { editDistance, nearest } from './nearest.ts'
 import { type Moved, moveRenamed, moveRenamedEnv, OLD_ENV_NAMES } from './renamed.ts'
-import { type Config, ConfigSchema, type Settings } from './schema.ts'
+import { type Config, ConfigSchema, type SecretFile, type Settings } from './schema.ts'
 import { setIn, settings } from './settings.ts'
-import { sharedUrlLines } from './shared-urls.ts'
 
 /**
  * Loads the settings. This is the only place that reads the environment. A flag wins over the environment, the
@@ -43,16 +43,18 @@ export function buildConfig(
   const tree = withoutEmptySections(file?.tree ?? {})
   const origins = new Map<string, string>()
   const moved = moveRenamed(tree)
+  const laid = laySecretFiles(tree, file?.path)
   const movedEnv = moveRenamedEnv(env)
   const warnings = [...renamedLines(moved, file, origins), ...movedEnv.warnings]
-  layEnvironment(tree, movedEnv.env, origins)
+  const variables = withVariableFiles(movedEnv.env)
+  layEnvironment(tree, variables.env, origins)
   layFlags(tree, flags, origins)
   layDemo(tree, file !== undefined)
   const filled: unknown = Value.Default(ConfigSchema, tree)
 
-  const problems = [...misspeltNames(env), ...movedEnv.problems]
+  const problems = [...misspeltNames(env), ...movedEnv.problems, ...variables.problems]
   const tell = (found: readonly Problem[]) => problems.push(...found.map((problem) => lineFor(problem, file, origins)))
-  tell(moved.problems)
+  tell([...moved.problems, ...laid.problems])
   if (Value.Check(ConfigSchema, filled)) {
     const checked: Settings = filled
     tell(crossCheck(checked))
@@ -60,8 +62,9 @@ export function buildConfig(
     tell(resolved.problems)
     const held = withHoldoutItems(resolved.settings, file?.path)
     tell(held.problems)
-    warnings.push(...sharedUrlLines(checked), ...sharedLimitLines(checked), ...leaderLines(checked))
-    if (problems.length === 0) return deepFreeze({ ...held.settings, file: file?.path, warnings })
+    warnings.push(...sharedLimitLines(checked), ...leaderLines(checked))
+    const secretFiles = [...laid.files, ...variables.files, ...resolved.files]
+    if (problems.length === 0) return deepFreeze({ ...held.settings, file: file?.path, warnings, secretFiles })
   } else {
     const found = explain(asNode(ConfigSchema), filled)
     tell(found.length > 0 ? found : [{ path: [], text: 'is not valid. Compare it with docs/operations/settings.md' }])
@@ -140,46 +143,71 @@ export function upstreamKeyProblems<S extends Settings>(settings: S): { settings
 }
 
 /** The admin key of the environment, for commands without --key. */
-export const adminKeyOfEnvironment = (): string | undefined => environment()['SPILLWAY_ADMIN_KEY'] || undefined
+export const adminKeyOfEnvironment = (): string | undefined => keyOfEnvironment('SPILLWAY_ADMIN_KEY')
 
 /** A tenant's key of the environment, for commands that tenants use too. */
-export const tenantKeyOfEnvironment = (): string | undefined => environment()['SPILLWAY_KEY'] || undefined
+export const tenantKeyOfEnvironment = (): string | undefined => keyOfEnvironment('SPILLWAY_KEY')
 
-function withUpstreamKeys(
-  settings: Settings,
-  env: Readonly<Record<string, string | undefined>>,
-): { settings: Settings; problems: Problem[] } {
-  const problems: Problem[] = []
-  const pools = settings.pools.map((pool, i) => {
-    const { backend } = pool
-    if (backend.kind === 'simulated' || backend.apiKeyEnv === undefined) return pool
-    const { apiKey, problem } = keyOf(backend.apiKeyEnv, env)
-    if (apiKey !== undefined) return { ...pool, backend: { ...backend, apiKey } }
-    problems.push({ path: ['pools', i, 'backend', 'apiKeyEnv'], text: problem })
-    return pool
-  })
-  const peers = settings.regions.peers.map((peer, i) => {
-    if (peer.apiKeyEnv === undefined) return peer
-    const { apiKey, problem } = keyOf(peer.apiKeyEnv, env)
-    if (apiKey !== undefined) return { ...peer, apiKey }
-    problems.push({ path: ['regions', 'peers', i, 'apiKeyEnv'], text: problem })
-    return peer
-  })
-  return { settings: { ...settings, pools, regions: { ...settings.regions, peers } }, problems }
+/** What the SDKs of AWS read, for commands that ask AWS. */
+export const awsOfEnvironment = () => ({
+  accessKeyId: keyOfEnvironment('AWS_ACCESS_KEY_ID'),
+  secretKey: keyOfEnvironment('AWS_SECRET_ACCESS_KEY'),
+  sessionToken: keyOfEnvironment('AWS_SESSION_TOKEN'),
+  region: keyOfEnvironment('AWS_REGION') ?? keyOfEnvironment('AWS_DEFAULT_REGION'),
+})
+
+function keyOfEnvironment(name: string): string | undefined {
+  const { value, problem } = variableOf(name, environment())
+  if (problem !== undefined) throw new ConfigError([`${problem}.`])
+  return value
 }
 
-type FoundKey =
-  | { readonly apiKey: string; readonly problem?: undefined }
-  | { readonly apiKey: undefined; readonly problem: string }
+interface WithUpstreamKeys {
+  readonly settings: Settings
+  readonly problems: Problem[]
+  readonly files: SecretFile[]
+}
 
-/** A key from the environment. A key with a line break, which many files of secrets end with, would break its header. */
+function withUpstreamKeys(settings: Settings, env: Readonly<Record<string, string | undefined>>): WithUpstreamKeys {
+  const problems: Problem[] = []
+  const files: SecretFile[] = []
+  const withKey = <T extends { readonly apiKeyEnv?: string }>(at: T, path: Path): T => {
+    if (at.apiKeyEnv === undefined) return at
+    const { apiKey, problem, file } = keyOf(at.apiKeyEnv, env)
+    if (file !== undefined) files.push({ ...file, name: [...path, 'apiKey'].join('.') })
+    if (problem !== undefined) problems.push({ path: [...path, 'apiKeyEnv'], text: problem })
+    return apiKey === undefined ? at : { ...at, apiKey }
+  }
+  const pools = settings.pools.map((pool, i) =>
+    pool.backend.kind === 'simulated'
+      ? pool
+      : { ...pool, backend: withKey(pool.backend, ['pools', i, 'backend']) as typeof pool.backend },
+  )
+  const peers = settings.regions.peers.map((peer, i) => withKey(peer, ['regions', 'peers', i]))
+  const sinks = settings.audit.sinks.map((sink, i) => withKey(sink, ['audit', 'sinks', i]))
+  const { bucket } = settings.jobs
+  const [regions, audit, jobs] = [
+    { ...settings.regions, peers },
+    { ...settings.audit, sinks },
+    { ...settings.jobs, ...(bucket !== undefined && { bucket: withKey(bucket, ['jobs', 'bucket']) }) },
+  ]
+  return { settings: { ...settings, pools, regions, audit, jobs }, problems, files }
+}
+
+interface FoundKey {
+  readonly apiKey?: string
+  readonly problem?: string
+  readonly file?: SecretFile
+}
+
+/** A key from the environment, or from a file that it names. A key with a line break in it would break its header. */
 function keyOf(name: string, env: Readonly<Record<string, string | undefined>>): FoundKey {
-  const apiKey = env[name]
+  const { value: apiKey, file, problem } = variableOf(name, env)
   const called = `is ${show(name)}`
-  if (!apiKey)
-    return { apiKey: undefined, problem: `${called}, but no such variable is set. Set it, or remove this line` }
+  if (problem !== undefined) return { problem: `${called}: ${problem}` }
+  if (apiKey === undefined) return { problem: `${called}, but no such variable is set. Set it, or remove this line` }
   const wrong = headerValueProblem(apiKey)
-  return wrong === undefined ? { apiKey } : { apiKey: undefined, problem: `${called}, whose value ${wrong}` }
+  return wrong === undefined ? { apiKey, ...(file && { file }) } : { problem: `${called}, whose value ${wrong}` }
 }
 
 /**
@@ -193,6 +221,7 @@ function misspeltNames(env: Readonly<Record<string, string | undefined>>): strin
     'SPILLWAY_ADMIN_KEY',
     'SPILLWAY_KEY',
     ...OLD_ENV_NAMES,
+    ...[...FILE_VARIABLES, 'SPILLWAY_ADMIN_KEY', 'SPILLWAY_KEY'].map(fileVariable),
   ]
   return Object.keys(env)
     .filter((name) => name.startsWith('SPILLWAY_') && !known.includes(name))

@@ -14,8 +14,9 @@ export function redacted(config: Config): unknown {
 export const redactedUrl = (text: string): string => text.replace(/(^|,)([a-z]+:\/\/)[^@/]*@/g, `$1$2${HIDDEN}@`)
 
 function hide(value: unknown, key: string): unknown {
-  if (key === 'apiKey' || key === 'password') return HIDDEN
-  if (key === 'hash' && typeof value === 'string') return `${value.slice(0, 'sha256:'.length + 8)}…`
+  if (key === 'apiKey' || key === 'password' || key === 'secret') return HIDDEN
+  if ((key === 'hash' || key === 'keyHash') && typeof value === 'string')
+    return `${value.slice(0, 'sha256:'.length + 8)}…`
   if (typeof value === 'string') return redactedUrl(value)
   if (Array.isArray(value)) return value.map((item) => hide(item, ''))
   if (typeof value !== 'object' || value === null) return value

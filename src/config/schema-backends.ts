@@ -62,6 +62,56 @@ export const TlsSchema = item(
   'TLS, for addresses that begin with `https`.',
 )
 
+const CredentialSchema = item(
+  {
+    file: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'File with the credential, which something else renews: a token, or JSON as clouds write it. Read again every minute, and before the credential ends.',
+      }),
+    ),
+    command: Type.Optional(
+      Type.Array(Type.String(), {
+        minItems: 1,
+        maxItems: 100,
+        description:
+          'Program and its arguments, run without a shell, that prints the credential, as `[gcloud, auth, print-access-token]`. In the configuration file only.',
+      }),
+    ),
+    metadata: Type.Optional(
+      Type.Enum(['google', 'azure', 'aws'], {
+        description:
+          'Cloud whose metadata server is asked for the credential of this machine or pod. In the configuration file only.',
+      }),
+    ),
+    resource: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'What a token of Azure is for; `https://ml.azure.com` if absent.',
+      }),
+    ),
+    clientId: Type.Optional(
+      Type.String({ minLength: 1, description: 'Which identity of the machine, where Azure has given it several.' }),
+    ),
+    accessKeyId: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'For SageMaker, instead of a source: name of the access key whose secret is `apiKey` or `apiKeyEnv`.',
+      }),
+    ),
+    region: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'Region that calls of SageMaker are signed for; the one in the address, or `us-east-1`, if absent.',
+      }),
+    ),
+  },
+  'Credential that ends and is renewed, instead of `apiKey`: sent as `authorization: Bearer`, or used to sign for SageMaker. A call that it is refused for is made once more with the next one.',
+)
+
 /** What every engine behind a URL has. */
 const reached = {
   profile: Type.Optional(
@@ -83,6 +133,7 @@ const reached = {
     }),
   ),
   apiKey: Type.Optional(Type.String({ minLength: 1, description: 'Upstream key itself; prefer `apiKeyEnv`.' })),
+  credential: Type.Optional(CredentialSchema),
   headers: Type.Record(Type.String(), Type.String(), {
     default: {},
     description: 'Headers that are added to every upstream request.',
@@ -104,6 +155,9 @@ export const PROBE_STYLES = [
   'openai',
   'azure',
   'triton',
+  'azure-ml',
+  'vertex',
+  'sagemaker',
   'none',
 ] as const
 
@@ -146,6 +200,11 @@ const HttpOpenaiBackendSchema = item(
       default: 'auto',
       description:
         'Whether streams are asked for their token counts in every frame (`stream_options.continuous_usage_stats`). `auto` asks engines whose metrics are those of vLLM or SGLang, while their frames may have several tokens; an engine that refuses is asked without.',
+    }),
+    cacheSalt: Type.Enum(['auto', 'always', 'never'], {
+      default: 'auto',
+      description:
+        'Whether requests carry the salt of their tenant (`cache_salt`), which keeps tenants apart in the engine\u2019s prefix cache (`tenants[].prefixCache`). `auto` sends it to vLLM and SGLang, as `engine` or their metrics say, and without it to one that refuses it; `always` sends it to any engine, and a refusal stands; `never` leaves one cache to all tenants.',
     }),
     dialects: Type.Array(Type.Enum(['responses', 'messages']), {
       default: [],

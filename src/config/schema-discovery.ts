@@ -2,7 +2,7 @@ import Type from 'typebox'
 import * as defaults from './defaults.ts'
 import { durationMs, httpUrl, item } from './schema-fields.ts'
 
-/** Who knows a pool's replicas, where nobody wants to list them: DNS, or Kubernetes. */
+/** Who knows a pool's replicas, where nobody wants to list them: DNS, or Kubernetes (a service, or an InferencePool). */
 
 const PORT_MAX = 65_535
 
@@ -46,6 +46,26 @@ const DnsSchema = item(
   'Replicas found by DNS.',
 )
 
+/** How the Kubernetes API is reached and who asks. */
+const apiServer = {
+  apiUrl: Type.Optional(httpUrl('Address of the Kubernetes API server; `https://kubernetes.default.svc` if absent.')),
+  tokenFile: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'File with the token, read anew for every call; the pod\u2019s service account if absent.',
+    }),
+  ),
+  caFile: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'PEM file of the certificate authority to trust; the pod\u2019s service account if absent.',
+    }),
+  ),
+}
+
+const namespace = (description: string) =>
+  Type.String({ pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$', maxLength: 63, default: 'default', description })
+
 const KubernetesSchema = item(
   {
     service: Type.String({
@@ -53,12 +73,7 @@ const KubernetesSchema = item(
       maxLength: 253,
       description: 'Service whose endpoints are the replicas. Reading it needs `list` and `watch` on endpointslices.',
     }),
-    namespace: Type.String({
-      pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
-      maxLength: 63,
-      default: 'default',
-      description: 'Namespace of the service.',
-    }),
+    namespace: namespace('Namespace of the service.'),
     port: Type.Optional(
       Type.Union([Type.Integer({ minimum: 1, maximum: PORT_MAX }), Type.String({ minLength: 1, maxLength: 63 })], {
         description:
@@ -66,24 +81,31 @@ const KubernetesSchema = item(
       }),
     ),
     ...address,
-    apiUrl: Type.Optional(httpUrl('Address of the Kubernetes API server; `https://kubernetes.default.svc` if absent.')),
-    tokenFile: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: 'File with the token, read anew for every call; the pod\u2019s service account if absent.',
-      }),
-    ),
-    caFile: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: 'PEM file of the certificate authority to trust; the pod\u2019s service account if absent.',
-      }),
-    ),
+    ...apiServer,
   },
   'Replicas found through the Kubernetes API: changes are seen in milliseconds, and a replica is drained when its pod terminates.',
 )
 
+const InferencePoolSchema = item(
+  {
+    pool: Type.String({
+      pattern: '^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$',
+      maxLength: 253,
+      description:
+        'InferencePool (`inference.networking.k8s.io/v1`) whose pods are the replicas, one for each target port. Reading it needs `list` and `watch` on inferencepools and pods.',
+    }),
+    namespace: namespace('Namespace of the pool and its pods.'),
+    ...address,
+    ...apiServer,
+  },
+  'Replicas found through an InferencePool of the Gateway API Inference Extension, as with `kubernetes`.',
+)
+
 export const DiscoverSchema = item(
-  { dns: Type.Optional(DnsSchema), kubernetes: Type.Optional(KubernetesSchema) },
-  'Source of replicas: `dns` or `kubernetes`. Replicas listed under `replicas` are used besides.',
+  {
+    dns: Type.Optional(DnsSchema),
+    kubernetes: Type.Optional(KubernetesSchema),
+    inferencePool: Type.Optional(InferencePoolSchema),
+  },
+  'Source of replicas: `dns`, `kubernetes` or `inferencePool`. Replicas listed under `replicas` are used besides.',
 )

@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { MODEL_KINDS } from '../domain/fleet.ts'
 import { TRANSIT_ROUTES } from '../domain/transit.ts'
 import * as defaults from './defaults.ts'
+import { AutoscaleSchema } from './schema-autoscale.ts'
 import { BackendSchema } from './schema-backends.ts'
 import { count, httpUrl, item, name } from './schema-fields.ts'
 import { ReleaseSchema, RolloutSchema } from './schema-rollout.ts'
@@ -121,6 +122,11 @@ export const PoolSchema = item(
       { default: 1, description: 'Replicas: the number of simulated engines, or the addresses of real ones.' },
     ),
     limit: LimitSchema,
+    engineName: Type.Optional(
+      name(
+        'Name of the engines behind the pool, where it matters which pools have them in common. Pools with the same address have one engine in common, with one room; those with different names count it each for itself. Simulated pools with the same name have their engines in common, the first with the first.',
+      ),
+    ),
     roundTripMs: Type.Number({
       default: 0,
       minimum: 0,
@@ -135,6 +141,12 @@ export const PoolSchema = item(
           'Price of one replica, in dollars an hour, for the gauges of cost; that of the GPU profile if absent and `simulated`, else no cost is told.',
       }),
     ),
+    inside: Type.Optional(
+      Type.Boolean({
+        description:
+          'The engines of this pool are trusted with prompts that no screen has judged yet: tenants with `join: overlap` have their prompts read here while they are judged.',
+      }),
+    ),
     dedicatedTo: Type.Optional(
       Type.Array(name('Tenant id.'), {
         minItems: 1,
@@ -143,6 +155,12 @@ export const PoolSchema = item(
           'Tenants that alone use this pool, and no other pool of the model; if absent, every tenant uses it.',
       }),
     ),
+    spot: Type.Boolean({
+      default: false,
+      description:
+        'Replicas that may be taken away at any time: they get offline work only. Drain them when their end is announced.',
+    }),
+    autoscale: Type.Optional(AutoscaleSchema),
   },
   'Replicas of one release in one region.',
 )

@@ -5,10 +5,23 @@ import { count, durationMs, httpUrl, item, name, section } from './schema-fields
 
 /** Other regions' gateways: where they are, how we call them, and how they call us. */
 
+/** A region's gateways: each is asked once a second by every gateway of every other region. */
+const PEER_URLS_MAX = 16
+
 const PeerSchema = item(
   {
     region: name('Region of the peer.'),
-    url: httpUrl('Address of the peer\u2019s gateway up to and including the version, as `https://us.example.com/v1`.'),
+    url: Type.Optional(
+      httpUrl('Address of the peer\u2019s gateway up to and including the version, as `https://us.example.com/v1`.'),
+    ),
+    urls: Type.Optional(
+      Type.Array(httpUrl('Address of one gateway of the region, as in `url`.'), {
+        minItems: 1,
+        maxItems: PEER_URLS_MAX,
+        description:
+          'Addresses of all gateways of a region that has several, instead of `url`. Each is probed for itself, and requests go to those that answer.',
+      }),
+    ),
     apiKeyEnv: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
@@ -31,10 +44,10 @@ const PeerSchema = item(
       }),
     ),
     concurrencyMax: count(defaults.PEER_CONCURRENCY_MAX, {
-      description: 'Requests that this gateway may have running at the peer at once.',
+      description: 'Requests that this gateway may have running at each address of the peer at once.',
     }),
   },
-  'The gateway of another region.',
+  'Another region, and its gateway or gateways.',
 )
 
 export const RegionsSchema = section(
@@ -57,3 +70,12 @@ export const RegionsSchema = section(
   },
   'Regions, and the gateways of the others.',
 )
+
+/** The addresses of a region's gateways, however many there are. */
+export const peerUrls = ({
+  url,
+  urls,
+}: {
+  readonly url?: string
+  readonly urls?: readonly string[]
+}): readonly string[] => urls ?? (url === undefined ? [] : [url])

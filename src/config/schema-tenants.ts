@@ -5,7 +5,9 @@ import { SPEND_HOURS_MAX, SPEND_MAX } from '../domain/spend-key.ts'
 import { BANDS, WEIGHT_MAX, WEIGHT_MIN } from '../domain/tenant.ts'
 import { BURST_MAX } from '../policy/budgets/token-bucket.ts'
 import * as defaults from './defaults.ts'
+import { TenantAuditSchema } from './schema-audit.ts'
 import { durationMs, item, name, section, weight } from './schema-fields.ts'
+import { TenantScreeningSchema } from './schema-screening.ts'
 
 /** Who may ask, and what they were promised. */
 
@@ -201,6 +203,11 @@ const StoringSchema = item(
       maximum: STORING_MAX.bytesMax,
       description: 'Bytes of the tenant\u2019s stored answers at most; the oldest make room.',
     }),
+    shadows: Type.Boolean({
+      default: false,
+      description:
+        'Whether answers of shadows are kept beside the client\u2019s for operators (`spillway rollout outputs`): screened, cut, in memory, for `ttlS` and a week at most.',
+    }),
   },
   'Storing of answers for clients that ask for it with `store: true`; no answer is stored if absent.',
 )
@@ -265,8 +272,15 @@ export const TenantSchema = item(
       description:
         'Whether answers tell what they are sold at by the price list: `usage.spillway.price_usd`, in streams where the client asks for usage.',
     }),
+    prefixCache: Type.Enum(['tenant', 'org', 'shared'], {
+      default: 'tenant',
+      description:
+        'Whose prompts may find each other in engines\u2019 prefix caches: only the tenant\u2019s own (`tenant`), those of its organisation\u2019s tenants that say `org` too, or those of all tenants that say `shared`. A hit is faster, so whoever shares a cache can find out what others sent.',
+    }),
     answerCache: Type.Optional(AnswerCacheSchema),
     storing: Type.Optional(StoringSchema),
+    screening: Type.Optional(TenantScreeningSchema),
+    audit: Type.Optional(TenantAuditSchema),
     keys: Type.Array(KeySchema, { default: [], description: 'Keys of the tenant.' }),
   },
   'A tenant: isolated from all others.',

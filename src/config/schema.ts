@@ -1,18 +1,23 @@
 import Type from 'typebox'
-import { ADMISSION_DEFAULTS } from '../policy/admission/admission.ts'
 import { IDLE_POLICIES } from '../policy/cost/idle-sharing.ts'
 import { DISPATCHER_DEFAULTS } from '../policy/dispatch/dispatch-options.ts'
 import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
 import * as defaults from './defaults.ts'
+import { AdmissionSchema } from './schema-admission.ts'
+import { AuditSchema } from './schema-audit.ts'
+import { ConsoleSchema } from './schema-console.ts'
 import { count, durationMs, port, section } from './schema-fields.ts'
 import { ModelSchema, PoolSchema } from './schema-fleet.ts'
 import { FRONT_DOOR_SETTINGS } from './schema-front-door.ts'
+import { JobsSchema, OfflineSchema } from './schema-jobs.ts'
 import { AlertsSchema, LedgerSchema, PricesSchema } from './schema-money.ts'
 import { OidcSchema } from './schema-oidc.ts'
 import { RegionsSchema } from './schema-regions.ts'
 import { RetrievalSchema } from './schema-retrieval.ts'
 import { RoutingSchema } from './schema-routing.ts'
+import { ScreeningSchema } from './schema-screening.ts'
 import { SharingSchema } from './schema-sharing.ts'
+import { TelemetrySchema } from './schema-telemetry.ts'
 import { AdminSchema, OrgSchema, SloSchema, TenantSchema } from './schema-tenants.ts'
 import { UpstreamsSchema } from './schema-upstreams.ts'
 
@@ -154,24 +159,6 @@ const QueueSchema = section(
   'The queue of requests that wait for a turn.',
 )
 
-const AdmissionSchema = section(
-  {
-    safetyMargin: Type.Number({
-      default: ADMISSION_DEFAULTS.safetyMarginRatio,
-      minimum: 0,
-      exclusiveMaximum: 1,
-      env: 'ADMISSION_SAFETY_MARGIN',
-      description: 'Share of a deadline that admission keeps in reserve; calibration may raise it, never lower it.',
-    }),
-    mode: Type.Enum(['enforce', 'observe'], {
-      default: 'enforce',
-      description:
-        'What admission does with its decisions. `enforce` refuses requests. `observe` only journals what it would refuse: a way to try Spillway on live traffic.',
-    }),
-  },
-  'Admission: which requests are taken.',
-)
-
 const FairnessSchema = section(
   {
     order: Type.Enum([...FAIRNESS_NAMES], {
@@ -254,9 +241,15 @@ const EngineSchema = section(
       env: 'MAX_BATCH_SIZE',
       description: 'Largest batch of a simulated engine: sequences, or texts and images.',
     }),
+    batching: Type.Enum(['continuous', 'static', 'micro-batch'], {
+      default: 'continuous',
+      description:
+        'How a simulated language model forms batches. `continuous`: sequences join at every step, as in vLLM. `static`: a batch runs until its last answer is done, then the next is formed. `micro-batch`: the same, and an idle engine first gathers for `batchTimeoutMs`. For comparison.',
+    }),
     batchTimeoutMs: durationMs(defaults.BATCH_TIMEOUT_MS, {
       env: 'BATCH_TIMEOUT_MS',
-      description: 'Time that a simulated embedding, ranking or vision model waits to fill a batch, in milliseconds.',
+      description:
+        'Time that a simulated embedding, ranking or vision model waits to fill a batch, and a language model with `batching: micro-batch`, in milliseconds.',
     }),
   },
   'The simulated engine.',
@@ -332,15 +325,21 @@ export const ConfigSchema = Type.Object(
     ladder: LadderSchema,
     cost: CostSchema,
     limits: LimitsSchema,
+    screening: ScreeningSchema,
     store: StoreSchema,
     sharing: SharingSchema,
     ledger: LedgerSchema,
+    audit: AuditSchema,
     prices: PricesSchema,
     alerts: AlertsSchema,
+    jobs: JobsSchema,
+    offline: OfflineSchema,
     retrieval: RetrievalSchema,
     engine: EngineSchema,
     logging: LoggingSchema,
     record: RecordSchema,
+    telemetry: TelemetrySchema,
+    console: ConsoleSchema,
   },
   { additionalProperties: false },
 )
@@ -350,11 +349,20 @@ type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonl
 /** The settings, as read: complete, checked and frozen. */
 export type Settings = DeepReadonly<Type.Static<typeof ConfigSchema>>
 
+/** A file that held a secret when the settings were read. */
+export interface SecretFile {
+  /** What it holds: `store.url`, or `pools.0.backend.apiKey`. */
+  readonly name: string
+  readonly path: string
+}
+
 export type Config = Settings & {
   /** The file that it came from; without one the demo tenants and their published keys are in force. */
   readonly file: string | undefined
   /** What to change although it works: settings under their old names, engines in two pools. One line each. */
   readonly warnings: readonly string[]
+  /** Files with secrets that were read: a change of one is a change of the settings. */
+  readonly secretFiles?: readonly SecretFile[]
 }
 
 export type ModelConfig = Settings['models'][number]
@@ -364,3 +372,4 @@ export type PeerConfig = Settings['regions']['peers'][number]
 export type IssuerConfig = Settings['oidc']['issuers'][number]
 export type TenantConfig = Settings['tenants'][number]
 export type SloConfig = Settings['slos'][number]
+export type ScreeningConfig = NonNullable<TenantConfig['screening']>

@@ -44,6 +44,22 @@ it('names a replica by its address, which stays when others come and go', () => 
   expect(namesOf('["https://api.example.org/v1/"]')).toEqual(['m-local-api.example.org'])
 })
 
+it('makes a replica of every gateway of another region, and calls the only one as its pool', () => {
+  const peerPool = (address: string) => {
+    const text = `models: [{ name: m }]
+pools: [{ model: m, region: eu, backend: { kind: http-openai }, replicas: ["http://g/v1"] }]
+tenants: [{ id: a, keys: [] }]
+regions: { local: eu, peers: [{ region: us, apiKey: k, ${address} }] }`
+    const setup = toPools(buildConfig(parseConfigFile('s.yaml', text), {}))[1]
+    return setup?.pool.replicas.map(({ id }) => [id, setup.urls.get(id)])
+  }
+  expect(peerPool('url: "http://us:8080/v1"')).toEqual([['us:m', 'http://us:8080/v1']])
+  expect(peerPool('urls: ["http://us-1/v1", "http://us-2/v1"]')).toEqual([
+    ['us:m-us-1', 'http://us-1/v1'],
+    ['us:m-us-2', 'http://us-2/v1'],
+  ])
+})
+
 it('gives a simulated replica that comes later the profile that its number has', () => {
   const profiles = 'profiles: [h100-llama-8b, a100-llama-8b]'
   const poolOf = (count: number) => {

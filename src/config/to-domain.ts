@@ -1,4 +1,5 @@
 import { msToUs, secondsToUs } from '../base/clock.ts'
+import type { AuditTerms } from '../domain/audit-event.ts'
 import { type Model, type ModelKind, type Pool, type Release, type Replica, releaseIdOf } from '../domain/fleet.ts'
 import type { Allowance, AnswerCacheTerms, Key, RateLimit, Slo, Tenant } from '../domain/tenant.ts'
 import type { TransitRoute } from '../domain/transit.ts'
@@ -8,7 +9,11 @@ import type { RolloutSettings } from '../policy/rollout/model-rollout.ts'
 import type { ShadowRule } from '../policy/rollout/shadow.ts'
 import { poolIdOf, versionOf, versionsOf } from './cross-check.ts'
 import { CONTEXT_TOKENS_MAX } from './defaults.ts'
+import { addressesOf, engineIdsOf } from './engine-ids.ts'
 import type { BackendConfig, Config, ModelConfig, PeerConfig, PoolConfig, SloConfig, TenantConfig } from './schema.ts'
+import { peerUrls } from './schema-regions.ts'
+import { type ScalingSetup, toScaledPool, toScaling } from './to-autoscale.ts'
+import { toScreening } from './to-screening.ts'
 import { toSpendLimit } from './to-spend-limit.ts'
 
 /** Turns settings (milliseconds, names) into domain objects (microseconds, references). */
@@ -112,15 +117,19 @@ export interface PoolSetup {
   readonly contextTokensMax: number
   readonly backend: BackendConfig | PeerBackend
   readonly limit: PoolConfig['limit']
+  /** Tells engines at the same address apart, and simulated ones of several pools together (`engine-ids.ts`). */
+  readonly engineName?: string | undefined
   readonly isLocal: boolean
   readonly roundTripUs: number
   /** Dollars for an hour of one replica, where the pool says so. */
   readonly usdPerHour?: number | undefined
+  /** Who carries out its autoscaling, and what tells its GPUs' use. */
+  readonly scaling?: ScalingSetup | undefined
   /** Address of each replica, by id; empty for simulated replicas. */
   readonly urls: ReadonlyMap<string, string>
 }
 
-/** The gateway of another region, as the backend of a pool. */
+/** The gateways of another region, as the backend of a pool. */
 export interface PeerBackend {
   readonly kind: 'peer'
   readonly peer: PeerConfig
@@ -131,8 +140,9 @@ export function toPools(config: Config): PoolSetup[] {
 }
 
 /**
- * One pool per model and other region, with that region's gateway as the only replica. The peer itself reports whether
- * it has the model and chooses its release, so these pools belong to no release of ours.
+ * One pool per model and other region, with that region's gateways as its replicas. A peer itself reports whether it has
+ * the model and chooses its release, so these pools belong to no release of ours. The only gateway of a region is called
+ * as its pool.
  */
 function peerPools({ models, regions }: Config): PoolSetup[] {
   return regions.peers.flatMap((peer) =>
@@ -140,15 +150,18 @@ function peerPools({ models, regions }: Config): PoolSetup[] {
       const { region, concurrencyMax } = peer
       const id = `${region}:${model}`
       const releaseId = releaseIdOf(model, `in-${region}`)
+      const addresses = peerUrls(peer)
+      const ids = peer.urls === undefined ? [id] : replicaNames(addresses).map((gateway) => `${id}-${gateway}`)
+      const replicas = ids.map((one): Replica => ({ id: one, poolId: id, model, releaseId, region }))
       return {
-        pool: { id, model, releaseId, region, replicas: [{ id, poolId: id, model, releaseId, region }], isPeer: true },
+        pool: { id, model, releaseId, region, replicas, isPeer: true },
         kind,
         contextTokensMax,
         backend: { kind: 'peer', peer },
         limit: { kind: 'fixed', concurrencyMax },
         isLocal: false,
         roundTripUs: 0,
-        urls: new Map([[id, peer.url]]),
+        urls: new Map(addresses.map((url, i) => [ids[i] as string, url])),
       }
     }),
   )
@@ -163,16 +176,33 @@ function enginePools(config: Config): PoolSetup[] {
     const known = config.models.find(({ name }) => name === model)
     const releaseId = releaseIdOf(model, versionOf(setup, config.models))
     const names = replicaNames(addresses)
-    const replicas = names.map((name): Replica => ({ id: `${id}-${name}`, poolId: id, model, releaseId, region }))
+    const engineIds = engineIdsOf(setup, addresses)
+    const inside = setup.inside === true ? { isInside: true } : {}
+    const replicas = names.map((name, i): Replica => {
+      const engineId = engineIds[i]
+      const replica = { id: `${id}-${name}`, poolId: id, model, releaseId, region }
+      return engineId === undefined ? replica : { ...replica, engineId }
+    })
     const urls = new Map(
       replicas.flatMap((replica, i) => (addresses[i] === undefined ? [] : [[replica.id, addresses[i]]])),
     )
     return {
-      pool: { id, model, releaseId, region, replicas, dedicatedTo: setup.dedicatedTo },
+      pool: {
+        id,
+        model,
+        releaseId,
+        region,
+        replicas,
+        dedicatedTo: setup.dedicatedTo,
+        ...inside,
+        ...toScaledPool(setup),
+      },
+      scaling: toScaling(setup),
       kind: known?.kind ?? 'chat',
       contextTokensMax: known?.contextTokensMax ?? CONTEXT_TOKENS_MAX,
       backend: setup.backend,
       limit: setup.limit,
+      engineName: setup.engineName,
       isLocal: local === undefined || region === local,
       roundTripUs: local === undefined || region === local ? 0 : msToUs(setup.roundTripMs),
       usdPerHour: setup.usdPerHour,
@@ -214,17 +244,11 @@ export function profileOf(
   return profiles[number % profiles.length] ?? profile
 }
 
-function addressesOf({ backend, replicas }: PoolConfig): readonly (string | undefined)[] {
-  if (typeof replicas !== 'number') return replicas
-  // Replicas from discovery are not there yet.
-  if (backend.kind !== 'simulated' && backend.url === undefined) return []
-  return Array.from({ length: replicas }, () => (backend.kind === 'simulated' ? undefined : backend.url))
-}
-
 export function toTenants(config: Config): Tenant[] {
   const slos = new Map(config.slos.map((slo) => [slo.name, toSlo(slo)]))
   const orgWeights = toOrgWeights(config)
   const orgAllowances = toOrgAllowances(config)
+  const screeningOf = sharedScreening(config)
   return config.tenants.map((tenant) => ({
     id: tenant.id,
     orgId: tenant.org ?? tenant.id,
@@ -238,11 +262,34 @@ export function toTenants(config: Config): Tenant[] {
     queueUsMax: msToUs(tenant.waitMsMax ?? config.queue.waitMsMax),
     ...(orgWeights.has(tenant.org ?? tenant.id) && { orgWeight: orgWeights.get(tenant.org ?? tenant.id)! }),
     ...(orgAllowances.has(tenant.org ?? tenant.id) && { orgAllowance: orgAllowances.get(tenant.org ?? tenant.id)! }),
+    ...(tenant.prefixCache !== 'tenant' && { prefixCache: tenant.prefixCache }),
     ...(tenant.answerCache !== undefined && { answerCache: toAnswerTerms(tenant.answerCache) }),
     ...(tenant.storing !== undefined && { storing: tenant.storing }),
+    ...screeningOf(tenant.screening),
     ...(tenant.strict && { isStrict: true }),
     ...(tenant.tellPrice && { tellsPrice: true }),
+    ...(tenant.audit !== undefined && { audit: toAuditTerms(tenant.audit) }),
   }))
+}
+
+/** Terms of screening by what a tenant says itself; those of tenants that say nothing are one object. */
+export function sharedScreening({
+  screening,
+}: Pick<Config, 'screening'>): (own: TenantConfig['screening']) => Pick<Tenant, 'screening'> {
+  const terms = toScreening(screening)
+  const platform = terms === undefined ? {} : { screening: terms }
+  return (own) => {
+    if (own === undefined) return platform
+    const made = toScreening(screening, own)
+    return made === undefined ? {} : { screening: made }
+  }
+}
+
+function toAuditTerms({ strict, onFull }: NonNullable<TenantConfig['audit']>): Partial<AuditTerms> {
+  return {
+    ...(strict !== undefined && { isStrict: strict }),
+    ...(onFull !== undefined && { refusesWhenFull: onFull === 'refuse' }),
+  }
 }
 
 /** Weights of the orgs that have one of their own. */

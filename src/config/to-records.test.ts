@@ -36,7 +36,7 @@ describe('records of the configuration file', () => {
   it('have the tenants’ bands and limits as terms', () => {
     expect(tenants[0]).toMatchObject({ id: 'shop', orgId: 'acme', source: 'file', queueUsMax: 5_000 })
     expect(tenants[0]?.terms).toEqual({ bands: ['offline'], allowance: { concurrencyMax: 2 } })
-    expect(tenants[0]?.storing).toEqual({ ttlS: 2_592_000, countMax: 7, bytesMax: 268_435_456 })
+    expect(tenants[0]?.storing).toEqual({ ttlS: 2_592_000, countMax: 7, bytesMax: 268_435_456, shadows: false })
     expect(tenants[1]).toMatchObject({ id: 'alone', orgId: 'alone' })
     expect(tenants[1]).not.toHaveProperty('storing')
     expect(tenants[1]?.terms).not.toHaveProperty('allowance')

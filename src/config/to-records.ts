@@ -26,7 +26,7 @@ export function toRecords(config: Config): TreeRecords {
   })
   const inForce = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
   const tenants = config.tenants.map((tenant): TenantRecord => {
-    const { id, org: orgId = id, weight, slo, contract, bidMax, bands, waitMsMax, storing } = tenant
+    const { id, org: orgId = id, weight, slo, contract, bidMax, bands, waitMsMax, storing, screening } = tenant
     const answerCache = inForce.get(id)?.answerCache
     const allowance = toAllowance(tenant.allowance)
     return {
@@ -40,6 +40,7 @@ export function toRecords(config: Config): TreeRecords {
       ...(waitMsMax !== undefined && { queueUsMax: msToUs(waitMsMax) }),
       ...(answerCache !== undefined && { answerCache }),
       ...(storing !== undefined && { storing }),
+      ...(screening !== undefined && { screening }),
       terms: { bands, ...(isLimit(allowance) && { allowance }) },
     }
   })

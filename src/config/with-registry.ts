@@ -32,10 +32,14 @@ const RegistryReplicaSchema = item(
   'One replica more in a pool of the configuration file.',
 )
 
+/** An actuator runs commands and calls addresses: only the file may name one. */
+const { autoscale: _autoscale, ...poolProperties } = PoolSchema.properties
+const RegistryPoolSchema = item(poolProperties, 'Replicas of one release in one region.')
+
 export const REGISTRY_SCHEMAS = {
   model: RegistryModelSchema,
   release: RegistryReleaseSchema,
-  pool: PoolSchema,
+  pool: RegistryPoolSchema,
   replica: RegistryReplicaSchema,
 }
 
@@ -58,7 +62,7 @@ export interface EntryProblem {
 
 /** The problem of one entry by itself. */
 export function checkEntry({ kind, name, body }: RegistryEntry): EntryProblem[] {
-  if (kind === 'rollout' || kind === 'drain') return []
+  if (kind === 'rollout' || kind === 'drain' || kind === 'pause' || kind === 'mode') return []
   const schema = REGISTRY_SCHEMAS[kind]
   const filled = filledIn(kind, body)
   const problems = Value.Check(schema, filled) ? [] : explain(asNode(schema), filled)
@@ -104,7 +108,18 @@ export function withRegistry(config: Config, entries: readonly RegistryEntry[]):
       .map((pool) => ({ ...pool, id: poolIdOf(pool) }))
       .filter((pool) => !poolIds.has(pool.id)),
   ]
-  return { ...config, models, pools }
+  const mode = modeIn(entries)
+  const admission = mode === undefined ? config.admission : { ...config.admission, mode }
+  return { ...config, models, pools, admission }
+}
+
+/** Name of the one entry of the kind `mode`. */
+export const MODE_ENTRY = 'admission'
+
+/** The mode that administrators chose at run time; undefined: the file's. */
+function modeIn(entries: readonly RegistryEntry[]): Config['admission']['mode'] | undefined {
+  const mode = entries.find(({ kind, name }) => kind === 'mode' && name === MODE_ENTRY)?.body['mode']
+  return mode === 'observe' || mode === 'enforce' ? mode : undefined
 }
 
 /** The file's addresses first, then those that it does not list itself. */

@@ -12,6 +12,7 @@ import { Drains } from './drains.ts'
 import { LiveFleet } from './live-fleet.ts'
 import { LiveRegistry, type RegistryParts } from './live-registry.ts'
 import { OneAtATime } from './one-at-a-time.ts'
+import { Pauses } from './pauses.ts'
 import { PlatformAdmin } from './platform-admin.ts'
 import type { RegistryRolloutKeeper } from './registry-rollout-keeper.ts'
 import { reloadSettings } from './reload.ts'
@@ -59,7 +60,7 @@ export interface ControlParts {
   readonly tenancyStore: TenancyStore
   readonly keeper: RegistryRolloutKeeper
   readonly onFault: (where: string, error: unknown) => void
-  readonly onReloaded: (summary: string) => void
+  readonly onReloaded: (summary: string, reason: AdminReason) => void
   readonly complain: (problem: string) => void
   /** A tenant was removed, at run time or from the file: what is kept of it may go too. */
   readonly onTenantRemoved: (tenantId: string) => void
@@ -116,6 +117,9 @@ export function makeControl(parts: ControlParts): Control {
       registry,
       rollouts,
       drains,
+      pauses: new Pauses(owner, platform),
+      isTenant: (id) =>
+        owner.current.tenants.some((tenant) => tenant.id === id) || tenancy.tenancy.tree.tenants.has(id),
       reload: (reason) => (load === undefined ? Promise.resolve(NOTHING_TO_READ) : reload(load, reason)),
     }),
     registry,

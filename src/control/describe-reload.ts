@@ -2,8 +2,19 @@ import type { AdminReload } from '../gateway/fleet-admin.ts'
 
 /** `2 tenants, 1 key, 1 replica added`, or `nothing changed`; and what waits for a restart. */
 export function describeReload({ changed, needsRestart }: AdminReload): string {
-  const { tenants, keys, models, rollouts, poolsAdded, poolsRemoved, poolsDedicated, replicasAdded, replicasRemoved } =
-    changed
+  const {
+    tenants,
+    keys,
+    models,
+    rollouts,
+    poolsAdded,
+    poolsRemoved,
+    poolsDedicated,
+    poolsScaled,
+    poolsRekeyed,
+    replicasAdded,
+    replicasRemoved,
+  } = changed
   const parts = [
     counted(tenants, 'tenant', 'changed'),
     counted(keys, 'key', 'changed'),
@@ -12,6 +23,8 @@ export function describeReload({ changed, needsRestart }: AdminReload): string {
     counted(poolsAdded, 'pool', 'added'),
     counted(poolsRemoved, 'pool', 'removed'),
     counted(poolsDedicated, 'pool', 'dedicated anew'),
+    counted(poolsScaled, 'pool', 'scaled otherwise'),
+    counted(poolsRekeyed, 'pool', 'called with another key'),
     counted(replicasAdded, 'replica', 'added'),
     counted(replicasRemoved, 'replica', 'removed'),
   ].filter((part) => part !== '')

@@ -20,7 +20,7 @@ export interface ImportedRelease {
   readonly createdAtS: number
 }
 
-export interface MlflowImport {
+export interface RegistryImport {
   readonly releases: readonly ImportedRelease[]
   readonly stable: string
   /** Versions that cannot be served, and why. */
@@ -31,7 +31,7 @@ export interface MlflowImport {
 const NO_STAGE = 'None'
 const STABLE_LABELS = ['champion', 'production']
 
-export async function readMlflow({ url, model, token }: MlflowAsk): Promise<MlflowImport> {
+export async function readMlflow({ url, model, token }: MlflowAsk): Promise<RegistryImport> {
   const registry = new MlflowRegistry({ url, token })
   try {
     const [models, versions] = await Promise.all([registry.models(model), registry.versions(model)])
@@ -53,7 +53,7 @@ const withoutPassword = (url: string): string => url.replace(/\/\/[^@/]*@/, '//'
 export function importOf(
   versions: readonly RegistryVersion[],
   aliases: Readonly<Record<string, string>>,
-): MlflowImport {
+): RegistryImport {
   const skipped: string[] = []
   const releases: ImportedRelease[] = []
   for (const one of versions.toSorted((a, b) => Number(a.version) - Number(b.version))) {

@@ -4,6 +4,7 @@ import type { LiveBackends } from '../assembly/live-backends.ts'
 import type { Endpoint } from '../backends/discovery.ts'
 import { type Clock, secondsToUs } from '../base/clock.ts'
 import { ConfigError } from '../config/config-error.ts'
+import { engineIdOf } from '../config/engine-ids.ts'
 import type { PoolSetup } from '../config/to-domain.ts'
 import type { Replica } from '../domain/fleet.ts'
 import type { ChangeReason, FleetAnswer } from '../lifecycle/fleet/change-fleet.ts'
@@ -170,7 +171,9 @@ export class LiveFleet {
     return {
       add: ({ id, url }: Endpoint): void => {
         const { model, releaseId, region } = pool
-        const replica: Replica = { id: idOf(id), poolId: pool.id, model, releaseId, region }
+        const engineId = engineIdOf(setup, url)
+        const named = engineId === undefined ? {} : { engineId }
+        const replica: Replica = { id: idOf(id), poolId: pool.id, model, releaseId, region, ...named }
         const known: PoolSetup = { ...setup, urls: new Map([[replica.id, url]]) }
         const answer = this.addReplica(known, replica, reason('discovery lists it'), isFirst())
         if (answer.kind === 'changed') own.add(id)

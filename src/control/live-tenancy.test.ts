@@ -41,9 +41,9 @@ class FickleStore extends MemoryTenancyStore {
 
 const POOLS = [{ model: 'm', backend: { kind: 'simulated' } }]
 
-function configOf(tenants: object[] = []): Config {
+function configOf(tenants: object[] = [], more: object = {}): Config {
   const filed = { id: 'filed', keys: [{ id: 'filed-1', hash: hashKey('sk-file') }] }
-  const tree = { models: [{ name: 'm' }], pools: POOLS, tenants: [filed, ...tenants] }
+  const tree = { models: [{ name: 'm' }], pools: POOLS, tenants: [filed, ...tenants], ...more }
   return buildConfig({ path: 'x.yaml', tree, lineOf: () => undefined }, {})
 }
 
@@ -332,6 +332,33 @@ describe('the tenancy of a running gateway', () => {
     expect(world.removedTenants).toEqual(['other'])
     await tenancy.change('ada', { kind: 'remove-tenant', id: 'shop', because })
     expect(world.removedTenants).toEqual(['other', 'shop'])
+  })
+
+  it('screens the tenant as the platform does, or as it was told, also after a reload', async () => {
+    const world = await start(new FickleStore())
+    const secret = await make(world)
+    const { control } = world
+    const policy = () =>
+      control.tenants
+        .byHash(digestOf(secret))
+        ?.tenant.screening?.rules.map(({ screen, direction, action }) => `${screen} ${direction} ${action}`)
+    expect(policy()).toBeUndefined()
+    const reload = (screening: object) => control.reload(() => configOf([], { screening }), { by: 'ada', because })
+    await reload({ input: { pii: 'redact' } })
+    expect(policy()).toEqual(['pii input redact'])
+    const change = (screening: object | null) =>
+      control.tenancy.change('ada', { kind: 'change-tenant', id: 'shop', screening, because } as never)
+    await change({ pii: 'flag' })
+    expect(policy()).toEqual(['pii input flag', 'pii output flag'])
+    await reload({ secrets: 'block' })
+    expect(policy()).toEqual(['pii input flag', 'pii output flag', 'secrets input block', 'secrets output block'])
+    expect(await change({ injection: 'redact' })).toMatchObject({
+      kind: 'forbidden',
+      refusal: { rule: 'value-is-valid', param: 'screening.injection' },
+    })
+    expect(await change({ guard: 'flag' })).toMatchObject({ refusal: { param: 'screening.guard' } })
+    await change(null)
+    expect(policy()).toEqual(['secrets input block', 'secrets output block'])
   })
 
   it('follows another gateway on the same store', async () => {

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type CancelTimer, type Clock, msToUs, secondsToUs } from '../base/clock.ts'
 import type { Config } from '../config/schema.ts'
+import { wishProblem } from '../config/screening-wish.ts'
 import { toRecords } from '../config/to-records.ts'
 import type { Actor, OrgActor } from '../domain/actor.ts'
 import type { AuthorityRefusal, TreeEdit, TreeFact } from '../domain/tenancy.ts'
 import type { FactsAsk, StoredFact, TenancyStore } from '../domain/tenancy-store.ts'
-import { PLATFORM_TENANT_ID, type Slo } from '../domain/tenant.ts'
+import { PLATFORM_TENANT_ID } from '../domain/tenant.ts'
 import type { AdminRefusal } from '../gateway/fleet-admin.ts'
 import { applyEdit } from '../policy/authority/apply-edit.ts'
 import { idRefusal } from '../policy/authority/edit-checks.ts'
@@ -338,10 +339,11 @@ function fill<R extends { readonly id: string }>(map: Map<string, R>, records: r
 }
 
 /** The parts of the file that the tree is made of. */
-const partsOf = ({ orgs, tenants, slos, queue }: Config) => [orgs, tenants, slos, queue.waitMsMax]
+const partsOf = ({ orgs, tenants, slos, queue, screening }: Config) => [orgs, tenants, slos, queue.waitMsMax, screening]
 
 /** What only the settings know: which promises there are, and the name that the platform keeps for itself. */
-function settingsProblem({ slos }: { readonly slos: ReadonlyArray<Pick<Slo, 'name'>> }, edit: TreeEdit) {
+function settingsProblem(settings: Config, edit: TreeEdit) {
+  const { slos } = settings
   const asked = 'slos' in edit ? (edit.slos ?? []) : []
   const known = slos.map(({ name }) => name)
   const missing = asked.find((slo) => !known.includes(slo))
@@ -354,6 +356,9 @@ function settingsProblem({ slos }: { readonly slos: ReadonlyArray<Pick<Slo, 'nam
   if (missing !== undefined) {
     return problem('value-is-valid', 'slos', `there is no promise ${missing}. Known: ${known.join(', ')}`)
   }
+  const wish = 'screening' in edit ? (edit.screening ?? undefined) : undefined
+  const wrong = wish === undefined ? undefined : wishProblem(settings, wish)
+  if (wrong !== undefined) return problem('value-is-valid', wrong.param, wrong.because)
   if (edit.kind === 'create-tenant' && edit.id === PLATFORM_TENANT_ID) {
     return problem('id-is-free', 'id', `the tenant ${edit.id} is the platform itself. Choose another id`)
   }

@@ -1,8 +1,10 @@
 import { redactedUrl } from '../config/redact.ts'
 import { replicaIdOf } from '../config/to-domain.ts'
+import { MODE_ENTRY } from '../config/with-registry.ts'
 import type { Pool, Replica } from '../domain/fleet.ts'
 import type { HistoryAsk, RegistryChange, RegistryEdit, RegistryKind } from '../domain/registry.ts'
 import type {
+  AdminAdmission,
   AdminAnswer,
   AdminCommand,
   AdminLearned,
@@ -17,10 +19,12 @@ import type {
   AdminRollout,
   FleetAdmin,
 } from '../gateway/fleet-admin.ts'
+import { changeMode, changePause } from '../lifecycle/change-terms.ts'
 import type { Platform } from '../lifecycle/platform.ts'
 import type { Drains } from './drains.ts'
 import { learnedView } from './learned-view.ts'
 import type { LiveRegistry } from './live-registry.ts'
+import type { Pauses } from './pauses.ts'
 import type { RolloutCommands } from './rollout-commands.ts'
 import type { Wanted, WantedOwner } from './wanted.ts'
 
@@ -31,6 +35,8 @@ export interface AdminParts {
   readonly registry: LiveRegistry
   readonly rollouts: RolloutCommands
   readonly drains: Drains
+  readonly pauses: Pauses
+  readonly isTenant: (id: string) => boolean
   readonly reload: (reason: AdminReason) => Promise<AdminReloadAnswer>
 }
 
@@ -121,7 +127,41 @@ export class PlatformAdmin implements FleetAdmin {
     const kind = isDrained ? 'drain-replica' : 'undrain-replica'
     const answer = this.#platform.changeFleet({ kind, replicaId }, reason)
     if (answer.kind === 'refused') return noSuchReplica(replicaId)
-    const kept = await this.#registry.change(() => this.#parts.drains.editsFor(replicaId, isDrained), reason)
+    return this.#kept(() => this.#parts.drains.editsFor(replicaId, isDrained), reason)
+  }
+
+  admission(): AdminAdmission {
+    const { policies } = this.#platform
+    const paused = Array.from(policies.paused, ([tenant, because]) => ({ tenant, because }))
+    return { mode: policies.mode, modeInFile: this.#wanted.file.admission.mode, paused }
+  }
+
+  /** In force here at once, as a drain. */
+  async pause(tenantId: string, isPaused: boolean, reason: AdminReason): Promise<AdminAnswer> {
+    const isKnown = this.#platform.policies.paused.has(tenantId) || this.#parts.isTenant(tenantId)
+    if (!isKnown) {
+      const because = `there is no tenant ${tenantId}`
+      return refused({ code: 'no-such-record', because, param: 'tenant' })
+    }
+    changePause(this.#platform, tenantId, isPaused, reason)
+    return this.#kept(() => this.#parts.pauses.editsFor(tenantId, isPaused, reason.because), reason)
+  }
+
+  /** In force here at once, as a drain. The file's own mode needs no entry. */
+  async changeMode(mode: AdminAdmission['mode'], reason: AdminReason): Promise<AdminAnswer> {
+    changeMode(this.#platform, mode, reason)
+    return this.#kept(() => {
+      const { file, entries } = this.#wanted
+      const known = entries.find(({ kind }) => kind === 'mode')
+      const body = mode === file.admission.mode ? undefined : { mode }
+      if (known?.body['mode'] === body?.mode) return []
+      return [{ kind: 'mode', name: MODE_ENTRY, body }]
+    }, reason)
+  }
+
+  /** Writes what is in force already. */
+  async #kept(editsOf: () => readonly RegistryEdit[], reason: AdminReason): Promise<AdminAnswer> {
+    const kept = await this.#registry.change(editsOf, reason)
     if (kept.kind === 'changed' || kept.refusal.code !== 'registry-unavailable') return kept
     const because = `it is in force at this gateway until it restarts, but could not be written: ${kept.refusal.because}`
     return refused({ ...kept.refusal, because })
@@ -184,8 +224,11 @@ export class PlatformAdmin implements FleetAdmin {
     }
   }
 
-  #replica({ id, poolId }: Replica): AdminReplica {
+  #replica(replica: Replica): AdminReplica {
+    const { id, poolId } = replica
     const { policies, fleetChanges } = this.#platform
+    const kvTokensMax = policies.poolsById.get(poolId)?.kvTokensMaxOf(replica) ?? Number.POSITIVE_INFINITY
+    const kvRatio = policies.dispatcher.kvTokensAt(id) / kvTokensMax
     const url = this.#wanted.pools.get(poolId)?.urls.get(id)
     const deniedBecause = policies.health.deniedBecause(id)
     return {
@@ -194,6 +237,7 @@ export class PlatformAdmin implements FleetAdmin {
       health: policies.health.kindOf(id) ?? 'away',
       ...(deniedBecause !== undefined && { deniedBecause }),
       running: policies.dispatcher.heldAt(id),
+      ...(Number.isFinite(kvTokensMax) && { kvRatio: Math.round(kvRatio * 1_000) / 1_000 }),
       isLeaving: fleetChanges.isLeaving(id),
     }
   }

@@ -18,6 +18,10 @@ function wanted(tree: Tree = {}, entries: readonly RegistryEntry[] = []): Wanted
   return wantedOf(buildConfig({ path: 'x.yaml', tree: whole, lineOf: () => undefined }, {}), entries)
 }
 
+const peers = (peer: Tree): Tree => ({
+  regions: { local: 'local', peers: [{ region: 'us', apiKey: 'sk-us', ...peer }] },
+})
+
 const presentOf = (before: Wanted, more: Partial<Present> = {}): Present => ({
   wanted: before,
   poolIds: new Set(before.pools.keys()),
@@ -33,6 +37,7 @@ function spelt(change: SettingsChange): string {
     case 'add-pool':
       return `add-pool ${change.setup.pool.id}`
     case 'remove-pool':
+    case 'scale-pool':
     case 'dedicate-pool':
       return `${change.kind} ${change.poolId}`
     case 'add-replica':
@@ -75,6 +80,12 @@ describe('reconcile', () => {
       [],
     ],
     ['keys of a map in another order', {}, { pools: [Object.fromEntries(Object.entries(POOL).reverse())] }, []],
+    [
+      'the key that engines are called with: it was changed where it is kept',
+      { pools: [{ ...POOL, backend: { kind: 'http-openai', apiKey: 'first' } }] },
+      { pools: [{ ...POOL, backend: { kind: 'http-openai', apiKey: 'second' } }] },
+      ['rekey-pool'],
+    ],
     ['other tenants of a pool', {}, { pools: [{ ...POOL, dedicatedTo: ['a'] }] }, ['dedicate-pool p']],
     ['a weight', {}, { tenants: [{ ...TENANT, weight: 3 }] }, ['put-tenant a', 'reweigh tenant 3']],
     ['an org’s weight', {}, { orgs: [{ id: 'a', weight: 3 }] }, ['reweigh org 3', 'put-tenant a']],
@@ -111,6 +122,18 @@ describe('reconcile', () => {
       'an address whose scheme is another: under one name there cannot be two',
       {},
       { pools: [{ ...POOL, replicas: ['https://gpu-1/v1', 'http://gpu-2/v1'] }] },
+      ['pool-is-running'],
+    ],
+    [
+      'another gateway of another region, and one less',
+      peers({ urls: ['http://us-1/v1', 'http://us-2/v1'] }),
+      peers({ urls: ['http://us-2/v1', 'http://us-3/v1'] }),
+      ['add-replica us:m-us-3', 'remove-replica us:m-us-1'],
+    ],
+    [
+      'the one address of another region: its replica has no other name',
+      peers({ url: 'http://us-1/v1' }),
+      peers({ url: 'http://us-2/v1' }),
       ['pool-is-running'],
     ],
   ]
@@ -165,6 +188,8 @@ describe('reconcile', () => {
       models: 0,
       poolsAdded: 1,
       poolsDedicated: 1,
+      poolsScaled: 0,
+      poolsRekeyed: 0,
       replicasAdded: 2,
       replicasRemoved: 0,
     })

@@ -13,7 +13,8 @@ import type { Wanted } from './wanted.ts'
  *
  * The engine, model, release, region and limit of a running pool do not change, because its tickets were admitted on
  * them. Such a change is refused with the pool's id; the operator adds another pool, then removes this one. The replicas
- * of a pool and the tenants that it is dedicated to may change. Replicas are compared by their addresses.
+ * of a pool, the tenants that it is dedicated to, its autoscaling and the key that it is called with may change. Replicas
+ * are compared by their addresses.
  *
  * Laws: equal states give no changes; the changes lead from the present to the wanted state; one refusal refuses all.
  * Example: weight 1 → 3 for tenant a, replica gpu-2 added to pool p: `[add-replica p-gpu-2, put-tenant a, reweigh a]`.
@@ -82,8 +83,8 @@ function refusalsOf(present: Present, setup: PoolSetup): PoolRefusal[] {
     const because =
       setup.pool.isPeer === true
         ? `the region ${setup.pool.region} is connected, and how it is reached can only change with a restart`
-        : `the pool ${id} is running, and its ${changed.join(', ')} cannot change under its requests; only its replicas ` +
-          'and dedicatedTo can. Add a pool with another id, then remove this one'
+        : `the pool ${id} is running, and its ${changed.join(', ')} cannot change under its requests; only its replicas, ` +
+          'dedicatedTo and autoscale can. Add a pool with another id, then remove this one'
     return refused('pool-is-running', because, 'pool')
   }
   const moved = setup.pool.replicas.find(
@@ -97,19 +98,35 @@ function refusalsOf(present: Present, setup: PoolSetup): PoolRefusal[] {
 type Fixed = keyof ReturnType<typeof fixedOf>
 
 /** The parts of a pool that cannot change. Addresses belong to its replicas, however they are written. */
-function fixedOf({ pool, kind, backend, limit, isLocal, roundTripUs, usdPerHour }: PoolSetup) {
-  const { model, releaseId: release, region } = pool
-  const engine = { backend: withoutAddress(backend), limit, isLocal, roundTripMs: roundTripUs, usdPerHour }
-  return { model, kind, release, region, ...engine }
+function fixedOf({ pool, kind, backend, limit, engineName, isLocal, roundTripUs, usdPerHour }: PoolSetup) {
+  const { model, releaseId: release, region, isInside: inside, isSpot: spot = false } = pool
+  const engine = { backend: withoutAddress(backend), limit, engineName, isLocal, roundTripMs: roundTripUs, usdPerHour }
+  return { model, kind, release, region, inside, spot, ...engine }
 }
 
 function withoutAddress(backend: PoolSetup['backend']): object {
   if (backend.kind === 'peer') {
-    const { hash: _hash, ...how } = backend.peer
+    const { hash: _hash, apiKey: _key, apiKeyEnv: _env, urls: _gateways, ...how } = backend.peer
     return how
   }
-  const { url: _url, ...engine } = { url: undefined, ...backend }
+  const {
+    url: _url,
+    apiKey: _key,
+    apiKeyEnv: _env,
+    ...engine
+  } = {
+    url: undefined,
+    apiKey: undefined,
+    apiKeyEnv: undefined,
+    ...backend,
+  }
   return engine
+}
+
+/** The key that the pool's engines are called with. A key that is changed where it is kept must not need a new pool. */
+function keyOf({ backend }: PoolSetup): string | undefined {
+  if (backend.kind === 'peer') return backend.peer.apiKey
+  return backend.kind === 'simulated' ? undefined : backend.apiKey
 }
 
 function removedPools(present: Present, wanted: Wanted): SettingsChange[] {
@@ -136,15 +153,19 @@ function removedModels(before: Wanted, wanted: Wanted): SettingsChange[] {
 }
 
 function poolChanges(present: Present, setup: PoolSetup): SettingsChange[] {
-  const { id, dedicatedTo, replicas } = setup.pool
+  const { id, dedicatedTo, replicas, autoscale } = setup.pool
   const running = runningOf(present, id)
   if (running === undefined) return [{ kind: 'add-pool', setup }]
   const had = new Set(running.pool.replicas.map((replica) => replica.id))
   const has = new Set(replicas.map((replica) => replica.id))
   return [
+    ...(keyOf(setup) === keyOf(running) ? [] : [{ kind: 'rekey-pool', poolId: id, apiKey: keyOf(setup) } as const]),
     ...(isDeepStrictEqual(dedicatedTo, running.pool.dedicatedTo)
       ? []
       : [{ kind: 'dedicate-pool', poolId: id, dedicatedTo } as const]),
+    ...(isDeepStrictEqual(autoscale, running.pool.autoscale)
+      ? []
+      : [{ kind: 'scale-pool', poolId: id, autoscale } as const]),
     // Additions come first, so that a pool whose addresses all change is never empty.
     ...replicas.flatMap((replica): SettingsChange[] =>
       had.has(replica.id) ? [] : [{ kind: 'add-replica', setup, replica }],

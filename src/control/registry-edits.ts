@@ -63,6 +63,8 @@ function inFile(config: Config, { kind, name }: RegistryEdit): AdminRefusal | un
     pool: () => config.pools.map((pool: PoolConfig) => poolIdOf(pool)),
     replica: () => toPools(config).flatMap(({ pool }) => pool.replicas.map(({ id }) => id)),
     drain: () => [],
+    pause: () => [],
+    mode: () => [],
     rollout: () => [],
   }
   if (!names[kind]().includes(name)) return undefined

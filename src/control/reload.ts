@@ -24,7 +24,7 @@ export interface ReloadParts {
   readonly queue: OneAtATime
   readonly complain: (problem: string) => void
   /** Called after a reload, with what changed. */
-  readonly onReloaded: (summary: string) => void
+  readonly onReloaded: (summary: string, reason: AdminReason) => void
 }
 
 export function reloadSettings(
@@ -58,7 +58,7 @@ async function reload(parts: ReloadParts, load: () => Config, reason: AdminReaso
     changed: countChanges(planned.changes),
     needsRestart: restartNeeded(present, loaded),
   }
-  parts.onReloaded(describeReload(result))
+  parts.onReloaded(describeReload(result), reason)
   return { kind: 'reloaded', reload: result }
 }
 

@@ -10,6 +10,7 @@ export const RESTART_SETTINGS = {
   seed: 'its random streams have begun',
   queue: 'its lanes are laid out and hold requests',
   fairness: 'its lanes are laid out and hold requests',
+  'admission.returnShare': 'slots have been given by it',
   'admission.safetyMargin': 'the learned margin began from it',
   routing: 'what was learned of replicas was learned with its weights',
   'regions.local': 'its pools are near or far by it',
@@ -20,12 +21,17 @@ export const RESTART_SETTINGS = {
   store: 'its database is open',
   sharing: 'its slices are out, and others count on its times',
   ledger: 'its spool is open',
+  audit: 'its chain is open',
   alerts: 'its receiver is being told',
+  jobs: 'its files are open',
+  offline: 'replicas were given their rooms with it',
   retrieval: 'its embedder and caches are open',
   oidc: 'the keys of its issuers are being read',
   engine: 'simulated engines run with it',
   logging: 'its log is open',
   record: 'its file is open',
+  telemetry: 'its collector is being told',
+  console: 'its routes are made',
 } as const
 
 /** The changed settings that need a restart, as `server.port`. */

@@ -1,4 +1,5 @@
 import type { HoldoutSetup, PoolSetup } from '../config/to-domain.ts'
+import type { AutoscaleTerms } from '../domain/autoscale.ts'
 import type { Model, Release, Replica } from '../domain/fleet.ts'
 import type { WeightChange } from '../domain/share-path.ts'
 import type { Tenant } from '../domain/tenant.ts'
@@ -12,6 +13,8 @@ export type SettingsChange =
   | { readonly kind: 'put-model'; readonly model: Model; readonly releases: readonly Release[] }
   | { readonly kind: 'add-pool'; readonly setup: PoolSetup }
   | { readonly kind: 'dedicate-pool'; readonly poolId: string; readonly dedicatedTo: readonly string[] | undefined }
+  | { readonly kind: 'scale-pool'; readonly poolId: string; readonly autoscale: AutoscaleTerms | undefined }
+  | { readonly kind: 'rekey-pool'; readonly poolId: string; readonly apiKey: string | undefined }
   | { readonly kind: 'add-replica'; readonly setup: PoolSetup; readonly replica: Replica }
   | { readonly kind: 'remove-replica'; readonly replicaId: string }
   | { readonly kind: 'remove-model'; readonly name: string }
@@ -44,6 +47,8 @@ export function countChanges(changes: readonly SettingsChange[]): AdminReload['c
     poolsAdded: count('add-pool'),
     poolsRemoved: count('remove-pool'),
     poolsDedicated: count('dedicate-pool'),
+    poolsScaled: count('scale-pool'),
+    poolsRekeyed: count('rekey-pool'),
     replicasAdded: count('add-replica') + replicasOfPools,
     replicasRemoved: count('remove-replica'),
   }

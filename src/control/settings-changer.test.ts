@@ -50,9 +50,11 @@ describe('a reload', () => {
   it('re-weighs tenants whose requests wait already', async () => {
     const world = await start(configOf())
     for (let i = 0; i < 80; i++) for (const id of ['a', 'b']) ask(world, id, i)
-    await world.run(world.clock.now() + 100_000)
+    await world.run(world.clock.now() + 330_000)
     const before = turnsOf(world)
-    expect(before.replaceAll('b', '').length - before.length / 2).toBeLessThanOrEqual(1)
+    // A run of seven turns of one tenant comes once: its first turn was forgiven and then cost less (`deficit-round-robin.ts`).
+    expect(before.length).toBeGreaterThanOrEqual(25)
+    expect(Math.abs(before.replaceAll('b', '').length / before.length - 0.5), before).toBeLessThan(0.15)
     await world.reload(configOf({ tenants: [tenantOf('a', { weight: 4 }), tenantOf('b')] }))
     await world.run(world.clock.now() + 660_000)
     const after = turnsOf(world).slice(before.length)
@@ -77,7 +79,7 @@ describe('a reload', () => {
     for (let i = 0; i < 160; i++) for (const id of ['a', 'b']) ask(world, id, i)
     await world.run(world.clock.now() + 330_000)
     const before = turnsOf(world)
-    // Alike, though their tenants weigh nine to one. A run of seven turns of one org also comes without orgs; its cause is open.
+    // Alike, though their tenants weigh nine to one, but for the run of seven turns that also comes without orgs.
     expect(before.length).toBeGreaterThanOrEqual(25)
     expect(Math.abs(before.replaceAll('b', '').length / before.length - 0.5), before).toBeLessThan(0.15)
     await world.reload(weighed(1, 4))

@@ -21,7 +21,7 @@ export interface ChangerParts {
   readonly owner: WantedOwner
   readonly platform: Platform
   readonly fleet: LiveFleet
-  readonly backends: Pick<LiveBackends, 'putModel' | 'dropModel'>
+  readonly backends: Pick<LiveBackends, 'putModel' | 'dropModel' | 'useKey' | 'forgetKey'>
   /** True when the registry keeps this model's rollout, or will: a restart would go on from it. */
   readonly isRolloutKept: (model: string) => boolean
 }
@@ -99,6 +99,7 @@ export class SettingsChanger {
     const { platform, fleet, backends, isRolloutKept } = this.#parts
     switch (change.kind) {
       case 'remove-pool':
+        backends.forgetKey(change.poolId)
         return fleet.removePool(change.poolId, reason)
       case 'put-model':
         backends.putModel(change.model)
@@ -107,6 +108,11 @@ export class SettingsChanger {
         return fleet.addPool(change.setup, reason, isFounding)
       case 'dedicate-pool':
         return platform.changeFleet(change, reason)
+      case 'scale-pool':
+        return platform.changeFleet(change, reason)
+      case 'rekey-pool':
+        backends.useKey(change.poolId, change.apiKey)
+        return undefined
       case 'add-replica':
         return fleet.addReplica(change.setup, change.replica, reason)
       case 'remove-replica':
@@ -136,7 +142,7 @@ export class SettingsChanger {
         platform.policies.prices.replace(change.lists)
         return undefined
       case 'change-mode':
-        changeMode(platform, change.mode)
+        changeMode(platform, change.mode, reason)
         return undefined
       // The owner tells the directories of tenants and keys.
       case 'put-tenant':

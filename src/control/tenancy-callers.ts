@@ -1,4 +1,5 @@
 import type { KeyTerms } from '../domain/key-terms.ts'
+import type { ScreeningWish } from '../domain/screening.ts'
 import type { KeyRecord, OrgRecord, TenantRecord } from '../domain/tenancy.ts'
 import { BANDS, type Key, type Slo, type Tenant } from '../domain/tenant.ts'
 import type { Caller, CallerCall } from '../gateway/authenticate.ts'
@@ -20,6 +21,8 @@ export interface CallerSettings {
   readonly fileTenants: ReadonlyMap<string, Tenant>
   /** The platform's own longest wait. */
   readonly queueUsMax: number
+  /** The terms that follow from what a tenant wishes itself. */
+  readonly screeningOf: (wish: ScreeningWish | undefined) => Pick<Tenant, 'screening'>
 }
 
 export class TenancyCallers {
@@ -105,6 +108,7 @@ export class TenancyCallers {
       queueUsMax,
       ...(answerCache !== undefined && { answerCache }),
       ...(storing !== undefined && { storing }),
+      ...this.#settings.screeningOf(record.screening),
     }
     this.#tenants.set(record, { org, tenant })
     return tenant

@@ -1,4 +1,5 @@
 import { type Clock, msToUs, usToMs } from '../base/clock.ts'
+import { wishReader } from '../config/screening-wish.ts'
 import { toSlo } from '../config/to-domain.ts'
 import type { OrgActor } from '../domain/actor.ts'
 import type { TreeFact } from '../domain/tenancy.ts'
@@ -119,6 +120,13 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
     return mayDo(actor, 'read-cost', { orgId }).kind === 'allowed' ? orgId : undefined
   }
 
+  historyReaderOf(credential: TenantCredential): { readonly name: string; readonly orgId: string } | undefined {
+    const actor = this.#actorOf(credential)
+    if (actor === undefined) return undefined
+    const { name, orgId } = actor
+    return mayDo(actor, 'read-history', { orgId }).kind === 'allowed' ? { name, orgId } : undefined
+  }
+
   async close(): Promise<void> {
     await this.tenancy.close()
     await this.#uses.close()
@@ -169,9 +177,13 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
   #takeUp(facts: readonly TreeFact[]): void {
     for (const hash of facts.flatMap(goneSecrets)) this.#uses.forget(hash)
     const { platform, clock } = this.#parts
-    for (const { level, before, after, orgId, by, because, edit } of facts) {
-      const name = (after ?? before)?.id ?? ''
-      platform.world.journal.record({ kind: 'tenancy-changed', at: clock.now(), edit, level, name, orgId, by, because })
+    for (const fact of facts) {
+      const { level, before, after, orgId, by, because, edit } = fact
+      const record = after ?? before
+      const name = record?.id ?? ''
+      const tenantId = record !== undefined && 'tenantId' in record ? record.tenantId : undefined
+      const told = { edit, level, name, orgId, tenantId, changed: changedParts(fact), by, because }
+      platform.world.journal.record({ kind: 'tenancy-changed', at: clock.now(), ...told })
     }
     for (const fact of facts) {
       this.#reweigh(fact)
@@ -204,8 +216,21 @@ export class TenancyControl implements RunTimeKeys, TenancyAdmin {
       slos: new Map(settings.slos.map((slo) => [slo.name, toSlo(slo)])),
       fileTenants: new Map(tenants.map((tenant) => [tenant.id, tenant])),
       queueUsMax: msToUs(settings.queue.waitMsMax),
+      screeningOf: wishReader(settings),
     })
   }
+}
+
+/** Names of the parts that a change made others; all of a new or removed record, so none is named. */
+function changedParts({ before, after }: TreeFact): string[] {
+  if (before === undefined || after === undefined) return []
+  const differing = (was: object, is: object, prefix: string): string[] =>
+    [...new Set([...Object.keys(was), ...Object.keys(is)])].flatMap((name) => {
+      const [old, next] = [was, is].map((one) => (one as Record<string, unknown>)[name])
+      if (JSON.stringify(old) === JSON.stringify(next)) return []
+      return name === 'terms' ? differing(old ?? {}, next ?? {}, 'terms.') : [prefix + name]
+    })
+  return differing(before, after, '')
 }
 
 /** Hashes of the secrets that a change ended. */

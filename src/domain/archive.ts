@@ -31,13 +31,15 @@ export interface StoringTerms {
   /** Answers and bytes of the tenant at most: the oldest answers make room. */
   readonly countMax: number
   readonly bytesMax: number
+  /** Answers of shadows are kept for operators, beside the client's; absent: they are not. */
+  readonly shadows?: boolean
 }
 
 /** As OpenAI: thirty days. */
 export const STORING_DEFAULTS: StoringTerms = { ttlS: 30 * 86_400, countMax: 10_000, bytesMax: 256 * 1024 * 1024 }
 
 /** What an operator may grant: a year, a million answers, a terabyte. */
-export const STORING_MAX: StoringTerms = { ttlS: 365 * 86_400, countMax: 1_000_000, bytesMax: 1e12 }
+export const STORING_MAX: Omit<StoringTerms, 'shadows'> = { ttlS: 365 * 86_400, countMax: 1_000_000, bytesMax: 1e12 }
 
 /**
  * Why an answer is not archived. `not-allowed`: the tenant has no terms of storing. `too-large`: the answer with its

@@ -13,6 +13,8 @@ export interface Delta {
   readonly innerGapUs?: number
   /** What the client sees; absent in simulation. */
   readonly choices?: readonly ChoiceDelta[]
+  /** The same choices with placeholders in place of values, for whatever keeps or compares answers; absent: `choices`. */
+  readonly kept?: readonly ChoiceDelta[]
   /** What an engine says beside its choices, where its own text cannot be passed on as it is. */
   readonly beside?: Readonly<Record<string, unknown>>
   /** The whole answer of a model that does not stream; such a delta has no tokens. */

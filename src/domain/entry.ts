@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts'
+import type { TraceContext } from '../base/trace-context.ts'
 import type { RetrievalOutcome } from './corpus.ts'
 import type { CostClosed, SecondClosed } from './cost-entry.ts'
 import type { Usage } from './delta.ts'
@@ -7,7 +8,9 @@ import type { Placement } from './placement.ts'
 import type { Trim } from './plan.ts'
 import type { PlatformEntry } from './platform-entry.ts'
 import type { RequestShape } from './request-shape.ts'
-import type { BackloggedTenant } from './share-path.ts'
+import type { AutoscaleReported, ScaleOrdered } from './scale-entry.ts'
+import type { AbuseNoticed, AnswerScreened, GuardAnswered, PassagesJudged, Screened } from './screening-entry.ts'
+import type { BackloggedTenant, WaitingKeys } from './share-path.ts'
 import type { Band } from './tenant.ts'
 
 /**
@@ -19,6 +22,11 @@ export type Entry =
   | AdmittedEntry
   | RetrievalEnded
   | AnswerLookedUp
+  | Screened
+  | PassagesJudged
+  | AnswerScreened
+  | GuardAnswered
+  | AbuseNoticed
   | AnswerChecked
   | Granted
   | AttemptEnded
@@ -36,6 +44,8 @@ export type Entry =
   | ShadowEnded
   | HoldoutEvaluated
   | FaultSeen
+  | AutoscaleReported
+  | ScaleOrdered
   | PlatformEntry
 
 interface Stamp {
@@ -55,6 +65,8 @@ export interface Arrived extends Stamp {
   readonly origin?: string | undefined
   /** Absent for the platform's own errands, and where the gateway was not reached. */
   readonly shape?: RequestShape
+  /** The caller's trace, where it named one. */
+  readonly trace?: TraceContext
 }
 
 export interface AdmittedEntry extends Stamp {
@@ -70,6 +82,8 @@ export interface AdmittedEntry extends Stamp {
   readonly predictedFinishUs: number
   /** Tokens that the ticket's budgets hold until it ends; undefined where nothing is held (observe-only mode). */
   readonly reservedTokens: number | undefined
+  /** It came back when it was told to. */
+  readonly isOnSlot?: boolean
   readonly because: string
 }
 
@@ -170,6 +184,8 @@ export interface Settled extends Stamp {
   readonly usage: Usage
   /** Weighted tokens of the work that engines did for it, as fairness counts: 0 when none did any. */
   readonly cost: number
+  /** GPU memory that its keys and values had at its end; absent where no engine worked on it, or bytes are unknown. */
+  readonly kvBytes?: number
   readonly attempts: number
   readonly arrivedAt: Instant
   readonly admittedAt: Instant | undefined
@@ -178,6 +194,10 @@ export interface Settled extends Stamp {
   readonly lastTokenAt: Instant | undefined
   readonly deadlineAt: Instant
   readonly gaps: GapView | undefined
+  /** Whether the promise was kept; undefined where none was made, or the client did not wait for it. */
+  readonly isKept: boolean | undefined
+  /** A screen blocked it before admission: it counts against its budgets as a request without tokens. */
+  readonly isCounted?: boolean
 }
 
 /** Inter-token times of one answer: counts by bucket of GAP_BUCKETS_US, and their sum. */
@@ -234,6 +254,8 @@ export interface PoolReported extends Stamp {
    * among all such tenants; absent when nobody waits.
    */
   readonly backlogged?: readonly BackloggedTenant[]
+  /** Who waits, by key; absent when nobody does. */
+  readonly waiting?: WaitingKeys
   /** Price of the pool's replicas together; absent where no price is known. */
   readonly usdPerHour?: number
 }
@@ -270,6 +292,7 @@ export interface FleetChanged extends Stamp {
     | 'model-removed'
     | 'pool-added'
     | 'pool-dedicated'
+    | 'pool-scaled'
     | 'pool-closing'
     | 'pool-removed'
     | 'replica-added'

@@ -1,3 +1,4 @@
+import type { AutoscaleTerms } from './autoscale.ts'
 import type { TransitRoute } from './transit.ts'
 
 /**
@@ -55,6 +56,11 @@ export interface Replica {
   readonly model: string
   readonly releaseId: string
   readonly region: string
+  /**
+   * The engine that the replica is, by a name of its own. Replicas of several pools with the same name are one engine:
+   * what runs there is counted once. Absent: an engine of the replica's own.
+   */
+  readonly engineId?: string
 }
 
 export interface Pool {
@@ -65,8 +71,14 @@ export interface Pool {
   readonly replicas: readonly Replica[]
   /** The pool stands for the gateway of another region, which has replicas and a queue of its own. */
   readonly isPeer?: boolean
+  /** Its engines are trusted with prompts that no screen has judged yet: on these pools judging may overlap prefill. */
+  readonly isInside?: boolean
   /** Tenants that the pool is reserved for; undefined when it serves all tenants. */
   readonly dedicatedTo?: readonly string[] | undefined
+  /** How its number of replicas is found, and who writes it; absent: nobody does. */
+  readonly autoscale?: AutoscaleTerms | undefined
+  /** Its replicas may be taken away at any time: they get offline work only. */
+  readonly isSpot?: boolean
 }
 
 /** One turn's hold on a replica: granted once, returned once (law L2). */

@@ -13,6 +13,8 @@ export interface GatewayStore {
   ask(question: GatewayQuestion & { readonly askedBy: string }): Promise<boolean>
   answer(gatewayId: string, questionId: string, body: string): Promise<void>
   answersTo(questionId: string): Promise<readonly string[]>
+  /** The secret of this name that all gateways have: the first that was offered. Kept for ever. */
+  secret(name: string, offered: string): Promise<string>
   /** The question and its answers are not needed any more. */
   drop(questionId: string): Promise<void>
 }

@@ -34,9 +34,11 @@ export const CALL_ROUTES = [
   'responses',
   'messages',
   'embeddings',
+  'moderations',
   'open-inference',
   'models',
   'files',
+  'batches',
   'vector-stores',
   ...TRANSIT_ROUTES,
 ] as const

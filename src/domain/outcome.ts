@@ -1,11 +1,15 @@
 /**
  * How a ticket ended. `rejected` was never queued; `expired` and `evicted` were, and lost their place; these three are
- * together called shed. Every ticket has exactly one (law L1).
+ * together called shed. `blocked`: a screen found what its tenant does not let through. Every ticket has exactly one
+ * outcome (law L1).
  */
 export type Outcome = 'completed' | 'rejected' | 'expired' | 'evicted' | 'cancelled' | 'blocked' | 'failed'
 
 /** Why an answer is completed that ran a hard budget empty: it ends there, with the finish reason `length`. */
 export const BUDGET_EMPTY = 'budget-empty'
+
+/** Why a ticket is called off that a screen blocks: its outcome is `blocked`. */
+export const CONTENT_FILTER = 'content-filter'
 
 /** Whose fault a refusal is, which decides between 429 and 503. */
 export type Blame = 'tenant' | 'platform' | 'request'
@@ -22,6 +26,8 @@ export type RefusalCode =
   | 'concurrency-limit'
   | 'budget-exhausted'
   | 'limits-unknown'
+  // An administrator's order.
+  | 'tenant-paused'
   // Planning and admission.
   | 'model-not-found'
   | 'context-length-exceeded'
@@ -31,6 +37,9 @@ export type RefusalCode =
   | 'band-shed'
   | 'no-replica'
   | 'no-such-corpus'
+  // Screens.
+  | 'content-filter'
+  | 'key-paused'
   // The queue.
   | 'unknown-pool'
   | 'expired-on-arrival'
@@ -48,6 +57,7 @@ export type RefusalCode =
   | 'deadline-passed'
   // The process itself.
   | 'shutting-down'
+  | 'audit-unavailable'
   | 'internal-error'
 
 /**
@@ -60,6 +70,10 @@ export interface Refusal<Code extends string = RefusalCode> {
   readonly blame: Blame
   /** When it is worth coming back; undefined when it never is. */
   readonly retryAfterUs: number | undefined
+  /** Whether room is kept for who comes back then. With `none`, clients are told not to come back by themselves. */
+  readonly slot?: 'given' | 'none'
+  /** It came back on a slot, in time, and was refused all the same. */
+  readonly isSlotBroken?: boolean
   /** Numbers behind the decision, for the error body. */
   readonly detail?: Readonly<Record<string, number | string>>
   /** The parameter at fault, where one is. */

@@ -19,3 +19,6 @@ export interface Placement {
    */
   readonly aheadUs: number | undefined
 }
+
+/** Where a prompt's beginning is held: at one of the replicas with room, only at others, or nowhere. */
+export type WhereKnown = 'here' | 'elsewhere' | 'nowhere'

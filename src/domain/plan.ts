@@ -40,6 +40,9 @@ export interface Estimate {
 /** The cost of a waiting ticket where the length of the queue matters, not its order. */
 export const meanCostOf = (estimate: Estimate): number => estimate.meanCost ?? estimate.cost
 
+/** From its turn to its last token, on the average and not in the usual case: as much more time as it is more work. */
+export const meanEngineUsOf = (estimate: Estimate): number => (estimate.engineUs * meanCostOf(estimate)) / estimate.cost
+
 export interface Plan {
   readonly rung: Rung
   readonly model: string

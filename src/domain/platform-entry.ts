@@ -5,10 +5,12 @@ import type { TreeEdit } from './tenancy.ts'
 /** Entries of the journal about the platform as a whole. */
 export type PlatformEntry =
   | TenancyChanged
+  | ConfigChanged
   | PlatformChanged
   | SharingChanged
   | SharingReported
   | LedgerReported
+  | AuditReported
   | BudgetMarked
   | BudgetsReported
   | ArchiveWritten
@@ -19,6 +21,8 @@ export type PlatformEntry =
   | RolloutMemoryWritten
   | RolloutFollowed
   | LeaderChanged
+  | TenantPaused
+  | ModeChanged
 
 /** An org, a tenant or a key was made, changed or removed at run time: by whom, and why. */
 export interface TenancyChanged {
@@ -28,8 +32,23 @@ export interface TenancyChanged {
   readonly level: 'org' | 'tenant' | 'key'
   readonly name: string
   readonly orgId: string
+  /** The key's tenant. */
+  readonly tenantId?: string | undefined
+  /** Parts of the record that are others now, as `terms.allowance`. */
+  readonly changed?: readonly string[]
   readonly by: string
   readonly because: string
+}
+
+/** The configuration was read: at the start, or again. */
+export interface ConfigChanged {
+  readonly kind: 'config-changed'
+  readonly at: Instant
+  readonly by: string
+  readonly because: string
+  readonly summary: string
+  /** Hash of the settings in force, without secrets. */
+  readonly version: string
 }
 
 export interface PlatformChanged {
@@ -80,6 +99,35 @@ export interface LedgerReported {
   readonly at: Instant
   readonly spool: { readonly refused: number; readonly diskBytes: number; readonly commitUsMax: number }
   readonly keeper: { readonly written: number; readonly waiting: number; readonly isStoreAway: boolean }
+}
+
+/** Where the audit stands, told every second. Counts only grow. */
+export interface AuditReported {
+  readonly kind: 'audit-reported'
+  readonly at: Instant
+  readonly spool: {
+    readonly committed: number
+    readonly diskBytes: number
+    readonly commitUsMax: number
+    readonly tornBytes: number
+    readonly isInTrouble: boolean
+  }
+  /** Events that a full audit did not take. */
+  readonly lost: number
+  /** Keys of subjects that are written nowhere. */
+  readonly keysLost: number
+  /** Events that the last checkpoint has, and when it was signed. */
+  readonly checkpointSize: number
+  readonly checkpointAtMs: number
+  /** The copy in the database; undefined where there is none. */
+  readonly copy: { readonly copied: number; readonly waiting: number; readonly isStoreAway: boolean } | undefined
+  readonly sinks: readonly {
+    readonly name: string
+    readonly sent: number
+    readonly failed: number
+    readonly dropped: number
+    readonly isAway: boolean
+  }[]
 }
 
 /** A budget has come to one of its marks: once for each period and mark. */
@@ -191,5 +239,24 @@ export interface LeaderChanged {
   readonly name: string
   readonly role: 'leads' | 'follows' | 'nobody'
   readonly fence?: number | undefined
+  readonly because: string
+}
+
+/** An administrator has paused a tenant, or lets it go on. */
+export interface TenantPaused {
+  readonly at: Instant
+  readonly kind: 'tenant-paused'
+  readonly tenantId: string
+  readonly isPaused: boolean
+  readonly by: string
+  readonly because: string
+}
+
+/** Admission enforces its verdicts from now on, or only says what they would have been. */
+export interface ModeChanged {
+  readonly at: Instant
+  readonly kind: 'mode-changed'
+  readonly mode: 'enforce' | 'observe'
+  readonly by: string
   readonly because: string
 }

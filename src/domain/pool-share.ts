@@ -33,6 +33,15 @@ export const NOTHING_IN_FLIGHT: TurnsInFlight = Object.freeze({
   engineUs: 0,
 })
 
+export const turnsTogether = (a: TurnsInFlight, b: TurnsInFlight): TurnsInFlight => ({
+  sequences: a.sequences + b.sequences,
+  kvTokens: a.kvTokens + b.kvTokens,
+  contextTokens: a.contextTokens + b.contextTokens,
+  prefillMilli: a.prefillMilli + b.prefillMilli,
+  prefillTokens: a.prefillTokens + b.prefillTokens,
+  engineUs: a.engineUs + b.engineUs,
+})
+
 /** One replica as one gateway sees it: what the gateway has in flight there, and how much may run there in all. */
 export interface ReplicaFigures {
   readonly replicaId: string
@@ -61,7 +70,14 @@ export interface LaneFigures {
   readonly waitingUs: number
 }
 
+/** Work offered so far, refused or not, since the gateway began. */
+export interface OfferedFigures {
+  readonly online: number
+  readonly offline: number
+}
+
 export interface PoolFigures {
+  readonly offered?: OfferedFigures
   readonly replicas: readonly ReplicaFigures[]
   readonly lanes: readonly LaneFigures[]
 }

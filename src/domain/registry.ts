@@ -2,16 +2,16 @@ import type { Fence } from './leader.ts'
 
 /**
  * The registry is what was added at run time and survives a restart: models, releases and pools, written as in the
- * configuration file, replicas of the file's pools, replicas that are drained, and the steps of rollouts. Every write is a revision with author and
- * reason, kept for ever.
+ * configuration file, replicas of the file's pools, replicas that are drained, tenants that are paused, the mode of
+ * admission, and the steps of rollouts. Every write is a revision with author and reason, kept for ever.
  */
-export const REGISTRY_KINDS = ['model', 'release', 'pool', 'replica', 'drain', 'rollout'] as const
+export const REGISTRY_KINDS = ['model', 'release', 'pool', 'replica', 'drain', 'pause', 'mode', 'rollout'] as const
 
 export type RegistryKind = (typeof REGISTRY_KINDS)[number]
 
 export interface RegistryEntry {
   readonly kind: RegistryKind
-  /** A model's name, `MODEL@VERSION`, a pool's id, a replica's id. */
+  /** A model's name, `MODEL@VERSION`, a pool's id, a replica's id, a tenant's id; `admission` for the mode. */
   readonly name: string
   readonly body: RegistryBody
 }

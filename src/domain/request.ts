@@ -1,4 +1,6 @@
 import type { Instant } from '../base/clock.ts'
+import type { TraceContext } from '../base/trace-context.ts'
+import type { Screening } from './screening.ts'
 import type { Band, Key, Slo, Tenant } from './tenant.ts'
 import type { Transit } from './transit.ts'
 
@@ -59,13 +61,14 @@ export interface RetrievalWish {
 }
 
 /**
- * An errand is the platform's own work: a copy of a request for a release on trial, or an item of a holdout set. An
- * errand runs on spare room, is charged to no tenant, and names its release.
+ * An errand is the platform's own work: a copy of a request for a release on trial, an item of a holdout set, or a
+ * question to the guard model. An errand is charged to no tenant, is never screened, and names its release. It runs on
+ * spare room, but for the guard's, which somebody waits for.
  */
 export interface Errand {
-  readonly kind: 'shadow' | 'holdout'
+  readonly kind: 'shadow' | 'holdout' | 'guard'
   readonly releaseId: string
-  /** The copied ticket, or the holdout item. */
+  /** The copied ticket, the holdout item, or the ticket that is judged. */
   readonly of: string
 }
 
@@ -92,8 +95,10 @@ export interface Request {
    * absent, the counts are true, from a tokenizer or a trace.
    */
   readonly isEstimated?: boolean
-  /** Names of the prompt's leading blocks, chained and salted with the tenant, for routing by prefix. */
+  /** Names of the prompt's leading blocks, chained and salted with the cache scope, for routing by prefix. */
   readonly prefixHashes: readonly number[]
+  /** The client's own salt of the prefix cache, inside that of its tenant; absent or empty when it sent none. */
+  readonly cacheSalt?: string | undefined
   /** Hash of the conversation, salted with the tenant; undefined when the client named none. */
   readonly sessionHash?: number | undefined
   /** Most output tokens per choice that the client wants; undefined when it set no limit. */
@@ -115,6 +120,8 @@ export interface Request {
   /** Public names of the models that may answer; absent: any. */
   readonly modelsAllowed?: readonly string[] | undefined
   readonly text: RequestText | undefined
+  /** Names what is asked: the same when the client asks again. Made when it is needed; absent where it cannot be told. */
+  readonly askName?: (() => string) | undefined
   /** Where a request of kind `transit` goes, and its bytes. */
   readonly transit?: Transit
   readonly retrieval?: RetrievalWish | undefined
@@ -130,6 +137,10 @@ export interface Request {
   readonly cacheable?: Cacheable | undefined
   /** The answer may make the client act: a shadow on a second release would act twice. */
   readonly hasTools?: boolean | undefined
+  /** What was found in the text and what is left to look for; absent where the tenant has no screens. */
+  readonly screening?: Screening | undefined
+  /** The caller's trace; absent when it named none. */
+  readonly trace?: TraceContext | undefined
   /** An answer without its end cannot be used (a tool call, a JSON document): no rung shortens it. */
   readonly mustEndWhole?: boolean | undefined
 }
@@ -139,6 +150,16 @@ export const canRepeat = ({ transit }: Request): boolean => transit?.body.canOpe
 
 /** Whether the client still sends while its engine works: the answer's times then say nothing about the engine. */
 export const isFedByClient = ({ transit }: Request): boolean => transit?.body.isUpload === true
+
+/**
+ * The cache scope: requests of the same scope may find each other's prompts in an engine's prefix cache, and no others
+ * (law L13). Scopes of a tenant, an org and all never have the same name; what the client adds stays within its own.
+ */
+export function cacheScopeOf({ tenant, cacheSalt = '' }: Pick<Request, 'tenant' | 'cacheSalt'>): string {
+  const { id, orgId, prefixCache } = tenant
+  const whose = prefixCache === undefined ? `tenant ${id}` : prefixCache === 'org' ? `org ${orgId}` : 'shared'
+  return cacheSalt === '' ? whose : `${whose}\u0000${cacheSalt}`
+}
 
 export const promptTokensOf = ({ segments, fixedTokens = 0 }: Request): number =>
   fixedTokens + tokensOfSegments(segments)

@@ -22,6 +22,21 @@ export interface BackloggedTenant {
   readonly share: number
 }
 
+/** A key with tickets that wait at a pool. */
+export interface WaitingKey {
+  readonly orgId: string
+  readonly tenantId: string
+  readonly keyId: string
+  readonly count: number
+}
+
+/** The keys with most tickets waiting at a pool, and the others together. */
+export interface WaitingKeys {
+  readonly keys: readonly WaitingKey[]
+  readonly otherKeyCount: number
+  readonly otherCount: number
+}
+
 export function sharePathOf(tenant: Tenant, key: Key): SharePath {
   return {
     org: { id: tenant.orgId, weight: tenant.orgWeight },

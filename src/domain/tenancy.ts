@@ -1,6 +1,7 @@
 import type { Actor, KeyRole, Role } from './actor.ts'
 import type { StoringTerms } from './archive.ts'
 import type { KeySecret, KeyTerms, TermsPatch } from './key-terms.ts'
+import type { ScreeningWish } from './screening.ts'
 import type { AnswerCacheTerms } from './tenant.ts'
 
 /**
@@ -36,6 +37,7 @@ export interface TenantRecord {
   readonly queueUsMax?: number
   readonly answerCache?: AnswerCacheTerms
   readonly storing?: StoringTerms
+  readonly screening?: ScreeningWish
   readonly terms: KeyTerms
 }
 
@@ -79,6 +81,8 @@ interface TenantFields {
   readonly answerCache?: AnswerCacheTerms | null
   /** Parts that are absent stay as they are, or are the defaults; null ends storing. */
   readonly storing?: Partial<StoringTerms> | null
+  /** The whole wish; null: the platform's policy. */
+  readonly screening?: ScreeningWish | null
   readonly terms?: TermsPatch
 }
 

@@ -1,4 +1,6 @@
 import type { StoringTerms } from './archive.ts'
+import type { AuditTerms } from './audit-event.ts'
+import type { ScreeningTerms } from './screening.ts'
 
 /**
  * A tenant is a party isolated from others, with its promises; a key is a credential that names a tenant. Tenants
@@ -96,14 +98,20 @@ export interface Tenant {
   readonly contract: 'degrade' | 'reject'
   /** Longest wait of a ticket of this tenant for a turn. */
   readonly queueUsMax: number
+  /** Who else may find this tenant's prompts in engines' prefix caches: its org, or all who share. Absent: nobody. */
+  readonly prefixCache?: 'org' | 'shared'
   /** Absent: no answer of this tenant is repeated. */
   readonly answerCache?: AnswerCacheTerms
   /** Absent: no answer of this tenant is archived, whatever its clients ask for. */
   readonly storing?: StoringTerms
   /** Refused rather than served on limits that other gateways may have given away (`sharing.forgetMs`). */
   readonly isStrict?: boolean
+  /** Absent: nothing of this tenant is screened. */
+  readonly screening?: ScreeningTerms
   /** Answers tell what they are sold at. */
   readonly tellsPrice?: boolean
+  /** What the audit does for it otherwise than for all. */
+  readonly audit?: Partial<AuditTerms>
 }
 
 export interface Key {

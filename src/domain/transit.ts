@@ -9,7 +9,8 @@ export const TRANSIT_ROUTES = ['audio', 'images', 'rerank', 'tokenize'] as const
 export type TransitRoute = (typeof TRANSIT_ROUTES)[number]
 
 export interface Transit {
-  readonly route: TransitRoute
+  /** `moderations`: a question of the platform's own to a guard model. */
+  readonly route: TransitRoute | 'moderations'
   /** The engine's path: `/audio/speech`. */
   readonly path: string
   /** The path begins at the server's root, beside the version and not under it: `/tokenize`. */

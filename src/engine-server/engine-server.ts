@@ -7,7 +7,7 @@ import { SimulatedBackend } from '../backends/simulated.ts'
 import { SimulatedBatchBackend } from '../backends/simulated-batch.ts'
 import { SimulatedResults } from '../backends/simulated-results.ts'
 import { SimulatedText } from '../backends/simulated-text.ts'
-import { msToUs, secondsToUs, usToSeconds } from '../base/clock.ts'
+import { type Clock, msToUs, usToMs, usToSeconds } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
 import { makeRequestIds } from '../base/live-ids.ts'
 import type { Io, Running } from '../base/running.ts'
@@ -19,6 +19,7 @@ import { Engine, type EngineOptions } from '../engine/engine.ts'
 import { digestOf } from '../gateway/authenticate.ts'
 import { closeServer, LAST_WORDS_US, listen } from '../gateway/http-listen.ts'
 import { makeHttpServer, type Route } from '../gateway/http-server.ts'
+import { readyRoute } from '../gateway/routes/operate.ts'
 import { BatchWatch, engineViewOf } from './batch-watch.ts'
 import { engineEmbeddingRoutes, noEmbeddings } from './engine-embeddings.ts'
 import { VLLM_ERRORS } from './engine-errors.ts'
@@ -28,6 +29,7 @@ import { EngineMetrics } from './engine-metrics.ts'
 import { engineRoutes } from './engine-routes.ts'
 import type { EngineFacts } from './engine-served.ts'
 import { InFlight } from './in-flight.ts'
+import { ServingState } from './serving-state.ts'
 
 /**
  * One simulated engine over HTTP: vLLM's API, vLLM's metrics, a GPU's timing, and no GPU. It looks like vLLM to a
@@ -63,8 +65,12 @@ const WAITING_MAX = 16_384
 
 const CRASH_EXIT_CODE = 70
 
-export async function serveEngine(config: Config, io: Io, options: EngineServerOptions): Promise<Running> {
-  const clock = new LiveClock()
+export async function serveEngine(
+  config: Config,
+  io: Io,
+  options: EngineServerOptions,
+  clock: Clock = new LiveClock(),
+): Promise<Running> {
   const seed = options.seed ?? config.seed
   const resolved = resolve(config, options)
   const { model, contextTokensMax, engineOptions } = resolved
@@ -89,11 +95,11 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
       options.exit(CRASH_EXIT_CODE)
     },
   }
-  const readyAt = clock.now() + secondsToUs(options.loadSeconds ?? 0)
-  let isClosing = false
+  const state = new ServingState(clock, options.loadSeconds)
   const routes = [...modelRoutes(config, resolved, facts, seed), ...engineRoutes(facts)]
     .map((route) => withKey(route, options.apiKey))
-    .map((route) => withReadiness(route, () => !isClosing && clock.now() >= readyAt))
+    .map((route) => withReadiness(route, state))
+  routes.push(readyRoute(() => state.readiness()))
   // An engine reads everything, as vLLM does: the gateway in front of it has the allowances.
   const { ingress: _noIngress, cors: _noPages, ...serverOptions } = config.server
   const server = makeHttpServer(routes, {
@@ -109,7 +115,10 @@ export async function serveEngine(config: Config, io: Io, options: EngineServerO
   return {
     address,
     async close() {
-      isClosing = true
+      state.leave()
+      server.open.leave()
+      if (serverOptions.shutdownDelayMs > 0) await clock.sleep(msToUs(serverOptions.shutdownDelayMs))
+      state.close()
       const graceOver = clock.sleep(msToUs(config.server.shutdownGraceMs))
       void graceOver.then(() => inFlight.cancelAll('shutting-down'))
       const patienceEnded = graceOver.then(() => clock.sleep(LAST_WORDS_US))
@@ -169,11 +178,15 @@ function resolve(config: Config, options: EngineServerOptions): Resolved {
 const definedOf = (changes: EngineChanges = {}): EngineChanges =>
   Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
 
-function withReadiness(route: Route, isReady: () => boolean): Route {
+/** As in vLLM, these tell routers whether to send requests; the others answer until the delay of a stop is over. */
+const TELLS_HEALTH = ['/health', '/ping']
+
+function withReadiness(route: Route, state: ServingState): Route {
+  const mayAnswer = TELLS_HEALTH.includes(route.path) ? () => state.readiness().isReady : () => state.takesRequests
   return {
     ...route,
     handle(exchange, rest) {
-      if (isReady()) return route.handle(exchange, rest)
+      if (mayAnswer()) return route.handle(exchange, rest)
       exchange.sendRefusal({
         code: 'no-replica',
         because: 'The engine is not ready.',
@@ -204,7 +217,7 @@ interface Hello extends Resolved {
 }
 
 function hello({ address, model, kind, profile, contextTokensMax, engineOptions, options }: Hello): string {
-  const { sequencesMax, tokenBudget, blockCount, blockTokens } = engineOptions.limits
+  const { sequencesMax, tokenBudget, blockCount, blockTokens, staticBatching } = engineOptions.limits
   const { faults = NO_FAULTS, loadSeconds = 0, changes, streamInterval = 1 } = options
   const trouble = [
     ...(loadSeconds > 0 ? [`loads its weights for ${loadSeconds} s`] : []),
@@ -217,6 +230,11 @@ function hello({ address, model, kind, profile, contextTokensMax, engineOptions,
     '',
     `  model     ${model}, ${kind === 'chat' ? '' : 'for embeddings, '}${contextTokensMax} tokens of context`,
     `  profile   ${profile}: ${sequencesMax} sequences, ${tokenBudget} tokens a step, ${blockCount} blocks of ${blockTokens}`,
+    ...(staticBatching === undefined || kind !== 'chat'
+      ? []
+      : [
+          `  batches   each runs until its last answer is done, after a window of ${usToMs(staticBatching.windowUs)} ms`,
+        ]),
     ...(streamInterval > 1 ? [`  frames    the first token, then ${streamInterval} tokens each`] : []),
     ...(trouble.length > 0 ? [`  trouble   ${trouble.join('; ')}`] : []),
     `  metrics   ${address}/metrics`,

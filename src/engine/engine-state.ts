@@ -28,6 +28,13 @@ export interface EngineLimits {
   readonly waitingMax?: number
   /** Tokens that one prefix hash names: a multiple of `blockTokens`, which it is by default. */
   readonly prefixUnitTokens?: number
+  /** Static batches instead of continuous batching: nobody joins a batch that runs. */
+  readonly staticBatching?: StaticBatching
+}
+
+export interface StaticBatching {
+  /** Microseconds that an idle engine gathers; 0: whoever waits goes. */
+  readonly windowUs: number
 }
 
 export interface EngineState {

@@ -64,6 +64,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc
     budgetSlack: fc.integer({ min: 1, max: 60 }),
     draftTokens: fc.constantFrom(0, 0, 1, 4),
     longPrefillTokens: fc.constantFrom(undefined, undefined, 3, 10, 40),
+    batchWindowUs: fc.constantFrom(undefined, undefined, undefined, 0, 500, 10_000),
     acceptance: fc.double({ min: 0, max: 1, noNaN: true }),
     seed: fc.nat(),
   })
@@ -78,6 +79,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc
         blockTokens: drawn.blockTokens,
         prefixUnitTokens: drawn.blockTokens * drawn.unitBlocks,
         ...(drawn.longPrefillTokens !== undefined && { longPrefillTokens: drawn.longPrefillTokens }),
+        ...(drawn.batchWindowUs !== undefined && { staticBatching: { windowUs: drawn.batchWindowUs } }),
       },
       seed: drawn.seed,
       ...(drawn.draftTokens > 0 && {

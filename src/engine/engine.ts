@@ -11,6 +11,7 @@ import type { StepCoefficients } from './gpu-profile.ts'
 import { makeStepPlan, planStep } from './plan-step.ts'
 import { Sequence, type SequenceSpec } from './sequence.ts'
 import { assertSpeculation, draftUs, type Speculation } from './speculation.ts'
+import { batchDueAt, blocksInAll, formBatch } from './static-batches.ts'
 import { SteadyDecodes } from './steady-decodes.ts'
 import { StepShares } from './step-share.ts'
 import { exactStepsMax, StepTime, TICKS_PER_US } from './step-time.ts'
@@ -128,7 +129,7 @@ export class Engine {
   nextEventAt(): Instant | undefined {
     if (this.#events.length > 0) return this.#now
     if (this.#stretchSteps > 0) return this.#timeline.endOf(this.#stretchSteps)
-    return this.#isIdle() ? undefined : this.#timeline.boundaryUs
+    return this.#isIdle() ? undefined : this.#startAt()
   }
 
   /** Everything that has happened up to and including `now`, in order. */
@@ -174,9 +175,10 @@ export class Engine {
     this.#askedAt = -1
     for (;;) {
       if (this.#stretchSteps === 0) {
-        const startAt = this.#timeline.boundaryUs
+        const startAt = this.#startAt()
         const mayStart = isStartIncluded ? startAt <= now : startAt < now
         if (this.#isIdle() || !mayStart) return
+        if (startAt > this.#timeline.boundaryUs) this.#timeline.startAt(startAt)
         this.#beginStretch()
       }
       if (this.#timeline.endOf(this.#stretchSteps) > now) break
@@ -185,8 +187,21 @@ export class Engine {
     if (this.#stretchSteps > 1) this.#leapTo(now, isStartIncluded)
   }
 
+  /** When the next step begins: at the boundary, unless a batch is still gathering. */
+  #startAt(): Instant {
+    const { boundaryUs } = this.#timeline
+    const { staticBatching } = this.#state.limits
+    if (staticBatching === undefined) return boundaryUs
+    return Math.max(boundaryUs, batchDueAt(this.#state, staticBatching, this.#draftTokens) ?? 0)
+  }
+
+  get #draftTokens(): number {
+    return this.#speculation?.draftTokens ?? 0
+  }
+
   #beginStretch(): void {
-    const { decodes, pool } = this.#state
+    const { decodes, pool, limits } = this.#state
+    if (limits.staticBatching !== undefined) formBatch(this.#state, this.#draftTokens)
     planStep(this.#state, this.#plan)
     assert(this.#plan.decodeTokens + this.#plan.prefillTokens > 0, 'a step has work')
     const { pace } = this.#timeline
@@ -257,9 +272,7 @@ export class Engine {
 
   #refusalOf(spec: SequenceSpec): Submission | undefined {
     const { limits, waiting } = this.#state
-    // The last token is made but never computed, so it needs no room; a draft does.
-    const tokens = spec.promptTokens + spec.outputTokens - 1 + (this.#speculation?.draftTokens ?? 0)
-    const blocks = Math.ceil(tokens / limits.blockTokens)
+    const blocks = blocksInAll(spec, limits, this.#draftTokens)
     if (blocks > limits.blockCount) {
       const because = `it needs ${blocks} blocks and the engine has ${limits.blockCount}`
       return { kind: 'refused', code: 'never-fits', because }
@@ -279,6 +292,7 @@ function assertLimits(limits: EngineLimits, speculation: Speculation | undefined
   const tokensEach = 1 + (speculation?.draftTokens ?? 0)
   assert(tokenBudget >= sequencesMax * tokensEach, 'the token budget has room for every decoding sequence')
   assert((limits.longPrefillTokens ?? 1) >= 1, 'a prompt gets at least a token of a step')
+  assert((limits.staticBatching?.windowUs ?? 0) >= 0, 'a batch gathers for a time')
   if (speculation !== undefined) assertSpeculation(speculation)
   assert(prefixUnitTokens % blockTokens === 0, 'a prefix unit is a whole number of blocks')
 }

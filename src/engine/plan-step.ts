@@ -114,6 +114,7 @@ function admitFromQueue(state: EngineState, plan: StepPlan): void {
   for (let head = waiting.first; head !== undefined; head = waiting.first) {
     const budget = limits.tokenBudget - plan.decodeTokens - plan.prefillTokens
     if (budget === 0 || decodes.count + prefilling.length >= limits.sequencesMax) return
+    if (limits.staticBatching !== undefined && !head.isInBatch) return
     if (isHeldBack(state, head) || !takeCachedUnits(state, head)) return
     waiting.remove(head)
     head.place = 'prefilling'

@@ -44,6 +44,8 @@ export class Sequence {
   readonly isReportedEveryStep: boolean
 
   place: SequencePlace = 'waiting'
+  /** Static batching: it is a member of the batch that runs. */
+  isInBatch = false
   /** Tokens whose keys and values are in blocks. While decoding, the decode set knows better. */
   computedTokens = 0
   /** Output tokens made so far. While decoding, the decode set knows better. */

@@ -59,7 +59,7 @@ export function administratorName({ issuerId, subject }: TokenIdentity): string 
   return `${issuerId}@${isName ? subject : hash('sha256', subject, 'hex').slice(0, 16)}`
 }
 
-const NOT_ADMIN: ToldRefusal<KeyCode> = {
+export const NOT_ADMIN: ToldRefusal<KeyCode> = {
   code: 'not-admin',
   because: 'This key belongs to a tenant; the admin API and the metrics need keys of their own.',
   blame: 'request',

@@ -34,6 +34,8 @@ describe("errors in Anthropic's words", () => {
     ['internal-error', 500, 'api_error'],
     ['replica-lost', 502, 'api_error'],
     ['deadline-passed', 504, 'timeout_error'],
+    ['content-filter', 400, 'invalid_request_error'],
+    ['key-paused', 429, 'rate_limit_error'],
     ['queue-full', 529, 'overloaded_error'],
   ])('%s is %i %s, as a refusal and as a fault', (code, status, type) => {
     const refusal = { code, because: 'it is so', blame: 'platform' as const, retryAfterUs: undefined }

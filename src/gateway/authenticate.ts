@@ -75,6 +75,8 @@ export interface KeyBearer {
   readonly visit?: { noteKey(isValid: boolean, keyId?: string): void } | undefined
   /** What was found out about the request's token; undefined when it has none. */
   readonly proof?: TokenFinding | undefined
+  /** The digest of the key that a session of the console was begun with. */
+  readonly sessionDigest?: string | undefined
 }
 
 /** A longer key is not one of ours: strangers must not make us hash megabytes. */
@@ -124,8 +126,19 @@ function tokenRefusal({ kind, because }: Exclude<TokenFinding, { kind: 'known' }
     : { code: 'invalid-token', because, blame: 'request', retryAfterUs: undefined }
 }
 
+/** Whoever made a job, hours later: by the key's hash, or by whom the token was about. Its terms are asked as for any call. */
+export function callerAgain(
+  directory: KeyDirectory,
+  { digest, identity }: { readonly digest?: string | undefined; readonly identity?: TokenIdentity | undefined },
+): Caller | ToldRefusal<KeyCode> {
+  if (identity !== undefined) return directory.byIdentity(identity) ?? directory.whyNoTenant?.() ?? NO_TENANT
+  if (digest === undefined) return NO_VALID_KEY
+  return directory.byHash(digest) ?? directory.whyNot?.(digest) ?? NO_VALID_KEY
+}
+
 /** The digest of the request's key; undefined when it has none. */
-export function digestOfBearer({ req }: KeyBearer): string | undefined {
+export function digestOfBearer({ req, sessionDigest }: KeyBearer): string | undefined {
+  if (sessionDigest !== undefined) return sessionDigest
   const token = tokenOf(req.headers)
   return token === undefined ? undefined : digestOf(token)
 }

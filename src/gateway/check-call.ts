@@ -21,7 +21,14 @@ export type AskedCall = Omit<CallerCall, 'clientAddress'>
 
 /** The caller; undefined after the refusal was sent. */
 export function callerFor(exchange: Exchange, keys: KeyDirectory, call: AskedCall): Caller | undefined {
-  return admitted(exchange, authenticate(keys, exchange), call)
+  return admitted(exchange, exchange.knownCaller ?? authenticate(keys, exchange), call)
+}
+
+/** The caller behind a session of the console, as its key is now; undefined when it opens nothing. */
+export function sessionCaller(exchange: Exchange, keys: KeyDirectory, sessionDigest: string): Caller | undefined {
+  const caller = authenticate(keys, { req: exchange.req, visit: exchange.visit, sessionDigest })
+  if ('code' in caller || denialOf(exchange, caller, {}) !== undefined) return undefined
+  return caller
 }
 
 /** The same, also for another region's gateway that acts for a tenant. */
@@ -30,7 +37,7 @@ export function callerOrPeerFor(
   keys: KeyDirectory & PeerDirectory,
   call: AskedCall,
 ): Caller | undefined {
-  return admitted(exchange, identify(keys, exchange), call)
+  return admitted(exchange, exchange.knownCaller ?? identify(keys, exchange), call)
 }
 
 /** Sends the refusal and answers true when the key may not. */

@@ -34,7 +34,7 @@ export async function collectBody(
   { wantedType = JSON_TYPE, clock }: CollectOptions = {},
 ): Promise<CollectedBody> {
   const { req, res, visit } = exchange
-  const refusal = unsupported(wantedType, req.headers['content-type'], req.headers['content-encoding'])
+  const refusal = unsupportedBody(wantedType, req.headers['content-type'], req.headers['content-encoding'])
   if (refusal !== undefined) return { kind: 'fault', fault: refusal }
   const declaredSize = Number(req.headers['content-length'] ?? Number.NaN)
   if (declaredSize > bytesMax) return tooLarge(exchange, bytesMax, declaredSize)
@@ -189,7 +189,8 @@ function whole(parts: readonly Buffer[], readAt: Instant | undefined): Collected
   return readAt === undefined ? { kind: 'ok', bytes } : { kind: 'ok', bytes, readAt }
 }
 
-function unsupported(
+/** What is wrong with a body before it is read. */
+export function unsupportedBody(
   wantedType: string,
   contentType: string | undefined,
   encoding: string | undefined,

@@ -21,6 +21,7 @@ export type ErrorCode =
   | IngressCode
   | CorpusCode
   | ArchiveCode
+  | JobCode
   | UsageCode
   | AdminCode
   | FaultCode
@@ -48,8 +49,11 @@ export type CorpusCode = Exclude<CorpusRefusal, 'unavailable'> | 'retrieval-unav
 /** What a client is told about stored answers. */
 export type ArchiveCode = 'answer-not-found' | 'archive-unavailable'
 
+/** What a client is told about jobs. */
+export type JobCode = 'batch-not-found' | 'too-many-batches' | 'jobs-unavailable'
+
 /** What a client is told who asks what was used. */
-export type UsageCode = 'ledger-off' | 'ledger-unavailable'
+export type UsageCode = 'ledger-off' | 'ledger-unavailable' | 'audit-off' | 'audit-copy-unavailable'
 
 /** A refusal of any layer, as the gateway tells it. */
 export type ToldRefusal<Code extends ErrorCode = ErrorCode> = Refusal<Code>
@@ -142,6 +146,12 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     advice: 'Ask for less, wait for the time in Retry-After, or have the budget raised. GET /v1/spillway/me shows it.',
   },
   'limits-unknown': { status: 503, blame: 'platform', retryAfter: 'budget', advice: COME_BACK },
+  'tenant-paused': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 60 * SECOND_US,
+    advice: 'Ask your operator when the pause ends; the message says why there is one.',
+  },
   'model-not-found': { ...atFault(404, 'GET /v1/models lists the models.'), param: 'model' },
   'context-length-exceeded': atFault(400, SHORTEN),
   'too-big': atFault(400, SHORTEN),
@@ -163,6 +173,13 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
   },
   'no-replica': { status: 503, blame: 'platform', retryAfter: 'health', advice: COME_BACK },
   'no-such-corpus': atFault(404, 'GET /v1/vector_stores lists your vector stores.'),
+  'content-filter': atFault(400, 'Leave out what the category names, or ask your operator about the policy.'),
+  'key-paused': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 'budget',
+    advice: 'The pause ends after the time in Retry-After; ask your operator if the requests were meant.',
+  },
   'unknown-pool': { status: 503, blame: 'platform', retryAfter: 'prediction', advice: COME_BACK },
   'expired-on-arrival': { ...atFault(400, 'Allow more time.'), param: 'spillway.deadline_ms' },
   'fits-no-replica': atFault(400, SHORTEN),
@@ -197,6 +214,7 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     param: 'spillway.deadline_ms',
     advice: 'Allow more time, ask for fewer tokens, or send spillway.cut_off: false to get late answers whole.',
   },
+  'audit-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
   'shutting-down': {
     status: 503,
     blame: 'platform',
@@ -228,9 +246,23 @@ const ARCHIVE_ROWS: Readonly<Record<ArchiveCode, ErrorRow>> = {
   'archive-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
 }
 
+/** Jobs. */
+const JOB_ROWS: Readonly<Record<JobCode, ErrorRow>> = {
+  'batch-not-found': atFault(404, 'GET /v1/batches lists your batches.'),
+  'too-many-batches': {
+    status: 429,
+    blame: 'tenant',
+    retryAfter: 60 * SECOND_US,
+    advice: 'Wait for one of your batches to end, or cancel one.',
+  },
+  'jobs-unavailable': { status: 503, blame: 'platform', retryAfter: SECOND_US, advice: COME_BACK },
+}
+
 /** What was used. */
 const USAGE_ROWS: Readonly<Record<UsageCode, ErrorRow>> = {
   'ledger-off': atFault(404, 'Ask the operator of this server to set `ledger.enabled` and a `store` that lasts.'),
+  'audit-off': atFault(404, 'Ask the operator of this server to set `audit.enabled` and `audit.search`.'),
+  'audit-copy-unavailable': { status: 503, blame: 'platform', retryAfter: 2 * SECOND_US, advice: COME_BACK },
   'ledger-unavailable': { status: 503, blame: 'platform', retryAfter: 2 * SECOND_US, advice: COME_BACK },
 }
 
@@ -256,6 +288,7 @@ const FAULT_ROWS: Readonly<Record<FaultCode, ErrorRow>> = {
   'integer-above-max-value': atFault(400, 'Ask for fewer choices: `limits.choicesMax` at most.'),
   'unsupported-parameter': atFault(400, 'Leave the parameter in `param` out.'),
   'context-length-exceeded': REFUSAL_ROWS['context-length-exceeded'],
+  'content-filter': REFUSAL_ROWS['content-filter'],
   'model-not-found': REFUSAL_ROWS['model-not-found'],
   'model-not-supported': atFault(400, 'Use the endpoint that the message names.'),
   'request-not-found': atFault(404, 'Ask soon after the request, with a key of the same tenant.'),
@@ -275,6 +308,8 @@ const ADMIN_ROWS: Readonly<Record<AdminCode, ErrorRow>> = {
   'no-such-pool': atFault(404, 'GET /admin/v1/pools lists the pools.'),
   'no-such-replica': atFault(404, 'GET /admin/v1/pools lists every pool’s replicas.'),
   'no-such-drain': atFault(404, 'GET /admin/v1/pools shows which replicas are drained.'),
+  'no-such-pause': atFault(404, 'GET /admin/v1/admission lists the tenants that are paused.'),
+  'no-such-mode': atFault(404, 'GET /admin/v1/admission shows the mode.'),
   'no-such-rollout': atFault(404, 'GET /admin/v1/rollouts lists the rollouts.'),
   'nothing-to-change': atFault(409, 'GET /admin/v1/rollouts/MODEL shows what the rollout is doing.'),
   'in-configuration-file': atFault(409, 'Change the configuration file, then reload it.'),
@@ -307,6 +342,7 @@ export const ERROR_TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   ...REFUSAL_ROWS,
   ...CORPUS_ROWS,
   ...ARCHIVE_ROWS,
+  ...JOB_ROWS,
   ...USAGE_ROWS,
   ...ADMIN_ROWS,
   ...FAULT_ROWS,

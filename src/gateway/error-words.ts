@@ -72,8 +72,8 @@ export function refusalDetail({ retryAfterUs, detail }: ToldRefusal): ToldRefusa
 const RETRY_AFTER_S_MAX = 59
 
 /** Headers that say truthfully when to come back: never sooner than true, in whole seconds and in milliseconds. */
-export function retryHeaders({ retryAfterUs }: Pick<ToldRefusal, 'retryAfterUs'>): string[] {
-  if (retryAfterUs === undefined) return ['x-should-retry', 'false']
+export function retryHeaders({ retryAfterUs, slot }: Pick<ToldRefusal, 'retryAfterUs' | 'slot'>): string[] {
+  if (retryAfterUs === undefined || slot === 'none') return ['x-should-retry', 'false']
   const ms = Math.max(1, Math.ceil(retryAfterUs / 1_000))
   const seconds = Math.max(1, Math.ceil(ms / 1_000))
   if (seconds > RETRY_AFTER_S_MAX) return ['retry-after', String(RETRY_AFTER_S_MAX), 'x-should-retry', 'false']

@@ -1,5 +1,6 @@
 import { makeWriteBatch } from '../base/live-turn-batch.ts'
 import type { TokenFinding } from '../domain/identity.ts'
+import type { Caller } from './authenticate.ts'
 import { challengeOf, type ToldFault, type ToldRefusal } from './error-table.ts'
 import type { ErrorWords } from './error-words.ts'
 import type { HttpRequest, HttpResponse } from './http-message.ts'
@@ -25,6 +26,12 @@ export class Exchange {
   visit: Visit | undefined
   /** What was found out about the request's token, before its route was called; undefined when it has none. */
   proof: TokenFinding | undefined
+  /** Of the key that a session of the console was begun with; undefined outside the console. */
+  sessionDigest: string | undefined
+  /** Whoever sent the request, where that is known without a key: a line of a job runs for the caller of its job. */
+  knownCaller: Caller | undefined
+  /** What the answer's id ends with, where it was told before: a response that runs in the background. */
+  answerCore: string | undefined
   readonly #trusted: TrustedProxies
 
   constructor(req: HttpRequest, res: HttpResponse, id: string, errors: ErrorWords, trusted: TrustedProxies = []) {
@@ -45,6 +52,9 @@ export class Exchange {
     const same = new Exchange(this.req, this.res, this.id, errors, this.#trusted)
     same.visit = this.visit
     same.proof = this.proof
+    same.sessionDigest = this.sessionDigest
+    same.knownCaller = this.knownCaller
+    same.answerCore = this.answerCore
     return same
   }
 

@@ -49,6 +49,8 @@ export interface AdminReplica {
   /** Why its engine denies us (a wrong key or address, a used-up quota), until it answers again. */
   readonly deniedBecause?: string
   readonly running: number
+  /** Share of its KV memory that is booked; absent where its size is not known. */
+  readonly kvRatio?: number
   readonly isLeaving: boolean
 }
 
@@ -149,6 +151,8 @@ export interface AdminReload {
     readonly poolsAdded: number
     readonly poolsRemoved: number
     readonly poolsDedicated: number
+    readonly poolsScaled: number
+    readonly poolsRekeyed: number
     readonly replicasAdded: number
     readonly replicasRemoved: number
   }
@@ -172,6 +176,14 @@ export interface AdminRollout {
   readonly verdict: unknown
 }
 
+/** How admission is ordered to behave. */
+export interface AdminAdmission {
+  readonly mode: 'enforce' | 'observe'
+  /** What the configuration file says, which holds when no administrator has chosen a mode. */
+  readonly modeInFile: 'enforce' | 'observe'
+  readonly paused: readonly { readonly tenant: string; readonly because: string }[]
+}
+
 /** What the admin API needs of the platform: what is there, and changes to it, each with who and why. */
 export type AdminRestartAnswer =
   | { readonly kind: 'begun'; readonly processes: number }
@@ -191,8 +203,12 @@ export interface FleetAdmin {
   /** Adds one address to a pool of engines, of the configuration file or of the registry. */
   addReplica(poolId: string, url: string, reason: AdminReason): Promise<AdminAnswer>
   removeReplica(replicaId: string, reason: AdminReason): Promise<AdminAnswer>
-  /** Drains a replica, or takes it back; forgotten at a restart. */
+  /** Drains a replica, or takes it back. */
   drain(replicaId: string, isDrained: boolean, reason: AdminReason): Promise<AdminAnswer>
+  admission(): AdminAdmission
+  /** Refuses a tenant's new requests, or takes them again. */
+  pause(tenantId: string, isPaused: boolean, reason: AdminReason): Promise<AdminAnswer>
+  changeMode(mode: AdminAdmission['mode'], reason: AdminReason): Promise<AdminAnswer>
   /** The configuration file is read again: all of it takes effect, or nothing does. */
   reload(reason: AdminReason): Promise<AdminReloadAnswer>
   /** New processes take the place of the old ones, one after the other; the answer comes when that has begun. */

@@ -25,6 +25,7 @@ export function allowSlowBody(response: HttpResponse): void {
 export class Connections {
   readonly #server: Server
   readonly #last = new Map<Socket, HttpResponse | undefined>()
+  #isLeaving = false
   /** Connections that speak HTTP/2. */
   readonly sessions = new Sessions()
 
@@ -46,7 +47,15 @@ export class Connections {
   /** A request came in; `response` is where its answer will go. */
   note(socket: Socket, response: HttpResponse): void {
     this.#last.set(socket, response)
-    if (!this.#server.listening) response.shouldKeepAlive = false
+    if (this.#isLeaving || !this.#server.listening) response.shouldKeepAlive = false
+  }
+
+  /**
+   * Goes on accepting, and asks the client of every further request to connect anew: a balancer that has noticed that
+   * this server is not ready then chooses another one. What is idle when the server closes would be cut.
+   */
+  leave(): void {
+    this.#isLeaving = true
   }
 
   /** Part of an answer has been sent, and part has not. */

@@ -216,7 +216,7 @@ interface Found {
   readonly rest: string
 }
 
-class RouteTable {
+export class RouteTable {
   /** Routes by method, then by path, so that no key is built for each request. */
   readonly #exact = new Map<string, Map<string, Found>>(METHODS.map((method) => [method, new Map()]))
   readonly #under: ReadonlyArray<{ prefix: string; route: Route }>

@@ -38,9 +38,16 @@ export function spillwayHeaders(head: AnswerHead): string[] {
   if (head.releaseId !== undefined) headers.push('x-spillway-release', head.releaseId)
   if (head.rung !== 'full') headers.push('x-spillway-rung', head.rung, 'x-spillway-degraded', 'true')
   if (head.cached !== undefined) headers.push('x-spillway-cache', 'hit')
+  if (head.dropped !== undefined) headers.push('x-spillway-dropped', head.dropped.join(', '))
+  if (head.unscreened !== undefined) headers.push('x-spillway-unscreened', head.unscreened.join(', '))
   if (head.retrieved !== undefined) {
     const { outcome, passages } = head.retrieved
     headers.push('x-spillway-passages', String(passages.length), 'x-spillway-retrieval', outcome)
+  }
+  if (head.screened !== undefined) {
+    const { flagged, isPartial } = head.screened
+    if (flagged.length > 0) headers.push('x-spillway-flagged', flagged.join(', '))
+    if (isPartial) headers.push('x-spillway-screened', 'partial')
   }
   return headers
 }
@@ -142,9 +149,10 @@ export class SseSink implements Sink {
     return writer.chunk(choices, this.#options.runningUsage?.(), beside)
   }
 
-  finish(usage: Usage): void {
+  finish(usage: Usage, flagged: readonly string[] = []): void {
     this.#stopKeepAlive()
-    this.#options.exchange.res.end(this.#writer.end(usage))
+    const late = flagged.length === 0 ? '' : this.#writer.aside({ spillway: { flagged } })
+    this.#options.exchange.res.end(late + this.#writer.end(usage))
     cutOffUnread(this.#options)
   }
 

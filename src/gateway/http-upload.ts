@@ -104,7 +104,7 @@ export class Upload implements TransitBody {
   }
 
   open(model: string): OpenBody {
-    const head = this.#headFor(model)
+    const head = this.#form.namedIn(this.#head ?? Buffer.alloc(0), model)
     const held = head.reduce((sum, { length }) => sum + length, 0)
     const grownBytes = held - (this.#head?.length ?? 0)
     const reading: Reading = { isClosed: false }
@@ -143,17 +143,6 @@ export class Upload implements TransitBody {
     this.#isRestTaken = true
     this.#head = undefined
     this.#exchange.visit?.release()
-  }
-
-  /** The head with this name for the model; a form without one gets a part in front. */
-  #headFor(model: string): Buffer[] {
-    const head = this.#head ?? Buffer.alloc(0)
-    const form = this.#form
-    const field = form.fields.get('model')
-    const at = field?.from ?? form.firstAt
-    const part = `--${form.boundary}\r\ncontent-disposition: form-data; name="model"\r\n\r\n${model}\r\n`
-    const named = Buffer.from(field === undefined ? part : model)
-    return [head.subarray(0, at), named, head.subarray(field?.to ?? at)]
   }
 
   /** The next piece; undefined at the end, and for a reader that has closed. */

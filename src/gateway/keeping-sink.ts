@@ -44,8 +44,8 @@ export class KeepingSink implements Sink {
     return this.#sink.write(delta)
   }
 
-  finish(usage: Usage): void {
-    this.#sink.finish(usage)
+  finish(usage: Usage, flagged?: readonly string[]): void {
+    this.#sink.finish(usage, flagged)
     const joined = this.#joined
     this.#joined = undefined
     if (joined === undefined) this.#options.onTooLarge()

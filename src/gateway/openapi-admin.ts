@@ -1,5 +1,14 @@
 import type { TSchema } from 'typebox'
-import { ModelPutBody, ReasonBody, ReplicaPutBody, ReplicaStateBody, RolloutBody } from '../wire/admin.ts'
+import {
+  AdmissionBody,
+  EraseBody,
+  ModelPutBody,
+  ReasonBody,
+  ReplicaPutBody,
+  ReplicaStateBody,
+  RolloutBody,
+  TenantStateBody,
+} from '../wire/admin.ts'
 import {
   KeyChangeBody,
   KeyCreateBody,
@@ -62,7 +71,17 @@ export function adminPaths(): Record<string, object> {
       get: named('adminShowRollout', 'One model\u2019s rollout, with the judge\u2019s numbers.'),
       post: named('adminChangeRollout', 'Starts, pauses, resumes, promotes, rolls back or undoes.', RolloutBody),
     },
+    '/admin/v1/rollout-outputs': {
+      get: {
+        ...operation(
+          'adminListOutputs',
+          'Answers of shadows beside those of clients, screened and cut, newest first, of tenants whose `storing` allows it. Each call is audited.',
+        ),
+        parameters: listParameters(50, 'model', 'tenant'),
+      },
+    },
     ...tenancyPaths(),
+    ...operatorPaths(),
     '/admin/v1/reload': {
       post: operation(
         'adminReload',
@@ -83,11 +102,36 @@ export function adminPaths(): Record<string, object> {
     '/admin/v1/refusals': {
       get: {
         ...operation('adminListRefusals', 'The last requests of all tenants that were not answered, newest first.'),
-        parameters: [
-          { name: 'tenant', in: 'query', schema: { type: 'string' } },
-          { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 500 } },
-        ],
+        parameters: listParameters(500, 'tenant'),
       },
+    },
+    '/admin/v1/changes': {
+      get: {
+        ...operation('adminListChanges', 'Who changed what and why, newest first.'),
+        parameters: listParameters(1_000, 'name'),
+      },
+    },
+  }
+}
+
+/** Words that narrow a list, and how long it may be. */
+const listParameters = (maximum: number, ...names: readonly string[]): object[] => [
+  ...names.map((name) => ({ name, in: 'query', schema: { type: 'string' } })),
+  { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum } },
+]
+
+const TENANT_PATH = '/admin/v1/tenants/{name}'
+
+/** What operators alone do: orders in trouble, and a recording. Pausing is beside the other calls on a tenant. */
+function operatorPaths(): Record<string, object> {
+  return {
+    [TENANT_PATH]: {
+      ...tenancyPaths()[TENANT_PATH],
+      post: named('adminPauseTenant', 'Refuses the new requests of a tenant, or takes them again.', TenantStateBody),
+    },
+    '/admin/v1/admission': {
+      get: operation('adminShowAdmission', 'The mode of admission, and the tenants that are paused.'),
+      post: operation('adminChangeMode', 'Lets admission only observe, or enforces its verdicts again.', AdmissionBody),
     },
     '/admin/v1/recording': {
       get: operation(
@@ -95,14 +139,27 @@ export function adminPaths(): Record<string, object> {
         'Streams a line of JSON for every request that ends from now on, without its text, until the client hangs up.',
       ),
     },
-    '/admin/v1/changes': {
+  }
+}
+
+/** The audit's copy, and erasure. */
+export function auditPaths(): Record<string, object> {
+  return {
+    '/admin/v1/audit': {
       get: {
-        ...operation('adminListChanges', 'Who changed what and why, newest first.'),
+        ...operation('adminSearchAudit', 'Events of the audit’s copy, newest first. The search is an event itself.'),
         parameters: [
-          { name: 'name', in: 'query', schema: { type: 'string' } },
+          ...['org', 'tenant', 'kind', 'request', 'user', 'key', 'from', 'to', 'page', 'names'].map((name) => ({
+            name,
+            in: 'query',
+            schema: { type: 'string' },
+          })),
           { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 1_000 } },
         ],
       },
+    },
+    '/admin/v1/audit/erase': {
+      post: operation('adminEraseFromAudit', 'Destroys the key that a name in the audit is sealed with.', EraseBody),
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox'
+import { BatchBody } from '../wire/batches.ts'
 import {
   AttributesBody,
   DocumentsBody,
@@ -8,7 +9,7 @@ import {
   VectorStoreFilesBody,
 } from '../wire/vector-stores.ts'
 
-/** The part of the description that is about files and vector stores, from the schemas that check their bodies. */
+/** The part of the description that is about files, batches and vector stores, from the schemas that check their bodies. */
 export function corpusPaths(refusals: object): Record<string, object> {
   const operation = (
     operationId: string,
@@ -28,13 +29,24 @@ export function corpusPaths(refusals: object): Record<string, object> {
   return {
     '/v1/files': {
       get: get('listFiles', 'Your uploaded files.', ...PAGE, query('purpose')),
-      post: operation('uploadFile', 'Uploads a text, Markdown or JSON Lines in UTF-8.', [], UPLOAD),
+      post: operation(
+        'uploadFile',
+        'Uploads a text, Markdown or JSON Lines in UTF-8; for a batch, its lines.',
+        [],
+        UPLOAD,
+      ),
     },
     '/v1/files/{id}': {
       get: get('retrieveFile', 'One file.', ID),
       delete: get('deleteFile', 'Deletes a file; documents made from it stay.', ID),
     },
     '/v1/files/{id}/content': { get: get('retrieveFileContent', 'The text of a file.', ID) },
+    '/v1/batches': {
+      get: get('listBatches', 'Your batches, the newest first.', ...PAGE),
+      post: post('createBatch', 'Runs the lines of a file when there is room, within a day.', BatchBody),
+    },
+    '/v1/batches/{id}': { get: get('retrieveBatch', 'One batch, and how far it has got.', ID) },
+    '/v1/batches/{id}/cancel': { post: operation('cancelBatch', 'Begins no further line of a batch.', [ID]) },
     '/v1/vector_stores': {
       get: get('listVectorStores', 'Your vector stores.', ...PAGE),
       post: post('createVectorStore', 'Makes a vector store, with files if some are named.', VectorStoreBody),

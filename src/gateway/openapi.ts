@@ -1,11 +1,12 @@
 import type { TSchema } from 'typebox'
 import { EmbeddingBody } from '../wire/embeddings.ts'
+import { ModerationBody } from '../wire/moderations.ts'
 import { ResponsesBody } from '../wire/responses-schema.ts'
 import { ChatBody, CompletionBody } from '../wire/schemas.ts'
 import { MetadataBody } from '../wire/stored-completions.ts'
 import { TensorBody } from '../wire/tensors.ts'
 import { TRANSIT_WAYS, TransitBodySchema, type TransitWay } from '../wire/transit.ts'
-import { type AdminSchemas, adminComponents, adminPaths, tenancyPaths } from './openapi-admin.ts'
+import { type AdminSchemas, adminComponents, adminPaths, auditPaths, tenancyPaths } from './openapi-admin.ts'
 import { azurePaths, type Operation } from './openapi-azure.ts'
 import { corpusPaths } from './openapi-corpora.ts'
 import { KEY_HEADERS, MESSAGES_ERROR, messagesPaths } from './openapi-messages.ts'
@@ -45,6 +46,7 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       ...messagesPaths(),
       ...deploymentPaths(),
       ...azurePaths(openAi),
+      '/v1/moderations': { post: whole('createModeration', 'Kinds of harm in texts.', ModerationBody, 'Error') },
       '/infer': {
         post: whole('inferTokens', 'Asks for a number of tokens, and tells how it went.', InferBody, 'Error'),
       },
@@ -67,14 +69,19 @@ export function openApiDocument(options: { version: string; basePath: string; ad
       '/v1/organization/usage/completions': {
         get: plain('usageCompletions', 'What was used, in buckets of days or hours, as OpenAI tells it.'),
       },
+      '/v1/spillway/audit': {
+        get: plain('ownAudit', 'Events of the audit about the org, newest first, for keys that may read its history.'),
+      },
       '/v1/organization/costs': { get: plain('usageCosts', 'What it is sold at, in buckets, as OpenAI tells it.') },
       ...corpusPaths(refusals()),
       ...adminPaths(),
+      ...auditPaths(),
       ...ownPaths(tenancyPaths(), plain('ownStanding', 'What the key may do, what it has left, its last refusals.')),
       '/': { get: open('root', 'The server is there.') },
       '/health': { get: open('health', 'The process is alive.') },
       '/health/ready': { get: open('ready', 'The platform can take requests; 503 while it cannot.') },
-      '/metrics': { get: { ...plain('metrics', 'Prometheus metrics, for keys that may read them.'), ...METRICS_KEYS } },
+      ...autoscalePaths(plain),
+      '/metrics': { get: { ...plain('metrics', 'Metrics: text, OpenMetrics or JSON, by `Accept`.'), ...METRICS_KEYS } },
     },
     components: {
       securitySchemes: SECURITY_SCHEMES,
@@ -111,6 +118,22 @@ const SECURITY_SCHEMES = {
 const METRICS_KEYS = { security: [{ adminKey: [] }, { metricsKey: [] }] }
 
 const AT_MODEL = { parameters: [{ name: 'model', in: 'path', required: true, schema: { type: 'string' } }] }
+
+type Plain = (id: string, summary: string) => object
+
+const autoscalePaths = (plain: Plain) => ({
+  '/autoscale': {
+    get: {
+      ...plain('autoscaleAll', 'Signals of all pools, to scale by, for keys that may read metrics.'),
+      ...METRICS_KEYS,
+    },
+  },
+  '/autoscale/{pool}': {
+    get: { ...plain('autoscale', 'Signals of one pool as plain numbers, to scale by.'), ...AT_POOL, ...METRICS_KEYS },
+  },
+})
+
+const AT_POOL = { parameters: [{ name: 'pool', in: 'path', required: true, schema: { type: 'string' } }] }
 
 const AT_ID = { parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }] }
 

@@ -1,10 +1,13 @@
+import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Instant, msToUs } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
+import { readTraceparent, type TraceContext } from '../base/trace-context.ts'
 import type { Request } from '../domain/request.ts'
 import { BANDS, type Band, type Slo, type Tenant } from '../domain/tenant.ts'
 import type { ChatBody } from '../wire/schemas.ts'
 import type { Caller } from './authenticate.ts'
+import type { FoundInBody } from './screen-body.ts'
 
 /**
  * The terms on which a request is served: caller, band, bid, deadline and conversation, which every kind of request
@@ -18,6 +21,8 @@ export interface Asker {
   readonly headers: IncomingHttpHeaders
   readonly caller: Caller
   readonly now: Instant
+  /** What the screens found in the body; absent where the tenant has none. */
+  readonly found?: FoundInBody | undefined
 }
 
 type Terms = Pick<
@@ -36,6 +41,7 @@ type Terms = Pick<
   | 'hops'
   | 'origin'
   | 'modelsAllowed'
+  | 'trace'
 >
 
 export function termsOf(asked: Asker): Terms {
@@ -56,8 +62,14 @@ export function termsOf(asked: Asker): Terms {
     hops: sentOn?.hops,
     origin: sentOn?.origin,
     modelsAllowed: models,
+    trace: traceOf(asked),
     isCutOff: (wishes.isCutOff ?? slo.isCutOff) === true ? true : undefined,
   }
+}
+
+function traceOf({ headers }: Asker): TraceContext | undefined {
+  const header = headers['traceparent']
+  return typeof header === 'string' ? readTraceparent(header) : undefined
 }
 
 /** Session names are cut at this many characters: enough to tell sessions apart, and no megabytes are hashed. */
@@ -124,8 +136,12 @@ function readWishes({ body, headers }: Asker): Wishes {
 export const headerText = (header: string | string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : undefined
 
+/** `Number` would take more: `0x10` for a deadline of 16 ms, and nothing at all for 0. */
+const DECIMAL = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i
+
 function finite(header: string | string[] | undefined): number | undefined {
-  const number = Number(headerText(header) ?? Number.NaN)
+  const text = headerText(header)
+  const number = text !== undefined && DECIMAL.test(text) ? Number(text) : Number.NaN
   return Number.isFinite(number) ? number : undefined
 }
 
@@ -154,3 +170,13 @@ function sloFor(tenant: Tenant, ttftMs: number | undefined): Slo {
   if (ttftMs === undefined) return tenant.slo
   return { ...tenant.slo, ttftUs: Math.max(msToUs(Math.min(ttftMs, WISH_MS_MAX)), tenant.slo.ttftUs) }
 }
+
+/** Knows a body again that is sent a second time. A long one would hold up others while it is hashed. */
+export function askNameOf(raw: string | undefined): (() => string) | undefined {
+  if (raw === undefined || raw.length > ASK_CHARS_MAX) return undefined
+  let name: string | undefined
+  return () => (name ??= hash('sha1', raw))
+}
+
+/** A millisecond of hashing at most. */
+const ASK_CHARS_MAX = 262_144

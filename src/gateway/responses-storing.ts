@@ -2,15 +2,17 @@ import { ArchiveUnavailable } from '../domain/archive.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { Archive } from '../lifecycle/archive-ports.ts'
 import type { Checked } from '../wire/check.ts'
-import type { Wording } from '../wire/dialect.ts'
+import type { AnswerIdentity, QueuedResponse, Wording } from '../wire/dialect.ts'
 import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { responsesWording } from '../wire/responses-dialect.ts'
 import type { ResponsesBody } from '../wire/responses-schema.ts'
 import { itemsOfChain, referencesIn, responseIdOf, storedInput } from '../wire/responses-stored.ts'
 import { readResponses } from '../wire/responses-to-chat.ts'
+import { memberText } from '../wire/splice-json.ts'
 import { readPairs } from '../wire/stored-completions.ts'
 import { archiveAway } from './archive-away.ts'
 import type { ToldRefusal } from './error-table.ts'
+import type { FoundInBody } from './screen-body.ts'
 
 /**
  * Stored responses on their way in: what a body goes on from is read from the archive, and what is asked to be stored is
@@ -25,7 +27,17 @@ export interface ResponseStore {
   readonly bodyBytesMax: number
 }
 
-export async function readStoredResponse(store: ResponseStore, tenant: Tenant, bytes: Buffer): Promise<ReadWording> {
+/** Who sends the body: a client, a line of a batch, or the job of a response that runs in the background. */
+export type ResponseSender = 'client' | 'batch' | 'background'
+
+/** `found`: what is stored is screened as the body was, because it may be older than the tenant's policy. */
+export async function readStoredResponse(
+  store: ResponseStore,
+  tenant: Tenant,
+  bytes: Buffer,
+  found?: FoundInBody,
+  sender: ResponseSender = 'client',
+): Promise<ReadWording> {
   const { archive } = store
   const checked = readResponses(bytes)
   if (checked.kind === 'fault') return checked
@@ -35,16 +47,18 @@ export async function readStoredResponse(store: ResponseStore, tenant: Tenant, b
   let earlier: readonly object[] | undefined
   let body: ResponsesBody
   try {
-    const found = await conversationOf(store, tenant.id, asked)
-    if (found.kind === 'fault') return found
-    earlier = found.value
+    const conversation = await conversationOf(store, tenant.id, asked)
+    if (conversation.kind === 'fault') return conversation
+    earlier = await rewritten(conversation.value, found)
     const resolved = await withItems(store, tenant.id, asked)
     if (resolved.kind === 'fault') return resolved
-    body = resolved.value
+    body = resolved.value === asked ? asked : await rewritten(resolved.value, found)
   } catch (error) {
     if (error instanceof ArchiveUnavailable) return { kind: 'refusal', refusal: archiveAway(error) }
     throw error
   }
+  if (body.background === true)
+    return inBackground(store, tenant, { body, earlier, sender, bytes: bytes.length, metadata: metadata.value })
   const unstored = { earlier, isStored: false, ...(body === asked && { raw }) }
   if (body.store === false) return responsesWording(body, unstored)
   const whyNot = archive.whyNot(tenant, bytes.length)
@@ -57,18 +71,78 @@ export async function readStoredResponse(store: ResponseStore, tenant: Tenant, b
     earlier,
     isStored: true,
     headers,
-    keep: ({ id, model, createdAtS }, document) =>
-      archive.keep(tenant, {
-        id,
-        kind: 'response',
-        createdAtMs: createdAtS * 1_000,
-        model,
-        metadata: metadata.value,
-        previousId: body.previous_response_id ?? undefined,
-        document,
-        input: JSON.stringify(storedInput(body.input, id)),
-      }),
+    keep: (identity, document) => archive.keep(tenant, draftOf(body, metadata.value, identity, document)),
   })
+}
+
+const draftOf = (
+  body: ResponsesBody,
+  metadata: Readonly<Record<string, string>>,
+  { id, model, createdAtS }: AnswerIdentity,
+  document: string,
+): QueuedResponse => ({
+  id,
+  kind: 'response',
+  createdAtMs: createdAtS * 1_000,
+  model,
+  metadata,
+  previousId: body.previous_response_id ?? undefined,
+  document,
+  input: JSON.stringify(storedInput(body.input, id)),
+})
+
+interface BackgroundAsk {
+  readonly body: ResponsesBody
+  readonly earlier: readonly object[] | undefined
+  readonly sender: ResponseSender
+  readonly bytes: number
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** What nobody waits for has to be stored: a response that cannot be is refused, not served. */
+function inBackground(
+  { archive }: ResponseStore,
+  tenant: Tenant,
+  { body, earlier, sender, bytes, metadata }: BackgroundAsk,
+): ReadWording {
+  const refused = (param: string, message: string): ReadWording => ({
+    kind: 'fault',
+    fault: invalidRequest(message, param, 'unsupported-parameter'),
+  })
+  if (sender === 'batch') return refused('background', "Lines of a batch cannot be 'background': a batch is.")
+  if (body.stream === true)
+    return refused(
+      'stream',
+      "Unsupported 'stream' with 'background': leave it out, and ask for the response by its id.",
+    )
+  if (body.store === false)
+    return refused(
+      'store',
+      "Invalid 'store': a response in the background is stored. Leave out 'store' or 'background'.",
+    )
+  const whyNot = archive.whyNot(tenant, bytes)
+  if (whyNot === 'not-allowed')
+    return refused(
+      'background',
+      "Unsupported 'background': you may not store responses here, and nobody could read this one. Leave it out, and wait for the answer.",
+    )
+  if (whyNot === 'too-large')
+    return refused('background', "Unsupported 'background': this request is larger than one that is stored may be.")
+  const terms = { earlier, isStored: true, isBackground: true }
+  if (sender === 'background') return responsesWording(body, terms)
+  if (whyNot !== undefined)
+    return { kind: 'refusal', refusal: archiveAway(new ArchiveUnavailable('Responses cannot be stored now.')) }
+  return responsesWording(body, {
+    ...terms,
+    queue: (identity, document) => draftOf(body, metadata, identity, document),
+  })
+}
+
+async function rewritten<T>(value: T, found: FoundInBody | undefined): Promise<T> {
+  if (found === undefined || value === undefined) return value
+  const json = JSON.stringify(value)
+  const text = await found.rewriteJson(json)
+  return text === json ? value : (JSON.parse(text) as T)
 }
 
 /** The items before this turn; undefined when the body goes on from nothing. */
@@ -81,6 +155,12 @@ async function conversationOf(
   const chain = await archive.chain(tenantId, 'response', id)
   // Not known: the translation says so, in the words that it has where nothing is stored.
   if (chain === undefined) return { kind: 'ok', value: undefined }
+  const last = chain.answers.at(-1)
+  if (last !== undefined && memberText(last.document, 'status') === '"queued"')
+    return {
+      kind: 'fault',
+      fault: previousFault(`Previous response '${id}' runs in the background and has not ended.`),
+    }
   const items = chain.state === 'whole' ? itemsOfChain(chain.answers, bodyBytesMax) : undefined
   if (items !== undefined) return { kind: 'ok', value: items }
   const because =

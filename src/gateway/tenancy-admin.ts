@@ -92,4 +92,6 @@ export interface TenancyAdmin {
   standingOf(credential: TenantCredential): Promise<TreeStanding | undefined>
   /** The org whose costs the caller may read, beyond those of its own tenant; undefined: none. */
   costOrgOf(credential: TenantCredential): string | undefined
+  /** Who reads the history of which org; undefined: the caller may not. */
+  historyReaderOf(credential: TenantCredential): { readonly name: string; readonly orgId: string } | undefined
 }

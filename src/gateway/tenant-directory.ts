@@ -111,6 +111,11 @@ export class TenantDirectory implements KeyDirectory, PeerDirectory {
     }))
   }
 
+  tenantById(tenantId: string): Tenant | undefined {
+    const found = this.#tenants.get(tenantId) ?? this.#runTime?.tenantOf(tenantId)
+    return found && plainTenant(found)
+  }
+
   whyNoTenant(): ToldRefusal<KeyCode> | undefined {
     return this.#runTime?.whyNoTenant()
   }

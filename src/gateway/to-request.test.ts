@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { makeKey, makeTenant } from '../../test/support/demand.ts'
 import type { Request } from '../domain/request.ts'
+import type { Tenant } from '../domain/tenant.ts'
 import { ModelDirectory } from './model-directory.ts'
 import { toRequest } from './to-request.ts'
 
@@ -45,6 +46,21 @@ it('names the leading blocks alike for one beginning, and differently for two te
   expect(read('a', 'x'.repeat(1_000_000)).prefixHashes).toHaveLength(128)
 })
 
+it('names blocks alike for tenants that share a cache, and differently for salts of a client', () => {
+  const named = (tenant: Partial<Tenant>, cache_salt?: string): readonly number[] => {
+    const caller = { tenant: { ...makeTenant('a'), ...tenant }, key: makeKey('k', 'a') }
+    const messages = [{ role: 'user' as const, content: STORY }]
+    const body = { model: 'm', messages, ...(cache_salt !== undefined && { cache_salt }) }
+    const result = toRequest({ id: 'r', kind: 'chat', body, headers: {}, caller, now: 1 }, rules)
+    return result.kind === 'ok' ? result.request.prefixHashes : []
+  }
+  const org = { orgId: 'o', prefixCache: 'org' } as const
+  expect(named({ ...org, id: 'b' })).toEqual(named({ ...org, id: 'a' }))
+  expect(named({ id: 'b', prefixCache: 'shared' })).toEqual(named({ id: 'a', prefixCache: 'shared' }))
+  const all = [{}, org, { prefixCache: 'shared' } as const].flatMap((tenant) => [named(tenant), named(tenant, 'mine')])
+  expect(new Set(all.map(([first]) => first)).size).toBe(6)
+})
+
 it('clamps what a client wishes to what its tenant may have', () => {
   expect(read('a', 'hi', { 'x-spillway-bid': '99', 'x-spillway-band': 'interactive' })).toMatchObject({
     bid: 5,
@@ -54,6 +70,13 @@ it('clamps what a client wishes to what its tenant may have', () => {
     band: 'offline',
     deadlineAt: 251_000,
   })
+})
+
+it('reads decimal numbers in headers, and takes anything else for no wish', () => {
+  const deadline = (text: string) => read('a', 'hi', { 'x-spillway-deadline-ms': text }).deadlineAt
+  expect([deadline('250'), deadline('2.5e2'), deadline('250.0')]).toEqual([251_000, 251_000, 251_000])
+  const unasked = read('a', 'hi').deadlineAt
+  for (const text of ['0x10', '0b1', '', ' ', '1 000', '1e', 'Infinity', '٣']) expect(deadline(text)).toBe(unasked)
 })
 
 it('takes a looser promise of the first token, and no tighter one than the tenant was sold', () => {

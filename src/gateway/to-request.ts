@@ -2,15 +2,25 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Instant } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
 import type { ModelKind } from '../domain/fleet.ts'
-import type { NativeText, Request, RequestKind, RetrievalWish, Segment } from '../domain/request.ts'
+import {
+  cacheScopeOf,
+  type NativeText,
+  type Request,
+  type RequestKind,
+  type RetrievalWish,
+  type Segment,
+} from '../domain/request.ts'
+import type { ScreenText } from '../domain/screening.ts'
 import { cacheableQuestion } from '../wire/cacheable-question.ts'
 import { mustEndWhole } from '../wire/engine-knobs.ts'
 import { type FaultCode, invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { type PromptTexts, promptTexts, type SegmentText } from '../wire/prompt-text.ts'
 import type { ChatBody, CompletionBody } from '../wire/schemas.ts'
+import { cacheSaltOf } from '../wire/vllm.ts'
 import type { Caller } from './authenticate.ts'
 import type { KnownModel, ModelDirectory } from './model-directory.ts'
-import { headerText, positiveHeader, termsOf } from './request-terms.ts'
+import { askNameOf, headerText, positiveHeader, termsOf } from './request-terms.ts'
+import { type BodyScreens, type FoundInBody, screeningOf } from './screen-body.ts'
 
 /**
  * A checked body and its caller become a `Request`: text becomes segments, and the client's wishes become a band, a
@@ -27,6 +37,8 @@ export interface Asked {
   readonly headers: IncomingHttpHeaders
   readonly caller: Caller
   readonly now: Instant
+  /** What the screens found in the body; absent where the tenant has none. */
+  readonly found?: FoundInBody | undefined
 }
 
 export interface RequestRules {
@@ -42,6 +54,9 @@ export interface RequestRules {
   /** Number of passages for a request that does not say, and the most for any. */
   readonly passagesDefault: number
   readonly passagesMax: number
+  /** The finder of a policy's input screens; absent on servers whose tenants have none. */
+  readonly finderOf?: BodyScreens['finderOf']
+  readonly names?: BodyScreens['names']
   /** A secret of this process, so that block names cannot be guessed or compared between processes. */
   readonly salt: string
 }
@@ -129,7 +144,11 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
   const terms = caller.tenant.answerCache
   const cacheable =
     terms !== undefined && 'messages' in body ? cacheableQuestion(body, terms.temperatureMax) : undefined
+  const screening =
+    asked.found === undefined ? undefined : screeningOf(asked.found, screenTexts(prompt), retrieval !== undefined)
   const { segments, fixedTokens } = sizesOf(asked.kind, prompt, rules.estimateTokens)
+  const cacheSalt = cacheSaltOf(body)
+  const scope = cacheScopeOf({ tenant: caller.tenant, cacheSalt })
   // Every request has every field, if only as undefined: one shape is quicker to make, and to read, than many.
   const request: Request = {
     ...termsOf(asked),
@@ -138,18 +157,33 @@ export function toRequest(asked: Asked, rules: RequestRules): Read {
     segments,
     fixedTokens,
     isEstimated: true,
-    prefixHashes: prefixHashes(`${rules.salt}\u0000${caller.tenant.id}\u0000${known.model.name}`, texts),
+    prefixHashes: prefixHashes(`${rules.salt}\u0000${known.model.name}\u0000${scope}`, texts),
+    cacheSalt,
     outputTokensMax: outputBound(body),
     choiceCount,
     isStreamed: body.stream === true,
     text: { body: body as Readonly<Record<string, unknown>>, raw: asked.raw, native: asked.native },
+    askName: askNameOf(asked.native?.raw ?? asked.raw),
     flags: flagsOf(asked, rules),
     hasTools: 'tools' in body && (body.tools?.length ?? 0) > 0 ? true : undefined,
     mustEndWhole: mustEndWhole(body) ? true : undefined,
     retrieval,
-    cacheable,
+    // What is cached is told to others, and a placeholder stands for one request's value.
+    cacheable: screening?.restorer === undefined ? cacheable : undefined,
+    screening,
   }
   return { kind: 'ok', request, countable: countableOf(request, prompt, rules.estimateTokens) }
+}
+
+/** The prompt as judges read it. */
+function screenTexts({ segments, fixedText }: PromptTexts): ScreenText[] {
+  const texts: ScreenText[] = []
+  for (const { role, text, otherText } of segments) {
+    if (text !== '') texts.push({ role, text })
+    if (otherText !== '') texts.push({ role: role === 'tool' ? 'tool' : 'other', text: otherText })
+  }
+  if (fixedText !== '') texts.push({ role: 'other', text: fixedText })
+  return texts
 }
 
 type Sizes = Pick<Request, 'segments' | 'fixedTokens'>
@@ -191,7 +225,7 @@ const PREFIX_BLOCKS_MAX = 128
 
 /**
  * Names of the prompt's leading blocks. Each is chained to the one before and salted with a secret (of this process, or of
- * the gateways that share a lease store) and the tenant, so that equal text of two tenants has different names (law L13).
+ * the gateways that share a lease store) and the cache scope, so that equal text of two tenants has different names (law L13).
  * They approximate the engine's own blocks, from characters instead of tokens; that suffices to send a conversation to the
  * replica that has computed its beginning.
  */
@@ -251,12 +285,15 @@ function unsupportedFeature(body: ChatBody | CompletionBody, known: KnownModel):
 
 /** The corpus and the query of a retrieval: the query is the user's last message. */
 function readRetrieval(
-  { body, headers }: Asked,
+  { body, headers, found }: Asked,
   texts: readonly SegmentText[],
   { passagesDefault, passagesMax }: RequestRules,
 ): RetrievalWish | undefined {
   const ours = body.spillway?.retrieval ?? undefined
-  const corpus = ours?.corpus ?? headerText(headers['x-spillway-corpus'])
+  const named = headerText(headers['x-spillway-corpus'])
+  // A name in a header goes into the journal as one in the body does, when there is no such corpus.
+  const corpus =
+    ours?.corpus ?? (named === undefined || found === undefined ? named : (found.rewriter.rewrite(named) ?? ''))
   if (corpus === undefined || corpus === '') return undefined
   const wanted = ours?.top_k ?? positiveHeader(headers['x-spillway-top-k']) ?? passagesDefault
   const query = texts.findLast((segment) => segment.role === 'user')?.text ?? ''

@@ -4,6 +4,7 @@ import { invalidRequest, type WireFault } from '../wire/openai-error.ts'
 import { type TransitWay, transitBody } from '../wire/transit.ts'
 import type { KnownModel, ModelDirectory } from './model-directory.ts'
 import { type Asker, headerText, termsOf } from './request-terms.ts'
+import { screeningOf } from './screen-body.ts'
 import { noSuchModel, type RequestRules, wrongKind } from './to-request.ts'
 
 /**
@@ -44,6 +45,7 @@ export function toTransitRequest(asked: AskedTransit, rules: RequestRules): Tran
     choiceCount: 1,
     isStreamed: false,
     text: undefined,
+    ...(asked.found !== undefined && { screening: screeningOf(asked.found, asked.found.texts) }),
     transit: transitOf(asked),
   }
   return { kind: 'ok', request }

@@ -1,8 +1,10 @@
 import type { Request, Segment } from '../domain/request.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
 import { rowTokens, type TensorBody } from '../wire/tensors.ts'
+import { cacheSaltOf } from '../wire/vllm.ts'
 import type { KnownModel } from './model-directory.ts'
-import { type Asker, termsOf } from './request-terms.ts'
+import { type Asker, askNameOf, termsOf } from './request-terms.ts'
+import { screeningOf } from './screen-body.ts'
 import { noSuchModel, type Read, type RequestRules, wrongKind } from './to-request.ts'
 
 /**
@@ -27,7 +29,8 @@ export function toEmbeddingRequest(asked: AskedEmbedding, rules: RequestRules): 
   const inputs = inputsOf(asked.body)
   const texts = (): string[] => inputs.filter((input) => typeof input === 'string')
   const hasTexts = inputs.some((input) => typeof input === 'string')
-  const request = wholeRequest(asked, known, 'embedding', rowsOf(inputs, rules.estimateTokens))
+  const rows = rowsOf(inputs, rules.estimateTokens)
+  const request = { ...wholeRequest(asked, known, 'embedding', rows), cacheSalt: cacheSaltOf(asked.body) }
   return { kind: 'ok', request: estimatedIf(hasTexts, request), countable: { texts, withCounts } }
 
   function withCounts(counts: readonly number[]): Request {
@@ -68,10 +71,12 @@ function wholeRequest(
     outputTokensMax: undefined,
     choiceCount: 1,
     isStreamed: false,
+    ...(asked.found !== undefined && { screening: screeningOf(asked.found, asked.found.texts) }),
     text: {
       body: asked.body as Readonly<Record<string, unknown>>,
       ...('raw' in asked && typeof asked.raw === 'string' && { raw: asked.raw }),
     },
+    askName: 'raw' in asked && typeof asked.raw === 'string' ? askNameOf(asked.raw) : undefined,
   }
 }
 

@@ -13,8 +13,7 @@ const PRIVATE = /^\/(admin|internal|metrics|console)(\/|$)/
 const SHOWN_MAX = 200
 
 /** Parts of OpenAI's interface that are not here: whoever asks is not looking for a typing mistake. */
-const ABSENT =
-  /\/v1\/(assistants|batches|conversations|engines|fine_tuning|moderations|realtime|threads|uploads|videos)(?:\/|$)/
+const ABSENT = /\/v1\/(assistants|batches|conversations|engines|fine_tuning|realtime|threads|uploads|videos)(?:\/|$)/
 
 export function notFound(exchange: Exchange, path: string, methods: readonly string[], hint: string | undefined): void {
   const shown = path.length > SHOWN_MAX ? `${path.slice(0, SHOWN_MAX)}…` : path

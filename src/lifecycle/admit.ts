@@ -1,6 +1,7 @@
 import type { Instant } from '../base/clock.ts'
 import { NANO_PER_USD } from '../domain/ledger.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import { meanCostOf } from '../domain/plan.ts'
 import type { Request } from '../domain/request.ts'
 import type { RungTerms } from '../domain/rung.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
@@ -8,17 +9,21 @@ import type { AdmissionQuestion } from '../policy/admission/admission-world.ts'
 import { patienceOf } from '../policy/admission/feasibility.ts'
 import { withoutPlace } from '../policy/admission/refusals.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
+import type { ReturnSlot } from '../policy/admission/return-slots.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import { Quota } from '../policy/budgets/quota.ts'
 import type { Asking } from '../policy/budgets/scope-budget.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
 import { mayAnswer } from '../policy/planning/make-plan.ts'
+import { returnLaneOf } from './admission-meters.ts'
 import { hasUsablePeer, pickOtherRegion, pickPool } from './fleet/pick-pool.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { observePressure } from './learning/observe-pressure.ts'
 import type { Platform } from './platform.ts'
 import type { Policies } from './policies.ts'
+import { endSlot, slotOf, withSlot } from './return-slot.ts'
 import { isHealthy, type PickedRelease, pickRelease } from './rollout/pick-release.ts'
+import { isGated } from './screening/screen-request.ts'
 import { plannedSpend } from './spending.ts'
 import { Admitted, type Ticket } from './ticket.ts'
 
@@ -51,14 +56,19 @@ export function admit(platform: Platform, ticket: Ticket, isLast = false): Admis
   const picked = pickRelease(policies, request, request.model)
   ticket.release = picked
   const pool = picked && pickPool(policies, now, request, picked.release.id)
-  const asked = questionOf(policies, now, ticket, pool)
+  const slot = slotOf(policies, now, request)
+  const asked = { ...questionOf(policies, now, ticket, pool), slot }
   const here = decideAdmission(now, asked, platform.admission)
   const short = isLast ? undefined : shortOf(platform, now, request, here)
   if (short !== undefined) return short
   const verdict = spilled(platform, now, ticket, here) ?? here
   observePressure(platform, ticket, verdict)
   const carriedOut = policies.mode === 'observe' ? wavedThrough(platform, now, asked, verdict) : verdict
-  return carriedOut.kind === 'admitted' ? enter(platform, ticket, now, carriedOut) : carriedOut
+  endSlot(policies, request, carriedOut, slot)
+  if (carriedOut.kind === 'admitted') return enter(platform, ticket, now, carriedOut, slot)
+  const refusal = withSlot(platform, now, request, carriedOut)
+  const isBroken = slot !== undefined && refusal.code === 'predicted-late'
+  return { kind: 'rejected', refusal: isBroken ? { ...refusal, isSlotBroken: true } : refusal }
 }
 
 /** Nothing has been taken or learned yet when a budget is short of a slice: the decision is made again. */
@@ -100,11 +110,17 @@ function spilled(platform: Platform, now: Instant, ticket: Ticket, here: Verdict
   return { ...verdict, because: `refused here (${here.refusal.code}), sent to ${away.pool.region}: ${verdict.because}` }
 }
 
-function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: AdmittedVerdict): Admission {
+function enter(
+  platform: Platform,
+  ticket: Ticket,
+  now: Instant,
+  verdict: AdmittedVerdict,
+  slot: ReturnSlot | undefined,
+): Admission {
   const { policies, turnstile } = platform
   const { request } = ticket
   const { plan, poolId, predicted, patience } = verdict
-  const { expiresAt, isReady, mayNotWait } = waitTermsOf(platform, request, now)
+  const { expiresAt, isReady, mayNotWait } = waitTermsOf(platform, ticket, poolId, now)
   const offer: Offer = {
     ticketId: ticket.id,
     poolId,
@@ -126,6 +142,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
   if (noPlace !== undefined)
     return { kind: 'rejected', refusal: withoutPlace(noPlace, predicted.waitUs, policies.jitter()) }
   policies.poolsById.get(poolId)?.denial.admitted(now, request.kind)
+  policies.returnSlots.admitted(now, returnLaneOf(request), meanCostOf(plan.estimate))
   if (platform.errands.count > 0 && request.errand === undefined) makeRoom(platform, plan.releaseId, poolId)
   // Observe-only mode lets a tenant in that is over its budget; nothing is held of the budget then.
   const { budgets, mode, standings } = policies
@@ -148,6 +165,7 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
     predictedTtftUs: predicted.ttftUs,
     predictedFinishUs: predicted.finishUs,
     reservedTokens: reservation?.tokens,
+    ...(slot !== undefined && { isOnSlot: true }),
     because: becauseOf(ticket, verdict, reservation),
   })
   return { kind: 'admitted', admitted }
@@ -155,22 +173,32 @@ function enter(platform: Platform, ticket: Ticket, now: Instant, verdict: Admitt
 
 /**
  * How long it may wait for its turn. With a limit of 0 it has its turn at once or none; where it must wait for passages
- * first, a turn that is free when these are there.
+ * or its verdict first, a turn that is free when these are there.
  */
 function waitTermsOf(
   platform: Platform,
-  { deadlineAt, retrieval, tenant }: Request,
+  ticket: Ticket,
+  poolId: string,
   now: Instant,
 ): Pick<Offer, 'expiresAt' | 'isReady' | 'mayNotWait'> {
-  const waitUsMax = Math.min(platform.queueUsMax, tenant.queueUsMax)
-  const isReady = retrieval === undefined
+  const { deadlineAt, retrieval, screening, tenant } = ticket.request
+  const usualUsMax = Math.min(platform.queueUsMax, tenant.queueUsMax)
+  // Whoever may wait at all may wait for a pool that wakes, however late its replica is.
+  const waitUsMax =
+    usualUsMax === 0 ? 0 : usualUsMax + WAKING_PATIENCE * (platform.admission.wakingUs(now, poolId) ?? 0)
+  const isReady = retrieval === undefined && (ticket.check === undefined || !isGated(platform, ticket, poolId))
   if (waitUsMax > 0) return { expiresAt: Math.min(deadlineAt, now + waitUsMax), isReady }
   if (isReady) return { expiresAt: deadlineAt, isReady, mayNotWait: true }
-  return { expiresAt: Math.min(deadlineAt, now + platform.retrievalUsMax + PASSAGES_SLACK_US), isReady }
+  const foundUs = retrieval === undefined ? 0 : platform.retrievalUsMax
+  const judgedUs = screening?.terms.guard?.timeoutUs ?? 0
+  return { expiresAt: Math.min(deadlineAt, now + Math.max(foundUs, judgedUs) + LAST_SLACK_US), isReady }
 }
 
-/** Passages that come at the very end of their time still find the ticket there. */
-const PASSAGES_SLACK_US = 10_000
+/** A replica may take three times as long as usual to start: then its order is given up. */
+const WAKING_PATIENCE = 3
+
+/** Passages and verdicts that come at the very end of their time still find the ticket there. */
+const LAST_SLACK_US = 10_000
 
 function becauseOf(
   { release: picked }: Ticket,
@@ -220,7 +248,7 @@ function rungsFor(policies: Policies, request: Request, picked: PickedRelease | 
   if (full === undefined || smaller === undefined || request.tenant.contract === 'reject') return rungs
   if (picked === undefined || isHealthy(policies, picked.release.id) || hasUsablePeer(policies, request)) return rungs
   const { fallback } = picked.release
-  if (fallback !== undefined && !mayAnswer(request, fallback)) return rungs
+  if (fallback === undefined || !mayAnswer(request, fallback)) return rungs
   return rungs.map((rung) =>
     rung.depth < smaller.depth ? { ...full, ...rungName(smaller), isFallbackUsed: true } : rung,
   )

@@ -1,8 +1,9 @@
 import type { CancelTimer, Instant } from '../base/clock.ts'
+import type { PoolReported } from '../domain/entry.ts'
 import type { Replica } from '../domain/fleet.ts'
-import type { BackloggedTenant } from '../domain/share-path.ts'
 import { pressureOf } from '../policy/ladder/pressure.ts'
 import type { Gauges } from '../policy/limits/ledger.ts'
+import type { Fleet } from './fleet/fleet.ts'
 import type { PoolPolicies } from './fleet/pool-policies.ts'
 import { Probes } from './fleet/probes.ts'
 import { keepTwins } from './learning/keep-twins.ts'
@@ -76,8 +77,10 @@ export class ControlLoop {
     for (const pool of policies.poolsById.values()) this.#weigh(now, pool)
     this.#platform.applyHealth(policies.health.onWakeup(now))
     this.#platform.fleetChanges.sweep()
+    this.#platform.autoscaling.tick(now)
     for (const change of policies.ladder.tick(now)) journalRungChange(this.#platform, change)
     tickRollouts(this.#platform)
+    this.#platform.outputs.expire(now)
     if (now - this.#twinsKeptAt >= KEEP_TWINS_US && keepTwins(this.#platform)) this.#twinsKeptAt = now
     runHoldouts(this.#platform, serveRequest)
   }
@@ -91,10 +94,10 @@ export class ControlLoop {
     // The replica may have been removed while it was asked, and another one may have its name now.
     if (policies.fleet.replica(replica.id) !== replica) return
     const { outlook, roundTripUs } = report
-    if (outlook !== undefined)
-      policies.poolsById.get(replica.poolId)?.outlook?.report(world.clock.now(), outlook, roundTripUs)
     const now = world.clock.now()
+    policies.poolsById.get(replica.poolId)?.outlook?.of(replica.id).report(now, outlook, roundTripUs)
     teachGauges(this.#platform, replica.id, report)
+    policies.poolsById.get(replica.poolId)?.reports.report(replica, report)
     policies.poolsById.get(replica.poolId)?.work.report(now, replica, report.fullWorkUs)
     const gauges = gaugesOf(policies.poolsById.get(replica.poolId), replica, report)
     if (gauges !== undefined) turnstile.replicaReported(replica.id, gauges)
@@ -140,7 +143,7 @@ export class ControlLoop {
       falseAdmits,
       ...known.work.view(),
       ...backloggedAt(this.#platform, pool.id),
-      ...priceOf(known),
+      ...priceOf(known, policies.fleet),
     })
   }
 
@@ -164,9 +167,11 @@ export class ControlLoop {
 }
 
 /** Replicas that are away cost as much as those that work; replicas without a price are not guessed at. */
-function priceOf({ pool, usdPerHourOf }: PoolPolicies): { readonly usdPerHour?: number } {
+function priceOf({ pool, usdPerHourOf }: PoolPolicies, fleet: Fleet): { readonly usdPerHour?: number } {
   let usdPerHour: number | undefined
   for (const replica of pool.replicas) {
+    // An engine that several pools have is paid for once.
+    if (replica.engineId !== undefined && fleet.standsFor(replica) !== replica) continue
     const usd = usdPerHourOf(replica)
     if (usd !== undefined) usdPerHour = (usdPerHour ?? 0) + usd
   }
@@ -176,9 +181,13 @@ function priceOf({ pool, usdPerHourOf }: PoolPolicies): { readonly usdPerHour?: 
 /** Tenants told in one report: enough to judge fairness by, and a few kilobytes. */
 const BACKLOGGED_MAX = 100
 
-function backloggedAt({ policies }: Platform, poolId: string): { readonly backlogged?: readonly BackloggedTenant[] } {
+/** Keys told in one report: those that people look at. */
+const WAITING_KEYS_MAX = 20
+
+function backloggedAt({ policies }: Platform, poolId: string): Pick<PoolReported, 'backlogged' | 'waiting'> {
   const backlogged = policies.dispatcher.backlogged(poolId, BACKLOGGED_MAX)
-  return backlogged.length === 0 ? {} : { backlogged }
+  const waiting = policies.dispatcher.poolFacts(poolId)?.waitingKeys(WAITING_KEYS_MAX)
+  return { ...(backlogged.length > 0 && { backlogged }), ...(waiting && { waiting }) }
 }
 
 /** Microseconds between two memories of what was learned: a restart loses no more than this. */

@@ -9,6 +9,7 @@ import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
 import type { Relay } from './relay.ts'
 import { expect } from './rollout/judge-attempt.ts'
+import { heldFromBackend } from './screening/screen-request.ts'
 import { type Admitted, Attempt } from './ticket.ts'
 import { ATTEMPTS_MAX } from './try-again.ts'
 import type { Turn } from './turnstile.ts'
@@ -63,11 +64,20 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     : undefined
   const firstTokenBy = firstTokenByOf(attempt)
   const limit = firstTokenBy === undefined ? {} : { firstTokenBy }
-  platform.policies.poolsById.get(replica.poolId)?.outlook?.sent(plan.estimate.cost)
+  platform.policies.poolsById.get(replica.poolId)?.outlook?.of(replica.id).sent(plan.estimate.cost)
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
-    const told = await backends.of(replica).generate({ lease, request, plan, sink: relay, cancellation, ...limit })
-    ending = believable(platform, attempt, told)
+    const unsent = ticket.check && (await heldFromBackend(platform, attempt))
+    const own = platform.offlineRuns.begin(attempt, relay) ?? cancellation
+    const call = { lease, request, plan, sink: relay, cancellation: own, attempt: attempt.nth, ...limit }
+    ending = unsent ?? believable(platform, attempt, await backends.of(replica).generate(call))
+    // What came after the call-off was dropped: whatever the engine says, this is no whole answer.
+    if (attempt.isCalledOff) ending = takenBack(ending)
+    // The end of an answer waits for the verdict too, after what the relay holds; one that is called off first is held for good.
+    if (ending.kind === 'finished' && ticket.check?.isPending === true) {
+      await ticket.check.whenOver()
+      if (ticket.check.isPending) ending = takenBack(ending)
+    }
     // Before anything is learned from the attempt: the deltas' own counts may have been guesses.
     if (ending.kind === 'finished' && ending.streamedTokens !== undefined) {
       attempt.lesson?.trueUp(ticket.trueUp(ending.streamedTokens))
@@ -76,9 +86,11 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     forgetDeadline?.()
     forgetReading?.()
     attempt.isOver = true
+    platform.offlineRuns.over(attempt)
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
     platform.costs.over(attempt, ending)
+    platform.offlineRuns.count(attempt, ending)
     auditEnd(platform, attempt)
     const usage = ending.kind === 'finished' ? ending.usage : undefined
     attempt.lesson?.over(clock.now(), ticket.lastTokenAt, attempt.tokensPerChoice, usage)
@@ -94,7 +106,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
       replicaId: replica.id,
       attempt: attempt.nth,
       ending: ending.kind,
-      because: becauseOf(ending),
+      because: attempt.isCalledOff ? 'called off for an online request' : becauseOf(ending),
       unpaidCost: attempt.unpaidCost,
     })
   }
@@ -135,6 +147,11 @@ function believable({ policies }: Platform, { plan, ticket }: Attempt, ending: E
   return { ...ending, usage }
 }
 
+const takenBack = ({ engineTime }: Ending): Ending => ({
+  kind: 'cancelled',
+  ...(engineTime !== undefined && { engineTime }),
+})
+
 /** The operator is told once that an engine denies us, and once that the engine answers again. */
 function tellDenial({ policies, world }: Platform, { lease, ticket }: Attempt, ending: Ending): void {
   const { id, poolId } = lease.replica
@@ -163,7 +180,7 @@ const SPLIT_US_MIN = 2_000_000
 function firstTokenByOf({ ticket, grantedAt, nth }: Attempt): Instant | undefined {
   const { request } = ticket
   const leftUs = request.deadlineAt - grantedAt
-  if (!request.isStreamed || nth >= ATTEMPTS_MAX || leftUs < SPLIT_US_MIN) return undefined
+  if (!request.isStreamed || nth - ticket.callOffs >= ATTEMPTS_MAX || leftUs < SPLIT_US_MIN) return undefined
   return grantedAt + Math.round(leftUs * FIRST_TOKEN_RATIO)
 }
 

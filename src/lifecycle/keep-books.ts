@@ -2,6 +2,7 @@ import { US_PER_MS } from '../base/clock.ts'
 import type { Settled } from '../domain/entry.ts'
 import type { Payer } from '../domain/ledger.ts'
 import { promptTokensOf } from '../domain/request.ts'
+import { auditBegun } from './audit-request.ts'
 import type { Platform } from './platform.ts'
 import { soldOf } from './spending.ts'
 import type { Attempt, Ticket } from './ticket.ts'
@@ -14,8 +15,10 @@ import type { Attempt, Ticket } from './ticket.ts'
  * known already only its prompt, as cached. An answer that we lost is not sold (`failed`); one that the client called
  * off is, as far as it came. The platform's own errands are counted and sold to nobody.
  */
-export function openBooks({ world }: Platform, { ticket, lease }: Attempt): void {
+export function openBooks(platform: Platform, { ticket, lease }: Attempt): void {
   if (ticket.attempts > 1) return
+  auditBegun(platform, ticket)
+  const { world } = platform
   const { request } = ticket
   world.books.opened({
     ticketId: ticket.id,

@@ -3,12 +3,17 @@ import type { Instant } from '../base/clock.ts'
 import type { Pool } from '../domain/fleet.ts'
 import { promptTokensOf, type Request } from '../domain/request.ts'
 import type { RequestShape } from '../domain/request-shape.ts'
+import type { Screening } from '../domain/screening.ts'
 import type { RateLimitView, ScopeStanding } from '../policy/budgets/budgets.ts'
 import type { Spend } from '../policy/budgets/quota.ts'
 import type { IdlePolicy, IdleSharer } from '../policy/cost/idle-sharing.ts'
+import { OutputRing } from '../policy/rollout/output-ring.ts'
 import type { HealthChange } from '../policy/routing/health.ts'
 import { AdmissionMeters } from './admission-meters.ts'
+import { Autoscaling } from './autoscale/autoscaling.ts'
+import { OfflineRuns } from './call-off-offline.ts'
 import { CostMeter } from './cost/cost-meter.ts'
+import { callOffSpot } from './fleet/call-off-spot.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
 import { noticeLoss } from './fleet/lost-pool.ts'
 import { auditFirstToken } from './learning/audit-refusals.ts'
@@ -16,6 +21,7 @@ import { learnFirstToken, teachFirstToken } from './learning/learn-first-token.t
 import type { Policies } from './policies.ts'
 import type { World } from './ports.ts'
 import { Errands } from './rollout/errands.ts'
+import type { AnswerScreen } from './screening-ports.ts'
 import type { Admitted, Attempt, Ticket } from './ticket.ts'
 import type { Turnstile } from './turnstile.ts'
 
@@ -45,8 +51,14 @@ export class Platform {
   readonly retrievalUsMax: number
   /** The platform's own requests: shadow copies and holdout items. */
   readonly errands = new Errands()
+  /** Answers of shadows beside those of clients, of tenants that allow it. */
+  readonly outputs = new OutputRing()
   /** What engines do for whom, and what that costs. */
   readonly costs: CostMeter
+  /** How many replicas each pool should have. */
+  readonly autoscaling: Autoscaling
+  /** Offline attempts that run, and give way to online tickets. */
+  readonly offlineRuns: OfflineRuns
   readonly #live = new Bag<Ticket>()
   readonly #fleetChanges: FleetChanges
   #isSteppingDown = false
@@ -60,6 +72,9 @@ export class Platform {
     this.retrievalUsMax = options.retrievalUsMax
     this.policies = options.policies
     this.admission = new AdmissionMeters(options.policies)
+    this.autoscaling = new Autoscaling(this)
+    this.offlineRuns = new OfflineRuns(options.world.clock, options.policies, options.turnstile)
+    this.turnstile.whenWaiting = (ticketId, promisedUs) => this.offlineRuns.giveWayTo(ticketId, promisedUs)
     const { policy = 'platform', weights = [] } = options.idle ?? {}
     const isAnythingLive = (): boolean => this.#live.size > 0
     this.costs = new CostMeter({ ...options.world, policies: options.policies, idle: policy, weights, isAnythingLive })
@@ -81,7 +96,9 @@ export class Platform {
 
   /** A model, pool or replica comes, goes or is drained while the platform runs. */
   changeFleet(change: FleetChange, reason: ChangeReason, isFounding = false): FleetAnswer {
-    return this.#fleetChanges.change(change, reason, isFounding)
+    const answer = this.#fleetChanges.change(change, reason, isFounding)
+    callOffSpot(this.policies, change, reason.by, [...this.#live])
+    return answer
   }
 
   get liveCount(): number {
@@ -114,6 +131,7 @@ export class Platform {
       isStreamed: request.isStreamed,
       ...(request.origin !== undefined && { origin: request.origin }),
       ...(request.errand === undefined && { shape: shapeOf(request) }),
+      ...(request.trace !== undefined && { trace: request.trace }),
     })
   }
 
@@ -146,6 +164,13 @@ export class Platform {
     return budgets.scopeViews(this.world.clock.now(), [...scopes, ...models.values()])
   }
 
+  /** The attempt's first token waits for the verdict: its engine has read the prompt, and has room for the next. */
+  held(attempt: Attempt, at: Instant): void {
+    if (attempt.readAt !== undefined) return
+    attempt.readAt = at
+    if (!attempt.isOver) this.turnstile.begin(attempt.lease)
+  }
+
   /** The attempt's first token has come. */
   begun(attempt: Attempt, firstTokenAt: Instant): void {
     if (!attempt.isOver) this.turnstile.begin(attempt.lease)
@@ -165,6 +190,10 @@ export class Platform {
     const { budgets, mode } = this.policies
     if (reservation === undefined || !reservation.isOpen) return true
     return budgets.drawOn(this.world.clock.now(), reservation, used) || mode === 'observe'
+  }
+
+  screenAnswer(screening: Screening): AnswerScreen | undefined {
+    return this.world.screener?.screenAnswer(screening)
   }
 
   /** Gives back whatever an unexpected error left in a ticket's hands. */

@@ -2,10 +2,13 @@ import type { Model, Release } from '../domain/fleet.ts'
 import type { RungTerms } from '../domain/rung.ts'
 import type { Calibration } from '../policy/admission/calibration.ts'
 import type { LengthReport } from '../policy/admission/length-report.ts'
+import type { ReturnSlots } from '../policy/admission/return-slots.ts'
 import type { Budgets } from '../policy/budgets/budgets.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { Ladder } from '../policy/ladder/ladder.ts'
 import type { TightestPromise } from '../policy/ladder/tightest-promise.ts'
+import type { OfflineTerms } from '../policy/limits/limit.ts'
+import type { OfflineWaste } from '../policy/limits/offline-waste.ts'
 import type { PriceList } from '../policy/money/price-list.ts'
 import type { OutputLengths } from '../policy/planning/output-length.ts'
 import type { TenantRatios } from '../policy/planning/tenant-ratios.ts'
@@ -25,15 +28,23 @@ import type { Standings } from './standings.ts'
 export interface Policies {
   /** Asked at every verdict; only `change-terms.ts` sets it. */
   mode: 'enforce' | 'observe'
+  /** Tenants that administrators have paused, and why; only `change-terms.ts` changes it. */
+  readonly paused: Map<string, string>
   readonly rungs: readonly RungTerms[]
   readonly ladder: Ladder
   readonly calibration: Calibration
+  /** Who was told to come back, and when. */
+  readonly returnSlots: ReturnSlots
   /** Counts by prompt length: offered, admitted, refused, late. */
   readonly lengths: LengthReport
   /** The tightest promise of any tenant: the platform's own pressure is measured against it, and limits aim at it. */
   readonly tightestPromise: TightestPromise
   readonly dispatcher: Dispatcher
   readonly budgets: Budgets
+  /** What offline turns may have of a replica. */
+  readonly offline: OfflineTerms
+  /** How much of their work may be thrown away for online tickets. */
+  readonly offlineWaste: OfflineWaste
   /** Whose share and whose budgets a request uses. */
   readonly standings: Standings
   readonly outputs: OutputLengths

@@ -14,8 +14,11 @@ import type { SecondStore } from '../domain/second-store.ts'
 import type { AnswerCacheTerms } from '../domain/tenant.ts'
 import type { ModelRolloutMemory } from '../policy/rollout/model-rollout.ts'
 import type { TwinMemory } from '../policy/twin/twin-memory.ts'
+import type { AuditTrail } from './audit-ports.ts'
+import type { Actuators, CellDrains } from './autoscale-ports.ts'
 import type { Books } from './ledger-ports.ts'
 import type { Retrieved, Retriever } from './retrieval-ports.ts'
+import type { Screener } from './screening-ports.ts'
 import type { SliceFetcher } from './sharing-ports.ts'
 
 /**
@@ -37,8 +40,16 @@ export interface World {
   readonly balances?: SliceFetcher
   readonly books: Books
   readonly leadership: Leadership
+  /** Absent where nothing is screened. */
+  readonly screener?: Screener
+  /** Absent where nothing is audited. */
+  readonly audit?: AuditTrail
   /** Absent where no other gateway uses the same replicas. */
   readonly seconds?: SharedSecondStore
+  /** Who changes numbers of replicas; absent where nobody does. */
+  readonly actuators?: Actuators
+  /** Absent where a drain is this gateway's own affair. */
+  readonly cellDrains?: CellDrains
 }
 
 /** What happened? Never blocks, never throws, and whoever listens can change no outcome (law L11). */
@@ -167,6 +178,8 @@ export interface Call {
   readonly plan: Plan
   readonly sink: DeltaSink
   readonly cancellation: Cancellation
+  /** Which attempt of its ticket it is; absent: the first. */
+  readonly attempt?: number
   /** An engine that has said nothing by then is given up, as lost: there is time for another one. */
   readonly firstTokenBy?: Instant
 }
@@ -231,7 +244,8 @@ export interface Capacity {
  */
 export interface Sink extends DeltaSink {
   start(head: AnswerHead): void
-  finish(usage: Usage): void
+  /** `flagged`: screens that flagged something after the head had gone out. */
+  finish(usage: Usage, flagged?: readonly string[]): void
   fail(refusal: Refusal): void
 }
 
@@ -242,8 +256,22 @@ export interface AnswerHead {
   readonly rung: string
   /** What retrieval brought, when it was asked for. */
   readonly retrieved?: Retrieved
+  /** What the screens said, for tenants that have some. */
+  readonly screened?: ScreenedHead
   /** It was known already, from a question as near as this. */
   readonly cached?: { readonly similarity: number; readonly saved: Usage }
+  /** Names of what the engine said that a screened answer does not have. */
+  readonly dropped?: readonly string[]
+  /** Kinds of parts of the answer that no screen could look into. */
+  readonly unscreened?: readonly string[]
+}
+
+/** What the client is told of screening. */
+export interface ScreenedHead {
+  /** Screens that found something of which the client is told. */
+  readonly flagged: readonly string[]
+  /** A screen could not say, or parts of the request could not be looked into. */
+  readonly isPartial: boolean
 }
 
 /** Where gateways of one cell tell their seconds, and this gateway's name there. */

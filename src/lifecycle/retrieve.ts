@@ -5,6 +5,9 @@ import { passageTokens } from '../policy/planning/passage-room.ts'
 import { planWith } from './plan-request.ts'
 import type { Platform } from './platform.ts'
 import type { Retrieved } from './retrieval-ports.ts'
+import { screenRetrieved } from './screen-retrieved.ts'
+import { judgePassages } from './screening/judge-passages.ts'
+import { openGate } from './screening/screen-request.ts'
 import type { Admitted, Ticket } from './ticket.ts'
 
 /**
@@ -21,7 +24,10 @@ export async function retrieve(platform: Platform, admitted: Admitted, wish: Ret
   const { request } = ticket
   const startedAt = clock.now()
   const budgetUs = budgetOf(platform, admitted, startedAt)
-  const retrieved = await ask(platform, admitted, wish, budgetUs)
+  const found = await ask(platform, admitted, wish, budgetUs)
+  const { screening } = request
+  const retrieved =
+    screening === undefined ? found : await judgePassages(platform, ticket, await screenRetrieved(screening, found))
   const planned = planWith(platform, request, plan, retrieved.passages)
   admitted.retrieved = { ...retrieved, passages: planned.passages ?? [] }
   admitted.plan = planned
@@ -37,7 +43,7 @@ export async function retrieve(platform: Platform, admitted: Admitted, wish: Ret
     budgetUs,
     because: retrieved.because,
   })
-  platform.turnstile.ready(admitted)
+  openGate(platform, admitted)
 }
 
 /**

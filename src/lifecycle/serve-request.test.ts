@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { finished, lost, refusedBy } from '../../test/support/scripted-backend.ts'
 import { RecordingSink, VirtualWorld } from '../../test/support/virtual-world.ts'
+import type { Slo } from '../domain/tenant.ts'
 
 describe('a request that goes well', () => {
   it('arrives, is admitted, takes a turn, generates and is settled', async () => {
@@ -16,6 +17,24 @@ describe('a request that goes well', () => {
     expect(sink).toMatchObject({ tokens: 5, isWellFormed: true, usage: settled.usage, head: { rung: 'full' } })
     expect(sink.calls.at(-1)).toBe('finish')
     expect(world.unrest()).toEqual([])
+  })
+
+  it('tells whether its promise was kept, which only an admitted request has', async () => {
+    const broken = { deltas: 3, ending: { kind: 'lost', because: 'gone' } } as const
+    const { world } = await VirtualWorld.scripted([finished(5), finished(5), finished(5), broken])
+    const kept = async (more: Partial<Slo>): Promise<boolean | undefined> => {
+      const slo = { name: 'test', ttftUs: 2_000_000, interTokenUs: 100_000, totalUs: 30_000_000, ...more }
+      const { done } = world.serve({ slo })
+      await world.run()
+      return (await done).isKept
+    }
+    // First token after 1 ms, then one a millisecond, over after 6.
+    expect(await kept({ interTokenUs: 1_000 })).toBe(true)
+    expect(await kept({ interTokenUs: 999 })).toBe(false)
+    // Refused: what nobody promised is not broken.
+    expect(await kept({ ttftUs: 999 })).toBe(undefined)
+    expect(await kept({})).toBe(true)
+    expect(await kept({})).toBe(false)
   })
 
   it('is counted from what passed through our hands when the engine tells no usage', async () => {

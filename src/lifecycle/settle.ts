@@ -1,15 +1,20 @@
 import { assert, unreachable } from '../base/assert.ts'
 import { NO_USAGE, type Usage } from '../domain/delta.ts'
 import type { Settled } from '../domain/entry.ts'
-import { BUDGET_EMPTY, type Outcome, type Refusal } from '../domain/outcome.ts'
+import { BUDGET_EMPTY, CONTENT_FILTER, type Outcome, type Refusal } from '../domain/outcome.ts'
 import { FULL_RUNG } from '../domain/plan.ts'
+import { isGenerative } from '../domain/request.ts'
+import type { ScreenFinding } from '../domain/screening.ts'
 import { servedCost } from '../policy/planning/cost.ts'
 import { comeBackAfterUs } from './admit.ts'
+import { auditSettled, UNAUDITED, unauditedRefusal } from './audit-request.ts'
 import { closeBooks } from './keep-books.ts'
 import { learnFromTicket, usageSeen } from './learning/learn.ts'
 import type { Platform } from './platform.ts'
 import type { Ending } from './ports.ts'
+import { isPromiseKept } from './promise-kept.ts'
 import type { Relay } from './relay.ts'
+import { blockRefusal } from './screening/screen-request.ts'
 import { toldUsage } from './spending.ts'
 import { type Admitted, isCalledOffByPlatform, type Ticket } from './ticket.ts'
 import type { Turn } from './turnstile.ts'
@@ -34,16 +39,35 @@ export function settle(platform: Platform, ticket: Ticket, relay: Relay, ended: 
   learnFromTicket(platform, ticket, settled)
   platform.costs.settled(ticket)
   platform.depart(ticket)
+  const screened = relay.screened(settled.at)
+  if (screened !== undefined) platform.world.journal.record(screened)
   platform.world.journal.record(settled)
   closeBooks(platform, ticket, settled)
-  if (ended.outcome === 'completed') relay.finish(toldUsage(ticket, ended))
+  auditSettled(platform, ticket, settled, relay.findings)
+  if (ended.outcome === 'completed' || isToldInAnswer(ticket)) relay.finish(toldUsage(ticket, ended))
   else if (ended.refusal !== undefined) relay.fail(ended.refusal)
   relay.over()
+  platform.world.audit?.forget(ticket.id)
   return settled
 }
 
 export function rejected(refusal: Refusal): Ended {
   return { outcome: 'rejected', because: refusal.because, refusal, usage: NO_USAGE }
+}
+
+/** A screen does not let the request through. `usage`: the prompt that was read meanwhile, where judging overlaps it. */
+function blocked(ticket: Ticket, usage: Usage): Ended {
+  const refusal = blockRefusal(ticket)
+  return { outcome: 'blocked', because: refusal.because, refusal, usage }
+}
+
+/** Blocked before admission: the request counts against its budgets, where they have room for one, without tokens. */
+export function blockedUnread({ policies, world }: Platform, ticket: Ticket): Ended {
+  const now = world.clock.now()
+  const { budgets, standings } = policies
+  const scopes = standings.scopesOf(ticket.request)
+  if (budgets.refusalFor(now, scopes, 0) === undefined) ticket.counted = budgets.reserve(now, scopes, 0)
+  return blocked(ticket, NO_USAGE)
 }
 
 export function notGranted(platform: Platform, admitted: Admitted, turn: Exclude<Turn, { kind: 'granted' }>): Ended {
@@ -56,7 +80,7 @@ export function notGranted(platform: Platform, admitted: Admitted, turn: Exclude
       return { outcome: turn.kind, because, refusal, usage: NO_USAGE }
     }
     case 'cancelled':
-      return calledOff(turn.because, NO_USAGE)
+      return calledOff(admitted.ticket, turn.because, NO_USAGE)
     default:
       return unreachable(turn)
   }
@@ -68,13 +92,18 @@ export function notGranted(platform: Platform, admitted: Admitted, turn: Exclude
  */
 export function endedBy(ticket: Ticket, ending: Ending): Ended {
   const seen = usageSoFar(ticket, ending.kind === 'cancelled' ? ending.unreportedTokens : 0)
+  if (ticket.blockedBy !== undefined)
+    return blockedAnswer(ticket.blockedBy, ending.kind === 'finished' ? (ending.usage ?? seen) : seen)
   const { because: calledOffBecause } = ticket.cancellation
-  if (calledOffBecause !== undefined && ending.kind !== 'finished') return calledOff(calledOffBecause, seen)
+  if (calledOffBecause === CONTENT_FILTER) return blocked(ticket, seen)
+  const isUnaudited = calledOffBecause === UNAUDITED
+  if (calledOffBecause !== undefined && (isUnaudited || ending.kind !== 'finished'))
+    return calledOff(ticket, calledOffBecause, seen)
   switch (ending.kind) {
     case 'finished':
       return { outcome: 'completed', because: 'finished', refusal: undefined, usage: ending.usage ?? seen }
     case 'cancelled':
-      return calledOff('cancelled', seen)
+      return ticket.attempt?.isCalledOff === true ? withoutPlace(seen) : calledOff(ticket, 'cancelled', seen)
     case 'refused':
       return { outcome: 'failed', because: ending.refusal.because, refusal: ending.refusal, usage: NO_USAGE }
     case 'lost': {
@@ -86,6 +115,28 @@ export function endedBy(ticket: Ticket, ending: Ending): Ended {
       return unreachable(ending)
   }
 }
+
+/** An offline ticket gave way to an online one, and its pool is no longer there for it: its client may come back. */
+function withoutPlace(usage: Usage): Ended {
+  const because = 'The request gave way to an online one, and found no place to wait for its next turn.'
+  const refusal: Refusal = { code: 'replica-lost', because, blame: 'platform', retryAfterUs: 1_000_000 }
+  return { outcome: 'failed', because, refusal, usage }
+}
+
+/** A screen ended the answer, which its tenant pays as far as the engine made it. */
+export function blockedAnswer({ screen, category }: ScreenFinding, usage: Usage): Ended {
+  const because = `The answer was blocked by ${screen}: ${category}.`
+  const detail = { screen, category }
+  const refusal: Refusal = { code: 'content-filter', because, blame: 'request', retryAfterUs: undefined, detail }
+  return { outcome: 'blocked', because, refusal, usage }
+}
+
+/**
+ * An answer that its screen ended is whole to its client: its finish reason says why it ends. One that has no place for a
+ * finish reason (tensors, an answer that passes through) is refused instead.
+ */
+const isToldInAnswer = ({ blockedBy, request }: Ticket): boolean =>
+  blockedBy !== undefined && isGenerative(request.kind)
 
 /** An unexpected error fails the ticket and is counted in the journal; the process goes on. */
 export function failed(platform: Platform, ticket: Ticket, error: unknown): Ended {
@@ -107,9 +158,11 @@ export function failed(platform: Platform, ticket: Ticket, error: unknown): Ende
   return { outcome: 'failed', because: 'internal error', refusal, usage: usageSoFar(ticket) }
 }
 
-function calledOff(because: string, usage: Usage): Ended {
+function calledOff(ticket: Ticket, because: string, usage: Usage): Ended {
+  if (because === CONTENT_FILTER) return blocked(ticket, usage)
   if (because === 'deadline-passed') return cutOff(usage)
   if (because === BUDGET_EMPTY) return { outcome: 'completed', because, refusal: undefined, usage }
+  if (because === UNAUDITED) return { outcome: 'failed', because, refusal: unauditedRefusal(), usage }
   if (!isCalledOffByPlatform(because)) return { outcome: 'cancelled', because, refusal: undefined, usage }
   const refusal: Refusal = {
     code: 'shutting-down',
@@ -147,9 +200,10 @@ function countedOnly(usage: Usage): Usage {
 
 function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
   const { request, admitted, attempt } = ticket
+  const now = platform.world.clock.now()
   return {
     kind: 'settled',
-    at: platform.world.clock.now(),
+    at: now,
     ticketId: ticket.id,
     tenantId: request.tenant.id,
     keyId: request.key.id,
@@ -174,7 +228,18 @@ function entryOf(platform: Platform, ticket: Ticket, ended: Ended): Settled {
     lastTokenAt: ticket.lastTokenAt,
     deadlineAt: request.deadlineAt,
     gaps: ticket.gaps,
+    isKept: isPromiseKept(ticket, ended.outcome, now),
+    ...(ticket.counted !== undefined && { isCounted: true }),
+    ...kvBytesOf(platform, ticket, ended),
   }
+}
+
+/** Keys and values of prompt and answer, whole: where a prefix is shared with others, each is told the whole. */
+function kvBytesOf({ policies }: Platform, ticket: Ticket, { usage }: Ended): Pick<Settled, 'kvBytes'> {
+  const tokens = usage.promptTokens + usage.outputTokens
+  if (ticket.attempts === 0 || tokens === 0 || ticket.admitted === undefined) return {}
+  const bytesPerToken = policies.poolsById.get(ticket.admitted.poolId)?.kvBytesPerToken
+  return bytesPerToken === undefined ? {} : { kvBytes: tokens * bytesPerToken }
 }
 
 /** An answer that was known already has a usage, but cost no engine anything. */

@@ -37,9 +37,11 @@ export function soldOf(ticket: Ticket, outcome: Outcome, usage: Usage): Counts {
 
 export function settledSpend(ticket: Ticket, outcome: Outcome, usage: Usage): Spend {
   const sold = soldOf(ticket, outcome, usage)
+  const isBlockedUnread = outcome === 'blocked' && ticket.attempts === 0
+  const isSold = ticket.request.errand === undefined && outcome !== 'failed' && !isBlockedUnread
   return {
     tokens: Math.round(sold.promptTokens) + Math.round(sold.outputTokens),
-    nano: ticket.request.errand === undefined && outcome !== 'failed' ? priceOf(ticket.price, sold) : 0,
+    nano: isSold ? priceOf(ticket.price, sold) : 0,
   }
 }
 

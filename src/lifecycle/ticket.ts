@@ -8,6 +8,7 @@ import type { ModelPrice } from '../domain/ledger.ts'
 import type { Placement } from '../domain/placement.ts'
 import type { Plan } from '../domain/plan.ts'
 import { isGenerative, type Request } from '../domain/request.ts'
+import type { ScreenFinding } from '../domain/screening.ts'
 import type { Patience, Prediction } from '../policy/admission/feasibility.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
 import type { Offer } from '../policy/dispatch/offer.ts'
@@ -17,6 +18,7 @@ import type { Lesson } from './learning/lesson.ts'
 import type { FoundAnswer } from './ports.ts'
 import type { Retrieved } from './retrieval-ports.ts'
 import type { PickedRelease } from './rollout/pick-release.ts'
+import type { Check } from './screening/check.ts'
 
 /**
  * Our record of serving one request, from its arrival to its one ending, in three stages:
@@ -53,6 +55,13 @@ export class Ticket {
   cached: CachedAnswer | undefined
   /** The answer as it is written, to be kept in the cache. */
   recording: AnswerRecording | undefined
+  /** The judging of the request; undefined where nothing is judged. */
+  check: Check | undefined
+  /** What was found in passages of a corpus, and whether they could not be judged. */
+  passageFindings: readonly ScreenFinding[] = []
+  passagesUnjudged = false
+  /** What a request holds of its budgets that was blocked before it was admitted. */
+  counted: Reservation | undefined
   admitted: Admitted | undefined
   /** The last attempt: the one that runs, or the one that ended the ticket. */
   attempt: Attempt | undefined
@@ -61,8 +70,12 @@ export class Ticket {
   canaryAttempts = 0
   /** Waits for an engine that had no room: each of them adds an attempt. */
   roomWaits = 0
+  /** Attempts that were called off for an online ticket: these do not count against `ATTEMPTS_MAX` either. */
+  callOffs = 0
   /** The model's answer was a refusal to answer. */
   isRefusedByModel = false
+  /** What the answer was ended for by its screen. */
+  blockedBy: ScreenFinding | undefined
   firstTokenAt: Instant | undefined
   lastTokenAt: Instant | undefined
   /** Tokens that went to the client: the usage, when the engine reports none. */
@@ -108,6 +121,17 @@ export class Ticket {
     this.lastTokenAt = now
     this.#countedAt = now
     this.outputTokens += tokens
+  }
+
+  /** The attempt whose deltas were noted is repeated, and its client has seen none of them. */
+  forgetDeltas(): void {
+    this.isRefusedByModel = false
+    this.firstTokenAt = undefined
+    this.lastTokenAt = undefined
+    this.outputTokens = 0
+    this.#firstTokens = 0
+    this.#countedAt = 0
+    this.#gaps = undefined
   }
 
   /** The deltas had this many tokens in all, by the engine's own count: each had its share. Returns the correction. */
@@ -196,10 +220,14 @@ export class Attempt {
   /** 1 for the first attempt. */
   readonly nth: number
   isOver = false
+  /** The platform called it off, for an online ticket that would have waited: its ticket takes another turn. */
+  isCalledOff = false
   /** From the turn to the first token, as the replica's load at the turn makes likely; undefined where steps are unknown. */
   firstTokenExpectedUs: number | undefined
   /** What it teaches of an engine whose steps are learned. */
   lesson: Lesson | undefined
+  /** When the first token came that the relay held for the verdict: then its engine had read the prompt. */
+  readAt: Instant | undefined
   /** Streams of its pool are handed over only when they are whole. */
   isBuffered = false
   /** Tokens that the engine worked on for this attempt, as far as is known; undefined until the attempt is over. */

@@ -21,6 +21,7 @@ import type { Admitted, Attempt } from './ticket.ts'
  *   no room (429, 503)                     another replica or pool,    at once;                one rung lower
  *                                          else the same               after the engine's time
  *   denied (401, 403, 404, no quota)       another pool                at once                 the same
+ *   called off for an online ticket        anywhere                    at once                 the same
  *   the request's own fault                nowhere
  *
  * The client has seen nothing of the answer, so a failed attempt must not change it: a replica that breaks says nothing
@@ -34,7 +35,8 @@ import type { Admitted, Attempt } from './ticket.ts'
  * A transit whose bytes have gone through ends with its attempt: nobody keeps them.
  *
  * Bounds: two attempts; one more after a canary, one more in another pool, one more after each wait for room, of which
- * there are three at most. Waiting ends at the ticket's deadline and at its limit on waiting, as in the queue.
+ * there are three at most, one more after each call-off, of which there are three at most too. Waiting ends at the ticket's
+ * deadline and at its limit on waiting, as in the queue.
  *
  * Example: one engine, full, `Retry-After: 1`. The ticket waits 1 s at the head of its lane and tries again one rung
  * lower; refused again, it waits 2 s, then 4 s, then fails with the engine's own time to come back.
@@ -58,8 +60,9 @@ export function tryAgain(platform: Platform, attempt: Attempt, ending: Ending, r
   const isCanaryOnly = ticket.attempts === ticket.canaryAttempts
   switch (ending.kind) {
     case 'finished':
-    case 'cancelled':
       return false
+    case 'cancelled':
+      return attempt.isCalledOff && comeBack(platform, attempt)
     case 'lost':
       if (isSpent(platform, attempt)) return false
       if (moveToShelter(platform, admitted)) return rejoin(platform, attempt, 'the release on trial failed')
@@ -77,10 +80,19 @@ export function tryAgain(platform: Platform, attempt: Attempt, ending: Ending, r
   }
 }
 
+/** It gave way to an online ticket: on the same terms, and the time that it ran does not count as waiting. */
+function comeBack(platform: Platform, attempt: Attempt): boolean {
+  const { admitted, ticket, grantedAt } = attempt
+  const { offer } = admitted
+  const ranUs = platform.world.clock.now() - grantedAt
+  admitted.offer = { ...offer, expiresAt: Math.min(ticket.request.deadlineAt, offer.expiresAt + ranUs) }
+  return rejoin(platform, attempt, 'it gave way to an online request')
+}
+
 /** Whether the ticket has had all its attempts: those of this pool, and the one that another pool adds. */
 function isSpent(platform: Platform, { admitted, ticket }: Attempt): boolean {
-  const { attempts, canaryAttempts, roomWaits } = ticket
-  const allowed = ATTEMPTS_MAX + Math.min(1, canaryAttempts) + roomWaits
+  const { attempts, canaryAttempts, roomWaits, callOffs } = ticket
+  const allowed = ATTEMPTS_MAX + Math.min(1, canaryAttempts) + roomWaits + callOffs
   if (attempts < allowed) return false
   return attempts > allowed || otherPoolOf(platform, admitted) === undefined
 }
@@ -151,8 +163,8 @@ function moveFrom(platform: Platform, attempt: Attempt): void {
 }
 
 /** Whether the pool has no usable replica that has not failed this ticket: a pool gets two attempts, not three. */
-function isLastOfPool({ policies }: Platform, { admitted, lease, nth }: Attempt): boolean {
-  if (nth >= ATTEMPTS_MAX) return true
+function isLastOfPool({ policies }: Platform, { admitted, ticket, lease, nth }: Attempt): boolean {
+  if (nth - ticket.callOffs >= ATTEMPTS_MAX) return true
   const known = policies.poolsById.get(admitted.poolId)
   const others = known?.pool.replicas.filter(({ id }) => id !== lease.replica.id && policies.health.isUsable(id))
   return others === undefined || others.length === 0

@@ -4,6 +4,7 @@ import type { Lease } from '../domain/fleet.ts'
 import type { NoPlace } from '../domain/no-place.ts'
 import type { Placement } from '../domain/placement.ts'
 import type { PoolShare } from '../domain/pool-share.ts'
+import type { CallOff, WasteOf } from '../policy/dispatch/call-off.ts'
 import type { Dispatcher } from '../policy/dispatch/dispatcher.ts'
 import type { ReplicaChange } from '../policy/dispatch/fleet-state.ts'
 import type { Effect, Measured, Offer, Offered } from '../policy/dispatch/offer.ts'
@@ -42,6 +43,8 @@ export class Turnstile {
   readonly #places = new Map<string, Place>()
   #wakeupAt: Instant | undefined
   #disarm: CancelTimer | undefined
+  /** An online ticket that might have its turn now, and for which there is no room. */
+  whenWaiting: (ticketId: string, promisedUs: number) => void = nothing
 
   constructor(clock: Clock, dispatcher: Dispatcher) {
     this.#clock = clock
@@ -69,11 +72,13 @@ export class Turnstile {
    * Joins the head of the lane once more, for another replica than the attempt's where there is another. With `readyAt`,
    * the ticket holds its place and has no turn before that instant.
    */
-  rejoin({ admitted, lease }: Attempt, readyAt?: Instant): NoPlace | undefined {
+  rejoin({ admitted, lease, isCalledOff }: Attempt, readyAt?: Instant): NoPlace | undefined {
     const { ticket, offer, plan } = admitted
     const isReady = readyAt === undefined
     ticket.phase = 'waiting'
-    admitted.offer = { ...offer, estimate: plan.estimate, avoidReplicaId: lease.replica.id, isReady }
+    // A replica whose turn was called off has done nothing wrong.
+    const avoid = isCalledOff ? {} : { avoidReplicaId: lease.replica.id }
+    admitted.offer = { ...offer, ...avoid, estimate: plan.estimate, isReady }
     const noPlace = this.#enter(ticket, admitted.offer, true)
     const place = this.#places.get(ticket.id)
     if (!isReady && place !== undefined && place.turn === undefined)
@@ -104,6 +109,7 @@ export class Turnstile {
     if (place === undefined || place.turn !== undefined) return
     admitted.offer = { ...offer, estimate, isReady: true }
     this.#apply(this.#dispatcher.ready(this.#clock.now(), ticket.id, estimate))
+    this.#tellWaiting(place, admitted.offer)
   }
 
   takeTurn(ticket: Ticket): Turn | Promise<Turn> {
@@ -133,6 +139,11 @@ export class Turnstile {
 
   giveBack(lease: Lease, measured: Measured): void {
     this.#apply(this.#dispatcher.release(this.#clock.now(), lease.id, measured))
+  }
+
+  /** The offline leases that must go for this ticket to have its turn; the caller ends their attempts. */
+  callOffFor(ticketId: string, wasteOf: WasteOf, tokensMax: number): CallOff | undefined {
+    return this.#dispatcher.callOff(ticketId, wasteOf, tokensMax)
   }
 
   /** Frees whatever a ticket still holds here: a place in the queue, or a turn that was granted and not taken. */
@@ -193,7 +204,12 @@ export class Turnstile {
     if (place.turn === undefined) {
       place.forgetCancel = ticket.cancellation.onCancel((because) => this.#cancel(ticket.id, place, because))
     }
+    this.#tellWaiting(place, offer)
     return undefined
+  }
+
+  #tellWaiting({ turn }: Place, { ticketId, tenant, band, isReady }: Offer): void {
+    if (turn === undefined && isReady && band !== 'offline') this.whenWaiting(ticketId, tenant.slo.ttftUs)
   }
 
   /** The client has gone. A turn already granted stays granted: its lease goes back when the attempt ends. */

@@ -75,6 +75,7 @@ export class LoadSeen implements LoadWatcher {
       lastTokenAt: this.#lastTokenAt,
       deadlineAt: request.deadlineAt,
       gaps: this.#tokens > 1 ? this.#gaps : undefined,
+      isKept: undefined,
     }
   }
 

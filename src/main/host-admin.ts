@@ -2,6 +2,7 @@ import { secondsToUs } from '../base/clock.ts'
 import { detailOf } from '../base/detail-of.ts'
 import type { RegistryEdit, RegistryKind } from '../domain/registry.ts'
 import type {
+  AdminAdmission,
   AdminAnswer,
   AdminCommand,
   AdminModel,
@@ -27,6 +28,8 @@ export class HostAdmin implements FleetAdmin {
     this.#seat = seat
     const { line } = seat
     line.on('drain-replica', ({ replicaId, isDrained, reason }: DrainCall) => own.drain(replicaId, isDrained, reason))
+    line.on('pause-tenant', ({ tenantId, isPaused, reason }: PauseCall) => own.pause(tenantId, isPaused, reason))
+    line.on('change-mode', ({ mode, reason }: ModeCall) => own.changeMode(mode, reason))
     line.on('reload', (reason: AdminReason) => own.reload(reason))
     line.on('pools', () => own.pools())
   }
@@ -34,6 +37,22 @@ export class HostAdmin implements FleetAdmin {
   async drain(replicaId: string, isDrained: boolean, reason: AdminReason): Promise<AdminAnswer> {
     const answer = await this.#own.drain(replicaId, isDrained, reason)
     if (answer.kind === 'changed') await this.#tell<DrainCall>('drain-replica', { replicaId, isDrained, reason })
+    return answer
+  }
+
+  admission(): AdminAdmission {
+    return this.#own.admission()
+  }
+
+  async pause(tenantId: string, isPaused: boolean, reason: AdminReason): Promise<AdminAnswer> {
+    const answer = await this.#own.pause(tenantId, isPaused, reason)
+    if (answer.kind === 'changed') await this.#tell<PauseCall>('pause-tenant', { tenantId, isPaused, reason })
+    return answer
+  }
+
+  async changeMode(mode: AdminAdmission['mode'], reason: AdminReason): Promise<AdminAnswer> {
+    const answer = await this.#own.changeMode(mode, reason)
+    if (answer.kind === 'changed') await this.#tell<ModeCall>('change-mode', { mode, reason })
     return answer
   }
 
@@ -112,6 +131,17 @@ export class HostAdmin implements FleetAdmin {
   async #tell<T>(what: string, value: T): Promise<void> {
     await askOthers(this.#seat, what, value)
   }
+}
+
+interface PauseCall {
+  readonly tenantId: string
+  readonly isPaused: boolean
+  readonly reason: AdminReason
+}
+
+interface ModeCall {
+  readonly mode: AdminAdmission['mode']
+  readonly reason: AdminReason
 }
 
 interface DrainCall {

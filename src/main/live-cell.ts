@@ -1,6 +1,6 @@
 import type { LiveStore } from '../assembly/live-store.ts'
 import type { Clock } from '../base/clock.ts'
-import { makeIds } from '../base/live-ids.ts'
+import { makeIds, makeSecretPart } from '../base/live-ids.ts'
 import type { Config } from '../config/schema.ts'
 import type { Control } from '../control/control.ts'
 import { GatewayExchange } from '../control/gateway-exchange.ts'
@@ -15,6 +15,7 @@ import { SqlLeaderStore } from '../store/sql-leader-store.ts'
 import { SqlSecondStore } from '../store/sql-second-store.ts'
 import type { LiveTelemetry } from '../telemetry/live-telemetry.ts'
 import { type AskOthers, answerFrom } from './ask-gateways.ts'
+import { CellSecrets } from './cell-secrets.ts'
 
 /**
  * The cell that this gateway belongs to: who leads, which other gateways are there, and what they tell each other.
@@ -32,6 +33,14 @@ export interface LiveCell {
   /** Begins when the server listens. */
   start(platform: Platform, telemetry: Pick<LiveTelemetry, 'storyOf' | 'refusals'>): void
   readonly askOthers: AskOthers
+  /** Gateways ask each other through the store: one PostgreSQL. Processes that share an embedded one have a quicker way. */
+  readonly isShared: boolean
+  /** Other gateways that were there a second ago. */
+  otherCount(): number
+  /** Answers what others ask under this kind; undefined: nothing is known here. */
+  onAsked(kind: string, answer: (body: unknown) => string | undefined): void
+  /** A secret of the cell: own until the store has told the common one. */
+  secretOf(name: string): () => string
   /** Who leads, in words, for those who look after the platform; undefined where that goes without saying. */
   describe(): string | undefined
   /** Gives up the lead, and hears nothing more. Before the store closes, after the last write. */
@@ -87,6 +96,13 @@ function loneCell(world: World): LiveCell {
       journal.record({ kind: 'leader-changed', at: clock.now(), name: CELL_DUTIES, role: role.kind, because })
     },
     askOthers: () => Promise.resolve([]),
+    isShared: false,
+    otherCount: () => 0,
+    onAsked: () => {},
+    secretOf: () => {
+      const own = makeSecretPart()
+      return () => own
+    },
     describe: () => (hasPeers ? `no leader: ${NO_STORE}` : undefined),
     close: () => Promise.resolve(),
   }
@@ -98,6 +114,9 @@ function sharedCell(world: World): LiveCell {
   const gatewayId = `gw_${makeId()}`
   const leaders = new SqlLeaderStore(store.database)
   const leadership = new StoreLeadership({ clock, journal, store: leaders, name: CELL_DUTIES, gatewayId })
+  const gateways = new SqlGatewayStore(store.database)
+  const answerers = new Map<string, (body: unknown) => string | undefined>()
+  const secrets = new CellSecrets(clock, gateways)
   let exchange: GatewayExchange | undefined
   let stopListening = (): Promise<void> => Promise.resolve()
   const keeper = makeKeeper(world, leadership, () => leadership.depose())
@@ -107,8 +126,9 @@ function sharedCell(world: World): LiveCell {
     keeper,
     start(platform, telemetry) {
       leadership.onChange(() => keeper.leaderChanged())
-      const answerOf = answerFrom(telemetry)
-      const gateways = new SqlGatewayStore(store.database)
+      const remembered = answerFrom(telemetry)
+      const answerOf: typeof remembered = (question) =>
+        (answerers.get(question.kind) ?? (() => remembered(question)))(question.body)
       const running = new GatewayExchange({ clock, store: gateways, gatewayId, makeId, platform, answerOf })
       exchange = running
       const readers: Readonly<Record<Exclude<Notice, 'anything'>, () => void>> = {
@@ -126,12 +146,17 @@ function sharedCell(world: World): LiveCell {
       running.beat()
     },
     askOthers: (...asked) => exchange?.ask(...asked) ?? Promise.resolve([]),
+    isShared: !store.isEmbedded,
+    otherCount: () => exchange?.otherIds.length ?? 0,
+    onAsked: (kind, answer) => void answerers.set(kind, answer),
+    secretOf: (name) => secrets.of(name),
     describe() {
       const role = leadership.role()
       if (role.kind === 'nobody') return `no leader is known: ${role.because}`
       return role.kind === 'leads' ? 'this gateway leads' : 'another gateway leads'
     },
     async close() {
+      secrets.close()
       await stopListening()
       await Promise.all([leadership.close(), exchange?.close()])
     },

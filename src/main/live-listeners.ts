@@ -46,7 +46,7 @@ export async function openListeners({
   const { host, metricsHost = host, metricsPort, bodyBytesMax } = server
   const options: HttpServerOptions = { ...server, makeRequestId: makeRequestIds(), onFault, tokens }
   const { journal } = telemetry
-  const text = () => view.metricsText()
+  const text = (hasExemplars: boolean) => view.metricsText(hasExemplars)
   const withKey = metricsRoute(text, (exchange) => control.metricsReaders.refuse(exchange))
   const ingress = new Ingress({
     clock,
@@ -121,7 +121,10 @@ async function finishAnswers(
   delayMs: number,
 ): Promise<void> {
   platform.stepDown()
-  if (delayMs > 0) await clock.sleep(msToUs(delayMs))
+  if (delayMs > 0) {
+    for (const { open } of servers) open.leave()
+    await clock.sleep(msToUs(delayMs))
+  }
   const answersEnded = platform.drain()
   void answersEnded.then(() => telemetry.endRecordings())
   const graceOver = clock.sleep(msToUs(server.shutdownGraceMs))

@@ -1,5 +1,6 @@
 import { LanedEmbedder } from '../assembly/laned-embedder.ts'
 import type { LiveStore } from '../assembly/live-store.ts'
+import { Breaker } from '../base/breaker.ts'
 import { type Clock, msToUs } from '../base/clock.ts'
 import { detailOf } from '../base/detail-of.ts'
 import { makeIds, makeSecretSeed } from '../base/live-ids.ts'
@@ -13,7 +14,6 @@ import { estimateTokens } from '../policy/planning/estimate.ts'
 import type { AnswerStore } from '../retrieval/answers/answer-store.ts'
 import { MemoryAnswerStore } from '../retrieval/answers/memory-answer-store.ts'
 import { SemanticAnswerCache } from '../retrieval/answers/semantic-answer-cache.ts'
-import { Breaker } from '../retrieval/breaker.ts'
 import { MemoryPassageCache } from '../retrieval/caches/memory-passage-cache.ts'
 import type { PassageCache } from '../retrieval/caches/passage-cache.ts'
 import { TieredPassageCache } from '../retrieval/caches/tiered-passage-cache.ts'
@@ -53,6 +53,8 @@ export interface LiveRetrievalWorld {
   readonly complain: (problem: string) => void
   /** The platform, for vectors of its own embedding model; absent where retrieval runs as its own process. */
   readonly platform?: () => Platform
+  /** Told when a part that a search can do without goes away and when it is back. */
+  readonly onPart?: (what: string, isAway: boolean) => void
 }
 
 export async function makeLiveRetrieval(config: Config, world: LiveRetrievalWorld): Promise<LiveRetrieval> {
@@ -183,8 +185,9 @@ async function makeCache({ retrieval }: Config, world: LiveRetrievalWorld): Prom
   return new TieredPassageCache(memory, shared)
 }
 
-function breakerOf({ journal }: LiveRetrievalWorld, what: string): Breaker {
-  return new Breaker((state, at, because) =>
-    journal.record({ kind: 'breaker-changed', at, what, state, ...(because !== undefined && { because }) }),
-  )
+function breakerOf({ journal, onPart }: LiveRetrievalWorld, what: string): Breaker {
+  return new Breaker((state, at, because) => {
+    journal.record({ kind: 'breaker-changed', at, what, state, ...(because !== undefined && { because }) })
+    onPart?.(what, state === 'open')
+  })
 }

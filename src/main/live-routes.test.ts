@@ -7,7 +7,7 @@ type Paths = Readonly<Record<string, Readonly<Record<string, object>>>>
 /** Routes as they are made at a start; none of them is asked anything, so that nothing needs to stand behind them. */
 function routes() {
   const server = { stalledReaderMs: 1, keepAliveMs: 1, bodyBytesMax: 1, aheadBytesMax: 1, basePath: '' }
-  const config = { server, retrieval: {}, regions: { local: 'here' } }
+  const config = { server, retrieval: {}, regions: { local: 'here' }, jobs: {} }
   const parts = {
     config,
     clock: {},
@@ -18,12 +18,13 @@ function routes() {
     telemetry: {},
     host: {},
     retrieval: {},
+    jobs: {},
   }
   return liveRoutes(parts as unknown as RouteParts)
 }
 
 /** The document itself, and what one region's gateway asks of another. */
-const UNDESCRIBED = new Set(['GET /openapi.json', 'GET /spillway/region'])
+const UNDESCRIBED = new Set(['GET /openapi.json', 'GET /spillway/region', 'POST /spillway/witness'])
 
 describe('the description of the API', () => {
   it('has every route that is served', () => {

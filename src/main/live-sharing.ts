@@ -82,6 +82,8 @@ export interface LiveSharing {
   }
   /** What names of prompts' beginnings begin with: the same at all gateways that share, and else this process' own. */
   readonly salt: () => string
+  /** Tells the other gateways a text under a topic, and answers what they told last; undefined: nobody answers, or nothing is shared. */
+  readonly tell: ((topic: string, text: string) => Promise<HeardTexts | undefined>) | undefined
   /** For the readiness probe; undefined where nothing is shared. */
   readonly detail: () => string | undefined
   /**
@@ -93,9 +95,16 @@ export interface LiveSharing {
   stop(): Promise<void>
 }
 
+/** What the other live gateways told, and how many gateways there are. */
+export interface HeardTexts {
+  readonly texts: readonly string[]
+  readonly gatewayCount: number
+}
+
 const aloneWith = (salt: string): LiveSharing => ({
   parts: {},
   salt: () => salt,
+  tell: undefined,
   detail: () => undefined,
   start: () => Promise.resolve(),
   stop: () => Promise.resolve(),
@@ -125,6 +134,12 @@ export function makeLiveSharing(
       capacity: NO_ROOM_YET,
     },
     salt: () => salt.text,
+    async tell(topic, text) {
+      // Whoever only talks brings no epoch, so that the store learns nothing from it about its own life.
+      const member = { id: book.id, epoch: '', told: 0, ttlMs, forgetMs }
+      const answer = await store.sharing.room(member, { topic, text }, [])
+      return answer && { texts: [...answer.reports.values()], gatewayCount: answer.gatewayCount }
+    },
     detail: () => watch.detail,
     async start(platform) {
       rooms = new RoomExchange(platform, store.sharing, book.id, { ttlMs, forgetMs })

@@ -1,7 +1,7 @@
-import packageJson from '../../package.json' with { type: 'json' }
 import { assemble } from '../assembly/assemble.ts'
 import { makeLiveBackends } from '../assembly/live-backends.ts'
 import { type LiveStore, makeLineStore, makeLiveStore } from '../assembly/live-store.ts'
+import { CacheSalts } from '../backends/cache-salts.ts'
 import { TokenCounter } from '../backends/live-token-counter.ts'
 import type { Clock } from '../base/clock.ts'
 import { LiveClock } from '../base/live-clock.ts'
@@ -21,17 +21,21 @@ import { SqlRegistryStore } from '../store/sql-registry-store.ts'
 import { SqlTenancyStore } from '../store/sql-tenancy-store.ts'
 import { SqlTwinStore } from '../store/sql-twin-store.ts'
 import type { LiveJournal } from '../telemetry/journal.ts'
-import { type LiveTelemetry, makeLiveTelemetry } from '../telemetry/live-telemetry.ts'
-import { makeHostView } from './host-view.ts'
+import { gatewaysSecret } from './gateways-secret.ts'
+import { makeHostView, outputsOf } from './host-view.ts'
+import { makeLiveScaling } from './live-actuators.ts'
+import { openLiveAudit } from './live-audit.ts'
 import { startLedger } from './live-budgets.ts'
-import { makeLiveCell } from './live-cell.ts'
+import { type LiveCell, makeLiveCell } from './live-cell.ts'
+import { routesWithConsole } from './live-console.ts'
+import { type LiveJobs, makeLiveJobs } from './live-jobs.ts'
 import { openLiveLedger } from './live-ledger.ts'
 import { openListeners, type ServerEnd, serverEndOf } from './live-listeners.ts'
 import { startFileRecording } from './live-recording.ts'
 import { type LiveRetrieval, makeLiveRetrieval } from './live-retrieval.ts'
-import { liveRoutes } from './live-routes.ts'
+import { makeLiveSafety } from './live-screening.ts'
 import { makeLiveSharing } from './live-sharing.ts'
-import { logFormat, logLevel } from './log-options.ts'
+import { openTelemetry } from './live-telemetry.ts'
 import { leaseStoreOf, type Seat, takeSeat } from './seat.ts'
 import { welcome } from './welcome.ts'
 
@@ -61,46 +65,48 @@ export async function serve(
   load?: () => Config,
   seat?: Seat,
 ): Promise<Served> {
-  const telemetry = openTelemetry(config, seat)
-  const { journal } = telemetry
-  const { tell, onFault } = voiceOf(journal, clock)
+  const telemetry = openTelemetry(config, seat, { clock, complain: io.err })
+  const { journal, tell, onFault } = voiceOf(telemetry.journal, clock)
   const recording = startFileRecording(config.record, { telemetry, clock, complain: io.err })
-  const backends = await makeLiveBackends(config, clock)
+  const backends = await makeLiveBackends(config, clock, (scope) => cacheSalts.of(scope))
   const store = await openStore(config, clock, io, seat)
-  const world = { clock, journal, store, complain: io.err, platform: (): Platform => platform }
+  const world = { clock, journal, store, complain: io.err, print: io.out, platform: (): Platform => platform }
   const retrieval = await makeLiveRetrieval(config, world)
   const cell = makeLiveCell(config, { clock, journal, store, control: (): Control => control })
-  const { keeper, leadership, seconds } = cell
   const twinKeeper = makeTwinKeeper(store, clock, io)
   const sharing = makeLiveSharing(config, { clock, journal }, await leaseStoreOf(config, clock, seat))
+  const cacheSalts = new CacheSalts(gatewaysSecret('cache-salt', cell, sharing))
   const ledger = await openLiveLedger(config, world)
-  const kept = { rolloutKeeper: keeper, twinKeeper, leadership, ...ledger.parts, ...(seconds && { seconds }) }
-  const parts = { clock, journal, backends, ...found(retrieval), ...kept, ...sharing.parts }
-  const platform: Platform = assemble(config, { ...parts, prefixSalt: makePrefixSalt() })
+  const audit = await openLiveAudit(config, world)
+  const kept = { ...keptBy(cell), twinKeeper, ...ledger.parts }
+  const { screener, moderator, names } = makeLiveSafety(clock, journal)
+  const scaling = makeLiveScaling(clock, () => control)
+  const more = { screener, ...scaling, ...sharing.parts, ...audit.parts, prefixSalt: makePrefixSalt() }
+  const platform: Platform = assemble(config, { clock, journal, backends, ...found(retrieval), ...kept, ...more })
   const control: Control = makeControl({
     founded: wantedOf(config, []),
     load,
     clock,
     platform,
     backends,
-    registry: { store: new SqlRegistryStore(store.database), isInUse: store.isInUse, isShared: store.isShared },
-    tenancyStore: new SqlTenancyStore(store.database),
-    onTenantRemoved: (tenantId) => void archive.eraseTenant(tenantId),
-    keeper,
+    ...factsOf(store),
+    onTenantRemoved: (tenantId) => eraseTenant(tenantId, platform, archive),
+    keeper: cell.keeper,
     onFault,
-    onReloaded: (summary) => tell('ready', `configuration read again: ${summary}`),
+    onReloaded: (summary, reason) => audit.reloaded(summary, reason),
     complain: io.err,
   })
-  const archive = makeArchive({ store, clock, journal, complain: io.err, control })
+  audit.follow(() => control.wanted().settings)
+  const [archive, jobs] = makeArchiveAndJobs(config, { ...world, control })
   await control.discover()
   const loop = new ControlLoop(platform, TICK_US)
   await Promise.all([loop.start(), sharing.start(platform)])
   const started = await startLedger(ledger, { config, clock, journal, platform, complain: io.err })
 
   const tokens = new TokenCounter({ clock })
-  const host = makeHostView(seat, { telemetry, admin: control.admin, cell })
-  const served = { platform, backends, control, retrieval, archive, sharing, cell, host, ledger }
-  const routes = liveRoutes({ config, clock, tokens, telemetry, ...served })
+  const host = makeHostView(seat, { telemetry, cell, admin: control.admin, outputs: outputsOf(platform, control) })
+  const served = { platform, backends, control, retrieval, archive, sharing, cell, host, ledger, audit, moderator }
+  const routes = routesWithConsole({ config, clock, tokens, names, telemetry, jobs, ...served })
   const lookUp = () => Promise.all([control.registry.start(), control.tenancy.tenancy.start()])
   if (seat !== undefined) await takeSeat(seat, { clock, control, lookUp })
   const opening = { config, clock, control, routes, telemetry, host, onFault, io, seat }
@@ -111,6 +117,7 @@ export async function serve(
   void twinKeeper.start(() => recallTwins(platform))
   void retrieval.warmUp()
   cell.start(platform, telemetry)
+  jobs.start({ ...served, routes, onFault })
 
   return {
     address,
@@ -118,14 +125,12 @@ export async function serve(
     journal,
     reload: (load, reason) => control.reload(load, reason),
     ...serverEndOf({ config, clock, platform, servers, telemetry, tell }, async () => {
-      loop.stop()
-      keepTwins(platform)
-      await platform.costs.whenDone()
-      await Promise.all([twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
+      await endStory(platform, loop)
+      await Promise.all([jobs.close(), twinKeeper.close(), archive.close(), control.close(), sharing.stop()])
       await cell.close()
-      tokens.close()
+      for (const thread of [tokens, names]) thread.close()
       await started.close()
-      await Promise.all([backends.close(), retrieval.close()])
+      await Promise.all([backends.close(), retrieval.close(), audit.close()])
       await store.close()
       tell('stopped', 'all answers have ended')
       await recording.close()
@@ -134,24 +139,45 @@ export async function serve(
   }
 }
 
-function openTelemetry({ logging }: Config, seat: Seat | undefined): LiveTelemetry {
-  const { version } = packageJson
-  const process = seat?.number
-  return makeLiveTelemetry({ version, level: logLevel(logging.level), format: logFormat(logging.format), process })
-}
+/** What the gateways of a cell keep together. */
+const keptBy = ({ keeper, leadership, seconds }: LiveCell) => ({
+  rolloutKeeper: keeper,
+  leadership,
+  ...(seconds && { seconds }),
+})
 
 /** What the platform needs of retrieval. */
 const found = ({ retriever, answers }: LiveRetrieval) => ({ retriever, answers })
 
+/** What is kept of a tenant that was removed goes, too. */
+function eraseTenant(tenantId: string, { outputs }: Platform, archive: LiveArchive): void {
+  outputs.forget(tenantId)
+  void archive.eraseTenant(tenantId)
+}
+
 /** What the server says of itself in the journal. */
 function voiceOf(journal: LiveJournal, clock: Clock) {
   return {
+    journal,
     tell: (state: 'ready' | 'draining' | 'stopped', because: string): void =>
       journal.record({ kind: 'platform-changed', at: clock.now(), state, because }),
     onFault: (where: string, error: unknown): void =>
       journal.record({ kind: 'fault-seen', at: clock.now(), where, because: String(error), ticketId: undefined }),
   }
 }
+
+/** No tick comes any more; what was learned is kept, and open costs are told. */
+async function endStory(platform: Platform, loop: ControlLoop): Promise<void> {
+  loop.stop()
+  keepTwins(platform)
+  await platform.costs.whenDone()
+}
+
+/** Where administrators' changes are kept. */
+const factsOf = ({ database, isInUse, isShared }: LiveStore) => ({
+  registry: { store: new SqlRegistryStore(database), isInUse, isShared },
+  tenancyStore: new SqlTenancyStore(database),
+})
 
 /** The embedded database has one owner: the supervisor, where there is one. */
 async function openStore(config: Config, clock: Clock, io: Io, seat: Seat | undefined): Promise<LiveStore> {
@@ -169,6 +195,12 @@ interface ArchiveWorld {
   readonly journal: LiveJournal
   readonly complain: (problem: string) => void
   readonly control: Control
+}
+
+/** Jobs of the background put their answers into the archive. */
+function makeArchiveAndJobs(config: Config, world: ArchiveWorld): readonly [LiveArchive, LiveJobs] {
+  const archive = makeArchive(world)
+  return [archive, makeLiveJobs(config, { ...world, archive })]
 }
 
 function makeArchive({ store, control, ...world }: ArchiveWorld): LiveArchive {

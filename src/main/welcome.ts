@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts'
 export function welcome(config: Config, address: string): string {
   const base = `${address}${config.server.basePath}`
   const lines = ['', `  Spillway is listening on ${base}`, '']
+  if (config.console.enabled) lines.push(`  console   ${base}/console`)
   const models = config.models.map((model) => model.name)
   lines.push(`  models    ${models.join(', ')}`)
   for (const { model, backend } of config.pools) {

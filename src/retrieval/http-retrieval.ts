@@ -1,4 +1,5 @@
 import { Pool } from 'undici'
+import type { Breaker } from '../base/breaker.ts'
 import { type Clock, msToUs, usToMs } from '../base/clock.ts'
 import { withinTime } from '../base/within-time.ts'
 import { CorpusError, type CorpusFacts, type CorpusRefusal } from '../domain/corpus.ts'
@@ -10,7 +11,6 @@ import type {
   Retrieved,
   Retriever,
 } from '../lifecycle/retrieval-ports.ts'
-import type { Breaker } from './breaker.ts'
 import type { Forgetful } from './corpora.ts'
 import { CorpusDirectory } from './corpus-directory.ts'
 

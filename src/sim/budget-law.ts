@@ -80,16 +80,18 @@ export class BudgetLaw {
     move(accounts.requests, at, -1)
   }
 
-  #settle({ at, tenantId, ticketId, attempts, usage, outcome }: Extract<Entry, { kind: 'settled' }>): void {
+  #settle({ at, tenantId, ticketId, attempts, usage, outcome, isCounted }: Extract<Entry, { kind: 'settled' }>): void {
     const held = this.#held.get(ticketId)
     const accounts = this.#byTenant.get(tenantId)
+    if (isCounted === true) move(accounts?.requests, at, -1)
     if (held === undefined || accounts === undefined) return
     this.#held.delete(ticketId)
     // The platform bears the tokens of a ticket that failed.
     const used = outcome === 'failed' ? 0 : usage.promptTokens + usage.outputTokens
     move(accounts.tokens, at, held - used)
     // A ticket that never ran gives its request back too. One that was answered from the cache holds no tokens.
-    if (attempts === 0 && held > 0) move(accounts.requests, at, 1)
+    // One that a screen blocked keeps it.
+    if (attempts === 0 && held > 0 && outcome !== 'blocked') move(accounts.requests, at, 1)
   }
 }
 

@@ -56,7 +56,7 @@ export function checkEnd(run: CheckedRun): void {
 function prefixHits(fleet: SimulatedFleet): { readonly hits: number; readonly preemptions: number } {
   let hits = 0
   let preemptions = 0
-  for (const replica of fleet.all())
+  for (const replica of fleet.engines())
     for (const view of replica.views()) {
       hits += view.prefixHits
       preemptions += view.preemptions

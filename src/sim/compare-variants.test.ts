@@ -99,7 +99,7 @@ describe('spillway simulate', () => {
     [['--compare', 'fifi'], 'Did you mean fifo?'],
     [
       ['--compare', 'nonsense'],
-      'Known: spillway, no-ladder, drr, vtc, round-robin, fifo, strict, in-turn, fewest, static, fallback, bounded, codel, gradient; or give PATH=VALUE',
+      'Known: spillway, no-ladder, drr, wfq, vtc, round-robin, fifo, strict, in-turn, fewest, predict, hpa-queue, hpa-util, static, fallback, bounded, codel, gradient; or give PATH=VALUE',
     ],
     [['--set', 'durationS.x=1'], 'nothing can be set at durationS.x'],
     [['--set', 'workload.9.band=offline'], 'nothing can be set at workload.9.band: it is a list of 3, counted from 0'],

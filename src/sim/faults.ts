@@ -34,6 +34,10 @@ export function scheduleFaults(clock: Clock, world: World, faults: readonly Faul
     const lost = gateways.length > 1 ? gateways.filter(({ region }) => isLostWith(fault, region)) : []
     if (targets.length === 0)
       throw new Error(`a fault names ${fault.target}, but no replica, pool, release or region is called that`)
+    if (fault.kind === 'spot-notice') {
+      announceEnd(clock, startAt, fault, gateways, targets)
+      continue
+    }
     if (fault.kind === 'rolling-restart') {
       clock.at(
         startAt + secondsToUs(fault.atS),
@@ -50,6 +54,33 @@ export function scheduleFaults(clock: Clock, world: World, faults: readonly Faul
       for (const gateway of lost) gateway.recover()
     })
   }
+}
+
+/** Clouds take spot machines back half a minute to two minutes after they say so. */
+const NOTICE_US = secondsToUs(30)
+
+/** The replicas' end is announced: they are drained, and gone after the notice; later others take their places. */
+function announceEnd(
+  clock: Clock,
+  startAt: number,
+  { atS, forS }: Fault,
+  gateways: readonly SimulatedGateway[],
+  targets: readonly SimulatedReplica[],
+): void {
+  const at = startAt + secondsToUs(atS)
+  const change = (kind: 'drain-replica' | 'undrain-replica', because: string): void => {
+    for (const { platform } of gateways)
+      for (const { replica } of targets)
+        platform.changeFleet({ kind, replicaId: replica.id }, { by: 'operator', because })
+  }
+  clock.at(at, () => change('drain-replica', 'its end was announced'))
+  clock.at(at + NOTICE_US, () => {
+    for (const target of targets) target.crash()
+  })
+  clock.at(at + Math.max(NOTICE_US, secondsToUs(forS)), () => {
+    for (const target of targets) target.recover()
+    change('undrain-replica', 'another machine has taken its place')
+  })
 }
 
 const isLostWith = (fault: Fault, region: string): boolean => fault.kind === 'region-loss' && region === fault.target

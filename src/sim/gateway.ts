@@ -34,6 +34,8 @@ export class SimulatedGateway {
   readonly #makeProcess: () => GatewayProcess
   #process: GatewayProcess
   #loop: ControlLoop
+  /** Requests on their way from another region, of which the platform knows nothing yet. */
+  comingCount = 0
   #isUp = true
 
   constructor(region: string, clock: VirtualClock, makeProcess: () => GatewayProcess) {
@@ -67,9 +69,11 @@ export class SimulatedGateway {
     this.#process.sharing?.lose()
     this.#loop.stop()
     const { platform } = this
-    // A process that is gone bills nothing more: the one that comes after it begins its own books.
-    void platform.drain().then(() => platform.costs.finish())
+    void platform.drain()
     platform.cancelAll('shutting-down')
+    // A process that is gone bills nothing more: the one that comes after it begins its own books. Its tickets with a turn
+    // end in this instant, before the timer; what has no turn may still wait for a lookup, and costs nothing.
+    this.#clock.at(this.#clock.now(), () => platform.costs.finish())
   }
 
   recover(): void {
@@ -107,7 +111,11 @@ export function serveFrom(
       return settled
     }
     const awayUs = roundTrips(home, gateway.region)
-    if (awayUs > 0) await gateway.clock.sleep(awayUs)
+    if (awayUs > 0) {
+      gateway.comingCount++
+      await gateway.clock.sleep(awayUs)
+      gateway.comingCount--
+    }
     return serveRequest(gateway.platform, request, cancellation, sink)
   }
 }
@@ -139,6 +147,7 @@ function connectionRefused(request: Request, journal: Journal): Settled {
     lastTokenAt: undefined,
     deadlineAt: request.deadlineAt,
     gaps: undefined,
+    isKept: undefined,
   }
   journal.record(settled)
   return settled

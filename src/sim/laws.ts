@@ -6,6 +6,7 @@ import type { Tenant } from '../domain/tenant.ts'
 import type { RateLimitView } from '../policy/budgets/budgets.ts'
 import { BudgetLaw } from './budget-law.ts'
 import { CostLaw } from './cost-law.ts'
+import { ScreenLaw } from './screen-law.ts'
 
 /**
  * The laws that a journal alone can show (docs/architecture/laws.md), checked as it is written, by every simulation and
@@ -15,13 +16,14 @@ import { CostLaw } from './cost-law.ts'
  *   L2  leases granted = returned + held, never over the limit
  *   L4  a tenant's buckets are where its tickets left them (`budget-law.ts`)
  *   L5  arrivedAt ≤ admittedAt ≤ grantedAt ≤ firstTokenAt ≤ settledAt
+ *   L14 nothing is answered before its verdict (`screen-law.ts`)
  *   L15 every closed second adds up to its replica's bill (`cost-law.ts`)
  *
  * and that a ticket's own entries agree with each other: what is told in the middle is what the end sums up. Memory is
  * that of the live tickets.
  */
 export interface Violation {
-  readonly law: 'L1' | 'L2' | 'L4' | 'L5' | 'L7' | 'L13' | 'L15'
+  readonly law: 'L1' | 'L2' | 'L4' | 'L5' | 'L7' | 'L13' | 'L14' | 'L15'
   readonly ticketId: string
   readonly what: string
 }
@@ -31,6 +33,8 @@ export interface LawOptions {
   readonly concurrencyMaxOf?: (replicaId: string) => number
   /** Tenants whose budgets are checked; none when absent. */
   readonly tenants?: Iterable<Tenant>
+  /** All tenants: those with judges are not answered without a verdict. Absent: not known. */
+  readonly judged?: Iterable<Tenant>
 }
 
 /** More violations of one kind say nothing new. */
@@ -60,18 +64,21 @@ export class LawChecker {
   readonly #held = new Map<string, number>()
   readonly #budgets: BudgetLaw
   readonly #costs = new CostLaw((ticketId, what) => this.#broken('L15', ticketId, what))
+  readonly #screens: ScreenLaw
   #arrived = 0
   #settled = 0
 
   constructor(options: LawOptions = {}) {
     this.#options = options
     this.#budgets = new BudgetLaw(options.tenants ?? [], 0)
+    this.#screens = new ScreenLaw(options.judged, (ticketId, what) => this.#broken('L14', ticketId, what))
   }
 
   /** `from` names the process of a gateway, where there are several. */
   take(entry: Entry, from = ''): void {
     this.#budgets.take(entry)
     this.#costs.take(entry, from)
+    this.#screens.take(entry)
     switch (entry.kind) {
       case 'arrived':
         this.#arrive(entry)

@@ -12,7 +12,7 @@ import { scheduleFaults } from './faults.ts'
 import { type RoundTrips, type SimulatedGateway, serveFrom } from './gateway.ts'
 import type { LawChecker } from './laws.ts'
 import type { Collector } from './report/collector.ts'
-import { type EngineLook, type EnginesUse, enginesUse } from './report/report.ts'
+import { type EngineLook, type EnginesUse, enginesUse, type PoolLook } from './report/report.ts'
 import type { RetrievalWorld } from './retrieval-world.ts'
 import type { Scenario, StreamSpec } from './scenario/scenario.ts'
 import type { SharedWorld } from './sharing/shared-world.ts'
@@ -42,6 +42,8 @@ export interface SimulatedRun {
   readonly callers: ReadonlyArray<{ readonly tenant: Tenant; readonly key: Key; readonly group: string | undefined }>
   readonly collector: Collector
   readonly laws: LawChecker
+  /** Ids of requests that are sent again end with which try they are. */
+  readonly marksTries: boolean
   /** A recorded workload instead of the scenario's own. */
   readonly trace?: Iterable<TraceRequest>
   /** Called from time to time with the simulated time. */
@@ -77,8 +79,9 @@ export async function play(run: SimulatedRun): Promise<RunEnd> {
   await clock.run(endAt)
   const engines = counted()
   const prefixBestRatio = bestHits()
-  // A gateway without a ticket may still get one from another region.
-  const isAnythingLive = (): boolean => gateways.some(({ platform }) => platform.liveCount > 0)
+  // A gateway without a ticket may still get one from another region, of its gateway or of its clients.
+  const isAnythingLive = (): boolean =>
+    gateways.some(({ platform, comingCount }) => platform.liveCount > 0 || comingCount > 0)
   for (const gateway of gateways) gateway.stop(isAnythingLive)
   checkWindow(run)
   await clock.run(endAt + secondsToUs(AFTERMATH_S))
@@ -111,7 +114,8 @@ function startClients(run: SimulatedRun, endAt: number): void {
       sessions.set(caller.tenant.id, count)
       const name = count === 1 ? caller.tenant.id : `${caller.tenant.id}.${count}`
       const serve = serveOf(run, spec, caller.tenant.id)
-      new Client({ clock, scripts, serve, caller, spec, seed, name, endAt, load: scenario.load ?? 1 }).start()
+      const own = { serve, caller, spec, name, marksTries: run.marksTries }
+      new Client({ clock, scripts, seed, endAt, load: scenario.load ?? 1, ...own }).start()
     }
   }
 }
@@ -170,15 +174,20 @@ function watchWindows(run: SimulatedRun, windowUs: number, endAt: number): void 
 }
 
 function lookAt(fleet: SimulatedFleet): EngineLook {
-  const look = new Map<string, { replicaCount: number; views: EngineView[]; fullWorkUs: number }>()
+  const look = new Map<string, { replicaCount: number; views: EngineView[]; fullWorkUs: number; again: PoolLook[] }>()
+  const seen = new Set<string>()
   for (const replica of fleet.all()) {
     const { poolId } = replica.replica
-    const pool = look.get(poolId) ?? { replicaCount: 0, views: [], fullWorkUs: 0 }
+    const pool = look.get(poolId) ?? { replicaCount: 0, views: [], fullWorkUs: 0, again: [] }
     const views = replica.views()
+    const workUs = views.reduce((sum, view) => sum + fullWorkUs(replica.fullWorkPrices, view), 0)
     pool.replicaCount++
     pool.views.push(...views)
-    for (const view of views) pool.fullWorkUs += fullWorkUs(replica.fullWorkPrices, view)
+    pool.fullWorkUs += workUs
     look.set(poolId, pool)
+    const { engineId } = replica.replica
+    if (engineId !== undefined && seen.has(engineId)) pool.again.push({ replicaCount: 1, views, fullWorkUs: workUs })
+    if (engineId !== undefined) seen.add(engineId)
   }
   return look
 }

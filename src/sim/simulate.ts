@@ -9,7 +9,7 @@ import type { Entry } from '../domain/entry.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 import type { Platform } from '../lifecycle/platform.ts'
-import type { Backends } from '../lifecycle/ports.ts'
+import type { Backends, Journal } from '../lifecycle/ports.ts'
 import { NO_ROOM_YET } from '../lifecycle/sharing/room-exchange.ts'
 import { COST_DEFAULTS } from '../policy/planning/cost.ts'
 import { ClientScripts } from './clients/scripts.ts'
@@ -23,7 +23,9 @@ import { SentOn } from './report/sent-on.ts'
 import { RetrievalWorld, type RetrievalWorldOptions } from './retrieval-world.ts'
 import type { Scenario } from './scenario/scenario.ts'
 import { callersOf, chatModelsOf, configOf, gatewaysOf, partsOf, roundTripsOf } from './scenario/scenario-config.ts'
+import { ScreensWorld } from './screens-world.ts'
 import { SharedWorld, type SharedWorldParts } from './sharing/shared-world.ts'
+import { SimulatedScaling } from './simulated-scaling.ts'
 import type { TraceRequest } from './traces/trace.ts'
 import { SimulatedFleet } from './world.ts'
 
@@ -39,6 +41,8 @@ export interface SimulateOptions {
   readonly onAssembled?: (platform: Platform, fleet: SimulatedFleet, clock: VirtualClock) => void
   /** Engines hand over every token as it is made, as real ones do; slower, and the same but for what is learned from it. */
   readonly tellsEveryToken?: boolean
+  /** Ids of requests that are sent again end with which try they are. */
+  readonly marksTries?: boolean
   /** Measures real time; only the report's `wall` depends on it. */
   readonly wallMs?: () => number
 }
@@ -49,30 +53,25 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   const { config, groupOf } = configOf(scenario, options.seed)
   const clock = new VirtualClock()
   const tenants = new Map(toTenants(config).map((tenant) => [tenant.id, tenant]))
-  const collector = collectorOf(scenario, tenants)
+  const screens = new ScreensWorld(clock, options.seed, scenario.screens)
+  const collector = collectorOf(scenario, tenants, screens)
   const laws = lawsOf(scenario, config, tenants)
-  const sentOn = new SentOn()
-  const journal = {
-    record(entry: Entry): void {
-      laws.take(entry)
-      if (!sentOn.has(entry)) collector.take(entry)
-      options.onEntry?.(entry)
-    },
-  }
+  const journal = journalOf(laws, collector, options)
   const scripts = new ClientScripts()
   const fleet = new SimulatedFleet(clock, replicasOf(config), scripts, options.tellsEveryToken)
   const retrieval = await retrievalOf(scenario, config, { clock, journal, seed: options.seed })
-  const { retriever, answers } = retrieval
-  for (const { rollout } of config.models)
-    for (const { id, expected } of rollout?.holdout?.items ?? []) scripts.answers.set(id, expected ?? '')
+  tellHoldouts(config, scripts)
   const roundTrips = roundTripsOf(scenario.regions)
-  const shared = sharedWorldOf({ scenario, config, options, clock, fleet, tenants, laws, collector }, retrieval)
+  const world = { scenario, config, options, clock, fleet, tenants, laws, collector, screens }
+  const shared = sharedWorldOf(world, retrieval)
+  const scaling = scalingOf(world, () => gateways)
   const gateways: readonly SimulatedGateway[] =
     shared?.gateways ??
     gatewaysOf(scenario, config).map(
       ({ region, config: own }) =>
         new SimulatedGateway(region, clock, () => {
-          const platform = assemble(own, { clock, journal, backends: backendsOf(region), retriever, answers })
+          const parts = { clock, journal, ...foundBy(retrieval), screener: screens.makeScreener(journal) }
+          const platform = assemble(own, { ...parts, backends: backendsOf(region), actuators: scaling })
           options.onAssembled?.(platform, fleet, clock)
           return { platform }
         }),
@@ -91,7 +90,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
       },
     }
   }
-  const wallMs = options.wallMs ?? (() => 0)
+  const { wallMs = () => 0 } = options
   const startedMs = wallMs()
   const end = await play({
     scenario,
@@ -104,6 +103,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     fleet,
     retrieval,
     scripts,
+    marksTries: options.marksTries ?? false,
     callers: callersOf(config, groupOf),
     models: chatModelsOf(config),
     collector,
@@ -121,8 +121,18 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     usdPerHour: usdPerHour(config),
     laws: [...laws.violations, ...(shared?.broken() ?? [])],
     ...(shared && { gateways: shared.view(end.endAt) }),
+    scaling: scaling.view(end.endAt),
     wallSeconds: (wallMs() - startedMs) / 1_000,
   })
+}
+
+/** What the platform needs of retrieval. */
+const foundBy = ({ retriever, answers }: RetrievalWorld) => ({ retriever, answers })
+
+/** The engines know the right answers to holdout items. */
+function tellHoldouts({ models }: Config, scripts: ClientScripts): void {
+  for (const { rollout } of models)
+    for (const { id, expected } of rollout?.holdout?.items ?? []) scripts.answers.set(id, expected ?? '')
 }
 
 interface SharedParts {
@@ -134,11 +144,35 @@ interface SharedParts {
   readonly tenants: ReadonlyMap<string, Tenant>
   readonly laws: LawChecker
   readonly collector: Collector
+  readonly screens: ScreensWorld
+}
+
+/** Laws, the report and whoever listens hear every entry; what a region sent on is reported once. */
+function journalOf(laws: LawChecker, collector: Collector, { onEntry }: SimulateOptions): Journal {
+  const sentOn = new SentOn()
+  return {
+    record(entry: Entry): void {
+      laws.take(entry)
+      if (!sentOn.has(entry)) collector.take(entry)
+      onEntry?.(entry)
+    },
+  }
+}
+
+/** The actuator of pools with `autoscale`, at every gateway. */
+function scalingOf(
+  { scenario, config, options, clock, fleet, collector }: SharedParts,
+  gateways: () => readonly SimulatedGateway[],
+): SimulatedScaling {
+  const platforms = () => gateways().map(({ platform }) => platform)
+  const { warmUntil } = collector.options
+  const { coldStartS } = scenario
+  return new SimulatedScaling({ clock, seed: options.seed, config, fleet, platforms, coldStartS, warmUntil })
 }
 
 /** Several gateways over the one fleet, where the scenario has them. */
 function sharedWorldOf(
-  { scenario, config, options, clock, fleet, tenants, laws, collector }: SharedParts,
+  { scenario, config, options, clock, fleet, tenants, laws, collector, screens }: SharedParts,
   { retriever, answers }: RetrievalWorld,
 ): SharedWorld | undefined {
   if (scenario.gateways === undefined) return undefined
@@ -162,7 +196,8 @@ function sharedWorldOf(
           options.onEntry?.(entry)
         }
         const seed = options.seed + GATEWAY_SEEDS * gateway
-        const parts = { ...own, retriever, answers, capacity: NO_ROOM_YET, journal: { record } }
+        const screener = screens.makeScreener({ record })
+        const parts = { ...own, retriever, answers, screener, capacity: NO_ROOM_YET, journal: { record } }
         const platform = assemble({ ...config, seed }, parts)
         options.onAssembled?.(platform, fleet, clock)
         return platform
@@ -185,7 +220,7 @@ function retrievalOf(
   return RetrievalWorld.make({ ...world, spec: scenario.retrieval, cacheTtlS, tenantIds })
 }
 
-function collectorOf(scenario: Scenario, tenants: ReadonlyMap<string, Tenant>): Collector {
+function collectorOf(scenario: Scenario, tenants: ReadonlyMap<string, Tenant>, screens: ScreensWorld): Collector {
   return new Collector({
     tenants,
     startAt: 0,
@@ -193,6 +228,7 @@ function collectorOf(scenario: Scenario, tenants: ReadonlyMap<string, Tenant>): 
     windowUs: secondsToUs(scenario.windowS ?? WINDOW_S),
     outputWeight: COST_DEFAULTS.outputWeight,
     parts: partsOf(scenario),
+    ...(scenario.screens && { isHarmful: (ticketId) => screens.isHarmful(ticketId) }),
   })
 }
 
@@ -201,7 +237,10 @@ const isOneGateway = (scenario: Scenario, config: Config): boolean =>
   scenario.gateways === undefined && gatewaysOf(scenario, config).length === 1
 
 function lawsOf(scenario: Scenario, config: Config, tenants: ReadonlyMap<string, Tenant>): LawChecker {
-  return new LawChecker({ tenants: isOneGateway(scenario, config) ? tenants.values() : [] })
+  return new LawChecker({
+    tenants: isOneGateway(scenario, config) ? tenants.values() : [],
+    judged: tenants.values(),
+  })
 }
 
 /** The order whose bound is known (law L7). */
@@ -238,8 +277,16 @@ export function replicasOf(config: Config) {
 }
 
 function usdPerHour(config: Config): number {
-  return toPools(config).reduce((sum, setup) => {
+  const paid = new Set<string>()
+  let usd = 0
+  for (const setup of toPools(config)) {
     const priceOf = replicaPrices(setup)
-    return setup.pool.replicas.reduce((usd, replica) => usd + (priceOf(replica) ?? 0), sum)
-  }, 0)
+    for (const replica of setup.pool.replicas) {
+      // An engine that several pools have is paid for once.
+      const name = replica.engineId ?? replica.id
+      if (!paid.has(name)) usd += priceOf(replica) ?? 0
+      paid.add(name)
+    }
+  }
+  return usd
 }

@@ -1,17 +1,17 @@
-import { EngineDriver } from '../backends/engine-driver.ts'
-import { type Scripts, SimulatedBackend } from '../backends/simulated.ts'
+import { cacheNameOf, type Scripts, SimulatedBackend } from '../backends/simulated.ts'
 import type { Clock } from '../base/clock.ts'
 import { Rng } from '../base/rng.ts'
 import type { EngineTime } from '../domain/engine-time.ts'
 import type { Lease, Replica } from '../domain/fleet.ts'
-import { Engine, type EngineOptions } from '../engine/engine.ts'
+import { cacheScopeOf } from '../domain/request.ts'
+import type { EngineOptions } from '../engine/engine.ts'
 import type { EngineView } from '../engine/engine-view.ts'
 import { type FullWorkPrices, fullWorkPrices } from '../engine/full-work.ts'
 import type { Backend, Backends, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
 import { BestHits } from './best-hits.ts'
 import type { ClientScripts } from './clients/scripts.ts'
 import { FATE_SEED, GOOD, RELEASE_BROKEN, TraitScripts, type Traits } from './clients/traits.ts'
-import { StretchedClock } from './stretched-clock.ts'
+import { SimulatedEngine } from './simulated-engine.ts'
 
 /**
  * The simulated fleet: the backend and the engine that run live, on virtual time, with faults that can be switched on
@@ -20,7 +20,10 @@ import { StretchedClock } from './stretched-clock.ts'
 export class SimulatedFleet implements Backends {
   readonly bestHits = new BestHits()
   readonly #replicas = new Map<string, SimulatedReplica>()
+  /** By name, those that have one. */
+  readonly #engines = new Map<string, SimulatedEngine>()
   readonly #tellsEveryToken: boolean
+  readonly #scripts: ClientScripts
 
   constructor(
     clock: Clock,
@@ -29,9 +32,27 @@ export class SimulatedFleet implements Backends {
     tellsEveryToken = false,
   ) {
     this.#tellsEveryToken = tellsEveryToken
+    this.#scripts = scripts
     for (const { replica, options } of replicas) {
-      this.#replicas.set(replica.id, new SimulatedReplica(clock, replica, options, this.#watched(scripts)))
+      this.#replicas.set(replica.id, this.#make(clock, replica, options))
     }
+  }
+
+  /** Replicas that name the same engine are one. */
+  #make(clock: Clock, replica: Replica, options: EngineOptions): SimulatedReplica {
+    const { engineId } = replica
+    const known = engineId === undefined ? undefined : this.#engines.get(engineId)
+    const engine = known ?? new SimulatedEngine(clock, options)
+    if (engineId !== undefined) this.#engines.set(engineId, engine)
+    return new SimulatedReplica(replica, engine, this.#watched(this.#scripts))
+  }
+
+  /** One that is ordered while the clock runs, and is not up yet. */
+  add(clock: Clock, replica: Replica, options: EngineOptions): SimulatedReplica {
+    const added = this.#make(clock, replica, options)
+    added.crash()
+    this.#replicas.set(replica.id, added)
+    return added
   }
 
   /** Observes every prompt sent to an engine. */
@@ -41,7 +62,7 @@ export class SimulatedFleet implements Backends {
         const made = scripts.scriptsFor(request, plan)
         if (made.kind !== 'made') return made
         for (const { prefixHashes, promptTokens } of made.scripts)
-          this.bestHits.sent(request.tenant.id, prefixHashes, promptTokens)
+          this.bestHits.sent(cacheScopeOf(request), prefixHashes, promptTokens)
         // An answer with a text, if an empty one, is handed over token by token.
         return this.#tellsEveryToken
           ? { ...made, scripts: made.scripts.map((script) => ({ ...script, textBetween })) }
@@ -67,43 +88,54 @@ export class SimulatedFleet implements Backends {
   all(): IterableIterator<SimulatedReplica> {
     return this.#replicas.values()
   }
+
+  /** One replica of every engine: what engines did is counted once. */
+  *engines(): Iterable<SimulatedReplica> {
+    const seen = new Set<string>()
+    for (const one of this.#replicas.values()) {
+      const { engineId } = one.replica
+      if (engineId !== undefined && seen.has(engineId)) continue
+      if (engineId !== undefined) seen.add(engineId)
+      yield one
+    }
+  }
 }
 
 const textBetween = (): string => ''
 
-/** A replica that can crash, hang and slow down. The totals include what an engine did before a crash. */
+/** A replica that can crash, hang and slow down, alone or with the replicas of other pools that are the same engine. */
 export class SimulatedReplica implements Backend {
   readonly replica: Replica
-  readonly #clock: StretchedClock
-  readonly #options: EngineOptions
+  readonly #engine: SimulatedEngine
   readonly #scripts: Scripts
-  #engine: Engine
-  #driver: EngineDriver
   #backend: SimulatedBackend
-  #isUp = true
   #traits: Traits = GOOD
   readonly #fate: Rng
-  #buried: EngineView[] = []
 
   #fullWorkPrices: FullWorkPrices | undefined
 
-  constructor(clock: Clock, replica: Replica, options: EngineOptions, scripts: Scripts) {
+  constructor(replica: Replica, engine: SimulatedEngine, scripts: Scripts) {
     this.replica = replica
-    this.#clock = new StretchedClock(clock)
-    this.#options = options
+    this.#engine = engine
     this.#scripts = new TraitScripts(
       scripts,
       () => this.#fate.next() < this.#traits.refusalRatio,
       () => this.#fate.next() < this.#traits.wrongRatio,
     )
     this.#fate = Rng.stream(FATE_SEED, replica.id)
-    this.#engine = new Engine(options)
-    this.#driver = new EngineDriver(this.#engine, this.#clock)
-    this.#backend = new SimulatedBackend(this.#driver, this.#scripts, this.fullWorkPrices)
+    this.#backend = this.#makeBackend()
+    engine.whenLost.push(() => {
+      this.#backend.lose('connection reset')
+      this.#backend = this.#makeBackend()
+    })
+  }
+
+  #makeBackend(): SimulatedBackend {
+    return new SimulatedBackend(this.#engine.driver, this.#scripts, this.fullWorkPrices, cacheNameOf(this.replica))
   }
 
   generate(call: Call): Promise<Ending> {
-    if (!this.#isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
+    if (!this.#engine.isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
     if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve(RELEASE_BROKEN)
     return this.#backend.generate(call)
   }
@@ -113,30 +145,25 @@ export class SimulatedReplica implements Backend {
   }
 
   probe(replica: Replica): Promise<ReplicaReport> {
-    if (!this.#isUp) return Promise.resolve({ isReady: false, because: 'connection refused' })
-    if (this.#clock.isStopped) return Promise.resolve({ isReady: false, because: 'no answer to the probe' })
+    if (!this.#engine.isUp) return Promise.resolve({ isReady: false, because: 'connection refused' })
+    if (this.#engine.clock.isStopped) return Promise.resolve({ isReady: false, because: 'no answer to the probe' })
     return this.#backend.probe(replica)
   }
 
   /** The replica loses all its sequences and its cache. */
   crash(): void {
-    this.#isUp = false
-    this.#buried.push(this.#driver.view())
-    this.#backend.lose('connection reset')
-    this.#engine = new Engine(this.#options)
-    this.#driver = new EngineDriver(this.#engine, this.#clock)
-    this.#backend = new SimulatedBackend(this.#driver, this.#scripts, this.fullWorkPrices)
+    this.#engine.crash()
   }
 
   recover(): void {
-    this.#isUp = true
+    this.#engine.isUp = true
     this.#traits = GOOD
-    this.#clock.setPace(1)
+    this.#engine.clock.setPace(1)
   }
 
   /** Makes the replica slower by this factor; Infinity hangs it. */
   slowDown(factor: number): void {
-    this.#clock.setPace(1 / factor)
+    this.#engine.clock.setPace(1 / factor)
   }
 
   /** Makes the replica worse in one respect until it recovers. */
@@ -146,12 +173,12 @@ export class SimulatedReplica implements Backend {
 
   /** The present engine. */
   get engine(): EngineView {
-    return this.#driver.view()
+    return this.#engine.driver.view()
   }
 
   /** What work costs on this replica's GPU when it is full. */
   get fullWorkPrices(): FullWorkPrices {
-    this.#fullWorkPrices ??= fullWorkPrices(this.#options)
+    this.#fullWorkPrices ??= fullWorkPrices(this.#engine.options)
     return this.#fullWorkPrices
   }
 
@@ -160,6 +187,6 @@ export class SimulatedReplica implements Backend {
   }
 
   views(): readonly EngineView[] {
-    return [...this.#buried, this.#driver.view()]
+    return this.#engine.views()
   }
 }

@@ -70,7 +70,8 @@ export function encodeRecords(
     buffer.writeUInt32LE(length, at)
     buffer.write(text, at + LENGTH_BYTES, length, 'utf8')
     const end = at + LENGTH_BYTES + length
-    hash('sha256', buffer.subarray(at - HASH_BYTES, end), 'buffer').copy(buffer, end)
+    // A string of bytes costs a third of a buffer.
+    buffer.write(hash('sha256', buffer.subarray(at - HASH_BYTES, end), 'binary'), end, 'latin1')
     at = end + HASH_BYTES
   }
   return { bytes: buffer.subarray(HASH_BYTES), chain: Buffer.from(buffer.subarray(size - HASH_BYTES)) }

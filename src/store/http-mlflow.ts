@@ -36,7 +36,7 @@ export interface RegistryVersion {
   readonly createdAtMs: number
 }
 
-export type MlflowAnswer<T> =
+export type RegistryAnswer<T> =
   | { readonly kind: 'found'; readonly items: readonly T[] }
   | { readonly kind: 'failed'; readonly because: string }
 
@@ -63,13 +63,13 @@ export class MlflowRegistry {
   }
 
   /** All registered models, or those whose name begins with a prefix. */
-  async models(prefix = ''): Promise<MlflowAnswer<RegistryModel>> {
+  async models(prefix = ''): Promise<RegistryAnswer<RegistryModel>> {
     const filter = prefix === '' ? {} : { filter: `name LIKE ${quoted(`${prefix}%`)}` }
     return this.#pages('registered-models/search', filter, 'registered_models', toModel)
   }
 
   /** All versions of one model, newest first as the server sorts them. */
-  async versions(model: string): Promise<MlflowAnswer<RegistryVersion>> {
+  async versions(model: string): Promise<RegistryAnswer<RegistryVersion>> {
     return this.#pages('model-versions/search', { filter: `name=${quoted(model)}` }, 'model_versions', toVersion)
   }
 
@@ -82,7 +82,7 @@ export class MlflowRegistry {
     query: Readonly<Record<string, string>>,
     field: string,
     read: (item: Record<string, unknown>) => T,
-  ): Promise<MlflowAnswer<T>> {
+  ): Promise<RegistryAnswer<T>> {
     const items: T[] = []
     let pageToken = ''
     for (let page = 0; page < PAGES_MAX; page++) {

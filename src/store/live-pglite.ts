@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../base/clock.ts'
 import { msToUs, secondsToUs } from '../base/clock.ts'
+import { explainMissingPart } from '../base/missing-part.ts'
 import {
   type Database,
   DatabaseUnavailable,
@@ -140,8 +141,13 @@ export class PgliteDatabase implements Database {
 
   #opened(error: Error | undefined): void {
     this.#opening = undefined
-    if (error !== undefined) this.#lose('could not be opened', error.message)
-    else this.#pump()
+    if (error === undefined) {
+      this.#pump()
+      return
+    }
+    const missing = explainMissingPart(error, 'set DATABASE_URL to a PostgreSQL server')
+    if (missing === undefined) this.#lose('could not be opened', error.message)
+    else this.#lose('is not installed', missing)
   }
 
   async #open(): Promise<void> {

@@ -110,6 +110,8 @@ const isTrue = (text: string): boolean => text === 't'
 /** Readers by the type's number in PostgreSQL's catalogue; other types stay text. */
 const READERS: Readonly<Record<number, (text: string) => unknown>> = {
   16: isTrue,
+  // Bytes come as `\\x` and hexadecimal digits.
+  17: (text) => Buffer.from(text.slice(2), 'hex'),
   21: Number,
   23: Number,
   700: Number,

@@ -6,6 +6,7 @@ const QUESTIONS_MAX = 64
 export class MemoryGatewayStore implements GatewayStore {
   readonly #gateways = new Set<string>()
   readonly #tallies = new Map<string, HeardTally & { readonly serial: number }>()
+  readonly #secrets = new Map<string, string>()
   readonly #questions = new Map<string, Open>()
 
   beat(gatewayId: string): Promise<GatewayBeat> {
@@ -32,6 +33,12 @@ export class MemoryGatewayStore implements GatewayStore {
       if (isNewer && body !== null) this.#tallies.set(key, { model, gatewayId, serial, body: structuredClone(body) })
     }
     return Promise.resolve(others.map(({ model, gatewayId: from, body }) => ({ model, gatewayId: from, body })))
+  }
+
+  secret(name: string, offered: string): Promise<string> {
+    const secret = this.#secrets.get(name) ?? offered
+    this.#secrets.set(name, secret)
+    return Promise.resolve(secret)
   }
 
   ask({ askedBy, ...question }: GatewayQuestion & { readonly askedBy: string }): Promise<boolean> {

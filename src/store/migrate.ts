@@ -4,8 +4,11 @@ import { MIGRATIONS, type Migration } from './migrations.ts'
 
 /**
  * Migrates a database to the newest schema, forward only. Several processes may start at once: one takes the lock, the
- * others wait and find the work done. A database newer than this program is left alone and reported, because an old
- * program must not write into a schema that it does not know.
+ * others wait and find the work done.
+ *
+ * Two versions run side by side while gateways are replaced, and the older one may have to come back. So every step writes
+ * down from which step on programs may run on it (`usableFrom`): an older program that is within this window runs on the
+ * newer schema, as it is. Beyond the window it must not write into a schema that it does not know, and says so.
  */
 
 /** Any number, the same in every process. */
@@ -21,10 +24,12 @@ export async function migrate(database: Database, migrations: readonly Migration
   await needPgvector(database)
   await database.run(underLock(SCHEMA_STEP))
   const newest = migrations.at(-1)?.step ?? 0
-  let done = await lastStep(database)
-  if (done > newest) {
+  const { step, usableFrom } = await lastStep(database, newest)
+  let done = step
+  if (done > newest && usableFrom > newest) {
     throw new DatabaseUnavailable(
-      `The database has schema step ${done}, but this version of Spillway knows ${newest}. Run a newer Spillway.`,
+      `The database has schema step ${done}, on which programs run that know step ${usableFrom}; this version of ` +
+        `Spillway knows ${newest}. Run a newer Spillway.`,
     )
   }
   for (const migration of migrations) {
@@ -36,14 +41,18 @@ export async function migrate(database: Database, migrations: readonly Migration
 }
 
 const SCHEMA_STEP = `create table if not exists schema_step
-  (step int primary key, name text not null, done_at timestamptz not null default now());`
+  (step int primary key, name text not null, done_at timestamptz not null default now(), usable_from int);
+  if not exists (select from information_schema.columns
+    where table_schema = current_schema and table_name = 'schema_step' and column_name = 'usable_from') then
+    alter table schema_step add column usable_from int;
+  end if;`
 
 /** Even "if not exists" fails when two processes create the same thing at the same time. */
 const underLock = (statement: string): string =>
   `do $migrate$ begin perform pg_advisory_xact_lock(${LOCK}); ${statement} end $migrate$;`
 
 /** The step is checked again under the lock: another process may have been faster. */
-async function runStep(database: Database, { step, name, sql }: Migration): Promise<void> {
+async function runStep(database: Database, { step, name, sql, usableFrom = step }: Migration): Promise<void> {
   await database.run(
     `
 do $migrate$ begin
@@ -55,16 +64,22 @@ do $migrate$ begin
       .filter((statement) => statement.replace(/^(--.*\n?)+/g, '').trim() !== '')
       .map((statement) => `execute $statement$ ${statement.replace(/;$/, '')} $statement$;`)
       .join('\n    ')}
-    insert into schema_step (step, name) values (${step}, '${name}');
+    insert into schema_step (step, name, usable_from) values (${step}, '${name}', ${usableFrom});
   end if;
 end $migrate$;`,
     { msMax: STEP_MS_MAX },
   )
 }
 
-async function lastStep(database: Database): Promise<number> {
-  const [row] = await database.query('select coalesce(max(step), 0)::int as step from schema_step', [])
-  return Number(row?.['step'] ?? 0)
+/** The last step, and what a program must know for all the steps after `known`. A step that does not say wants itself. */
+async function lastStep(database: Database, known: number): Promise<{ step: number; usableFrom: number }> {
+  const [row] = await database.query(
+    `select coalesce(max(step), 0)::int as step,
+            coalesce(max(coalesce(usable_from, step)) filter (where step > $1), 0)::int as usable_from
+       from schema_step`,
+    [known],
+  )
+  return { step: Number(row?.['step'] ?? 0), usableFrom: Number(row?.['usable_from'] ?? 0) }
 }
 
 async function needPgvector(database: Database): Promise<void> {

@@ -1,3 +1,6 @@
+import { AUDIT_SCHEMA } from './audit-schema.ts'
+import { JOBS_SCHEMA } from './jobs-schema.ts'
+import { MESSAGES_SCHEMA } from './messages-schema.ts'
 import { SECONDS_SCHEMA } from './seconds-schema.ts'
 
 /**
@@ -12,6 +15,12 @@ export interface Migration {
   readonly step: number
   readonly name: string
   readonly sql: string
+  /**
+   * The oldest step whose programs run on the schema after this one; the step itself if absent. Steps after 13 name the one
+   * before at least, so that two versions can run side by side: they only add. What is no longer used goes a step later,
+   * after a comment that says since when (`-- unused since step 14`). `test/contract/migration-window.test.ts` looks.
+   */
+  readonly usableFrom?: number
 }
 
 const CORPORA = `
@@ -358,6 +367,14 @@ create trigger gateway_asked after insert on gateway_question for each statement
 create trigger gateway_answered after insert on gateway_answer for each statement execute function tell_gateways('answer');
 `
 
+/** What the gateways of a database have in common and nobody else knows. */
+const CELL_SECRETS = `
+create table cell_secret (
+  name text primary key,
+  secret text not null
+);
+`
+
 export const MIGRATIONS: readonly Migration[] = [
   { step: 1, name: 'corpora', sql: CORPORA },
   { step: 2, name: 'registry', sql: REGISTRY },
@@ -370,4 +387,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { step: 9, name: 'ledger', sql: LEDGER },
   { step: 10, name: 'gateways', sql: GATEWAYS },
   { step: 11, name: 'seconds', sql: SECONDS_SCHEMA },
+  { step: 12, name: 'audit', sql: AUDIT_SCHEMA },
+  { step: 13, name: 'jobs', sql: JOBS_SCHEMA },
+  { step: 14, name: 'cell secrets', sql: CELL_SECRETS, usableFrom: 13 },
+  { step: 15, name: 'messages', sql: MESSAGES_SCHEMA, usableFrom: 14 },
 ]

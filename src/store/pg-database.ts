@@ -11,6 +11,7 @@ import {
   type RunOptions,
 } from './database.ts'
 import { cancelInDatabase } from './pg-cancel.ts'
+import { makePgSocket } from './pg-socket.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
 
 /**
@@ -19,7 +20,8 @@ import { SESSION_SETTINGS } from './session-settings.ts'
  */
 export interface PgOptions {
   readonly clock: Clock
-  readonly url: string
+  /** As a function it is asked for every new connection: an address that is kept in a file may have another password. */
+  readonly url: string | (() => string)
   readonly connectionsMax?: number
   readonly connectMsMax?: number
   readonly statementMsMax?: number
@@ -45,17 +47,24 @@ export class PgDatabase implements Database {
     this.#clock = options.clock
     this.#statementMsMax = options.statementMsMax ?? STATEMENT_MS_MAX
     this.#pool = new pg.Pool({
-      connectionString: options.url,
       max: options.connectionsMax ?? PG_CONNECTIONS_MAX,
       connectionTimeoutMillis: options.connectMsMax ?? CONNECT_MS_MAX,
       idleTimeoutMillis: 30_000,
       keepAlive: true,
       application_name: 'spillway',
+      stream: makePgSocket,
       statement_timeout: this.#statementMsMax,
       // The pool waits for the returned promise, although its type does not say so.
       onConnect: (client) => client.query(SESSION_SETTINGS) as unknown as undefined,
     })
+    const { url } = options
+    // The pool makes each connection from its options as they are then.
+    const get = typeof url === 'string' ? (): string => url : url
+    Object.defineProperty(this.#pool.options, 'connectionString', { get, enumerable: true })
     this.#pool.on('error', (error) => options.onIdleError?.(error))
+    // The pool hears errors of idle connections only. A connection that breaks under a statement fails the statement and
+    // says so as an event, too; without a listener that event would end the process.
+    this.#pool.on('connect', (client) => client.on('error', () => {}))
   }
 
   async query(sql: string, parameters: readonly Parameter[], options: QueryOptions = {}): Promise<readonly Row[]> {

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { type CancelTimer, type Clock, msToUs, secondsToUs } from '../base/clock.ts'
 import { NOTICE_CHANNEL, type Notice } from './database.ts'
+import { makePgSocket } from './pg-socket.ts'
 
 /**
  * Hears what other gateways write, on a connection of its own: a notice comes within milliseconds of the commit. Notices
@@ -9,7 +10,7 @@ import { NOTICE_CHANNEL, type Notice } from './database.ts'
  */
 export interface NoticeOptions {
   readonly clock: Clock
-  readonly url: string
+  readonly url: string | (() => string)
   readonly onNotice: (notice: Notice) => void
 }
 
@@ -47,10 +48,11 @@ export class PgNotices {
     if (this.#isClosed) return
     const { url, onNotice } = this.#options
     const client = new pg.Client({
-      connectionString: url,
+      connectionString: typeof url === 'string' ? url : url(),
       connectionTimeoutMillis: CONNECT_MS_MAX,
       keepAlive: true,
       application_name: 'spillway notices',
+      stream: makePgSocket,
     })
     this.#client = client
     client.on('error', () => this.#lose(client))

@@ -66,10 +66,20 @@ export class SqlGatewayStore implements GatewayStore {
     return rows.map((row) => String(row['body']))
   }
 
+  async secret(name: string, offered: string): Promise<string> {
+    const rows = await this.#database.query(SECRET, [name, offered])
+    const [known] = rows.length > 0 ? rows : await this.#database.query(KNOWN_SECRET, [name])
+    return String(known?.['secret'])
+  }
+
   async drop(questionId: string): Promise<void> {
     await this.#database.query('delete from gateway_question where id = $1', [questionId])
   }
 }
+
+/** Nothing when it was there already. */
+const SECRET = 'insert into cell_secret (name, secret) values ($1, $2) on conflict (name) do nothing returning secret'
+const KNOWN_SECRET = 'select secret from cell_secret where name = $1'
 
 /** All parts see the tables as they were before. */
 const BEAT = `

@@ -1,5 +1,12 @@
 /** The cells of metrics, one per series. Hot paths write to cells; a scrape reads their lines. */
+import { type Instant, usToSeconds } from '../base/clock.ts'
 import { formatMetricValue } from './exposition.ts'
+
+/** A ticket whose spans are made, as an example of what a bucket holds: from a figure to a trace. */
+export interface Exemplar {
+  readonly traceId: string
+  readonly at: Instant
+}
 
 /** A value that only grows. */
 export class CounterCell {
@@ -58,6 +65,8 @@ export class HistogramCell {
   readonly #bucketPrefixes: readonly string[]
   readonly #sumPrefix: string
   readonly #countPrefix: string
+  /** The newest of each bucket with its sample; undefined until there is one. */
+  #exemplars: Array<{ readonly sample: number; readonly exemplar: Exemplar } | undefined> | undefined
   #sum = 0
 
   constructor(name: string, labels: string, scale: Scale) {
@@ -70,7 +79,7 @@ export class HistogramCell {
   }
 
   /** A negative sample (a clock that was set back) counts as zero. */
-  observe(value: number): void {
+  observe(value: number, exemplar?: Exemplar): void {
     if (!(value < Number.POSITIVE_INFINITY)) return
     const sample = value > 0 ? value : 0
     const bounds = this.#scale.bounds
@@ -78,6 +87,9 @@ export class HistogramCell {
     while (bucket < bounds.length && sample > (bounds[bucket] as number)) bucket++
     this.#counts[bucket] = (this.#counts[bucket] as number) + 1
     this.#sum += sample
+    if (exemplar === undefined) return
+    this.#exemplars ??= Array.from({ length: this.#counts.length }, () => undefined)
+    this.#exemplars[bucket] = { sample, exemplar }
   }
 
   /** Adds many samples at once, already sorted into the same buckets (the last is beyond the last bound). */
@@ -87,16 +99,24 @@ export class HistogramCell {
     this.#sum += sum
   }
 
-  write(): string {
+  /** Exemplars are for OpenMetrics only: the older text has no place for them. */
+  write(hasExemplars = false): string {
     const prefixes = this.#bucketPrefixes
     const counts = this.#counts
     let text = ''
     let upTo = 0
     for (let i = 0; i < counts.length; i++) {
       upTo += counts[i] as number
-      text += `${prefixes[i] as string}${upTo}\n`
+      text += `${prefixes[i] as string}${upTo}${hasExemplars ? this.#exemplarText(i) : ''}\n`
     }
     return `${text}${this.#sumPrefix}${formatMetricValue(this.#sum / this.#scale.perUnit)}\n${this.#countPrefix}${upTo}\n`
+  }
+
+  #exemplarText(bucket: number): string {
+    const kept = this.#exemplars?.[bucket]
+    if (kept === undefined) return ''
+    const { traceId, at } = kept.exemplar
+    return ` # {trace_id="${traceId}"} ${formatMetricValue(kept.sample / this.#scale.perUnit)} ${usToSeconds(at)}`
   }
 }
 

@@ -80,7 +80,16 @@ export class LiveJournal implements Journal {
   }
 
   subscribe(subscriber: Subscriber, ringEntries = RING_ENTRIES): void {
-    this.#feeds.push(new Feed(subscriber, ringEntries, () => this.#wake('soon')))
+    this.#feeds.push(new RingFeed(subscriber, ringEntries, () => this.#wake('soon')))
+    this.#takers.clear()
+  }
+
+  /**
+   * A subscriber that loses nothing: its `take` runs within `record`, on the path of whoever records. For the audit
+   * alone, whose kinds are rare and whose `take` only appends.
+   */
+  tap(subscriber: Subscriber): void {
+    this.#feeds.push(new Tap(subscriber))
     this.#takers.clear()
   }
 
@@ -133,8 +142,51 @@ export class LiveJournal implements Journal {
   }
 }
 
+/** What the journal gives entries to. */
+interface Feed {
+  takes(kind: Entry['kind']): boolean
+  offer(entry: Entry): void
+  /** True when entries are left that could be delivered right away. */
+  deliver(batchOf: (waiting: number) => number): boolean
+  view(): SubscriberView
+}
+
+class Tap implements Feed {
+  readonly #subscriber: Subscriber
+  #taken = 0
+  #dropped = 0
+  #lastError: string | undefined
+
+  constructor(subscriber: Subscriber) {
+    this.#subscriber = subscriber
+  }
+
+  takes(kind: Entry['kind']): boolean {
+    return this.#subscriber.kinds?.has(kind) ?? true
+  }
+
+  offer(entry: Entry): void {
+    try {
+      void this.#subscriber.take(entry)
+      this.#taken++
+    } catch (error) {
+      this.#dropped++
+      this.#lastError = messageOf(error)
+    }
+  }
+
+  deliver(): boolean {
+    return false
+  }
+
+  view(): SubscriberView {
+    const { name } = this.#subscriber
+    return { name, taken: this.#taken, dropped: this.#dropped, waiting: 0, lastError: this.#lastError }
+  }
+}
+
 /** One subscriber with its ring and its losses. */
-class Feed {
+class RingFeed implements Feed {
   readonly #subscriber: Subscriber
   readonly #ring: Ring<Entry>
   readonly #onFree: () => void
@@ -157,7 +209,6 @@ class Feed {
     if (this.#ring.push(entry)) this.#dropped++
   }
 
-  /** True when entries are left that could be delivered right away. */
   deliver(batchOf: (waiting: number) => number): boolean {
     const ring = this.#ring
     if (ring.size === 0 || this.#isBusy) return false

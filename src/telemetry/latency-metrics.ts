@@ -12,7 +12,7 @@ const WAIT_BOUNDS_S = [0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 
 
 /** Where did the time go? In microseconds inside, shown in seconds. */
 export function declareLatencyMetrics(feed: MetricFeed): void {
-  const { registry, on } = feed
+  const { registry, on, exemplarOf } = feed
   const duration = registry.histogram({
     name: 'spillway_request_duration_seconds',
     help: 'Time from arrival to settling, for every outcome.',
@@ -20,12 +20,15 @@ export function declareLatencyMetrics(feed: MetricFeed): void {
     perUnit: US_PER_S,
     bounds: DURATION_BOUNDS_S.map(secondsToUs),
   })
-  on('settled', (entry) => duration.with(entry.model, entry.band, entry.outcome).observe(entry.at - entry.arrivedAt))
+  on('settled', (entry) => {
+    const { model, band, outcome, at, arrivedAt } = entry
+    duration.with(model, band, outcome).observe(at - arrivedAt, exemplarOf(entry))
+  })
   declareTokenLatencies(feed)
   declareQueueWait(feed)
 }
 
-function declareTokenLatencies({ registry, on }: MetricFeed): void {
+function declareTokenLatencies({ registry, on, exemplarOf }: MetricFeed): void {
   const seconds = { labels: ['model', 'band'], perUnit: US_PER_S } as const
   const timeToFirst = registry.histogram({
     ...seconds,
@@ -51,17 +54,20 @@ function declareTokenLatencies({ registry, on }: MetricFeed): void {
     help: 'Time between two output tokens of one answer.',
     bounds: GAP_BUCKETS_US,
   })
-  on('settled', ({ model, servedModel, band, arrivedAt, grantedAt, firstTokenAt, lastTokenAt, gaps }) => {
+  on('settled', (entry) => {
+    const { model, servedModel, band, arrivedAt, grantedAt, firstTokenAt, lastTokenAt, gaps } = entry
     if (firstTokenAt === undefined) return
-    timeToFirst.with(model, band).observe(firstTokenAt - arrivedAt)
-    if (grantedAt !== undefined) prefill.with(servedModel, band).observe(firstTokenAt - grantedAt)
-    if (lastTokenAt !== undefined) decode.with(servedModel, band).observe(lastTokenAt - firstTokenAt)
+    const exemplar = exemplarOf(entry)
+    timeToFirst.with(model, band).observe(firstTokenAt - arrivedAt, exemplar)
+    if (grantedAt !== undefined) prefill.with(servedModel, band).observe(firstTokenAt - grantedAt, exemplar)
+    if (lastTokenAt !== undefined) decode.with(servedModel, band).observe(lastTokenAt - firstTokenAt, exemplar)
+    // The times between tokens come as counts: none of them is one ticket's figure.
     if (gaps !== undefined) interToken.with(servedModel, band).merge(gaps.counts, gaps.sumUs)
   })
 }
 
 /** Tickets that never got a turn count too: without them the histogram would look best when the queue is worst. */
-function declareQueueWait({ registry, on, ticketOf }: MetricFeed): void {
+function declareQueueWait({ registry, on, ticketOf, exemplarOf }: MetricFeed): void {
   const wait = registry.histogram({
     name: 'spillway_queue_wait_seconds',
     help: 'Time waiting for a turn, per granted turn; for tickets without any turn, their whole wait.',
@@ -71,11 +77,11 @@ function declareQueueWait({ registry, on, ticketOf }: MetricFeed): void {
   })
   on('granted', (entry) => {
     const ticket = ticketOf(entry.ticketId)
-    if (ticket !== undefined) wait.with(ticket.model, ticket.band).observe(entry.waitedUs)
+    if (ticket !== undefined) wait.with(ticket.model, ticket.band).observe(entry.waitedUs, exemplarOf(entry))
   })
   on('settled', (entry) => {
     const waitedUs = waitedInVainUs(entry)
-    if (waitedUs !== undefined) wait.with(entry.model, entry.band).observe(waitedUs)
+    if (waitedUs !== undefined) wait.with(entry.model, entry.band).observe(waitedUs, exemplarOf(entry))
   })
 }
 

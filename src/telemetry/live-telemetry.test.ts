@@ -107,7 +107,7 @@ describe.runIf(process.platform === 'linux')('a log that nobody reads', () => {
       setTimeout(() => process.exit(7), 50)`
     const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', pipe.writer, 'ignore'],
-      timeout: 10_000,
+      timeout: 60_000,
     })
     pipe.close()
     expect(child.status).toBe(7)

@@ -7,12 +7,13 @@ import { Metrics } from './metrics.ts'
 import { RecentTickets } from './recent.ts'
 import { RecentRefusals, type RefusalsAsk } from './recent-refusals.ts'
 import { Recorder, type RecordingOut } from './recorder.ts'
+import type { SpanSampler } from './span-sampler.ts'
 
 /** Telemetry of the live server: one journal and its subscribers. */
 export interface LiveTelemetry {
   readonly journal: LiveJournal
-  /** The body of `/metrics`, with all events until now. */
-  metricsText(): string
+  /** The body of `/metrics`, with all events until now; with exemplars it is for `toOpenMetrics`. */
+  metricsText(hasExemplars?: boolean): string
   /** The remembered entries of a ticket, until now. */
   storyOf(ticketId: string): ReturnType<RecentTickets['storyOf']>
   /** The last refusals until now, the newest first. */
@@ -30,6 +31,8 @@ export interface LiveTelemetryOptions {
   readonly format?: NonNullable<LogOptions['format']>
   readonly level?: NonNullable<LogOptions['level']>
   readonly process?: LogOptions['process']
+  /** Makes spans of tickets that ended; absent: nobody wants any. */
+  readonly spans?: SpanSampler | undefined
   /** Standard output unless given. */
   readonly log?: LogDestination & { close?(): Promise<void> }
 }
@@ -57,8 +60,10 @@ export function makeLiveTelemetry(options: LiveTelemetryOptions): LiveTelemetry 
     nodeVersion: process.version,
     journal,
     sampleProcess: makeProcessSampler(),
+    spans: options.spans,
   })
-  const recent = new RecentTickets()
+  const { spans } = options
+  const recent = new RecentTickets({ onSettled: spans && ((story, settled) => spans.take(story, settled)) })
   const refusals = new RecentRefusals()
   const recorder = new Recorder({
     renaming: makeRenaming(),
@@ -79,9 +84,9 @@ export function makeLiveTelemetry(options: LiveTelemetryOptions): LiveTelemetry 
   )
   return {
     journal,
-    metricsText: () => {
+    metricsText: (hasExemplars) => {
       journal.drain()
-      return metrics.text()
+      return metrics.text(hasExemplars)
     },
     storyOf: (ticketId) => {
       journal.drain()

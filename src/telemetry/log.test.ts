@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { cpuMsOf } from '../../test/support/cpu-time.ts'
 import { arrived, fault, refused, settled, story } from '../../test/support/entries.ts'
+import { maskFreeText } from '../base/mask-free-text.ts'
 import type { Entry, ReplicaReported } from '../domain/entry.ts'
 import type { Request } from '../domain/request.ts'
 import { LogLines, type LogOptions } from './log.ts'
-import { maskFreeText } from './mask-free-text.ts'
 import { Metrics } from './metrics.ts'
 
 function linesOf(entries: readonly Entry[], options: Partial<LogOptions> = {}): string[] {
@@ -16,6 +16,18 @@ function linesOf(entries: readonly Entry[], options: Partial<LogOptions> = {}): 
 }
 
 describe('LogLines', () => {
+  it('writes a line for every order of replicas, and warns of one that failed', () => {
+    const order = { kind: 'scale-ordered', at: 1_000, poolId: 'p', from: 1, to: 3, leavingCount: 0 } as const
+    const lines = linesOf([
+      { ...order, outcome: 'done', because: 'more' },
+      { ...order, outcome: 'failed', because: 'the API server answered 403' },
+    ])
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'info', msg: 'replicas ordered', pool: 'p', from: 1, to: 3 },
+      { level: 'warn', msg: 'replicas could not be ordered', because: 'the API server answered 403' },
+    ])
+  })
+
   it('writes one line for a settled request, with its numbers', () => {
     const lines = linesOf(story())
     expect(lines.length).toBe(1)
@@ -85,6 +97,20 @@ describe('LogLines', () => {
     expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
       { level: 'info', msg: 'rollout started', model: 'm', canary: 'm@2', percent: 5 },
       { level: 'warn', msg: 'rollout rolled-back', by: 'judge', because: 'worse: it refuses more' },
+    ])
+  })
+
+  it('writes a line for every order of an administrator, and warns while something is out of force', () => {
+    const by = { at: 5_000, by: 'ada', because: 'a loop in its client' } as const
+    const lines = linesOf([
+      { kind: 'tenant-paused', tenantId: 'acme', isPaused: true, ...by },
+      { kind: 'mode-changed', mode: 'observe', ...by },
+      { kind: 'mode-changed', mode: 'enforce', ...by },
+    ])
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'warn', msg: 'tenant paused', tenant: 'acme', by: 'ada', because: 'a loop in its client' },
+      { level: 'warn', msg: 'admission: observe', by: 'ada' },
+      { level: 'info', msg: 'admission: enforce' },
     ])
   })
 

@@ -1,8 +1,10 @@
+import { maskFreeText } from '../base/mask-free-text.ts'
 import type { Entry, FaultSeen, ReplicaDenied, RolloutChanged, Settled } from '../domain/entry.ts'
 import { NANO_PER_USD } from '../domain/ledger.ts'
+import type { ScaleOrdered } from '../domain/scale-entry.ts'
+import type { AbuseNoticed } from '../domain/screening-entry.ts'
 import type { Subscriber } from './journal.ts'
 import { jsonLine, type LogLine, prettyLine } from './log-line.ts'
-import { maskFreeText } from './mask-free-text.ts'
 
 /**
  * The log: one line for each settled request, one for each fault, one when the platform or a replica changes its state;
@@ -41,15 +43,20 @@ const LOGGED = [
   'platform-changed',
   'breaker-changed',
   'fleet-changed',
+  'scale-ordered',
   'tenancy-changed',
+  'config-changed',
   'rollout-changed',
   'rollout-memory',
   'rollout-followed',
   'leader-changed',
+  'tenant-paused',
+  'mode-changed',
   'replica-reported',
   'replica-denied',
   'archive-erased',
   'budget-marked',
+  'abuse-noticed',
   'sharing-changed',
 ] as const satisfies ReadonlyArray<Entry['kind']>
 
@@ -94,10 +101,21 @@ export class LogLines implements Subscriber {
       }
       case 'fleet-changed':
         return this.#fleetLine(entry)
+      case 'scale-ordered':
+        return scaleLine(entry)
       case 'tenancy-changed': {
         const { at, edit, level, name, orgId, by, because } = entry
         const fields = { [level]: name, org: orgId, by, because: maskFreeText(because) }
         return { level: 'info', at, message: edit.replace('-', ' '), fields }
+      }
+      case 'config-changed': {
+        const { at, by, because, summary, version } = entry
+        return {
+          level: 'info',
+          at,
+          message: 'configuration',
+          fields: { by, because: maskFreeText(because), summary, version },
+        }
       }
       case 'rollout-changed':
         return rolloutLine(entry)
@@ -112,10 +130,22 @@ export class LogLines implements Subscriber {
         const level = role === 'nobody' ? 'warn' : 'info'
         return { level, at, message: LEADER_WORDS[role], fields: { duty: name, fence, because: maskFreeText(because) } }
       }
+      case 'tenant-paused': {
+        const { at, tenantId, isPaused, by, because } = entry
+        const message = isPaused ? 'tenant paused' : 'tenant goes on'
+        return { level: 'warn', at, message, fields: { tenant: tenantId, by, because: maskFreeText(because) } }
+      }
+      case 'mode-changed': {
+        const { at, mode, by, because } = entry
+        const level = mode === 'observe' ? 'warn' : 'info'
+        return { level, at, message: `admission: ${mode}`, fields: { by, because: maskFreeText(because) } }
+      }
       case 'archive-erased': {
         const { at, because, count } = entry
         return { level: 'info', at, message: 'stored answers erased', fields: { because, count } }
       }
+      case 'abuse-noticed':
+        return abuseLine(entry)
       case 'budget-marked':
         return budgetLine(entry)
       case 'sharing-changed': {
@@ -154,6 +184,11 @@ function deniedLine({ at, replicaId, poolId, isDenied, because }: ReplicaDenied)
   const message = isDenied ? 'replica denied: mend its key, address or quota' : 'replica no longer denied'
   const fields = { replica: replicaId, pool: poolId, because: maskFreeText(because) }
   return { level: isDenied ? 'error' : 'info', at, message, fields }
+}
+
+function abuseLine({ at, tenantId, keyId, abuse, response, pauseUs, because }: AbuseNoticed): LogLine {
+  const fields = { tenant: tenantId, key: keyId, abuse, response, pauseMs: toMs(pauseUs, 0), because }
+  return { level: 'warn', at, message: 'abuse noticed', fields }
 }
 
 function memoryLine({ at, model, outcome, because }: Extract<Entry, { kind: 'rollout-memory' }>): LogLine {
@@ -225,4 +260,15 @@ function budgetLine({
     ...(tokensMax !== undefined && { usedTokens, limitTokens: tokensMax }),
   }
   return { level: 'warn', at, message: 'budget mark', fields }
+}
+
+function scaleLine({ at, poolId, from, to, leavingCount, outcome, because }: ScaleOrdered): LogLine {
+  const fields = { pool: poolId, from, to, drained: leavingCount, because: maskFreeText(because) }
+  return { level: outcome === 'failed' ? 'warn' : 'info', at, message: SCALE_WORDS[outcome], fields }
+}
+
+const SCALE_WORDS: Readonly<Record<ScaleOrdered['outcome'], string>> = {
+  done: 'replicas ordered',
+  failed: 'replicas could not be ordered',
+  'dry-run': 'replicas would be ordered',
 }

@@ -1,4 +1,5 @@
-import type { Arrived, Entry } from '../domain/entry.ts'
+import type { Arrived, Entry, Granted, Settled } from '../domain/entry.ts'
+import type { Exemplar } from './cells.ts'
 import type { Registry } from './registry.ts'
 
 /**
@@ -15,6 +16,8 @@ export interface MetricFeed {
   readonly on: <K extends Entry['kind']>(kind: K, feed: (entry: EntryOf<K>) => void) => void
   /** Undefined when the ticket has settled, or when the journal dropped its arrival. */
   readonly ticketOf: (ticketId: string) => Arrived | undefined
+  /** The exemplar of a ticket whose spans will be or are made; undefined for all others. Ask while the ticket is live. */
+  readonly exemplarOf: (ending: Granted | Settled) => Exemplar | undefined
 }
 
 export type EntryOf<K extends Entry['kind']> = Extract<Entry, { kind: K }>

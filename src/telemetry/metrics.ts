@@ -1,7 +1,11 @@
 import { ChurningMap } from '../base/churning-map.ts'
 import { US_PER_S } from '../base/clock.ts'
-import type { Arrived, Entry } from '../domain/entry.ts'
+import { type TraceContext, traceIdOf } from '../base/trace-context.ts'
+import type { Arrived, Entry, Granted, Settled } from '../domain/entry.ts'
 import { declareArchiveMetrics } from './archive-metrics.ts'
+import { declareAuditMetrics } from './audit-metrics.ts'
+import { declareAutoscaleMetrics } from './autoscale-metrics.ts'
+import type { Exemplar } from './cells.ts'
 import { declareCostMetrics } from './cost-metrics.ts'
 import { declareEfficiencyMetrics } from './efficiency-metrics.ts'
 import { declareFairnessMetrics } from './fairness-metrics.ts'
@@ -9,13 +13,16 @@ import { declareFleetMetrics } from './fleet-metrics.ts'
 import type { Subscriber, SubscriberView } from './journal.ts'
 import { declareLatencyMetrics } from './latency-metrics.ts'
 import { declareLedgerMetrics } from './ledger-metrics.ts'
+import { declareMemoryMetrics } from './memory-metrics.ts'
 import type { EntryOf, MetricFeed } from './metric-feed.ts'
+import { declarePhaseMetrics } from './phase-metrics.ts'
 import { declarePolicyMetrics } from './policy-metrics.ts'
 import { declareProcessMetrics, type ProcessSample } from './process-metrics.ts'
 import { EXPOSITION_CONTENT_TYPE, type FamilyView, Registry } from './registry.ts'
 import { declareRequestMetrics } from './request-metrics.ts'
 import { declareRetrievalMetrics } from './retrieval-metrics.ts'
 import { declareRolloutMetrics } from './rollout-metrics.ts'
+import { declareScreenMetrics } from './screen-metrics.ts'
 import { declareSharingMetrics } from './sharing-metrics.ts'
 import { declareThroughputMetrics } from './throughput-metrics.ts'
 import type { TopLabelsOptions } from './top-labels.ts'
@@ -34,6 +41,13 @@ export interface MetricsOptions {
   /** Samples the process at every scrape (`live-process.ts`). Absent in simulated runs. */
   readonly sampleProcess?: () => ProcessSample
   readonly tenants?: Omit<TopLabelsOptions, 'onForget'>
+  /** Spans for a collector. */
+  readonly spans?: MeasuredSpans | undefined
+}
+
+interface MeasuredSpans {
+  view(): { readonly made: number; readonly dropped: number }
+  isWanted(trace: TraceContext | undefined, settled: Settled): boolean
 }
 
 /**
@@ -52,27 +66,35 @@ export class Metrics implements Subscriber {
   readonly #handlers = new Map<string, Array<(entry: Entry) => void>>()
   /** Tickets that have arrived and not settled, oldest first. */
   readonly #live = new ChurningMap<string, Arrived>()
+  readonly #spans: MeasuredSpans | undefined
   #newestAt = 0
 
   constructor(options: MetricsOptions) {
+    this.#spans = options.spans
     const feed: MetricFeed = {
       registry: this.#registry,
       on: (kind, handler) => this.#on(kind, handler),
       ticketOf: (ticketId) => this.#live.get(ticketId),
+      exemplarOf: (ending) => this.#exemplarOf(ending),
     }
     declareRequestMetrics(feed, options.tenants)
     declareLatencyMetrics(feed)
     declareFleetMetrics(feed)
     declarePolicyMetrics(feed)
     declareThroughputMetrics(feed)
+    declareMemoryMetrics(feed)
+    declarePhaseMetrics(feed)
     declareEfficiencyMetrics(feed)
     declareCostMetrics(feed, options.tenants)
     declareFairnessMetrics(feed)
     declareRolloutMetrics(feed)
     declareRetrievalMetrics(feed)
+    declareScreenMetrics(feed)
     declareArchiveMetrics(feed)
+    declareAutoscaleMetrics(feed)
     declareSharingMetrics(feed)
     declareLedgerMetrics(feed)
+    declareAuditMetrics(feed)
     declareProcessMetrics(feed, options)
     this.#declareInFlight()
   }
@@ -86,9 +108,9 @@ export class Metrics implements Subscriber {
     else if (entry.kind === 'settled') this.#live.delete(entry.ticketId)
   }
 
-  /** The body of `/metrics`. */
-  text(): string {
-    return this.#registry.text()
+  /** The body of `/metrics`; with exemplars it is for `toOpenMetrics`. */
+  text(hasExemplars = false): string {
+    return this.#registry.text(hasExemplars)
   }
 
   families(): FamilyView[] {
@@ -110,6 +132,19 @@ export class Metrics implements Subscriber {
       this.#forgetLost(TICKET_LIFE_US_MAX)
       inFlight.with().set(this.#live.size)
     })
+  }
+
+  /**
+   * Only a ticket of which somebody has a trace is an example: one that the sampler wants, or, where nobody collects our
+   * own spans, one that its caller samples. At a grant only the caller's choice is known.
+   */
+  #exemplarOf(ending: Granted | Settled): Exemplar | undefined {
+    const trace = this.#live.get(ending.ticketId)?.trace
+    const isSampled =
+      this.#spans === undefined || ending.kind === 'granted'
+        ? trace?.isSampled === true
+        : this.#spans.isWanted(trace, ending)
+    return isSampled ? { traceId: trace?.traceId ?? traceIdOf(ending.ticketId), at: ending.at } : undefined
   }
 
   #remember(arrived: Arrived): void {

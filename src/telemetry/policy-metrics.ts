@@ -47,6 +47,18 @@ export function declarePolicyMetrics({ registry, on }: MetricFeed): void {
     help: 'Completed answers below the full rung, by rung.',
     labels: ['model', 'rung'],
   })
+  const slots = registry.counter({
+    name: 'spillway_return_slots_total',
+    help: 'Times to come back: room kept (given) or not (none), and whether it was there for who came (kept, broken).',
+    labels: ['outcome'],
+  })
+  on('admitted', ({ isOnSlot }) => {
+    if (isOnSlot === true) slots.with('kept').inc()
+  })
+  on('settled', ({ refusal }) => {
+    if (refusal?.slot !== undefined) slots.with(refusal.slot).inc()
+    if (refusal?.isSlotBroken === true) slots.with('broken').inc()
+  })
   on('settled', (entry) => {
     if (entry.outcome === 'completed' && entry.rung !== 'full') degraded.with(entry.model, entry.rung).inc()
   })

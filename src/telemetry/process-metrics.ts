@@ -17,6 +17,8 @@ interface ProcessSources {
   readonly nodeVersion: string
   readonly journal?: { view(): readonly SubscriberView[] }
   readonly sampleProcess?: () => ProcessSample
+  /** Spans for a collector; absent where nobody wants any. */
+  readonly spans?: { view(): { readonly made: number; readonly dropped: number } } | undefined
 }
 
 /** Metrics of the process itself: sampled at the scrape, not counted from entries. */
@@ -32,7 +34,20 @@ export function declareProcessMetrics({ registry }: MetricFeed, sources: Process
     help: 'Journal entries that a subscriber missed, because it was too slow or failed.',
     labels: ['subscriber'],
   })
+  const spansMade = registry.counter({
+    name: 'spillway_spans_total',
+    help: 'Spans that were made for the collector.',
+  })
+  const spansDropped = registry.counter({
+    name: 'spillway_spans_dropped_total',
+    help: 'Spans that the collector did not take.',
+  })
   registry.beforeScrape(() => {
+    const spans = sources.spans?.view()
+    if (spans !== undefined) {
+      spansMade.with().raiseTo(spans.made)
+      spansDropped.with().raiseTo(spans.dropped)
+    }
     for (const view of sources.journal?.view() ?? []) dropped.with(view.name).raiseTo(view.dropped)
   })
   if (sources.sampleProcess !== undefined) declareProcess(registry, sources.sampleProcess)

@@ -21,6 +21,8 @@ export interface RecentTicketsOptions {
   readonly entriesPerTicketMax?: number
   /** Settled tickets kept per second, of each of the two sorts. */
   readonly keptPerSecondMax?: number
+  /** Called with the whole story of every ticket that ends. */
+  readonly onSettled?: ((story: readonly Entry[], settled: Settled) => void) | undefined
 }
 
 export class RecentTickets implements Subscriber {
@@ -32,6 +34,7 @@ export class RecentTickets implements Subscriber {
   readonly #kept = new ChurningMap<string, Entry[]>()
   readonly #ordinary: Allowance
   readonly #others: Allowance
+  readonly #onSettled: RecentTicketsOptions['onSettled']
 
   constructor(options: RecentTicketsOptions = {}) {
     this.#ticketsMax = Math.max(1, options.ticketsMax ?? 1_000)
@@ -39,6 +42,7 @@ export class RecentTickets implements Subscriber {
     const perSecondMax = options.keptPerSecondMax ?? 50
     this.#ordinary = new Allowance(perSecondMax)
     this.#others = new Allowance(perSecondMax)
+    this.#onSettled = options.onSettled
   }
 
   take(entry: Entry): void {
@@ -71,6 +75,7 @@ export class RecentTickets implements Subscriber {
 
   #settle(ticketId: string, story: Entry[], settled: Settled): void {
     if (!this.#live.delete(ticketId)) return
+    this.#onSettled?.(story, settled)
     const allowance = isOrdinary(settled) ? this.#ordinary : this.#others
     if (allowance.take(settled.at)) insert(this.#kept, ticketId, story, this.#ticketsMax)
   }

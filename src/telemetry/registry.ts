@@ -49,7 +49,7 @@ const SERIES_MAX = 1_000
 type LabelValues<L extends readonly string[]> = { readonly [I in keyof L]: string }
 
 export class Registry {
-  readonly #families = new Map<string, { readonly view: FamilyView; write(): string }>()
+  readonly #families = new Map<string, { readonly view: FamilyView; write(hasExemplars: boolean): string }>()
   readonly #beforeScrape: Array<() => void> = []
 
   counter<const L extends readonly string[] = []>(options: MetricOptions<L>): Family<L, CounterCell> {
@@ -83,8 +83,8 @@ export class Registry {
     return [...this.#families.values()].map((family) => family.view)
   }
 
-  /** Everything, in Prometheus text format 0.0.4. */
-  text(): string {
+  /** Everything, in Prometheus text format 0.0.4; with exemplars it is for `toOpenMetrics`. */
+  text(hasExemplars = false): string {
     for (const sample of this.#beforeScrape) {
       try {
         sample()
@@ -93,7 +93,7 @@ export class Registry {
       }
     }
     let text = ''
-    for (const family of this.#families.values()) text += family.write()
+    for (const family of this.#families.values()) text += family.write(hasExemplars)
     return text
   }
 
@@ -116,7 +116,7 @@ export class Registry {
 }
 
 interface Cell {
-  write(): string
+  write(hasExemplars?: boolean): string
 }
 
 /** One Map per label; the last one holds cells. */
@@ -181,9 +181,9 @@ export class Family<L extends readonly string[], C extends Cell> {
     return this.#cells.size
   }
 
-  write(): string {
+  write(hasExemplars = false): string {
     let text = this.#head
-    for (const cell of this.#cells.values()) text += cell.write()
+    for (const cell of this.#cells.values()) text += cell.write(hasExemplars)
     return text
   }
 

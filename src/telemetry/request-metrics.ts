@@ -20,17 +20,24 @@ export function declareRequestMetrics({ registry, on }: MetricFeed, tenantOption
     help: 'Tokens as counted by the engine; cached tokens are part of the prompt tokens.',
     labels: ['tenant', 'model', 'kind'],
   })
+  const promises = registry.counter({
+    name: 'spillway_promises_total',
+    help: 'Admitted requests by whether their promise was kept: first token, between tokens, whole answer.',
+    labels: ['tenant', 'model', 'kept'],
+  })
   const tenants = new TopLabels({
     ...tenantOptions,
     onForget: (tenant) => {
       requests.forget(tenant)
       tokens.forget(tenant)
+      promises.forget(tenant)
     },
   })
   on('settled', (entry) => {
     const { promptTokens, cachedTokens, outputTokens } = entry.usage
     const tenant = tenants.observe(entry.at, entry.tenantId, REQUEST_VOLUME + promptTokens + outputTokens)
     requests.with(tenant, entry.model, entry.outcome, entry.refusal?.code ?? 'none').inc()
+    if (entry.isKept !== undefined) promises.with(tenant, entry.model, entry.isKept ? 'yes' : 'no').inc()
     if (promptTokens > 0) tokens.with(tenant, entry.servedModel, 'prompt').inc(promptTokens)
     if (cachedTokens > 0) tokens.with(tenant, entry.servedModel, 'cached').inc(cachedTokens)
     if (outputTokens > 0) tokens.with(tenant, entry.servedModel, 'output').inc(outputTokens)

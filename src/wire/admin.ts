@@ -21,11 +21,24 @@ export type ModelPutBody = Type.Static<typeof ModelPutBody>
 export const ReasonBody = frame({})
 export type ReasonBody = Type.Static<typeof ReasonBody>
 
+/** Whose name the audit is to forget. */
+export const EraseBody = frame({
+  tenant: identifier,
+  what: Type.Union([Type.Literal('user'), Type.Literal('key')]),
+  name: Type.String({ minLength: 1, maxLength: 1_024 }),
+})
+
 export const ReplicaPutBody = frame({ pool: identifier, url: Type.String({ minLength: 1, maxLength: 2_048 }) })
 export type ReplicaPutBody = Type.Static<typeof ReplicaPutBody>
 
 export const ReplicaStateBody = frame({ state: Type.Union([Type.Literal('draining'), Type.Literal('ready')]) })
 export type ReplicaStateBody = Type.Static<typeof ReplicaStateBody>
+
+export const TenantStateBody = frame({ state: Type.Union([Type.Literal('paused'), Type.Literal('active')]) })
+export type TenantStateBody = Type.Static<typeof TenantStateBody>
+
+export const AdmissionBody = frame({ mode: Type.Union([Type.Literal('observe'), Type.Literal('enforce')]) })
+export type AdmissionBody = Type.Static<typeof AdmissionBody>
 
 export const RolloutBody = frame({
   command: Type.Union(

@@ -1,8 +1,10 @@
+import type { ArchivedAnswer } from '../domain/archive.ts'
 import type { ChoiceDelta, EngineText, Usage } from '../domain/delta.ts'
 import type { CallRoute } from '../domain/key-terms.ts'
 import type { NativeDialect, NativeText, RequestKind } from '../domain/request.ts'
 import type { Checked } from './check.ts'
 import type { ChatBody, CompletionBody } from './schemas.ts'
+import type { ScreenedDialect } from './screening-exceptions.ts'
 
 /**
  * A dialect is the words in which a client asks and is answered: OpenAI's chat and text completions, its Responses,
@@ -14,6 +16,8 @@ export interface Dialect {
   /** The route's name in the terms of keys. */
   readonly route: CallRoute
   readonly kind: RequestKind
+  /** The list of strings that no screen rewrites. */
+  readonly screenedAs: ScreenedDialect
   /** What stands in front of an answer's id. */
   readonly idPrefix: string
   /** Parameters of the platform's body that have another name here: an error names what the client sent. */
@@ -35,6 +39,18 @@ export interface Wording {
   whole(identity: AnswerIdentity): WholeWriter
   /** Headers beside those of every answer. */
   readonly headers?: readonly string[]
+  /** The same where the client gets another text than the one that is stored; absent where nothing is stored. */
+  readonly apart?: StoredApart
+  /** The client does not wait: the answer as it is stored before it has begun. Absent where the client waits. */
+  readonly queued?: (identity: AnswerIdentity) => QueuedResponse
+}
+
+export type QueuedResponse = Omit<ArchivedAnswer, 'tenantId' | 'expiresAtMs'>
+
+/** Writers of an answer that is stored with placeholders, of which the client gets the values. */
+export interface StoredApart extends Pick<Wording, 'stream' | 'whole'> {
+  /** What is written here is stored when it is encoded. */
+  store(identity: AnswerIdentity): WholeWriter
 }
 
 export interface AnswerIdentity {

@@ -18,10 +18,33 @@ describe('gauges', () => {
           `vllm:num_requests_running{engine="${engine}",model_name="m"} ${3 + engine}.0`,
           `vllm:num_preemptions_total{engine="${engine}",model_name="m"} ${5 * engine}.0`,
           `vllm:num_preemptions_created{engine="${engine}",model_name="m"} 1.7e+09`,
-          `vllm:cache_config_info{block_size="16",cache_dtype="auto",engine="${engine}",num_gpu_blocks="1000",num_gpu_blocks_override="7"} 1.0`,
+          `vllm:cache_config_info{block_size="16",cache_dtype="auto",engine="${engine}",num_gpu_blocks="2000",num_gpu_blocks_override="7"} 1.0`,
         ])
         .join('\n'),
+      // Each line has the blocks of both ranks.
       { runningCount: 7, preemptionCount: 5, kvTokensMax: 32_000 },
+    ],
+    [
+      'vLLM since mid-2026, whose ranks tell the tokens of their own memory',
+      [0, 1]
+        .map(
+          (engine) =>
+            `vllm:cache_config_info{block_size="528",engine="${engine}",kv_cache_max_concurrency="3.5",kv_cache_size_tokens="15000",num_gpu_blocks="2000"} 1.0`,
+        )
+        .join('\n'),
+      { kvTokensMax: 30_000 },
+    ],
+    [
+      'vLLM that knows its blocks, and not their tokens',
+      'vllm:cache_config_info{block_size="16",engine="0",kv_cache_size_tokens="None",num_gpu_blocks="1000"} 1.0\n',
+      { kvTokensMax: 16_000 },
+    ],
+    [
+      'SGLang with priorities: the line without one is the sum of the others',
+      ['""', '"0"', '"5"']
+        .map((priority, i) => `sglang:num_running_reqs{priority=${priority},tp_rank="0"} ${[7, 3, 4][i]}`)
+        .join('\n'),
+      { runningCount: 7 },
     ],
     [
       'vLLM that has not measured its memory',

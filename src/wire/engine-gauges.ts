@@ -8,7 +8,7 @@
  * group report the same sequences, so the largest of each rank counts once. Of ratios the largest counts: the fullest rank
  * is the one that preempts.
  *
- * Names as of vLLM v1 (and the older `gpu_` one), SGLang (which has had colons and underscores), llama.cpp's server
+ * Names as of vLLM v1 (and the older `gpu_` one; its Rust front end tells no memory), SGLang (which has had colons and underscores), llama.cpp's server
  * (its KV gauge is gone from newer ones), TGI, Triton with TensorRT-LLM, and Triton alone.
  */
 export interface EngineGauges {
@@ -31,6 +31,8 @@ interface GaugeName {
   readonly label?: string
   /** The fact is the product of these labels, and not the value. */
   readonly product?: readonly string[]
+  /** Every rank tells the figure of all ranks together. */
+  readonly isOfAll?: boolean
 }
 
 const TRT_BLOCKS = 'nv_trt_llm_kv_cache_block_metrics'
@@ -41,7 +43,10 @@ const NAMES: readonly GaugeName[] = [
   { fact: 'kvUsageRatio', name: 'vllm:kv_cache_usage_perc' },
   { fact: 'kvUsageRatio', name: 'vllm:gpu_cache_usage_perc' },
   { fact: 'preemptionCount', name: 'vllm:num_preemptions_total' },
-  { fact: 'kvTokensMax', name: 'vllm:cache_config_info', product: ['num_gpu_blocks', 'block_size'] },
+  // Of one rank, since mid-2026; right for models whose layers have blocks of different sizes, too.
+  { fact: 'kvTokensMax', name: 'vllm:cache_config_info', product: ['kv_cache_size_tokens'] },
+  // The sum over all ranks, on the line of every rank.
+  { fact: 'kvTokensMax', name: 'vllm:cache_config_info', product: ['num_gpu_blocks', 'block_size'], isOfAll: true },
   { fact: 'runningCount', name: 'sglang:num_running_reqs' },
   { fact: 'waitingCount', name: 'sglang:num_queue_reqs' },
   { fact: 'kvUsageRatio', name: 'sglang:token_usage' },
@@ -116,13 +121,12 @@ function readLine(
   byFact: Map<Fact, Map<string, number>>,
   firstName: Partial<Record<Fact, string>>,
 ): Partial<Record<Fact, string>> {
-  const known = NAMES.find(({ name, label }) => isLineOf(line, name) && (label === undefined || line.includes(label)))
+  const known = NAMES.find((one) => isLineOf(line, one.name) && toldIn(line, one) !== undefined)
   if (known === undefined) return firstName
-  const { fact, name, product } = known
+  const { fact, name, isOfAll } = known
   if ((firstName[fact] ?? name) !== name) return firstName
-  const value = product === undefined ? gaugeValue(line) : productOf(line, product)
-  if (value === undefined) return firstName
-  const rank = labelOf(line, 'dp_rank') ?? labelOf(line, 'engine') ?? ''
+  const value = toldIn(line, known) ?? 0
+  const rank = isOfAll === true ? '' : (labelOf(line, 'dp_rank') ?? labelOf(line, 'engine') ?? '')
   const ranks = byFact.get(fact) ?? new Map<string, number>()
   // Triton has one line per model.
   const key = name === 'nv_inference_pending_request_count' ? line.slice(0, line.indexOf('}')) : rank
@@ -131,13 +135,27 @@ function readLine(
   return { ...firstName, [fact]: name }
 }
 
+/** Undefined when the line tells another fact, or no number. */
+function toldIn(line: string, { label, product }: GaugeName): number | undefined {
+  if (label !== undefined && !line.includes(label)) return undefined
+  return product === undefined ? gaugeValue(line) : productOf(line, product)
+}
+
 /**
  * Whether the page is that of an engine that can send its usage with every frame: vLLM, and SGLang since late 2025. Older
  * ones ignore the wish; a front end that refuses it is asked without.
  */
 export const sendsRunningUsage = (page: string): boolean => RUNNING_USAGE_NAMES.test(page)
 
+/** Whether the page is that of an engine that keeps prompts apart by `cache_salt`: vLLM since 0.8.5, SGLang since late 2025. */
+export const takesCacheSalt = (page: string): boolean => CACHE_SALT_NAMES.test(page)
+
+/** Whether the page is SGLang's, whose `/health` waits for a token of its own. */
+export const generatesForHealth = (page: string): boolean => SGLANG_NAMES.test(page)
+
+const SGLANG_NAMES = /^sglang[:_]/m
 const RUNNING_USAGE_NAMES = /^(?:vllm|sglang):/m
+const CACHE_SALT_NAMES = /^(?:vllm|sglang)[:_]/m
 
 function isLineOf(line: string, name: string): boolean {
   if (!line.startsWith(name)) return false

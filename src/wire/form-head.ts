@@ -55,6 +55,15 @@ export class FormHead {
     return this.#bytes.subarray(0, this.#size)
   }
 
+  /** The head with this name for the model; a form without one gets a part in front. */
+  namedIn(head: Buffer, model: string): Buffer[] {
+    const field = this.fields.get('model')
+    const at = field?.from ?? this.firstAt
+    const part = `--${this.boundary}\r\ncontent-disposition: form-data; name="model"\r\n\r\n${model}\r\n`
+    const named = Buffer.from(field === undefined ? part : model)
+    return [head.subarray(0, at), named, head.subarray(field?.to ?? at)]
+  }
+
   take(piece: Uint8Array): void {
     this.#keep(piece)
     while (this.problem === undefined && !this.isWhole && this.#readNext());

@@ -13,12 +13,12 @@ export class JoinedDeltas {
   /** Characters of everything that was added, about. */
   size = 0
 
-  add({ choices = [], beside, frame, ahead = [] }: Delta): void {
+  add({ choices = [], kept = choices, beside, frame, ahead = [] }: Delta): void {
     for (const one of ahead) {
       this.#join(one.choices)
       this.#read(one.frame)
     }
-    this.#join(choices)
+    this.#join(kept)
     if (beside !== undefined) this.#put(beside)
     if (frame !== undefined) this.#read(frame)
   }

@@ -31,6 +31,7 @@ const worded = (checked: Checked<ReadBody<MessagesBody | CountTokensBody>>): Che
 export const MESSAGES_DIALECT: Dialect = {
   route: 'messages',
   kind: 'chat',
+  screenedAs: 'messages',
   idPrefix: 'msg_',
   read: (bytes) => worded(readAs(checkMessages, bytes)),
 }

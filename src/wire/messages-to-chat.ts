@@ -44,6 +44,7 @@ const ENGINE_OPTIONS = [
   'ignore_eos',
   'reasoning_effort',
   'chat_template_kwargs',
+  'cache_salt',
 ] as const
 
 const PASSED: ReadonlySet<string> = new Set(ENGINE_OPTIONS)

@@ -2,6 +2,7 @@ import type { Plan } from '../domain/plan.ts'
 import type { NativeDialect, NativeText, Request } from '../domain/request.ts'
 import { withoutBilling } from './messages-content.ts'
 import { membersOf, memberText, spliceJson } from './splice-json.ts'
+import { type SentSalt, saltChange } from './upstream-body.ts'
 
 /**
  * The client's own body, for an engine that speaks the client's dialect. Changed are
@@ -11,6 +12,7 @@ import { membersOf, memberText, spliceJson } from './splice-json.ts'
  *   store                    false: storing is ours, and no engine may keep what the tenant's policy forbids
  *   system                   without the line for Anthropic's billing, as in a translation
  *   spillway, priority       meant for us, and taken out
+ *   cache_salt               that of the cache scope, as in a chat
  *
  * A plan that trims the conversation or adds passages speaks of the messages of a chat, so it needs the translation.
  */
@@ -20,7 +22,7 @@ const BOUNDS: Readonly<Record<NativeDialect, string>> = { responses: 'max_output
 const MEMBERS_MAX = 256
 
 /** Undefined: the engine has to be asked in chat's words. */
-export function nativeBody(request: Request, plan: Plan, upstreamModel: string): string | undefined {
+export function nativeBody(request: Request, plan: Plan, upstreamModel: string, salt?: SentSalt): string | undefined {
   const native = request.text?.native
   if (native === undefined || !isWhole(request, plan)) return undefined
   const { dialect, raw } = native
@@ -32,6 +34,7 @@ export function nativeBody(request: Request, plan: Plan, upstreamModel: string):
     model: JSON.stringify(upstreamModel),
     spillway: null,
     priority: null,
+    ...saltChange(salt),
     [BOUNDS[dialect]]: boundOf(memberText(raw, BOUNDS[dialect], members), plan),
     ...(dialect === 'responses' ? { store: 'false', previous_response_id: null } : systemOf(native, members)),
   }

@@ -19,6 +19,7 @@ function worded(checked: Checked<ReadBody<ChatBody | CompletionBody>>): Checked<
 export const CHAT_DIALECT: Dialect = {
   route: 'chat',
   kind: 'chat',
+  screenedAs: 'chat',
   idPrefix: 'chatcmpl-',
   read: (bytes, onlyModel) => worded(readChat(bytes, onlyModel)),
 }
@@ -26,6 +27,7 @@ export const CHAT_DIALECT: Dialect = {
 export const COMPLETION_DIALECT: Dialect = {
   route: 'completions',
   kind: 'completion',
+  screenedAs: 'completion',
   idPrefix: 'cmpl-',
   read: (bytes, onlyModel) => worded(readCompletion(bytes, onlyModel)),
 }

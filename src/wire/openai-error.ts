@@ -32,6 +32,8 @@ export type FaultCode =
   | 'integer-above-max-value'
   | 'unsupported-parameter'
   | 'context-length-exceeded'
+  // Something that a screen found.
+  | 'content-filter'
   // Something that the request names and that is not there, or not for this client.
   | 'model-not-found'
   | 'model-not-supported'

@@ -1,3 +1,4 @@
+import Type from 'typebox'
 import type { Instant } from '../base/clock.ts'
 import type { Outlook } from '../domain/outlook.ts'
 import type { Request } from '../domain/request.ts'
@@ -7,6 +8,24 @@ import type { Request } from '../domain/request.ts'
  * are milliseconds on the wire.
  */
 export const REGION_PATH = '/spillway/region'
+/** Where gateways of other regions leave checkpoints of their audits, and get ours. */
+export const WITNESS_PATH = '/spillway/witness'
+
+export const WitnessBody = Type.Object({
+  notes: Type.Array(Type.String({ maxLength: 16_384 }), { maxItems: 64 }),
+})
+
+export const witnessAnswer = (notes: readonly string[]): string => JSON.stringify({ object: 'spillway.witness', notes })
+
+/** The checkpoints in such an answer; none when it is something else. */
+export function readWitnessAnswer(text: string): readonly string[] {
+  try {
+    const { notes } = JSON.parse(text) as { readonly notes?: unknown }
+    return Array.isArray(notes) ? notes.filter((note) => typeof note === 'string') : []
+  } catch {
+    return []
+  }
+}
 
 export function regionAnswer(region: string, outlooks: ReadonlyMap<string, Outlook>): string {
   const models = Object.fromEntries(

@@ -1,7 +1,8 @@
 import type { ChoiceDelta, Usage } from '../domain/delta.ts'
 import type { Checked } from './check.ts'
-import type { AnswerIdentity, Dialect, StreamWriter, WholeWriter, Wording } from './dialect.ts'
+import type { AnswerIdentity, Dialect, StoredApart, StreamWriter, WholeWriter, Wording } from './dialect.ts'
 import { NativeStream, NativeWhole } from './native-stream.ts'
+import { invalidRequest } from './openai-error.ts'
 import { NativeResponses } from './responses-native.ts'
 import { ResponseObject, type ResponseState, type ResponseTerms, summaryOf } from './responses-object.ts'
 import { ResponseOutput } from './responses-output.ts'
@@ -15,6 +16,7 @@ const ID_PREFIX = 'resp_'
 export const RESPONSES_DIALECT: Dialect = {
   route: 'responses',
   kind: 'chat',
+  screenedAs: 'responses',
   idPrefix: ID_PREFIX,
   params: RESPONSES_PARAMS,
   read(bytes) {
@@ -26,6 +28,10 @@ export const RESPONSES_DIALECT: Dialect = {
 }
 
 export function responsesWording(body: ResponsesBody, terms: ResponseTerms = { isStored: false }): Checked<Wording> {
+  if (body.background === true && terms.isBackground !== true) {
+    const message = "Unsupported parameter: 'background'. Leave it out, and wait for the answer."
+    return { kind: 'fault', fault: invalidRequest(message, 'background', 'unsupported-parameter') }
+  }
   const chat = toChat(body, terms.earlier)
   if (chat.kind === 'fault') return chat
   return {
@@ -34,12 +40,32 @@ export function responsesWording(body: ResponsesBody, terms: ResponseTerms = { i
       body: chat.value,
       ignored: ignoredIn(body),
       ...nativeOf(body, terms),
-      stream: (identity) =>
-        new NativeStream(new ResponsesStream(body, identity, terms), new NativeResponses(), identity),
-      whole: (identity) => new NativeWhole(new WholeResponse(body, identity, terms), new NativeResponses(), identity),
+      ...writersOf(body, terms),
+      ...(terms.keep !== undefined && { apart: apartOf(body, terms) }),
+      ...(terms.queue !== undefined && { queued: queuedOf(body, terms, terms.queue) }),
       ...(terms.headers !== undefined && { headers: terms.headers }),
     },
   }
+}
+
+const queuedOf =
+  (
+    body: ResponsesBody,
+    terms: ResponseTerms,
+    queue: NonNullable<ResponseTerms['queue']>,
+  ): NonNullable<Wording['queued']> =>
+  (identity) =>
+    queue(identity, new ResponseObject(body, identity, terms).write({ status: 'queued', output: '' }))
+
+const writersOf = (body: ResponsesBody, terms: ResponseTerms): Pick<Wording, 'stream' | 'whole'> => ({
+  stream: (identity) => new NativeStream(new ResponsesStream(body, identity, terms), new NativeResponses(), identity),
+  whole: (identity) => new NativeWhole(new WholeResponse(body, identity, terms), new NativeResponses(), identity),
+})
+
+/** The client's writers store nothing; ids of items follow from the answer's, so that both forms have the same. */
+function apartOf(body: ResponsesBody, terms: ResponseTerms): StoredApart {
+  const { keep: _keep, ...unkept } = terms
+  return { ...writersOf(body, unkept), store: (identity) => new WholeResponse(body, identity, terms) }
 }
 
 /** What is stored has items with ids of ours, by which clients refer to them: such answers are translated. */
@@ -173,6 +199,12 @@ interface ToldError {
 function errorOf(document: string): ToldError {
   const { error } = JSON.parse(document) as { error: ToldError }
   return error
+}
+
+/** A response of the background that has failed: its error in Responses' words. `error` is the document of an error, if any. */
+export function backgroundError(error: unknown): { readonly code: string; readonly message: string } {
+  const { message, type } = ((error as { error?: Partial<ToldError> } | null)?.error ?? {}) as Partial<ToldError>
+  return { code: codeOf(type ?? ''), message: message ?? 'The response could not be made. Ask again.' }
 }
 
 /** OpenAI's codes of a failed response are a short list; our own code is in the event before. */

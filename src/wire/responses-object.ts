@@ -1,5 +1,5 @@
 import type { Usage } from '../domain/delta.ts'
-import type { AnswerIdentity } from './dialect.ts'
+import type { AnswerIdentity, QueuedResponse } from './dialect.ts'
 import type { ResponsesBody } from './responses-schema.ts'
 import { pricedText, toldDetails } from './usage-text.ts'
 
@@ -9,7 +9,7 @@ import { pricedText, toldDetails } from './usage-text.ts'
  * they were done, not as they were asked for.
  */
 export interface ResponseState {
-  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  readonly status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed'
   /** The output items in JSON, with commas between them. */
   readonly output: string
   readonly usage?: Usage
@@ -28,16 +28,22 @@ export interface ResponseTerms {
   readonly raw?: string
   /** Takes the response when it has ended by itself: never one that broke off. */
   readonly keep?: (identity: AnswerIdentity, document: string) => void
+  /** It may run in the background, or does so now. */
+  readonly isBackground?: boolean
+  /** Where it is to be put in the background: takes the response as it is queued. */
+  readonly queue?: (identity: AnswerIdentity, document: string) => QueuedResponse
   /** Headers that tell of it. */
   readonly headers?: readonly string[]
 }
 
 export class ResponseObject {
+  readonly #isBackground: boolean
   readonly #head: string
   readonly #beforeOutput: string
   readonly #afterOutput: string
 
   constructor(body: ResponsesBody, { id, createdAtS, model }: AnswerIdentity, { isStored }: ResponseTerms) {
+    this.#isBackground = body.background === true
     this.#head = `{"id":${JSON.stringify(id)},"object":"response","created_at":${createdAtS},"status":"`
     this.#beforeOutput =
       `,"instructions":${orNull(body.instructions)},"max_output_tokens":${orNull(body.max_output_tokens)},` +
@@ -56,7 +62,7 @@ export class ResponseObject {
 
   write({ status, output, usage, incompleteReason, error, ours }: ResponseState): string {
     return (
-      `${this.#head}${status}","background":false,"error":${orNull(error)},` +
+      `${this.#head}${status}","background":${this.#isBackground},"error":${orNull(error)},` +
       `"incomplete_details":${incompleteReason === undefined ? 'null' : `{"reason":"${incompleteReason}"}`}` +
       `${this.#beforeOutput}${output}${this.#afterOutput}${usage === undefined ? '' : `,"usage":${usageOf(usage)}`}` +
       `${ours === undefined ? '' : `,"spillway":${JSON.stringify(ours)}`}}`

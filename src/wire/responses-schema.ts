@@ -31,7 +31,11 @@ export const ResponsesBody = Type.Object({
   previous_response_id: orNull(
     Type.String({ minLength: 1, maxLength: 128, description: 'A kept response to go on from.' }),
   ),
-  background: orNull(Type.Boolean()),
+  background: orNull(
+    Type.Boolean({
+      description: 'Answer at once with `queued`; ask for it by its id. Only where the tenant may store.',
+    }),
+  ),
   tools: orNull(
     Type.Array(Type.Object({ type: Type.String() }), { description: 'Functions that the model may call.' }),
   ),

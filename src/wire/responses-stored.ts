@@ -7,11 +7,11 @@ import { memberText } from './splice-json.ts'
  * Stored responses: the items that are stored with one, and those that a later one goes on from. The id of an item has
  * the id of its response in it, so that an item that a client names is found without another table.
  */
-type Json = Readonly<Record<string, unknown>>
+export type WireJson = Readonly<Record<string, unknown>>
 
 /** The items of this turn as `input_items` lists them: each with an id, messages with their parts. */
-export function storedInput(input: ResponsesBody['input'], responseId: string): Json[] {
-  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : ((input ?? []) as readonly Json[])
+export function storedInput(input: ResponsesBody['input'], responseId: string): WireJson[] {
+  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : ((input ?? []) as readonly WireJson[])
   const core = responseId.slice(responseId.indexOf('_') + 1)
   const ids = new Set<unknown>()
   return items.map((item, n) => {
@@ -32,9 +32,9 @@ const PREFIXES: Readonly<Record<string, string>> = {
   custom_tool_call_output: 'ctco',
 }
 
-const prefixOf = ({ type }: Json): string => (typeof type === 'string' ? (PREFIXES[type] ?? 'msg') : 'msg')
+const prefixOf = ({ type }: WireJson): string => (typeof type === 'string' ? (PREFIXES[type] ?? 'msg') : 'msg')
 
-function withParts(item: Json): Json {
+function withParts(item: WireJson): WireJson {
   const { type, role, content } = item
   if (type !== undefined && type !== 'message') return item
   const message = { ...item, type: 'message', status: item['status'] ?? 'completed' }
@@ -49,20 +49,20 @@ type StoredTexts = Pick<ArchivedAnswer, 'document' | 'input'>
  * The conversation up to the last of these answers; undefined when it is more than a body may be. A client could have
  * sent the same items in `input`, and the same bounds hold: what is parsed at once must not stop the event loop.
  */
-export function itemsOfChain(answers: readonly StoredTexts[], bytesMax: number): Json[] | undefined {
+export function itemsOfChain(answers: readonly StoredTexts[], bytesMax: number): WireJson[] | undefined {
   const bytes = Buffer.from(`[${answers.map(itemsText).join(',')}]`)
   if (bytes.length > bytesMax || tooComplex(bytes) !== undefined) return undefined
-  return (JSON.parse(bytes.toString('utf8')) as Json[][]).flat()
+  return (JSON.parse(bytes.toString('utf8')) as WireJson[][]).flat()
 }
 
 /** The lists of the items of a turn, asked and answered: the rest of the document repeats the tools and is not needed. */
 const itemsText = ({ document, input }: StoredTexts): string => `${input},${memberText(document, 'output') ?? '[]'}`
 
-export const inputOf = ({ input }: Pick<ArchivedAnswer, 'input'>): Json[] => JSON.parse(input) as Json[]
+export const inputOf = ({ input }: Pick<ArchivedAnswer, 'input'>): WireJson[] => JSON.parse(input) as WireJson[]
 
 /** The metadata that counts stands beside the document. */
-export const wireResponse = ({ document, metadata }: Pick<ArchivedAnswer, 'document' | 'metadata'>): Json => ({
-  ...(JSON.parse(document) as Json),
+export const wireResponse = ({ document, metadata }: Pick<ArchivedAnswer, 'document' | 'metadata'>): WireJson => ({
+  ...(JSON.parse(document) as WireJson),
   metadata,
 })
 
@@ -70,7 +70,7 @@ export const wireResponse = ({ document, metadata }: Pick<ArchivedAnswer, 'docum
 export function referencesIn(input: ResponsesBody['input']): Map<number, string> {
   const found = new Map<number, string>()
   if (!Array.isArray(input)) return found
-  for (const [n, item] of (input as readonly Json[]).entries()) {
+  for (const [n, item] of (input as readonly WireJson[]).entries()) {
     const { type, role, id } = item
     const isReference = type === 'item_reference' || ((type ?? null) === null && role === undefined)
     if (isReference && typeof id === 'string') found.set(n, id)

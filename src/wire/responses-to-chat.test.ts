@@ -67,7 +67,6 @@ describe('settings', () => {
     ['max_tokens', 5, 'max_output_tokens'],
     ['response_format', { type: 'json_object' }, 'text.format'],
     ['reasoning_effort', 'low', 'reasoning.effort'],
-    ['background', true, 'wait'],
     ['conversation', 'conv_1', 'previous_response_id'],
     ['prompt', { id: 'pmpt_1' }, 'instructions'],
     ['n', 2, 'once'],
@@ -75,6 +74,11 @@ describe('settings', () => {
     const fault = faultOf({ [name]: value })
     expect(fault).toMatchObject({ param: name, code: 'unsupported-parameter' })
     expect(fault.message).toContain(advice)
+  })
+
+  it('refuse background where nothing is stored', () => {
+    const outcome = RESPONSES_DIALECT.read(Buffer.from('{"model":"m","input":"Hi.","background":true}'))
+    expect(outcome).toMatchObject({ fault: { param: 'background', code: 'unsupported-parameter' } })
   })
 
   it('that nobody here honours are named', () => {

@@ -55,7 +55,6 @@ const MOVED: Readonly<Record<string, string>> = {
 
 /** What the Responses API has and this server has not, with what to do instead. */
 const ABSENT: Readonly<Record<string, string>> = {
-  background: 'Leave it out, and wait for the answer.',
   conversation: 'Send the conversation in `input`, or go on with `previous_response_id`.',
   prompt: 'Send the prompt itself in `instructions` and `input`.',
   context_management: 'Send a shorter `input`.',

@@ -58,6 +58,7 @@ const storing = orNull(
       ttlS: Type.Optional(Type.Number()),
       countMax: Type.Optional(Type.Number()),
       bytesMax: Type.Optional(Type.Number()),
+      shadows: Type.Optional(Type.Boolean()),
     },
     { additionalProperties: false, description: 'Storing of answers (`store: true`); null ends it.' },
   ),
@@ -82,6 +83,12 @@ const tenantFields = {
     ),
   ),
   storing,
+  screening: orNull(
+    Type.Record(Type.String({ maxLength: 64 }), Type.Unknown(), {
+      description:
+        'Screening in place of the platform’s, as `tenants[].screening` of the settings; null: the platform’s.',
+    }),
+  ),
   terms,
 }
 const keyFields = { weight: Type.Optional(Type.Number()), role: Type.Optional(Type.Enum([...KEY_ROLES])), terms }

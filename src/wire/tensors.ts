@@ -105,6 +105,10 @@ export function valuesOf({ data, shape }: Pick<Tensor, 'data' | 'shape'>): reado
   return Array.isArray(data[0]) ? (data.flat(shape.length) as unknown[]) : data
 }
 
+/** The name of a tensor that is a prompt in token ids, by its datatype and its name. */
+export const tokenTensorIn = ({ inputs }: TensorBody): string | undefined =>
+  inputs.find(({ name, datatype }) => /^U?INT(?:16|32|64)$/.test(datatype) && /token|(?:^|_)ids?$/i.test(name))?.name
+
 /** A patch of 16 × 16 pixels in three colours: one token of a vision transformer. */
 const ELEMENTS_PER_TOKEN = 768
 

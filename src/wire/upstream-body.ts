@@ -12,6 +12,7 @@ import { elementsOf, type JsonMember, membersOf, memberText, spliceJson } from '
  *   messages                where the plan trims them or has passages
  *   stream_options          a stream is asked for its usage, whatever else the client asks for
  *   spillway, priority      meant for us, and taken out
+ *   cache_salt              that of the cache scope; a client's own is never sent, because it could name another tenant's
  */
 
 /** What an engine accepts. */
@@ -24,13 +25,22 @@ export interface UpstreamStyle {
   readonly asksRunningUsage?: boolean
 }
 
+/** The salt of the engine's prefix cache for this request; null sends none, undefined leaves what the client sent. */
+export type SentSalt = string | null | undefined
+
 type Body = Readonly<Record<string, unknown>>
 type Changes = Record<string, string | null>
 
-export function upstreamBody(request: Request, plan: Plan, upstreamModel: string, style: UpstreamStyle = {}): string {
+export function upstreamBody(
+  request: Request,
+  plan: Plan,
+  upstreamModel: string,
+  style: UpstreamStyle = {},
+  salt?: SentSalt,
+): string {
   const body: Body = request.text?.body ?? {}
   const { json, members } = textOf(request)
-  const changes = withoutOurs(upstreamModel)
+  const changes = withoutOurs(upstreamModel, salt)
   changeBound(changes, request, body, plan, style)
   const messages = messagesOf(json, members, body, plan)
   if (messages !== undefined) changes['messages'] = messages
@@ -39,16 +49,20 @@ export function upstreamBody(request: Request, plan: Plan, upstreamModel: string
 }
 
 /** The client's texts, with the engine's own name for the model. */
-export function embeddingBody(request: Request, upstreamModel: string): string {
+export function embeddingBody(request: Request, upstreamModel: string, salt?: SentSalt): string {
   const { json, members } = textOf(request)
-  return spliceJson(json, withoutOurs(upstreamModel), members)
+  return spliceJson(json, withoutOurs(upstreamModel, salt), members)
 }
 
-const withoutOurs = (upstreamModel: string): Changes => ({
+const withoutOurs = (upstreamModel: string, salt: SentSalt): Changes => ({
   spillway: null,
   priority: null,
   model: JSON.stringify(upstreamModel),
+  ...saltChange(salt),
 })
+
+export const saltChange = (salt: SentSalt): { cache_salt?: string | null } =>
+  salt === undefined ? {} : { cache_salt: salt === null ? null : JSON.stringify(salt) }
 
 /**
  * The body as the client wrote it. A body with two members of one name is written anew from what was parsed: engines may

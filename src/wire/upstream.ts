@@ -193,14 +193,15 @@ export function errorMessage(error: unknown): string | undefined {
 
 /**
  * Whether the engine says that the prompt is longer than its context: by OpenAI's code, llama.cpp's type, or in the words
- * of vLLM ("maximum context length") and SGLang ("longer than the model's context length").
+ * of vLLM ("maximum context length", "maximum model length") and SGLang ("longer than the model's context length",
+ * "exceeds the maximum allowed length").
  */
 export function isContextError(error: unknown): boolean {
   if (isObject(error)) {
     if (error['code'] === 'context_length_exceeded' || error['type'] === 'exceed_context_size_error') return true
     if (isObject(error['error'])) return isContextError(error['error'])
   }
-  return /\bcontext (length|size|window)\b/i.test(errorMessage(error) ?? '')
+  return /\b(?:context (?:length|size|window)|maximum (?:model|allowed) length)\b/i.test(errorMessage(error) ?? '')
 }
 
 /** The word for the kind of error: OpenAI's `code`, or its `type` where the code is null. */

@@ -100,7 +100,7 @@ export function wantsRunningUsage({ stream_options }: ChatBody | CompletionBody)
 }
 
 /** vLLM's `cache_salt`: prompts share cached blocks only with those of the same salt. */
-export function cacheSaltOf(body: ChatBody | CompletionBody): string {
+export function cacheSaltOf(body: object): string {
   const salt = (body as Readonly<Record<string, unknown>>)['cache_salt']
   return typeof salt === 'string' ? salt : ''
 }

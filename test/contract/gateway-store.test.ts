@@ -57,6 +57,15 @@ describe.each(DATABASES)('gateways in $name', ({ open, whyNot }) => {
     expect(await store.answersTo('q1')).toEqual([])
   })
 
+  it('have one secret of each name in common: the first that was offered', async () => {
+    expect(await store.secret('console', 'first')).toBe('first')
+    expect(await store.secret('console', 'second')).toBe('first')
+    expect(await store.secret('other', 'third')).toBe('third')
+    expect(await Promise.all(['x', 'y', 'z'].map((offered) => store.secret('race', offered)))).toSatisfy(
+      (heard: readonly string[]) => new Set(heard).size === 1,
+    )
+  })
+
   it('have a bounded number of questions open', async () => {
     const asked: boolean[] = []
     for (let i = 0; i < 70; i++) asked.push(await store.ask({ id: `r${i}`, kind: 'story', body: {}, askedBy: 'a' }))

@@ -88,14 +88,14 @@ const withClient = async <T>(use: (client: ReturnType<typeof makeRedisClient>) =
 }
 
 describe.skipIf(why !== undefined)(`gateways over a real Redis${why === undefined ? '' : `: ${why}`}`, () => {
-  it('share a budget, and each gets some of it', { timeout: 30_000 }, async () => {
+  it('share a budget, and each gets some of it', { timeout: 60_000 }, async () => {
     await startFleet()
     const { excess, byGateway } = await load(2_000)
     expect(excess).toBeLessThanOrEqual(BOUND)
     for (const admitted of byGateway) expect(admitted).toBeGreaterThan(0)
   })
 
-  it('keep the budget while Redis is stopped, and use it again afterwards', { timeout: 30_000 }, async () => {
+  it('keep the budget while Redis is stopped, and use it again afterwards', { timeout: 60_000 }, async () => {
     await startFleet()
     const loaded = load(6_000)
     await pause(1_000)
@@ -112,7 +112,7 @@ describe.skipIf(why !== undefined)(`gateways over a real Redis${why === undefine
     await eventually('all are heard', () => fleet.every(({ book }) => book.silence(clock.now()).shardCount === 0))
   })
 
-  it('keep the budget when Redis loses everything, functions too', { timeout: 30_000 }, async () => {
+  it('keep the budget when Redis loses everything, functions too', { timeout: 60_000 }, async () => {
     await startFleet()
     const loaded = load(4_000)
     await pause(1_000)
@@ -129,7 +129,7 @@ describe.skipIf(why !== undefined)(`gateways over a real Redis${why === undefine
     expect(keys.length).toBeGreaterThan(2)
   })
 
-  it('name prompts with one secret, the first that was offered', { timeout: 30_000 }, async () => {
+  it('name prompts with one secret, the first that was offered', { timeout: 60_000 }, async () => {
     await startFleet()
     const offered = fleet.map(({ sharing }, i) => sharing.salt(`of g${i}`))
     const heard = new Set(await Promise.all(offered))
@@ -139,7 +139,7 @@ describe.skipIf(why !== undefined)(`gateways over a real Redis${why === undefine
     expect(new Set([await fleet[2]?.sharing.salt('of a new one')])).toEqual(heard)
   })
 
-  it('leave when they stop, and others have the whole at once', { timeout: 30_000 }, async () => {
+  it('leave when they stop, and others have the whole at once', { timeout: 60_000 }, async () => {
     await startFleet()
     const [first, ...rest] = fleet as [Gateway, ...Gateway[]]
     for (const { renewals } of rest) await renewals.stop()
@@ -147,7 +147,7 @@ describe.skipIf(why !== undefined)(`gateways over a real Redis${why === undefine
     expect(count).toBe(1)
   })
 
-  it('do not hang without a Redis', { timeout: 30_000 }, async () => {
+  it('do not hang without a Redis', { timeout: 60_000 }, async () => {
     const sharing = new RedisSharing({ clock, urls: ['redis://127.0.0.1:1'], shardCount: 1 })
     const book = new SliceBook(clock.now(), 'g', { shardCount: 1 })
     const renewals = new Renewals(clock, sharing, book)

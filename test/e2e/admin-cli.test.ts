@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { runCli } from '../../src/cli/run-cli.ts'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { eventually } from '../support/eventually.ts'
 import { FakeUpstream } from '../support/fake-upstream.ts'
+import { AWS_CREDENTIAL, AWS_REGION, SagemakerServer } from '../support/sagemaker-server.ts'
 import { json, ScriptedServer } from '../support/scripted-server.ts'
 import { MODEL, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
 
@@ -56,7 +57,7 @@ describe('models', () => {
     const why = ['--because', 'asked for by search']
     const added = await spillway('models', 'add', 'qwen', '--replica', engine.url, '--context', '4096', ...why)
     expect(added).toMatchObject({ code: 0, out: 'Done: revision 1.' })
-    await eventually('it is ready', () => platform.platform.turnstile.view().readyReplicas === 2, 15_000)
+    await eventually('it is ready', () => platform.platform.turnstile.view().readyReplicas === 2)
     const { out: shown } = await spillway('models', 'show', 'qwen')
     expect(shown).toContain('qwen (registry)')
     expect(shown).toMatch(new RegExp(`qwen +qwen@1 +local +qwen-127.0.0.1:\\d+ +(warming|steady) +0 +${engine.url}`))
@@ -92,7 +93,7 @@ describe('models', () => {
         const answer = await start()
         return answer.code === 0 && answer
       },
-      15_000,
+      30_000,
     )
     expect(started.out).toMatch(
       /^MODEL +STABLE +CANARY +PHASE +SHARE +PAUSED +JUDGE\nsim +sim@1 +sim@9 +canary +5 % +no /,
@@ -187,6 +188,58 @@ describe('MLflow', () => {
     )
     expect(answer).toMatchObject({ code: 1, err: expect.stringContaining(message) })
     expect(answer.err.split('\n')).toHaveLength(1)
+  })
+})
+
+describe('SageMaker', () => {
+  const words = ['models', 'import-sagemaker', '--group', 'llama', '--because', 'nightly']
+  let registry: SagemakerServer
+  beforeAll(async () => {
+    registry = await SagemakerServer.start()
+  })
+  afterAll(() => registry.close())
+  beforeEach(() => {
+    vi.stubEnv('AWS_ACCESS_KEY_ID', AWS_CREDENTIAL.accessKeyId)
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', AWS_CREDENTIAL.secretKey)
+    vi.stubEnv('AWS_SESSION_TOKEN', AWS_CREDENTIAL.sessionToken)
+    vi.stubEnv('AWS_REGION', AWS_REGION)
+  })
+  afterEach(() => {
+    vi.unstubAllEnvs()
+  })
+
+  it('approved versions become releases with their stage, once', { timeout: 60_000 }, async () => {
+    registry.packages = [
+      { ModelPackageVersion: 3, ModelApprovalStatus: 'Rejected' },
+      { ModelPackageVersion: 2, Containers: [{ ModelDataUrl: 's3://w/2' }] },
+      { ModelPackageVersion: 1, ModelLifeCycle: { Stage: 'Production', StageStatus: 'Approved' } },
+    ]
+    const run = () => spillway(...words, '--endpoint', registry.url)
+    expect(await run()).toMatchObject({
+      code: 0,
+      out: 'Imported 1, 2 for llama.\nLeft out: version 3 is Rejected.',
+    })
+    const { releases } = JSON.parse((await spillway('models', 'show', 'llama', '--json')).out) as { releases: object[] }
+    expect(releases).toMatchObject([
+      { version: '1', labels: ['Production'], source: 'registry' },
+      { version: '2', artifact: 's3://w/2' },
+    ])
+    expect((await run()).out).toMatch(/^Nothing new for llama/)
+  })
+
+  const cases: ReadonlyArray<readonly [string, Record<string, string>, readonly string[], number, RegExp]> = [
+    ['no credentials', { AWS_SECRET_ACCESS_KEY: '' }, [], 2, /credentials are missing\. Set AWS_ACCESS_KEY_ID/],
+    ['no region', { AWS_REGION: '', AWS_DEFAULT_REGION: '' }, [], 2, /Give --region, or set AWS_REGION/],
+    ['a region that is none', {}, ['--region', 'evil.example/'], 2, /the region is missing or no name/],
+    ['a wrong endpoint', {}, ['--endpoint', 'http://169.254.169.254'], 2, /--endpoint is a link-local address/],
+    ['a wrong secret', { AWS_SECRET_ACCESS_KEY: 'no' }, ['--endpoint', 'OURS'], 1, /check the secret key, the region/],
+  ]
+  it.each(cases)('%s: one line, without a secret', async (_what, env, more, code, message) => {
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+    const answer = await spillway(...words, ...more.map((word) => (word === 'OURS' ? registry.url : word)))
+    expect(answer).toMatchObject({ code, err: expect.stringMatching(message) })
+    expect(answer.err.trim().split('\n')).toHaveLength(1)
+    expect(answer.err).not.toContain(AWS_CREDENTIAL.secretKey)
   })
 })
 

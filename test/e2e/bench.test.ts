@@ -103,7 +103,8 @@ function benchOptions(overrides: Partial<BenchOptions> & Pick<BenchOptions, 'sce
 
 describe('what a client sees', () => {
   it('times every token and believes the server\u2019s usage', async () => {
-    const server = await upstream(answers({ everyMs: 20 }))
+    // Six tokens in 200 ms; a busy machine may read two or three of them at once.
+    const server = await upstream(answers({ everyMs: 40 }))
     const settled = await load(server.url)
     expect(settled.length).toBeGreaterThan(15)
     for (const { outcome, usage, firstTokenAt, lastTokenAt, arrivedAt, gaps } of settled) {
@@ -176,15 +177,20 @@ describe('what a client does', () => {
   })
 
   it('counts from when it meant to send', async () => {
-    const server = await upstream(answers())
-    const stalled = new LiveClock()
-    stalled.at(stalled.now() + 300_000, () => {
+    // The process stands still once requests come: some forty are meant to be sent meanwhile.
+    let answered = 0
+    let underWay = 0
+    const server: FakeUpstream = await upstream(async (call) => {
+      await answers()(call)
+      if (++answered !== 5) return
+      underWay = server.seen.length
       const until = performance.now() + 400
       while (performance.now() < until);
     })
-    const settled = await load(server.url)
-    const slowest = Math.max(...settled.map(({ firstTokenAt, arrivedAt }) => firstTokenAt! - arrivedAt))
-    expect(slowest).toBeGreaterThan(250_000)
+    const settled = await load(server.url, { arrivals: { kind: 'poisson', ratePerS: 100 } })
+    const late = settled.filter(({ firstTokenAt, arrivedAt }) => firstTokenAt! - arrivedAt > 250_000)
+    // More than had been sent before: their answers, too, are late.
+    expect(late.length).toBeGreaterThan(underWay)
   })
 })
 

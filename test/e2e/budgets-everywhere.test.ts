@@ -21,6 +21,7 @@ interface Way {
 
 const messages = [{ role: 'user', content: 'Hi.' }]
 const chat = { model: MODEL, messages, max_tokens: 1 }
+const batch = { input_file_id: 'file-batch-none', endpoint: '/v1/chat/completions', completion_window: '24h' }
 const texts = (name: string, ...data: string[]) => ({ name, datatype: 'BYTES', shape: [data.length], data })
 
 const CHAT: Way = { name: 'chat', path: '/v1/chat/completions', body: () => chat }
@@ -30,6 +31,11 @@ const WAYS: readonly Way[] = [
   { name: 'streamed chat', path: '/v1/chat/completions', body: () => ({ ...chat, stream: true }) },
   { name: 'completion', path: '/v1/completions', body: () => ({ model: MODEL, prompt: 'Hi', max_tokens: 1 }) },
   { name: 'response', path: '/v1/responses', body: () => ({ model: MODEL, input: 'Hi', max_output_tokens: 16 }) },
+  {
+    name: 'response in the background',
+    path: '/v1/responses',
+    body: () => ({ model: MODEL, input: 'Hi', max_output_tokens: 16, background: true }),
+  },
   { name: 'message', path: '/v1/messages', body: () => ({ model: MODEL, max_tokens: 1, messages }) },
   { name: 'a deployment of Azure', path: `/openai/deployments/${MODEL}/chat/completions`, body: () => ({ messages }) },
   { name: 'a stored response', method: 'GET', path: '/v1/responses/resp_none', status: 404 },
@@ -54,16 +60,22 @@ const WAYS: readonly Way[] = [
   { name: 'a stored answer', method: 'GET', path: '/v1/chat/completions/none', status: 404 },
   { name: 'its messages', method: 'GET', path: '/v1/chat/completions/none/messages', status: 404 },
   { name: 'embedding', path: '/v1/embeddings', body: () => ({ model: 'embed', input: 'Hi' }) },
+  { name: 'moderation', path: '/v1/moderations', body: () => ({ input: 'Hi' }) },
   { name: '/infer', path: '/infer', body: (id) => ({ tenant_id: id, tokens_requested: 1 }) },
   {
     name: 'tensors',
     path: '/v2/models/rank/infer',
     body: () => ({ inputs: [texts('query', 'a'), texts('documents', 'b', 'c')] }),
   },
-  { name: 'file upload', path: '/v1/files', body: upload },
+  { name: 'file upload', path: '/v1/files', body: () => upload('assistants') },
   { name: 'list of files', method: 'GET', path: '/v1/files' },
   { name: 'a file', method: 'GET', path: '/v1/files/none', status: 404 },
   { name: 'removal of a file', method: 'DELETE', path: '/v1/files/none', status: 404 },
+  { name: 'file of lines', path: '/v1/files', body: () => upload('batch') },
+  { name: 'a new batch', path: '/v1/batches', body: () => batch, status: 400 },
+  { name: 'list of batches', method: 'GET', path: '/v1/batches' },
+  { name: 'a batch', method: 'GET', path: '/v1/batches/none', status: 404 },
+  { name: 'end of a batch', path: '/v1/batches/none/cancel', body: () => ({}), status: 404 },
   { name: 'new vector store', path: '/v1/vector_stores', body: () => ({ name: 'v' }) },
   { name: 'list of vector stores', method: 'GET', path: '/v1/vector_stores' },
   { name: 'search', path: '/v1/vector_stores/none/search', body: () => ({ query: 'q' }), status: 404 },
@@ -79,10 +91,10 @@ const WAYS: readonly Way[] = [
   { name: 'embedding by a peer', path: '/v1/embeddings', body: () => ({ model: 'embed', input: 'Hi' }), by: 'peer' },
 ]
 
-function upload(): FormData {
+function upload(purpose: string): FormData {
   const form = new FormData()
   form.set('file', new File(['text'], 'a.txt'))
-  form.set('purpose', 'assistants')
+  form.set('purpose', purpose)
   return form
 }
 
@@ -139,6 +151,7 @@ beforeAll(async () => {
       tenants: tenantIds.map((id) => ({
         id,
         slo: 'patient',
+        storing: {},
         allowance,
         keys: [{ id: `${id}-key`, hash: hashKey(keyOf(id)) }],
       })),

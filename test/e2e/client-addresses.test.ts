@@ -74,7 +74,7 @@ describe('the client ranges of a key', () => {
         told.push(`${method} ${path} ${status} ${code}`)
       }
     }
-    const isAdmin = (line: string): boolean => / \/(admin\/|metrics )/.test(line)
+    const isAdmin = (line: string): boolean => / \/(admin\/|metrics |autoscale)/.test(line)
     const wrong = told.filter((line) => !(isAdmin(line) ? / 403 not_admin$/ : / 403 (key_not|may not)/).test(line))
     expect(wrong).toEqual([])
     const tenants = told.filter((line) => !isAdmin(line)).map((line) => line.split(' ', 2).join(' '))
@@ -111,7 +111,7 @@ describe('x-forwarded-for', () => {
   })
 
   it('gives each client behind a proxy an allowance of its own', { timeout: 60_000 }, async () => {
-    // A burst of two wrong keys, and then one in half a minute.
+    // A burst of two wrong keys, and then one in five seconds.
     const behind = await start({ trustedProxies: ['127.0.0.0/8', '::1/128'], ingress: { failedKeysPerMinute: 2 * 6 } })
     const spend = async (from: string): Promise<number> => {
       for (let i = 0; i < 3; i++) await chat(behind, `sk-wrong-${i}`, from)

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { FakeDns } from '../support/fake-dns.ts'
-import { answers, FakeUpstream, WORDS } from '../support/fake-upstream.ts'
+import { FakeKubeApi } from '../support/fake-kube-api.ts'
+import { answers, FakeUpstream, gated, WORDS } from '../support/fake-upstream.ts'
 import { json, type Reply, ScriptedServer } from '../support/scripted-server.ts'
 import { MODEL, postJson, startPlatform, type TestPlatform, testTree } from '../support/start-platform.ts'
 
@@ -73,7 +74,7 @@ describe('DNS', () => {
     expect(platform.platform.policies.health.kindOf(ids[0]!)).toBe('steady')
 
     dns.table.set(name, ['127.0.0.1', '127.0.0.2'])
-    await eventually('the second is used', () => ready(platform) === 2, 15_000)
+    await eventually('the second is used', () => ready(platform) === 2)
     expect(platform.platform.policies.health.kindOf(ids[1]!)).toMatch(/warming|steady/)
 
     // The first answers slowly, and goes while it does: its answer is whole.
@@ -82,16 +83,16 @@ describe('DNS', () => {
     await eventually('the first is answering', () => first.openAnswers > 0)
     dns.table.set(name, ['127.0.0.2'])
     expect(await Promise.all(all)).toEqual([200, 200, 200, 200])
-    await eventually('the first is gone', () => replicas(platform).length === 1, 15_000)
+    await eventually('the first is gone', () => replicas(platform).length === 1)
     expect(told(platform)).toContain(`replica-removed ${ids[0]}`)
 
     // A server failure, silence and then nobody at all: whoever answers its probe is still used.
     dns.isBroken = true
-    await eventually('it was asked', () => platform.entries.some((entry) => entry.kind === 'fault-seen'), 15_000)
+    await eventually('it was asked', () => platform.entries.some((entry) => entry.kind === 'fault-seen'))
     dns.isBroken = false
     dns.table.delete(name)
     const asked = dns.askedCount
-    await eventually('it was told that nobody is there', () => dns.askedCount > asked + 6, 15_000)
+    await eventually('it was told that nobody is there', () => dns.askedCount > asked + 6)
     expect(replicas(platform)).toEqual([ids[1]])
     expect(await ask(platform)).toBe(200)
 
@@ -157,14 +158,15 @@ describe('Kubernetes', () => {
       ['127.0.0.2', READY],
     ] as const
     send('MODIFIED', slice(port, '2', both))
-    await eventually('the second is used', () => ready(platform) === 2, 15_000)
+    await eventually('the second is used', () => ready(platform) === 2)
 
-    first.behaviour = answers({ everyMs: 60 })
+    const { behaviour, openGate } = gated()
+    first.behaviour = behaviour
     const seenCount = (): number => first.seen.length + second.seen.length
     const before = seenCount()
     const running = Array.from({ length: 6 }, () => postJson(`${platform.baseURL}/chat/completions`, chat))
     // Whatever was granted before the news has arrived, so that nothing more may.
-    await eventually('all have arrived', () => seenCount() === before + 6, 15_000)
+    await eventually('all have arrived', () => seenCount() === before + 6)
     expect(first.openAnswers).toBeGreaterThan(0)
     send('MODIFIED', slice(port, '3', [['127.0.0.1', TERMINATING], both[1]]))
     await eventually('it drains', () => platform.platform.policies.health.kindOf(id('127.0.0.1')) === 'draining')
@@ -172,11 +174,12 @@ describe('Kubernetes', () => {
     send('MODIFIED', slice(port, '4', [both[1]]))
     for (let i = 0; i < 5; i++) expect(await ask(platform)).toBe(200)
     expect(first.seen.length).toBe(seen)
+    openGate()
     for (const answer of await Promise.all(running)) {
       const body = (await answer.json()) as { choices: Array<{ message: { content: string } }> }
       expect(body.choices[0]?.message.content).toBe(WORDS.join(''))
     }
-    await eventually('the first is gone', () => replicas(platform).length === 1, 15_000)
+    await eventually('the first is gone', () => replicas(platform).length === 1)
     expect(replicas(platform)).toEqual([id('127.0.0.2')])
 
     // The service has no endpoints, they say: the pod that answers is still used.
@@ -184,6 +187,41 @@ describe('Kubernetes', () => {
     send('MODIFIED', slice(port, '6', [both[1], ['127.0.0.3', READY]]))
     await eventually('both events were heard', () => replicas(platform).includes(id('127.0.0.3')))
     expect(told(platform).filter((what) => what.includes('127.0.0.2'))).toEqual([`replica-added ${id('127.0.0.2')}`])
+    expect(await ask(platform)).toBe(200)
+  })
+
+  it('follows the pods of an InferencePool, and drains one that is terminating', { timeout: 60_000 }, async () => {
+    const tokenFile = join(mkdtempSync(join(tmpdir(), 'spillway-k8s-')), 'token')
+    writeFileSync(tokenFile, 'pod-token\n')
+    const first = await started(FakeUpstream.start())
+    const port = Number(new URL(first.url).port)
+    await started(FakeUpstream.start(answers(), { host: '127.0.0.2', port }))
+    const [pools, pods] = [
+      '/apis/inference.networking.k8s.io/v1/namespaces/ml/inferencepools',
+      '/api/v1/namespaces/ml/pods',
+    ]
+    const api = await started(FakeKubeApi.start([pools, pods]))
+    const labels = { app: 'vllm' }
+    const pod = (address: string, more: object = {}) => ({
+      metadata: { name: `pod-${address}`, labels, ...more },
+      status: { podIP: address, conditions: [{ type: 'Ready', status: 'True' }] },
+    })
+    const pool = {
+      metadata: { name: 'chat' },
+      spec: { selector: { matchLabels: labels }, targetPorts: [{ number: port }] },
+    }
+    api.put(pools, pool)
+    api.put(pods, pod('127.0.0.1'))
+    const platform = await startWith({ inferencePool: { pool: 'chat', namespace: 'ml', apiUrl: api.url, tokenFile } })
+    const id = (host: string): string => `${MODEL}-local-${host}:${port}`
+    expect(replicas(platform)).toEqual([id('127.0.0.1')])
+    expect(await ask(platform)).toBe(200)
+    api.put(pods, pod('127.0.0.2'))
+    await eventually('the second is used', () => ready(platform) === 2)
+    api.put(pods, pod('127.0.0.1', { deletionTimestamp: '2026-11-16T10:00:00Z' }))
+    await eventually('it drains', () => platform.platform.policies.health.kindOf(id('127.0.0.1')) === 'draining')
+    api.delete(pods, 'pod-127.0.0.1')
+    await eventually('it is gone', () => replicas(platform).length === 1)
     expect(await ask(platform)).toBe(200)
   })
 })

@@ -41,7 +41,7 @@ beforeAll(async () => {
     )
     await Promise.all(answers.map((answer) => answer.text()))
   }
-  await eventually('the engine has told its memory', () => learned.kv.capacity !== undefined, 10_000)
+  await eventually('the engine has told its memory', () => learned.kv.capacity !== undefined)
 }, 120_000)
 afterAll(async () => {
   await platform.close()

@@ -242,8 +242,9 @@ describe('an engine server', () => {
       if (!isDone) answeredMeanwhile++
     }
     for (const response of await reading) expect([200, 400]).toContain(response.status)
-    // Without slices each of the five prompts is read in one go, and one answer at most comes between two of them.
-    expect(answeredMeanwhile).toBeGreaterThan(20)
+    // Without slices each of the five prompts is read in one go, and one answer at most comes between two of them: six.
+    // How many come between slices, the machine decides, which may give us little of its time.
+    expect(answeredMeanwhile).toBeGreaterThan(8)
   })
 
   const withoutPromtool = missing('promtool')

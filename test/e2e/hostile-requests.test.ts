@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { anthropicChecked } from '../support/anthropic-shapes.ts'
+import { cpuMsOf } from '../support/cpu-time.ts'
 import { InsideEngine } from '../support/engine-process.ts'
 import { checked } from '../support/openai-shapes.ts'
 import { type RawResponse, sendRaw } from '../support/raw-http.ts'
@@ -173,10 +174,19 @@ const addressOf = ({ server = 'gateway' }: Pattern): string =>
 
 async function send(pattern: Pattern, body: string | Buffer, more: Record<string, string> = {}): Promise<RawResponse> {
   const headers = { 'content-type': 'application/json', ...authorization(pattern.key), ...more }
-  const startedAt = performance.now()
-  const response = await sendRaw(addressOf(pattern), { path: pattern.path, headers, body })
-  expect(performance.now() - startedAt).toBeLessThan(10_000)
-  return response
+  let response: RawResponse | undefined
+  // The servers are in this thread, and so is every other request of the moment.
+  const cpuMs = await cpuMsOf(async () => {
+    response = await sendRaw(addressOf(pattern), { path: pattern.path, headers, body })
+  })
+  expect(cpuMs).toBeLessThan(10_000)
+  return response as unknown as RawResponse
+}
+
+/** What this thread holds: the process has other tests in other threads. */
+function memoryBytes(): number {
+  const { heapTotal, external } = process.memoryUsage()
+  return heapTotal + external
 }
 
 /** Undefined for an answer and for a mistake of the client's in the words of the route; else what is wrong. */
@@ -210,7 +220,7 @@ describe('hostile numbers', () => {
     'in %s',
     async (_name, pattern) => {
       expect(problemIn(pattern, await send(pattern, JSON.stringify(pattern.body)), 'as it is')).toBeUndefined()
-      const before = process.memoryUsage().rss
+      const before = memoryBytes()
       for (const marked of withMarks(pattern.body)) {
         await Promise.all(
           HOSTILE_NUMBERS.map(async (number) => {
@@ -220,7 +230,7 @@ describe('hostile numbers', () => {
         )
       }
       // One of these numbers taken at its word is gigabytes.
-      expect(process.memoryUsage().rss - before).toBeLessThan(500_000_000)
+      expect(memoryBytes() - before).toBeLessThan(500_000_000)
     },
     60_000,
   )
@@ -337,10 +347,11 @@ describe('hostile sizes', () => {
     ['a file of zeros', file('\u0000'.repeat(1_000))],
   ])('a form of %s', async (_what, body) => {
     const type = { 'content-type': 'multipart/form-data; boundary=x' }
-    const startedAt = performance.now()
-    const response = await send({ path: '/v1/files', body: {} }, body, type)
-    expect([response.status, response.text]).toEqual([400, expect.stringContaining('invalid_file')])
-    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    const cpuMs = await cpuMsOf(async () => {
+      const response = await send({ path: '/v1/files', body: {} }, body, type)
+      expect([response.status, response.text]).toEqual([400, expect.stringContaining('invalid_file')])
+    })
+    expect(cpuMs).toBeLessThan(2_000)
   })
 
   it('texts without end and texts without meaning, where a name or a word is expected', async () => {
@@ -356,10 +367,12 @@ describe('hostile sizes', () => {
       const json = JSON.stringify(pattern.body)
       const places = [...json.matchAll(/"(?:[^"\\]|\\.)*"/g)].filter(({ index }) => json[index - 1] !== undefined)
       for (const { 0: word, index } of places) {
-        for (const text of texts) {
-          const body = json.slice(0, index) + text + json.slice(index + word.length)
-          expect(problemIn(pattern, await send(pattern, body), `${word} → ${text.slice(0, 20)}`)).toBeUndefined()
-        }
+        await Promise.all(
+          texts.map(async (text) => {
+            const body = json.slice(0, index) + text + json.slice(index + word.length)
+            expect(problemIn(pattern, await send(pattern, body), `${word} → ${text.slice(0, 20)}`)).toBeUndefined()
+          }),
+        )
       }
     }
   }, 120_000)

@@ -184,13 +184,14 @@ describe('HTTP/2', () => {
   })
 
   it('an allowance for an address holds for streams as for connections', async () => {
-    const { address } = await start({ server: { ingress: { requestsPerMinute: 60 } } })
+    // One at once, and then one in ten seconds: a busy machine may need as long for all of them.
+    const { address } = await start({ server: { ingress: { requestsPerMinute: 6 } } })
     const session = client(address)
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => ask(session, '/v1/models', undefined, authorization('sk-no'))),
     )
     const refused = answers.filter(({ status }) => status === 429)
-    expect(refused.length).toBeGreaterThanOrEqual(19)
+    expect(refused.length).toBeGreaterThanOrEqual(26)
     expect(refused[0]?.headers['retry-after']).toBeDefined()
   })
 
@@ -205,7 +206,7 @@ describe('HTTP/2', () => {
   })
 
   it('a body that does not come is given up', async () => {
-    const { address } = await start({ server: { headersTimeoutMs: 100, requestTimeoutMs: 200 } })
+    const { address } = await start({ server: { headersTimeoutMs: 1_000, requestTimeoutMs: 1_000 } })
     const session = client(address)
     const stream = session.request({
       ':path': CHAT,

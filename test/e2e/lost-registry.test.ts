@@ -48,7 +48,7 @@ it.skipIf(why !== undefined)('no model is lost, and the database has it again', 
     body: JSON.stringify({ model: { name: 'one' }, pools, because: 'a test' }),
   })
   expect(added.status).toBe(200)
-  for (const platform of both) await eventually('it is served', async () => (await chat(platform)) === 200, 20_000)
+  for (const platform of both) await eventually('it is served', async () => (await chat(platform)) === 200)
 
   const database = new PgDatabase({ clock: new LiveClock(), url: postgres.url })
   closers.push(() => database.close())
@@ -57,7 +57,7 @@ it.skipIf(why !== undefined)('no model is lost, and the database has it again', 
     expect(await chat(platform)).toBe(200)
     return (await changes(platform)).length === 2
   }
-  for (const platform of both) await eventually('it is written back', () => isWrittenBack(platform), 20_000)
+  for (const platform of both) await eventually('it is written back', () => isWrittenBack(platform))
   expect((await changes(both[1])).map(({ by, name }) => `${by}: ${name}`).sort()).toEqual([
     'registry: one',
     'registry: one-pool',

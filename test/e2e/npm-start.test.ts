@@ -17,8 +17,8 @@ const start = (env: Record<string, string> = {}): Child =>
 beforeAll(async () => {
   copyOfTree(folder.path)
   child = start()
-  address = await child.address(30_000)
-}, 60_000)
+  address = await child.address(60_000)
+}, 120_000)
 afterAll(async () => {
   await child.end()
   folder.remove()
@@ -35,7 +35,7 @@ function commands(): string[] {
 
 function paste(command: string): Promise<{ out: string; err: string }> {
   return new Promise((resolve, reject) => {
-    execFile('sh', ['-c', command], { cwd: folder.path, timeout: 20_000 }, (error, out, err) =>
+    execFile('sh', ['-c', command], { cwd: folder.path, timeout: 60_000 }, (error, out, err) =>
       error === null ? resolve({ out, err }) : reject(new Error(`${command}\n${out}${err}`)),
     )
   })
@@ -92,7 +92,7 @@ describe('npm start', () => {
 
   it('a second one on the same port says so in one line', async () => {
     const second = start({ PORT: new URL(address).port })
-    expect(await second.exited()).not.toBe(0)
+    expect(await second.exited(60_000)).not.toBe(0)
     const ours = second.err.split('\n').filter((line) => line.startsWith('spillway:'))
     expect(ours).toHaveLength(1)
     expect(ours[0]).toContain('is in use')
@@ -101,7 +101,7 @@ describe('npm start', () => {
 
   it('Ctrl-C, which reaches npm and the server at once, stops it gently', async () => {
     process.kill(-child.process.pid!, 'SIGINT')
-    await child.exited(10_000)
+    await child.exited(60_000)
     await eventually('nobody listens', () =>
       fetch(`${address}/health`).then(
         () => false,

@@ -11,7 +11,7 @@ import type { Refusal, RefusalCode } from '../../src/domain/outcome.ts'
 import { closeServer, listen } from '../../src/gateway/http-listen.ts'
 import { type HttpServerOptions, makeHttpServer, type Route } from '../../src/gateway/http-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { answers, FakeUpstream } from '../support/fake-upstream.ts'
+import { FakeUpstream, gated } from '../support/fake-upstream.ts'
 import { checked } from '../support/openai-shapes.ts'
 import { ACME_KEY, MODEL, startPlatform, type TestPlatform, upstreamTree } from '../support/start-platform.ts'
 
@@ -351,13 +351,16 @@ describe('retries', () => {
   })
 
   it('gets its answer from a platform that was full a moment ago', async () => {
-    const upstream = await FakeUpstream.start(answers({ everyMs: 20 }))
+    const { behaviour, openGate } = gated()
+    const upstream = await FakeUpstream.start(behaviour)
     const full = await startPlatform(upstreamTree([upstream.url], { queue: { requestsMax: 1 } }, 1))
     const client = new OpenAI({ baseURL: full.baseURL, apiKey: ACME_KEY, maxRetries: 2 })
-    const all = await Promise.all([1, 2, 3].map(() => client.chat.completions.create(ask).withResponse()))
-    for (const { data } of all) checked('chat', data)
-    const outcomes = full.entries.flatMap((entry) => (entry.kind === 'settled' ? [entry.outcome] : []))
-    expect(outcomes.toSorted()).toEqual(['completed', 'completed', 'completed', 'rejected'])
+    const all = Promise.all([1, 2, 3].map(() => client.chat.completions.create(ask).withResponse()))
+    const outcomes = () => full.entries.flatMap((entry) => (entry.kind === 'settled' ? [entry.outcome] : []))
+    await eventually('one is refused', () => outcomes().includes('rejected'))
+    openGate()
+    for (const { data } of await all) checked('chat', data)
+    expect(outcomes().toSorted()).toEqual(['completed', 'completed', 'completed', 'rejected'])
     await full.close()
     await upstream.close()
   })

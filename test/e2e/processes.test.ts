@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
+import type { ConsoleView } from '../../src/console/console-view.ts'
 import { Child, ROOT, TestFolder } from '../support/child.ts'
 import { eventually } from '../support/eventually.ts'
-import { answers, FakeUpstream } from '../support/fake-upstream.ts'
+import { answers, FakeUpstream, fails } from '../support/fake-upstream.ts'
 import { HOST_ADMIN_KEY, HOST_SOON_MS, Host, hostTree } from '../support/host.ts'
 import { sampleValue } from '../support/parse-exposition.ts'
 import { ACME_KEY, MODEL, type Tree } from '../support/start-platform.ts'
@@ -52,6 +53,27 @@ describe('a host with two processes', { timeout: 2 * HOST_SOON_MS }, () => {
       HOST_SOON_MS,
     )
 
+  it('has one console: a session that both know, and one view of both', async () => {
+    await bothAnswer()
+    const begun = await host.post('/console/session', { key: HOST_ADMIN_KEY })
+    const cookie = String(begun.headers['set-cookie']).split(';')[0] ?? ''
+    await host.everywhere('both know the session', 200, () => host.look('/console/session', cookie))
+    await host.everywhere('a cookie of nobody opens nothing', 401, () => host.look('/console/session', `${cookie}x`))
+    const settled = (): number => host.child.out.split('"msg":"request settled"').length - 1
+    const gateways = await eventually(
+      'whoever is asked counts the requests of both',
+      async () => {
+        const [view, history] = [await host.look('/console/view', cookie), await host.look('/console/history', cookie)]
+        const { gateways: told } = JSON.parse(view.text) as ConsoleView
+        const seconds = JSON.parse(history.text) as number[][]
+        const completed = seconds.reduce((sum, second) => sum + (second[2] ?? 0), 0)
+        return told.heard === 2 && completed === settled() && told
+      },
+      HOST_SOON_MS,
+    )
+    expect(gateways).toEqual({ heard: 2, of: 2 })
+  })
+
   it('is served by both, and its metrics are of both, whoever is asked', async () => {
     await bothAnswer()
     const before = await requestCount()
@@ -75,13 +97,21 @@ describe('a host with two processes', { timeout: 2 * HOST_SOON_MS }, () => {
   })
 
   it('lists refusals of all', async () => {
-    await Promise.all(
-      Array.from({ length: 6 }, () =>
-        host.post('/v1/chat/completions', { model: MODEL, messages: [], n: 1 }, ACME_KEY),
-      ),
+    const asked = Array.from({ length: 6 }, () => {
+      upstream.next(fails(400, { error: { message: 'No.' } }))
+      return host.chat()
+    })
+    for (const { status } of await Promise.all(asked)) expect(status).toBe(400)
+    // A process tells of a refusal a moment after its answer.
+    await eventually(
+      'whoever is asked has the same list',
+      async () => {
+        const lists = await Promise.all(Array.from({ length: 4 }, () => host.get('/admin/v1/refusals?limit=50')))
+        const { data } = JSON.parse(lists[0]?.text ?? '{}') as { data?: unknown[] }
+        return data?.length === asked.length && lists.every(({ text }) => text === lists[0]?.text)
+      },
+      HOST_SOON_MS,
     )
-    const lists = await Promise.all(Array.from({ length: 4 }, () => host.get('/admin/v1/refusals?limit=50')))
-    expect(new Set(lists.map(({ text }) => text)).size).toBe(1)
   })
 
   it('has a new key in force at all of them', async () => {

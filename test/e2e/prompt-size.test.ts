@@ -1,6 +1,6 @@
 import { encode } from 'gpt-tokenizer/encoding/o200k_base'
 import { afterEach, describe, expect, it } from 'vitest'
-import { pause } from '../support/eventually.ts'
+import { eventually, pause } from '../support/eventually.ts'
 import { answers, type Behaviour, FakeUpstream } from '../support/fake-upstream.ts'
 import {
   authorization,
@@ -74,14 +74,13 @@ describe('a prompt near the context window', () => {
     const { platform, chat } = await start()
     const tools = [{ type: 'function', function: { name: 'weir', description: 'Tells the level of the water.' } }]
     // The first prompts may come before the tokenizer is loaded: then the engine decides.
-    for (let i = 0; i < 20; i++) {
+    const counted = await eventually('a prompt is counted', async () => {
       const response = await chat(WATER.repeat(3_000), undefined, { tools })
       expect(response.status).toBe(200)
       const { usage } = (await response.json()) as { usage: { prompt_tokens: number } }
-      if (promptTokensSeen(platform) === usage.prompt_tokens) return
-      await pause(200)
-    }
-    expect.fail('no prompt was counted')
+      return promptTokensSeen(platform) === usage.prompt_tokens && usage.prompt_tokens
+    })
+    expect(counted).toBeGreaterThan(27_000)
   })
 
   it('is refused when it is too long, whoever finds out', { timeout: 60_000 }, async () => {

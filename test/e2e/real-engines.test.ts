@@ -7,8 +7,10 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Child, TestFolder } from '../support/child.ts'
 import { eventually } from '../support/eventually.ts'
+import { TokenDesk } from '../support/fake-cloud.ts'
+import { AWS_TEST_REGION, framed, KeyDesk } from '../support/fake-sagemaker.ts'
 import { startTriton, TRITON_MODEL } from '../support/fake-triton.ts'
-import { answers, FakeUpstream, fails } from '../support/fake-upstream.ts'
+import { answers, FakeUpstream, fails, WORDS } from '../support/fake-upstream.ts'
 import { ScriptedServer, text } from '../support/scripted-server.ts'
 import {
   ACME_KEY,
@@ -75,7 +77,28 @@ describe('keys', () => {
   })
 })
 
-describe('keys that the engine quotes', () => {
+describe('endpoints of clouds', () => {
+  it.each([
+    ['vertex', () => new TokenDesk(), '/v1/projects/p/locations/r/endpoints/7'],
+    ['azure-ml', () => new TokenDesk(), '/v1'],
+    ['sagemaker', () => new KeyDesk(), '/endpoints/llama'],
+  ] as const)('answer through the gateway (%s)', async (name, open, path) => {
+    const desk = open()
+    closers.push(() => desk.close())
+    const upstream = await engine(name === 'sagemaker' ? framed(answers()) : answers())
+    upstream.guard = desk.guard
+    const region = name === 'sagemaker' ? { region: AWS_TEST_REGION } : {}
+    const backend = { kind: 'http-openai', engine: name, credential: { file: desk.file, ...region } }
+    const platform = await withBackend(backend, [new URL(path, upstream.url).href])
+    for (const stream of [false, true]) {
+      const answered = await postJson(`${platform.baseURL}/chat/completions`, { ...chat, stream })
+      expect(answered.status).toBe(200)
+      expect(await answered.text()).toContain(stream ? 'data: [DONE]' : WORDS.join(''))
+    }
+  })
+})
+
+describe.each(['a key', 'a token that ends'])('%s that the engine quotes', (kind) => {
   let upstream: FakeUpstream
   let child: Child
   let address: string
@@ -87,7 +110,11 @@ describe('keys that the engine quotes', () => {
     closers.push(() => folder.remove())
     const pool = {
       model: MODEL,
-      backend: { kind: 'http-openai', apiKeyEnv: 'UPSTREAM_KEY', headers: { 'x-team': `${KEY}-team` } },
+      backend: {
+        kind: 'http-openai',
+        ...(kind === 'a key' ? { apiKeyEnv: 'UPSTREAM_KEY' } : { credential: { file: folder.write('token', KEY) } }),
+        headers: { 'x-team': `${KEY}-team` },
+      },
       replicas: [upstream.url.replace('http://', `http://user:${KEY}@`)],
     }
     const { logging: _quiet, server: _port, ...rest } = testTree({ pools: [pool] })
@@ -95,12 +122,13 @@ describe('keys that the engine quotes', () => {
     const env = { SPILLWAY_CONFIG: config, UPSTREAM_KEY: KEY, LOG_LEVEL: 'trace', LOG_FORMAT: 'json' }
     child = new Child({ env })
     closers.push(() => child.end())
-    address = await child.address(25_000)
+    address = await child.address(60_000)
   })
 
-  it('are in no log, page, error or report', async () => {
+  it('is in no log, page, error or report', async () => {
     const answered = await postJson(`${address}/v1/chat/completions`, chat)
     expect(answered.status).toBe(400)
+    expect(upstream.seen[0]?.headers.authorization).toBe(`Bearer ${KEY}`)
     upstream.behaviour = fails(500, { error: { message: KEY } })
     const failed = await postJson(`${address}/v1/chat/completions`, { ...chat, stream: true })
     await upstream.close()

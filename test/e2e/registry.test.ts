@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { eventually } from '../support/eventually.ts'
-import { answers, FakeUpstream } from '../support/fake-upstream.ts'
+import { answers, FakeUpstream, gated } from '../support/fake-upstream.ts'
 import { missing } from '../support/installed.ts'
 import { startPostgres } from '../support/servers.ts'
 import {
@@ -101,7 +101,7 @@ describe('the registry', () => {
     expect(await chat(platform, 'fresh')).toBe(404)
     const put = { model: { name: 'fresh', aliases: ['newest'] }, pools: [pool(engine.url)], because }
     expect(await ask(platform, 'POST models', put)).toMatchObject({ status: 200, body: { revision: 1 } })
-    await eventually('it is served', async () => (await chat(platform, 'newest')) === 200, 15_000)
+    await eventually('it is served', async () => (await chat(platform, 'newest')) === 200)
     const listed = (await (await fetch(`${platform.baseURL}/models`, { headers: authorization() })).json()) as {
       data: Array<{ id: string }>
     }
@@ -132,7 +132,7 @@ describe('the registry', () => {
     await eventually(
       'the second answers',
       async () => (await chat(platform, 'fresh')) === 200 && second.seen.length > 0,
-      15_000,
+      30_000,
     )
     expect(await ask(platform, 'DELETE models/fresh', { because: 'no longer wanted' })).toMatchObject({ status: 200 })
     expect(await chat(platform, 'fresh')).toBe(404)
@@ -204,7 +204,7 @@ describe('a rollout', () => {
     })
     expect(await command('pause')).toMatchObject({ status: 409 })
     expect(await command('dance')).toMatchObject({ status: 400, body: { error: { param: 'command' } } })
-    await eventually('it is healthy', async () => (await command('start', { release: '2' })).status === 200, 15_000)
+    await eventually('it is healthy', async () => (await command('start', { release: '2' })).status === 200)
     expect(await shown()).toMatchObject({ phase: 'canary', canary: `${MODEL}@2`, percent: 5 })
     expect(await command('promote')).toMatchObject({ status: 200 })
     expect(await command('pause')).toMatchObject({ status: 200 })
@@ -242,17 +242,17 @@ describe('two gateways on one PostgreSQL', () => {
       because: 'a test',
     })
     expect(await ask(first, 'POST models', put('one'))).toMatchObject({ status: 200 })
-    await eventually('the other serves it too', async () => (await chat(second, 'one')) === 200, 20_000)
+    await eventually('the other serves it too', async () => (await chat(second, 'one')) === 200)
     // At the same time: both are kept, one after the other.
     const both = await Promise.all([ask(first, 'POST models', put('two')), ask(second, 'POST models', put('three'))])
     expect(both.map(({ status }) => status)).toEqual([200, 200])
     for (const platform of [first, second])
       for (const model of ['two', 'three'])
-        await eventually(`${model} is served`, async () => (await chat(platform, model)) === 200, 20_000)
+        await eventually(`${model} is served`, async () => (await chat(platform, model)) === 200)
     expect((await ask(second, 'GET changes')).body.data).toEqual((await ask(first, 'GET changes')).body.data)
 
     await ask(first, 'DELETE models/one', { because: 'a test' })
-    await eventually('the other forgets it too', async () => (await chat(second, 'one')) === 404, 20_000)
+    await eventually('the other forgets it too', async () => (await chat(second, 'one')) === 404)
     expect(await chat(second, 'two')).toBe(200)
   })
 })
@@ -378,8 +378,9 @@ describe('what is refused', () => {
       status: 409,
       body: { error: { code: 'pool_is_running' } },
     })
-    engine.behaviour = answers({ everyMs: 100 })
-    await eventually('it is ready', () => platform.platform.turnstile.view().readyReplicas === 2, 15_000)
+    const { behaviour, openGate } = gated()
+    engine.behaviour = behaviour
+    await eventually('it is ready', () => platform.platform.turnstile.view().readyReplicas === 2)
     const running = chat(platform, 'fresh')
     await eventually('it answers', () => engine.openAnswers > 0)
     expect(await ask(platform, 'DELETE pools/remote', { because })).toMatchObject({ status: 200 })
@@ -387,6 +388,7 @@ describe('what is refused', () => {
       status: 409,
       body: { error: { code: 'pool_is_closing' } },
     })
+    openGate()
     expect(await running).toBe(200)
     await eventually('it has gone', () => platform.platform.pools.length === 1)
     expect(await ask(platform, 'POST models', changed)).toMatchObject({ status: 200 })

@@ -88,20 +88,23 @@ describe.skipIf(why !== undefined)(`on PostgreSQL and Redis${why === undefined ?
   }
 
   it('nobody waits for a stopped database and a stopped Redis, and they are used again by themselves', async () => {
-    await load(8)
-    const before = await load(24)
-    expect(before).toContain('fresh')
+    await eventually('passages are found in time', async () => (await load(8)).includes('fresh'))
     postgres.pause()
     redis.pause()
     // All are answered while nothing answers us; that none waits longer than its budget is told in virtual time.
     const during = await load(24)
     expect(during.filter((outcome) => !['stale', 'skipped', 'failed', 'cached'].includes(outcome!))).toEqual([])
-    expect(await platform.metric('spillway_breaker_open', { what: 'store' })).toBe(1)
+    // Now and then one question is let through to try.
+    const isOpen = async () => (await platform.metric('spillway_breaker_open', { what: 'store' })) === 1
+    await eventually('the breaker is open', isOpen)
     postgres.resume()
     redis.resume()
-    await eventually('fresh again', async () => (await ask()) === 'fresh')
-    const after = await load(16)
-    expect(after).toContain('fresh')
+    // Not by one lucky question: several are answered as before.
+    let fresh = 0
+    await eventually('fresh again', async () => {
+      fresh += (await load(4)).filter((outcome) => outcome === 'fresh').length
+      return fresh >= 8
+    })
   }, 60_000)
 
   it('nothing of one tenant reaches another, though both use the same servers', async () => {

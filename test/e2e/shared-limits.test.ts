@@ -68,9 +68,17 @@ const readyOf = async (gateway: TestPlatform): Promise<{ status: string; because
 
 const ask = (gateway: TestPlatform): Promise<Response> => postJson(gateway.address + CHAT, chat)
 
+const knowEachOther = (gateways: readonly TestPlatform[]): Promise<true> =>
+  eventually('each knows that they are two', async () => {
+    const told = await Promise.all(gateways.map(readyOf))
+    return told.every(({ because }) => because.includes('shared by 2 gateways'))
+  })
+
 describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined ? '' : `: ${why}`}`, () => {
-  it('hold for both together', { timeout: 30_000 }, async () => {
-    const [a, b] = (await startGateways(2, { requests: { perMinute: 6, burst: 40 } })) as [TestPlatform, TestPlatform]
+  it('hold for both together', async () => {
+    // One more in twenty seconds: two at most while this runs.
+    const [a, b] = (await startGateways(2, { requests: { perMinute: 3, burst: 40 } })) as [TestPlatform, TestPlatform]
+    await knowEachOther([a, b])
     const statuses: number[] = []
     for (let i = 0; i < 40; i++) {
       statuses.push((await ask(a)).status, (await ask(b)).status)
@@ -93,6 +101,8 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
 
   it('let a request through that is larger than its slice, and tell the truth of one that never fits', async () => {
     const [a] = (await startGateways(2, { tokens: { perMinute: 60, burst: 4_000 } })) as [TestPlatform]
+    // A gateway that has not heard of the other yet has a larger slice, and fetches nothing.
+    await knowEachOther([a])
     const long = (words: number) =>
       postJson(a.address + CHAT, { ...chat, messages: [{ role: 'user', content: 'word '.repeat(words) }] })
     // Slices are 1,000 tokens, and half of the burst is in the store.
@@ -101,14 +111,14 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     const never = await long(5_200)
     expect(never.status).toBe(429)
     expect(never.headers.get('retry-after')).toBeNull()
-    await eventually(
-      'the fetch is counted',
-      async () => ((await a.metric('spillway_sharing_fetches_total', { outcome: 'answered' })) ?? 0) >= 1,
-    )
+    // Answered or late, as the machine has it: a late one is in time for the next try.
+    const fetches = async (outcome: string) => (await a.metric('spillway_sharing_fetches_total', { outcome })) ?? 0
+    await eventually('the fetch is counted', async () => (await fetches('answered')) + (await fetches('late')) >= 1)
   })
 
   it('are known at both within a renewal', async () => {
     const [a, b] = (await startGateways(2, { requests: { perMinute: 1, burst: 100 } })) as [TestPlatform, TestPlatform]
+    await knowEachOther([a, b])
     const remaining = async (one: TestPlatform) =>
       Number((await ask(one)).headers.get('x-ratelimit-remaining-requests'))
     const before = await remaining(b)
@@ -120,9 +130,7 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     expect(after).toBeLessThanOrEqual(before - 10)
   })
 
-  it('are at the safe share where Redis is away from the start, and the server says so', {
-    timeout: 30_000,
-  }, async () => {
+  it('are at the safe share where Redis is away from the start, and the server says so', async () => {
     const [alone] = (await startGateways(
       1,
       { requests: { perMinute: 600, burst: 160 } },
@@ -140,8 +148,9 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     expect(alone.printed).not.toContain('hidden-word')
   })
 
-  it('hold for requests at once, too', { timeout: 30_000 }, async () => {
+  it('hold for requests at once, too', async () => {
     const [a, b] = (await startGateways(2, { concurrencyMax: 6 }, {}, hangs)) as [TestPlatform, TestPlatform]
+    await knowEachOther([a, b])
     const calls = new AbortController()
     const statuses: number[] = []
     const call = (one: TestPlatform): void => {
@@ -162,7 +171,7 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     await eventually('all have ended', () => running() === 0)
   })
 
-  it('are shared again when Redis is back, and left when a gateway stops', { timeout: 40_000 }, async () => {
+  it('are shared again when Redis is back, and left when a gateway stops', async () => {
     const [a, b] = (await startGateways(2, { requests: { perMinute: 600, burst: 160 } })) as [
       TestPlatform,
       TestPlatform,
@@ -184,7 +193,7 @@ describe.skipIf(why !== undefined)(`limits over two gateways${why === undefined 
     await eventually('one is left', async () => (await readyOf(a)).because.includes('shared by 1 '))
   })
 
-  it('refuse a strict tenant when the store has forgotten this gateway', { timeout: 40_000 }, async () => {
+  it('refuse a strict tenant when the store has forgotten this gateway', async () => {
     const upstream = await FakeUpstream.start(answers())
     open.push(upstream)
     const gateway = await startPlatform(

@@ -96,9 +96,9 @@ describe('an embedded folder that is deleted while the server runs', () => {
           expect(await response.text()).not.toMatch(PLACES)
           return response.status < 300
         },
-        20_000,
+        30_000,
       )
-      expect(new Set(statuses.slice(0, -1))).toEqual(new Set([503]))
+      expect(statuses.slice(0, -1).filter((status) => status !== 503)).toEqual([])
     }
     expect(platform.printed).toContain(`the folder ${path} was deleted`)
   }, 60_000)

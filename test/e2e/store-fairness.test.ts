@@ -83,7 +83,7 @@ describe('a tenant that does nothing but search and join files', () => {
     const attack = Promise.all(Array.from({ length: 8 }, (_, n) => attacker(n)))
     await eventually('the attack runs', () => answered >= 24, 30_000)
     const delays: number[] = []
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 9; i++) {
       const before = answered
       // A list call that is starved must not keep the attack going for ever.
       const patience = setTimeout(() => {
@@ -97,8 +97,9 @@ describe('a tenant that does nothing but search and join files', () => {
     expect(isOver).toBe(false)
     isOver = true
     await attack
-    // Each connection may be answered twice meanwhile: its present search, and the machine's own delays.
-    expect(Math.max(...delays)).toBeLessThanOrEqual(16)
+    // Each connection may be answered twice meanwhile: its present search, and the machine's own delays. A machine that
+    // stands still for a moment holds up one call or two, an unfair queue all of them.
+    expect(delays.toSorted((a, b) => a - b)[4], delays.join(' ')).toBeLessThanOrEqual(16)
   }, 60_000)
 })
 
@@ -161,8 +162,11 @@ describe('allowances of corpora and files', () => {
     return socket
   }
 
-  it('refuse an upload that does not fit before a byte of it is read', async () => {
+  it('refuse an upload that does not fit as soon as its purpose is known, before its file is read', async () => {
     const socket = upload(1_000_000)
+    await socket.until('the server reads', (received) => received.includes('100 Continue'))
+    const field = '--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nassistants\r\n'
+    socket.send(`${field}--b\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n`)
     await socket.until('the refusal', (received) => received.includes('rate_limit_tokens'))
     expect(socket.received).toContain('HTTP/1.1 429')
     socket.destroy()

@@ -55,7 +55,7 @@ beforeAll(async () => {
   await eventually(
     'indexed',
     async () => (await call(ACME_KEY, 'GET', '/vector_stores/vault')).json['status'] === 'completed',
-    20_000,
+    30_000,
   )
 }, 60_000)
 afterAll(async () => {

@@ -214,7 +214,7 @@ describe.skipIf(why !== undefined)(`TLS${why === undefined ? '' : ` (${why})`}`,
 
   it('a connection that never becomes secure is closed, and one that is no TLS hurts nobody', async () => {
     const { certFile, keyFile } = authority.issue('gateway', 'localhost')
-    const server = { tls: { certificates: [{ certFile, keyFile }] }, headersTimeoutMs: 300 }
+    const server = { tls: { certificates: [{ certFile, keyFile }] }, headersTimeoutMs: 1_000 }
     const platform = await startPlatform(testTree({ server }))
     open.push(platform)
     const plain = platform.address.replace('https:', 'http:')

@@ -50,8 +50,10 @@ describe.skipIf(why !== undefined)('two gateways on one database', () => {
       return both.every((text) => text.endsWith('gateway leads')) && both
     })
     expect(said.toSorted()).toEqual(['another gateway leads', 'this gateway leads'])
-    const leads = await Promise.all([here, there].map((one) => one.metric('spillway_leader', { duty: 'duties' })))
-    expect(leads.reduce<number>((sum, value) => sum + (value ?? 0), 0)).toBe(1)
+    await eventually('one gauge of two says so', async () => {
+      const leads = await Promise.all([here, there].map((one) => one.metric('spillway_leader', { duty: 'duties' })))
+      return leads.reduce<number>((sum, value) => sum + (value ?? 0), 0) === 1
+    })
   })
 
   it('know a new key, and refuse it when it is removed, whichever was told', { timeout: 60_000 }, async () => {
@@ -112,7 +114,8 @@ describe.skipIf(why !== undefined)('two gateways on one database', () => {
       })
     expect(chosen(here)).toEqual(chosen(there))
     expect(new Set(chosen(here)).size).toBe(2)
-    expect(await here.metric('spillway_rollout_percent', { model: MODEL, release: `${MODEL}@2` })).toBe(5)
+    const percent = () => here.metric('spillway_rollout_percent', { model: MODEL, release: `${MODEL}@2` })
+    await eventually('the gauge follows', async () => (await percent()) === 5)
     await askAdmin(here.address, `POST rollouts/${MODEL}`, { command: 'roll-back' })
     await eventually('it is followed back', () => view(there)?.view().phase === 'rolled-back')
   })

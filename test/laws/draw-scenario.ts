@@ -3,7 +3,96 @@ import type { Arrivals, Fault, Lengths, Scenario, StreamSpec } from '../../src/s
 
 /** A scenario of some seconds, drawn from a seed: fleet, limits, tenants, budgets, habits and faults. */
 export function drawScenario(seed: number): Scenario {
-  return withRollout(drawPlain(seed), new Draw(seed, 'swarm-rollout'))
+  return withCallOff(drawBefore(seed), new Draw(seed, 'swarm-call-off'))
+}
+
+/** The same without offline work that gives way: what the seeds that are kept by name were found with. */
+export function drawBefore(seed: number): Scenario {
+  return withScreens(withRollout(drawPlain(seed), new Draw(seed, 'swarm-rollout')), new Draw(seed, 'swarm-screens'))
+}
+
+/** In most of them offline work gives way to other requests, within more or less waste; in half of those it fills the fleet. */
+function withCallOff(scenario: Scenario, draw: Draw): Scenario {
+  if (draw.isTrue(0.2)) return scenario
+  const offline = {
+    kvShare: draw.of([0.1, 0.5, 1]),
+    wasteRatioMax: draw.of([0, 0.1, 0.1, 0.5, 1]),
+    ...(draw.isTrue(0.5) && { interTokenMs: draw.of([10, 50, 1_000]) }),
+  }
+  const platform = { ...scenario.platform, offline }
+  return draw.isTrue(0.5) ? { ...scenario, platform } : withCrowd({ ...scenario, platform }, draw)
+}
+
+/**
+ * Offline work that fills the fleet, beside people. Its prompts are long: a client sees nothing of its answer while they
+ * are read, so its requests may be called off.
+ */
+function withCrowd(scenario: Scenario, draw: Draw): Scenario {
+  const platform = scenario.platform as { offline: object; pools: object[]; tenants: object[] }
+  const [large, ...pools] = platform.pools
+  const prompt = { kind: 'uniform', min: 500, max: 3_000 } as const
+  const output = { kind: 'uniform', min: 1, max: draw.of([5, 200]) } as const
+  const night = { tenant: 'night', model: 'large', band: 'offline', prompt, output } as const
+  const people = { tenant: 'people', model: 'large', prompt: drawLengths(draw, 1_000), output } as const
+  return {
+    ...scenario,
+    platform: {
+      ...platform,
+      queue: { requestsMax: 1_000, waitMsMax: 30_000 },
+      offline: { ...platform.offline, kvShare: 1 },
+      pools: [{ ...large, limit: { kind: 'fixed', concurrencyMax: draw.of([1, 4, 16]) } }, ...pools],
+      tenants: [...platform.tenants, { id: 'night', slo: 'steady' }, { id: 'people', slo: 'steady' }],
+    },
+    workload: [
+      ...scenario.workload,
+      { ...night, arrivals: { kind: 'closed', sessions: draw.of([10, 100]), thinkS: 0.1 } },
+      { ...people, arrivals: { kind: 'poisson', ratePerS: draw.of([2, 10]) } },
+    ],
+  }
+}
+
+/** In some of them requests are judged, in half of those also by a guard model, which may be lost. */
+function withScreens(scenario: Scenario, draw: Draw): Scenario {
+  if (draw.isTrue(0.6)) return scenario
+  const platform = scenario.platform as { models: object[]; pools: object[] }
+  const hasGuard = draw.isTrue(0.5)
+  const isApart = draw.isTrue(0.7)
+  const guardModel = { model: isApart ? 'guard' : 'large', timeoutMs: draw.of([20, 500, 3_000]) }
+  const guarding = {
+    guard: draw.of(['block', 'block', 'flag', 'observe']),
+    guardModel,
+    onFailure: { guard: draw.of(['open', 'closed', 'degrade']) },
+  }
+  const screening = {
+    input: { injection: draw.of(['block', 'flag', 'observe']), abuse: draw.of(['off', 'observe', 'block']) },
+    join: draw.of(['gate', 'overlap']),
+    ...(hasGuard && guarding),
+  }
+  const inside = draw.isTrue(0.5)
+  const guards = { id: 'guards', model: 'guard', backend: drawBackend(draw), limit: drawLimit(draw) }
+  const loss = draw.of<Fault[]>([
+    [],
+    [{ kind: 'pool-loss', target: 'guards', atS: draw.between(0, 5), forS: draw.of([1, 100]) }],
+    [{ kind: 'replica-hang', target: 'guards', atS: draw.between(0, 5), forS: draw.of([1, 100]) }],
+  ])
+  return {
+    ...scenario,
+    platform: {
+      ...scenario.platform,
+      screening,
+      models: [...platform.models, ...(hasGuard ? [{ name: 'guard' }] : [])],
+      pools: [
+        ...platform.pools.map((pool) => ({ ...pool, inside })),
+        ...(hasGuard ? [{ ...guards, ...(draw.isTrue(0.5) && { dedicatedTo: ['spillway'] }) }] : []),
+      ],
+    },
+    screens: {
+      ...draw.of([{}, { check: { p50Ms: 1, p95Ms: 2 } }, { check: { p50Ms: 80, p95Ms: 400 } }]),
+      harmfulRatio: draw.of([0, 0.1, 0.5]),
+      greyRatio: draw.of([0, 0.3, 1]),
+    },
+    faults: [...(scenario.faults ?? []), ...(hasGuard ? loss : [])],
+  }
 }
 
 /** In half of them a second release is tried, by a judge in a hurry; in some of those it is worse in one respect. */

@@ -6,7 +6,7 @@ const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   // Half of it; the caches are warm by then.
   'prefix-heavy': { durationS: 50, warmupS: 25 },
 }
-const NAMES = ['prefix-heavy', 'heterogeneous', 'rolling-restart', 'long-context', 'region-loss']
+const NAMES = ['prefix-heavy', 'cold-prefix', 'heterogeneous', 'rolling-restart', 'long-context', 'region-loss']
 
 describe('scenarios of the fleet', () => {
   it.each(NAMES)('%s', { timeout: 120_000 }, async (name) => {

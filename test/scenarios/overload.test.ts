@@ -13,11 +13,16 @@ const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 }
 
 describe('scenarios of overload', () => {
-  it.each(['baseline', 'budgets', 'burst', 'viral-spike-20x', 'saturated', 'small-tenants'])(
-    '%s',
-    { timeout: 120_000 },
-    async (name) => {
-      expect(failuresOf(await runNamed(name, 1, SHORTER[name]))).toEqual([])
-    },
-  )
+  it.each([
+    'baseline',
+    'budgets',
+    'burst',
+    'viral-spike-20x',
+    'saturated',
+    'small-tenants',
+    'reference-a100',
+    'come-back',
+  ])('%s', { timeout: 120_000 }, async (name) => {
+    expect(failuresOf(await runNamed(name, 1, SHORTER[name]))).toEqual([])
+  })
 })

@@ -303,9 +303,9 @@ export function excesses(parent: KeyTerms, child: KeyTerms): string[] {
   }
   if ((child.expiresAtMs ?? Infinity) > (parent.expiresAtMs ?? Infinity)) found.push('expires later')
   if ((child.notBeforeAtMs ?? -Infinity) < (parent.notBeforeAtMs ?? -Infinity)) found.push('begins earlier')
-  for (const limit of limitsOf(parent).filter(([, max], i) => (limitsOf(child)[i]?.[1] ?? Infinity) > max)) {
-    found.push(limit[0])
-  }
+  const childLimits = limitsOf(child)
+  for (const [i, [name, max]] of limitsOf(parent).entries())
+    if ((childLimits[i]?.[1] ?? Infinity) > max) found.push(name)
   if (child.canInfer !== false && parent.canInfer === false) found.push('infers')
   if (child.canManage !== false && parent.canManage === false) found.push('manages')
   return found
@@ -322,11 +322,11 @@ export function wholeAllowance(parent: KeyTerms, named: KeyTerms): NonNullable<K
 
 function limitsOf({ allowance }: KeyTerms): ReadonlyArray<readonly [string, number]> {
   const { requests, tokens, concurrencyMax = Infinity, budgets = [] } = allowance ?? {}
-  const least = (period: string, unit: 'nanoMax' | 'tokensMax', isHard = true): number =>
-    Math.min(
-      ...budgets.flatMap((one) => (one.period === period && one.isHard === isHard ? [one[unit] ?? Infinity] : [])),
-      Infinity,
-    )
+  const least = (period: string, unit: 'nanoMax' | 'tokensMax', isHard = true): number => {
+    let max = Infinity
+    for (const one of budgets) if (one.period === period && one.isHard === isHard) max = Math.min(max, one[unit] ?? max)
+    return max
+  }
   return [
     ['requests', requests?.perMinute ?? Infinity],
     ['request burst', requests?.burst ?? Infinity],

@@ -125,6 +125,8 @@ function simulatedBackends(config: Config, clock: VirtualClock, { backendOf }: C
     add: () => {},
     putModel: () => {},
     dropModel: () => {},
+    useKey: () => {},
+    forgetKey: () => {},
     of(replica) {
       const backend = made.get(replica.id) ?? backendOf?.(replica, clock) ?? make()
       made.set(replica.id, backend)

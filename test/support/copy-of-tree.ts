@@ -24,7 +24,7 @@ export function copyOfTree(folder: string): void {
 }
 
 /** Tracked, or about to be; without what has been deleted. */
-function trackedFiles(): string[] {
+export function trackedFiles(): string[] {
   const list = (...flags: string[]): string[] =>
     execFileSync('git', ['ls-files', '-z', ...flags], { cwd: ROOT, encoding: 'utf8' })
       .split('\0')

@@ -114,6 +114,12 @@ const streamsError =
     res.writeHead(200, { 'content-type': 'text/event-stream' }).end(`data: ${JSON.stringify(body)}\n\ndata: [DONE]\n\n`)
   }
 
+const SGLANG_FULL_WORDS = { object: 'error', message: 'The request queue is full.', param: null, code: 503 }
+const SGLANG_FULL = {
+  streamed: streamsError({ error: { ...SGLANG_FULL_WORDS, type: 'SERVICE_UNAVAILABLE' } }),
+  whole: refuses(503, { ...SGLANG_FULL_WORDS, type: '503' }),
+}
+
 export const DIALECTS: readonly Dialect[] = [
   {
     name: 'vLLM',
@@ -128,14 +134,24 @@ export const DIALECTS: readonly Dialect[] = [
     }),
   },
   {
+    // Its refusals have words where the Python front end has numbers; full, it queues as the other does.
+    name: 'vLLM\u2019s Rust front end',
+    answers: speak({ finish: 'stop', usage: 'every' }),
+    full: streamsError({ error: { message: 'overloaded', type: 'ServiceUnavailableError', param: null, code: 503 } }),
+    unable: refuses(400, {
+      error: {
+        message: 'this model\u2019s maximum context length is 4096 tokens',
+        type: 'invalid_request_error',
+        param: null,
+        code: 'invalid_request_error',
+      },
+    }),
+  },
+  {
     name: 'SGLang',
     answers: speak({ finish: 'stop', usage: 'own', choiceExtra: { matched_stop: 128_009 }, unfinished: null }),
-    full: refuses(503, {
-      object: 'error',
-      message: 'The request queue is full.',
-      type: 'SERVICE_UNAVAILABLE',
-      code: 503,
-    }),
+    // A stream is told under a 200, a whole answer with a status.
+    full: (call) => (call.body['stream'] === true ? SGLANG_FULL.streamed(call) : SGLANG_FULL.whole(call)),
     unable: refuses(400, { object: 'error', message: 'too long', type: 'BadRequestError', param: null, code: 400 }),
   },
   {

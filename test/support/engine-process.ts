@@ -24,8 +24,14 @@ export class SpillwayProcess {
     this.#said = said
   }
 
-  static async start(...words: string[]): Promise<SpillwayProcess> {
-    const child = spawn(process.execPath, [BIN, ...words, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  static start(...words: string[]): Promise<SpillwayProcess> {
+    return SpillwayProcess.startWith({}, ...words)
+  }
+
+  /** The same with settings from the environment. */
+  static async startWith(settings: Readonly<Record<string, string>>, ...words: string[]): Promise<SpillwayProcess> {
+    const env = { ...process.env, ...settings }
+    const child = spawn(process.execPath, [BIN, ...words, '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
     const ended = new Promise<number>((resolve) =>
       child.on('close', (code, signal) => resolve(code ?? (signal ? 128 : -1))),

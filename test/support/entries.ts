@@ -40,6 +40,7 @@ export function settled(overrides: Partial<Settled> = {}): Settled {
     firstTokenAt: 1_500_000,
     lastTokenAt: 1_725_000,
     deadlineAt: 31_000_000,
+    isKept: true,
     gaps,
     ...overrides,
   }

@@ -33,6 +33,9 @@ export class FakeUpstream {
   readonly #server = createServer((req, res) => void this.#answer(req, res))
   #openAnswers = 0
   isHealthy = true
+  /** Who may call: what it returns answers instead. */
+  guard: (req: IncomingMessage, text: string) => Behaviour | undefined | Promise<Behaviour | undefined> = () =>
+    undefined
 
   static async start(behaviour: Behaviour = answers(), at = { host: '127.0.0.1', port: 0 }): Promise<FakeUpstream> {
     const upstream = new FakeUpstream()
@@ -78,6 +81,8 @@ export class FakeUpstream {
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => {})
     if (req.method === 'GET') {
+      const refused = await this.guard(req, '')
+      if (refused !== undefined) return void refused({ req, res, body: {}, isGone: () => res.closed })
       res.writeHead(req.url === '/health' && this.isHealthy ? 200 : 404).end()
       return
     }
@@ -95,7 +100,8 @@ export class FakeUpstream {
     }
     const body = JSON.parse(text) as Record<string, unknown>
     this.seen.push({ path: req.url ?? '', headers: req.headers, body, text })
-    await (this.#next.shift() ?? this.behaviour)({ req, res, body, isGone: () => isGone })
+    const refused = await this.guard(req, text)
+    await (refused ?? this.#next.shift() ?? this.behaviour)({ req, res, body, isGone: () => isGone })
   }
 }
 
@@ -121,7 +127,19 @@ export function answers(answer: Answer = {}): Behaviour {
   return (call) => (call.body['stream'] === true ? stream(call, answer) : whole(call, answer))
 }
 
-const isChat = (call: UpstreamCall): boolean => call.req.url?.endsWith('/chat/completions') === true
+/** Answers, but none before the gate is opened: a test that needs one under way does not hurry. */
+export function gated(): { readonly behaviour: Behaviour; readonly openGate: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const behaviour: Behaviour = async (call) => {
+    await promise
+    await answers()(call)
+  }
+  return { behaviour, openGate: resolve }
+}
+
+/** A server with one path for everything tells by the body. */
+const isChat = ({ req, body }: UpstreamCall): boolean =>
+  req.url?.endsWith('/chat/completions') === true || (req.url?.includes('/invocations') === true && 'messages' in body)
 
 const usageOf = (call: UpstreamCall, words: readonly string[]) => ({
   prompt_tokens: 11,

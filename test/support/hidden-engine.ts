@@ -24,7 +24,13 @@ import { makeEstimate } from './demand.ts'
  * The number in flight goes up and down: a new aim every few seconds, and random arrivals until it is reached.
  */
 const SETTINGS = {
-  engine: { batchSizeMax: 256, batchTimeoutMs: 5, listenHost: '127.0.0.1', listenPort: 0 },
+  engine: {
+    batching: 'continuous' as const,
+    batchSizeMax: 256,
+    batchTimeoutMs: 5,
+    listenHost: '127.0.0.1',
+    listenPort: 0,
+  },
   seed: 1,
 }
 

@@ -51,11 +51,16 @@ export class Host {
 
   /** Asks over a connection of its own, so that any process may answer. */
   get(path: string, key: string = HOST_ADMIN_KEY): Promise<Told> {
-    return ask(this.address + path, 'GET', key)
+    return ask(this.address + path, 'GET', bearer(key))
   }
 
   post(path: string, body: unknown, key: string = HOST_ADMIN_KEY): Promise<Told> {
-    return ask(this.address + path, 'POST', key, body)
+    return ask(this.address + path, 'POST', bearer(key), body)
+  }
+
+  /** With a session of the console, and no key. */
+  look(path: string, cookie: string): Promise<Told> {
+    return ask(this.address + path, 'GET', { cookie })
   }
 
   chat(key: string = ACME_KEY): Promise<Told> {
@@ -83,9 +88,11 @@ export interface Told {
   readonly text: string
 }
 
-function ask(url: string, method: string, key: string, body?: unknown): Promise<Told> {
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+function ask(url: string, method: string, by: Record<string, string>, body?: unknown): Promise<Told> {
   return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const headers = { ...by, 'content-type': 'application/json' }
     const sent = request(url, { method, agent: false, headers }, (response) => {
       let text = ''
       response.setEncoding('utf8')

@@ -10,10 +10,13 @@ const PROGRAMS = {
   chromium: { path: () => firstThere('chromium', 'chromium-browser', 'google-chrome'), how: 'Debian: chromium' },
   curl: { path: () => firstThere('curl'), how: 'Debian: curl' },
   ip: { path: () => firstThere('ip'), how: 'Debian: iproute2' },
+  // Debian 12's is too old for components, so CI goes without where the machine has none.
+  kubectl: { path: () => firstThere('kubectl'), how: 'kubectl 1.27 or later', isOffered: false },
   'llama.cpp': { path: llamaEntry, how: 'see docs/recipes/connect-engines.md', isOffered: hasLlamaBuild() },
   locust: { path: () => firstThere('locust'), how: 'Debian: python3-locust' },
   openssl: { path: () => firstThere('openssl'), how: 'Debian: openssl' },
   postgresql: { path: postgresWithPgvector, how: 'with pgvector: see .ci/run' },
+  prometheus: { path: () => firstThere('prometheus'), how: 'Debian: prometheus' },
   promtool: { path: () => firstThere('promtool'), how: 'Debian: prometheus' },
   redis: { path: () => firstThere('redis-server'), how: 'Debian: redis-server' },
 }

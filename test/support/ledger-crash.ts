@@ -6,7 +6,7 @@ import { PreparedDatabase } from '../../src/store/prepared-database.ts'
 import { SqlLedgerStore } from '../../src/store/sql-ledger-store.ts'
 import { Child, type TestFolder } from './child.ts'
 import { eventually } from './eventually.ts'
-import { ACME_KEY, authorization, MODEL, postJson, testTree } from './start-platform.ts'
+import { ACME_KEY, authorization, MODEL, postJson, type Tree, testTree } from './start-platform.ts'
 
 /**
  * A server that is killed while it answers, again and again, and its ledger afterwards. A client's own notes say what it
@@ -37,10 +37,13 @@ const PRICES = [{ version: 'v1', models: [{ model: MODEL, inputUsd: INPUT_USD, o
 export class CrashingServer {
   readonly notes: CrashNotes = { answers: [], kills: [] }
   readonly #folder: TestFolder
+  readonly #more: Tree
   #child: Child | undefined
 
-  constructor(folder: TestFolder) {
+  /** `more`: further sections of the configuration. */
+  constructor(folder: TestFolder, more: Tree = {}) {
     this.#folder = folder
+    this.#more = more
   }
 
   get #store(): string {
@@ -48,7 +51,7 @@ export class CrashingServer {
   }
 
   async start(): Promise<string> {
-    const tree = testTree({ store: { path: this.#store }, prices: PRICES })
+    const tree = testTree({ store: { path: this.#store }, prices: PRICES, ...this.#more })
     const child = new Child({ env: { SPILLWAY_CONFIG: this.#folder.write('spillway.yaml', tree) } })
     this.#child = child
     const base = await child.address(60_000)

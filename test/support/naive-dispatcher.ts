@@ -196,7 +196,7 @@ export class NaiveDispatcher {
     const kept = this.#reservation
     if (kept !== undefined && heads.includes(kept.ticket) && fits(kept.machine, kept.ticket.estimate)) {
       heads.unshift(...heads.splice(heads.indexOf(kept.ticket), 1))
-    }
+    } else if (this.#evictOwed(isOffline, effects)) return true
     for (const ticket of heads) {
       const isOwed = this.#owed.some((one) => one.ticket === ticket)
       // Heads are only looked at while there is room for somebody.
@@ -211,13 +211,21 @@ export class NaiveDispatcher {
         return true
       }
       if (!this.#canEverFit(ticket.estimate)) {
-        this.#drop(ticket)
-        effects.push({ kind: 'evicted', ticketId: ticket.offer.ticketId, code: 'fits-no-replica', because: '' })
+        this.#evict(ticket, 'fits-no-replica', effects)
         return true
       }
       if (!isOwed) this.#owed.push({ ticket, since: this.#grantedCount })
     }
     return false
+  }
+
+  /** Who was passed over and now fits no replica, even alone, is told so before the next turn, room or no room. */
+  #evictOwed(isOffline: boolean, effects: Effect[]): boolean {
+    const isLost = ({ ticket }: Owed): boolean =>
+      (ticket.offer.band === 'offline') === isOffline && !this.#canEverFit(ticket.estimate)
+    const lost = this.#owed.find(isLost)
+    if (lost !== undefined) this.#evict(lost.ticket, 'fits-no-replica', effects)
+    return lost !== undefined
   }
 
   #grant(ticket: Ticket, machine: Machine, effects: Effect[]): void {
@@ -273,7 +281,7 @@ export class NaiveDispatcher {
     if (this.#queue.length > this.#options.queueRequestsMax) this.#evict(this.#longestTail(), 'queue-full', effects)
   }
 
-  #evict(ticket: Ticket, code: 'queue-full' | 'lane-full', effects: Effect[]): void {
+  #evict(ticket: Ticket, code: 'queue-full' | 'lane-full' | 'fits-no-replica', effects: Effect[]): void {
     this.#drop(ticket)
     effects.push({ kind: 'evicted', ticketId: ticket.offer.ticketId, code, because: '' })
   }

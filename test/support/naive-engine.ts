@@ -4,6 +4,7 @@ import type { StepCoefficients } from '../../src/engine/gpu-profile.ts'
 import type { SequenceSpec } from '../../src/engine/sequence.ts'
 import { acceptedTokens, draftUs, type Speculation } from '../../src/engine/speculation.ts'
 import { type StepPace, StepTime, TICKS_PER_US } from '../../src/engine/step-time.ts'
+import { naiveBatch, naiveBatchDueAt, naiveLoad } from './naive-batches.ts'
 import { naiveShares } from './naive-shares.ts'
 
 /**
@@ -25,6 +26,7 @@ interface Twin {
   cached: number | undefined
   firstTokenAt: number | undefined
   preemptions: number
+  isInBatch: boolean
 }
 
 interface NamedUnit {
@@ -112,6 +114,7 @@ export class NaiveEngine {
       cached: undefined,
       firstTokenAt: undefined,
       preemptions: 0,
+      isInBatch: false,
     })
   }
 
@@ -128,7 +131,11 @@ export class NaiveEngine {
     for (;;) {
       if (this.#step === undefined) {
         if (this.#running.length === 0 && this.#waiting.length === 0) return
-        if (this.#boundary / TICKS >= BigInt(now)) return
+        const startAt = BigInt(this.#batchDueAt() ?? 0)
+        if (startAt > this.#boundary / TICKS) {
+          if (startAt >= BigInt(now)) return
+          this.#boundary = startAt * TICKS
+        } else if (this.#boundary / TICKS >= BigInt(now)) return
         this.#begin()
       }
       if (this.#step === undefined || this.#step.endTicks > BigInt(now) * TICKS) return
@@ -136,8 +143,16 @@ export class NaiveEngine {
     }
   }
 
+  /** Static batches: when the next may begin; undefined when one runs, or in continuous batching. */
+  #batchDueAt(): number | undefined {
+    const isBetween = this.#running.length === 0 && this.#waiting[0]?.isInBatch === false
+    return isBetween ? naiveBatchDueAt(this.#waiting, this.#options) : undefined
+  }
+
   #begin(): void {
     const { limits, speculation } = this.#options
+    if (this.#batchDueAt() !== undefined)
+      for (const twin of naiveBatch(this.#waiting, this.#options)) twin.isInBatch = true
     const tokensEach = 1 + (speculation?.draftTokens ?? 0)
     const preemptionsBefore = this.preemptionCount
     const chunks: Chunk[] = []
@@ -208,6 +223,7 @@ export class NaiveEngine {
     for (;;) {
       const twin = this.#waiting[0]
       if (twin === undefined || budget === 0 || this.#running.length >= limits.sequencesMax) return
+      if (limits.staticBatching !== undefined && !twin.isInBatch) return
       const isLong = (other: Twin): boolean => known(other) > this.#longTokens
       if (isLong(twin) && this.#running.some((o) => isLong(o) && !o.isDecoding && o.computed < known(o))) return
       const units = this.#cachedUnits(twin)
@@ -234,16 +250,8 @@ export class NaiveEngine {
   #time(decoding: readonly Twin[], chunks: readonly Chunk[]): void {
     const { speculation } = this.#options
     const pace: StepPace = { ticks: 0, ticksGrowth: 0, stepsMax: 0 }
-    const load = {
-      decodeCount: decoding.length,
-      decodeTokens: decoding.length * (1 + (speculation?.draftTokens ?? 0)),
-      contextSum: decoding.reduce((sum, twin) => sum + known(twin), 0),
-      contextMax: decoding.reduce((max, twin) => Math.max(max, known(twin)), 0),
-      prefillTokens: chunks.reduce((sum, chunk) => sum + chunk.tokens, 0),
-      chunkPairs: chunks.reduce((sum, { tokens }) => sum + (tokens * tokens) / 2, 0),
-      contextPairs: chunks.reduce((sum, { tokens, context }) => sum + tokens * context, 0),
-    }
-    this.#stepTime.paceOf(load, pace)
+    const contexts = decoding.map(known)
+    this.#stepTime.paceOf(naiveLoad(contexts, chunks, 1 + (speculation?.draftTokens ?? 0)), pace)
     let ticks = pace.ticks
     if (speculation !== undefined && decoding.length > 0) {
       ticks += Math.round(draftUs(speculation, decoding.length) * TICKS_PER_US)
@@ -254,19 +262,12 @@ export class NaiveEngine {
 
   #share(decoding: readonly Twin[], chunks: readonly Chunk[], us: number): void {
     const tokensEach = 1 + (this.#options.speculation?.draftTokens ?? 0)
+    const member = (twin: Twin, tokens: number, contextTokens: number, isDecoding: boolean) => {
+      return { id: twin.spec.id, tokens, contextTokens, isDecoding }
+    }
     const members = [
-      ...decoding.map((twin) => ({
-        id: twin.spec.id,
-        tokens: tokensEach,
-        contextTokens: known(twin),
-        isDecoding: true,
-      })),
-      ...chunks.map(({ twin, tokens, context }) => ({
-        id: twin.spec.id,
-        tokens,
-        contextTokens: context,
-        isDecoding: false,
-      })),
+      ...decoding.map((twin) => member(twin, tokensEach, known(twin), true)),
+      ...chunks.map(({ twin, tokens, context }) => member(twin, tokens, context, false)),
     ]
     const shares = naiveShares(this.#options.coefficients, members, us)
     for (const [i, { id, tokens, contextTokens, isDecoding }] of members.entries()) {

@@ -63,7 +63,8 @@ export function makeNamespaces(): Namespaces | string {
   const withoutNetem = firstProblem(
     names.map((name, i) => ['tc', '-n', name, 'qdisc', 'add', 'dev', link(i), 'root', 'netem', ...LINE]),
   )
-  const sides = [new RelayedNamespace(a, '10.213.7.1'), new RelayedNamespace(b, '10.213.7.2')] as const
+  const side = (name: string, host: string) => new RelayedNamespace(['ip', 'netns', 'exec', name], host)
+  const sides = [side(a, '10.213.7.1'), side(b, '10.213.7.2')] as const
   const remove = async (): Promise<void> => {
     const ended = new Promise((resolve) => keeper.once('exit', resolve))
     keeper.stdin.end()
@@ -72,13 +73,13 @@ export function makeNamespaces(): Namespaces | string {
   return { sides, withoutNetem, remove }
 }
 
-class RelayedNamespace implements Namespace {
+export class RelayedNamespace implements Namespace {
   readonly prefix: readonly string[]
   readonly host: string
   #relay: ChildProcess | undefined
 
-  constructor(name: string, host: string) {
-    this.prefix = ['ip', 'netns', 'exec', name]
+  constructor(prefix: readonly string[], host: string) {
+    this.prefix = prefix
     this.host = host
   }
 
@@ -95,6 +96,12 @@ class RelayedNamespace implements Namespace {
     // From now on only the relay accepts what comes in here.
     listener.close()
     return `http://127.0.0.1:${address.port}`
+  }
+
+  /** The relay ends with the pipe to us. */
+  end(): void {
+    this.#relay?.disconnect()
+    this.#relay = undefined
   }
 
   #startedRelay(): ChildProcess {

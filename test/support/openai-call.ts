@@ -22,6 +22,7 @@ export async function callOpenAi(
   over: Partial<Request> = {},
   body: object = {},
   firstTokenBy?: number,
+  cancellation: Cancellation = new Cancellation(),
 ): Promise<CallSaid> {
   upstream.next(behaviour)
   const backend = new HttpOpenAiBackend({ url: upstream.url, upstreamModel: 'theirs', ...options })
@@ -45,7 +46,7 @@ export async function callOpenAi(
   }
   const lease = { id: 1, ticketId: 'req_1', replica }
   const limit = firstTokenBy === undefined ? {} : { firstTokenBy }
-  const ending = await backend.generate({ lease, request, plan, sink, cancellation: new Cancellation(), ...limit })
+  const ending = await backend.generate({ lease, request, plan, sink, cancellation, ...limit })
   await backend.close()
   return { ending, deltas }
 }

@@ -73,7 +73,12 @@ export class RawSocket {
   }
 
   until(what: string, isThere: (received: string) => boolean, withinMs?: number): Promise<true> {
-    return eventually(what, () => isThere(this.received), withinMs)
+    const look = (): boolean => {
+      if (isThere(this.received)) return true
+      if (this.isClosed) throw new Error(`closed before ${what}, after: ${this.received.slice(-500)}`)
+      return false
+    }
+    return eventually(what, look, withinMs)
   }
 
   async closed(withinMs?: number): Promise<void> {

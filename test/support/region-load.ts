@@ -1,7 +1,23 @@
+import { pause } from './eventually.ts'
 import { CLIENT_KEY } from './region.ts'
 
-/** Streaming clients of one gateway, each with one request at a time, and what became of every request. */
+/** Streaming clients of one region, each with one request at a time, and what became of every request. */
+export interface LoadOptions {
+  /** Gateways, which each client asks in turn, as a balancer without health checks would have it. */
+  readonly urls: readonly string[]
+  readonly clients: number
+  readonly tokens: number
+  readonly key?: string
+  /** Begins every prompt: whose request it is. */
+  readonly name?: string
+}
+
 export interface Answered {
+  /** The gateway that was asked. */
+  readonly url: string
+  readonly startedAt: number
+  readonly endedAt: number
+  readonly retryAfter: string | null
   readonly id: string
   readonly status: number
   /** Characters of the answer that came before its end. */
@@ -14,16 +30,18 @@ export interface Answered {
   readonly broken: string | undefined
 }
 
+const NOT_SERVED_MS = 50
+
 export class RegionLoad {
   readonly answers: Answered[] = []
-  readonly #url: string
+  readonly #options: LoadOptions
   readonly #workers: Promise<void>[]
   #isStopped = false
   #count = 0
 
-  constructor(url: string, clients: number, tokens: number) {
-    this.#url = url
-    this.#workers = Array.from({ length: clients }, () => this.#work(tokens))
+  constructor(options: LoadOptions) {
+    this.#options = options
+    this.#workers = Array.from({ length: options.clients }, () => this.#work())
   }
 
   get completedCount(): number {
@@ -36,12 +54,21 @@ export class RegionLoad {
     await Promise.all(this.#workers)
   }
 
-  async #work(tokens: number): Promise<void> {
-    while (!this.#isStopped) this.answers.push(await this.#ask(tokens))
+  async #work(): Promise<void> {
+    while (!this.#isStopped) {
+      const answer = await this.#ask()
+      this.answers.push(answer)
+      // A client that was not served does not ask again at once.
+      if (answer.status !== 200 || answer.broken !== undefined) await pause(NOT_SERVED_MS)
+    }
   }
 
-  async #ask(tokens: number): Promise<Answered> {
-    const content = `Request ${this.#count++}: a weir holds the water level and spills what it cannot hold.`
+  async #ask(): Promise<Answered> {
+    const { urls, tokens, key = CLIENT_KEY, name = 'Request' } = this.#options
+    const nth = this.#count++
+    const url = urls[nth % urls.length] as string
+    const startedAt = performance.now()
+    const content = `${name} ${nth}: a weir holds the water level and spills what it cannot hold.`
     const body = {
       model: 'llama',
       stream: true,
@@ -50,16 +77,25 @@ export class RegionLoad {
       ignore_eos: true,
       messages: [{ role: 'user', content }],
     }
-    const seen = { id: '', status: 0, characters: 0, errorCode: undefined as string | undefined, isWhole: false }
+    const seen = {
+      id: '',
+      status: 0,
+      characters: 0,
+      errorCode: undefined as string | undefined,
+      isWhole: false,
+      retryAfter: null as string | null,
+    }
+    const over = (broken?: string): Answered => ({ ...seen, url, startedAt, endedAt: performance.now(), broken })
     try {
-      const response = await fetch(`${this.#url}/v1/chat/completions`, {
+      const response = await fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${CLIENT_KEY}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(120_000),
       })
       seen.id = response.headers.get('x-request-id') ?? ''
       seen.status = response.status
+      seen.retryAfter = response.headers.get('retry-after')
       let text = ''
       const decoder = new TextDecoder()
       for await (const part of response.body as unknown as AsyncIterable<Uint8Array>) {
@@ -70,9 +106,9 @@ export class RegionLoad {
         }
       }
       if (response.status !== 200) seen.errorCode = codeIn(text) ?? `status ${response.status}`
-      return { ...seen, broken: undefined }
+      return over()
     } catch (error) {
-      return { ...seen, broken: String((error as Error).cause ?? error) }
+      return over(String((error as Error).cause ?? error))
     }
   }
 }

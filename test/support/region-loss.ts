@@ -53,7 +53,7 @@ export async function killAndRestart(
 ): Promise<readonly Answered[]> {
   const us = await startUs()
   await eventually('eu knows us', () => isReadyAt(eu, 'us:llama'), 60_000)
-  const load = new RegionLoad(eu.url, 16, tokens)
+  const load = new RegionLoad({ urls: [eu.url], clients: 16, tokens })
   await eventually('requests go over', async () => (await servedBy(us)) >= 10, 60_000)
   expect(await valueAt(us, 'spillway_requests_from_regions_total', { origin: 'eu' })).toBeGreaterThan(0)
 

@@ -77,13 +77,13 @@ const usage = closed({
 
 const ERROR_CODES = ['server_error', 'rate_limit_exceeded', 'invalid_prompt']
 
-const response = closed(
+const whole = closed(
   {
     id: { type: 'string', pattern: '^resp_' },
     object: { const: 'response' },
     created_at: { type: 'integer', minimum: 1_500_000_000 },
-    status: { enum: ['completed', 'failed', 'in_progress', 'incomplete'] },
-    background: { const: false },
+    status: { type: 'string' },
+    background: { type: 'boolean' },
     error: orNull(closed({ code: { enum: ERROR_CODES }, message: name })),
     incomplete_details: orNull(closed({ reason: { enum: ['max_output_tokens', 'content_filter'] } })),
     instructions: orNull(text),
@@ -109,6 +109,15 @@ const response = closed(
   },
   { usage, user: text, spillway: { type: 'object' } },
 )
+
+/** Only what runs in the background can be queued or cancelled. */
+const FOREGROUND = ['completed', 'failed', 'in_progress', 'incomplete']
+const tied = (background: boolean, statuses: readonly string[]) => ({
+  properties: { background: { const: background }, status: { enum: statuses } },
+})
+const response = {
+  allOf: [whole, { anyOf: [tied(false, FOREGROUND), tied(true, [...FOREGROUND, 'queued', 'cancelled'])] }],
+}
 
 const inItem = { item_id: name, output_index: count }
 const inPart = { ...inItem, content_index: count }

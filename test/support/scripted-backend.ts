@@ -1,4 +1,5 @@
 import type { Clock } from '../../src/base/clock.ts'
+import type { ChoiceDelta, Delta } from '../../src/domain/delta.ts'
 import type { Replica } from '../../src/domain/fleet.ts'
 import type { Plan } from '../../src/domain/plan.ts'
 import type { Backend, Call, Ending, ReplicaReport } from '../../src/lifecycle/ports.ts'
@@ -12,6 +13,8 @@ export interface Turnout {
   readonly everyUs?: number
   /** What its last delta says; without it deltas have no text, as in simulation. */
   readonly text?: string
+  /** What each of its deltas says, in place of `deltas` and `text`; each has one token. */
+  readonly says?: readonly (readonly ChoiceDelta[])[]
   readonly ending: Ending | 'hangs' | 'throws'
 }
 
@@ -97,9 +100,7 @@ export class ScriptedBackend implements Backend {
       const step = (left: number): void => {
         forgetTimer = this.#clock.at(this.#clock.now() + (turnout.everyUs ?? 1_000), () => {
           if (left > 0) {
-            const choices = [{ index: 0, content: turnout.text ?? '', finishReason: 'stop' }]
-            const hasText = turnout.text !== undefined && left === 1
-            const wait = call.sink.write({ tokens: 1, ...(hasText && { choices }) })
+            const wait = call.sink.write(deltaOf(turnout, left))
             if (wait === undefined) step(left - 1)
             else void wait.then(() => (hasEnded ? undefined : step(left - 1)))
           } else if (turnout.ending === 'throws') end(() => reject(new Error('the backend is broken')))
@@ -108,7 +109,13 @@ export class ScriptedBackend implements Backend {
       }
       let forgetCancel = (): void => {}
       forgetCancel = call.cancellation.onCancel(() => end(() => resolve({ kind: 'cancelled' })))
-      if (!hasEnded) step(turnout.deltas)
+      if (!hasEnded) step(turnout.says?.length ?? turnout.deltas)
     })
   }
+}
+
+function deltaOf({ says, text }: Turnout, left: number): Delta {
+  if (says !== undefined) return { tokens: 1, choices: says[says.length - left] ?? [] }
+  if (text === undefined || left > 1) return { tokens: 1 }
+  return { tokens: 1, choices: [{ index: 0, content: text, finishReason: 'stop' }] }
 }

@@ -1,7 +1,7 @@
+import { Breaker } from '../../src/base/breaker.ts'
 import type { Cancellation } from '../../src/base/cancellation.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import type { Embedder, EmbedOptions } from '../../src/lifecycle/retrieval-ports.ts'
-import { Breaker } from '../../src/retrieval/breaker.ts'
 import { MemoryPassageCache } from '../../src/retrieval/caches/memory-passage-cache.ts'
 import { StoreCorpora } from '../../src/retrieval/corpora.ts'
 import { CorpusDirectory } from '../../src/retrieval/corpus-directory.ts'

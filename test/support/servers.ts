@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
@@ -27,10 +28,9 @@ export async function startPostgres(): Promise<TestServer> {
   const who = process.getuid?.() === 0 ? idOf('postgres') : undefined
   if (who !== undefined) chownSync(folder, who.uid, who.gid)
   const data = join(folder, 'data')
-  const made = spawnSync(join(bin, 'initdb'), ['-D', data, '-U', 'test', '-A', 'trust', '--no-sync', '-E', 'UTF8'], {
-    ...who,
-  })
-  if (made.status !== 0) throw new Error(`initdb failed: ${String(made.stderr)}`)
+  emptyCluster ??= makeEmptyCluster(bin, who)
+  const copied = spawnSync('cp', ['-a', emptyCluster, data])
+  if (copied.status !== 0) throw new Error(`no copy of an empty cluster: ${String(copied.stderr)}`)
   const port = await freePort()
   const settings = ['fsync=off', 'full_page_writes=off', `unix_socket_directories=${folder}`, 'max_connections=50']
   const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...settings.flatMap((setting) => ['-c', setting])]
@@ -39,9 +39,23 @@ export async function startPostgres(): Promise<TestServer> {
   await eventually(
     'PostgreSQL answers',
     () => spawnSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)]).status === 0 || undefined,
-    20_000,
+    30_000,
   )
   return serverOf(child, url, folder, true)
+}
+
+/** Made once for each thread of tests, and copied for each server: `initdb` takes a core for seconds. */
+let emptyCluster: string | undefined
+
+function makeEmptyCluster(bin: string, who: { uid: number; gid: number } | undefined): string {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-pg-empty-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  if (who !== undefined) chownSync(folder, who.uid, who.gid)
+  const data = join(folder, 'data')
+  const words = ['-D', data, '-U', 'test', '-A', 'trust', '--no-sync', '-E', 'UTF8']
+  const made = spawnSync(join(bin, 'initdb'), words, { ...who })
+  if (made.status !== 0) throw new Error(`initdb failed: ${String(made.stderr)}`)
+  return data
 }
 
 export async function startRedis(more: RedisOptions = {}): Promise<RedisServer> {
@@ -54,7 +68,7 @@ export async function startRedis(more: RedisOptions = {}): Promise<RedisServer> 
   await eventually(
     'Redis answers',
     () => /PONG|NOAUTH/.test(spawnSync('redis-cli', [...cli, 'ping'], { encoding: 'utf8' }).stdout) || undefined,
-    20_000,
+    30_000,
   )
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   return {
@@ -120,13 +134,29 @@ function idOf(user: string): { uid: number; gid: number } {
   return { uid: read('-u'), gid: read('-g') }
 }
 
-export function freePort(): Promise<number> {
+/**
+ * Ports below those that a system gives to outgoing connections (from 32,768 on Linux, from 49,152 elsewhere). Of those,
+ * one that was free a moment ago may belong to any call of any test before its server has started.
+ */
+const PORT_MIN = 20_000
+const PORT_MAX = 32_000
+/** Each thread goes its own way through them. */
+let nextPort = randomInt(PORT_MIN, PORT_MAX)
+
+export async function freePort(portMax = PORT_MAX): Promise<number> {
+  for (let tried = 0; tried < PORT_MAX - PORT_MIN; tried++) {
+    nextPort = nextPort < portMax ? nextPort + 1 : PORT_MIN
+    const port = nextPort
+    if (await isFree(port)) return port
+  }
+  throw new Error(`no port from ${PORT_MIN} to ${portMax} is free`)
+}
+
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }
 

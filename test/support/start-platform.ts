@@ -1,3 +1,4 @@
+import type { LiveClock } from '../../src/base/live-clock.ts'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { buildConfig } from '../../src/config/load.ts'
 import type { Entry, Settled } from '../../src/domain/entry.ts'
@@ -63,13 +64,13 @@ export interface TestPlatform extends Served {
   engine(): Promise<ReplicaReport>
 }
 
-export async function startPlatform(asked: Tree = testTree()): Promise<TestPlatform> {
+export async function startPlatform(asked: Tree = testTree(), clock?: LiveClock): Promise<TestPlatform> {
   // What one test keeps must not be there when the next one starts.
   const store = { path: 'memory:', ...(asked['store'] as Tree | undefined) }
   const tree = { ...asked, store, ledger: { enabled: false, ...(asked['ledger'] as Tree | undefined) } }
   const config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
   const printed: string[] = []
-  const served = await serve(config, { out: (text) => printed.push(text), err: (text) => printed.push(text) })
+  const served = await serve(config, { out: (text) => printed.push(text), err: (text) => printed.push(text) }, clock)
   const entries: Entry[] = []
   served.journal.subscribe({ name: 'test', take: (entry) => void entries.push(entry) })
   const root = served.address + config.server.basePath

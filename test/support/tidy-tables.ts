@@ -28,7 +28,7 @@ export interface Folder {
 }
 
 export const FOLDERS: Readonly<Record<string, Folder>> = {
-  base: { ours: '', uses: 'waiting', 'live-': 'bytes clock timers node:crypto#randomFillSync' },
+  base: { ours: '', uses: 'waiting', 'live-': 'bytes clock timers node:crypto#randomFillSync node:worker_threads' },
   domain: { ours: 'base' },
 
   // Policies and the engine are synchronous and take `now` as an argument: no packages, no Node, no promises.
@@ -37,6 +37,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   'policy/money': { ours: 'base domain' },
   'policy/sharing': { ours: 'base domain policy/budgets/permits policy/budgets/token-bucket' },
   'policy/leadership': { ours: 'base domain' },
+  'policy/autoscale': { ours: 'base domain' },
   'policy/ladder': { ours: 'base domain' },
   'policy/rollout': { ours: 'base domain' },
   'policy/admission': { ours: 'base domain policy/planning policy/budgets policy/ladder policy/rollout' },
@@ -46,19 +47,34 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   'policy/routing': { ours: 'base domain' },
   'policy/authority': { ours: 'base domain' },
   'policy/cost': { ours: 'base domain' },
+  'policy/screening': { ours: 'base domain' },
   'policy/dispatch': { ours: 'base domain policy/fairness policy/limits policy/routing' },
   // Of the domain, the engine sees its own output, speed and time: no tenants, no money, no text.
   engine: { ours: 'base domain/delta domain/engine-speed domain/engine-time' },
 
   lifecycle: { ours: 'base domain policy', uses: 'waiting' },
-  wire: { ours: 'base domain', uses: 'bytes typebox node:buffer#isUtf8 node:crypto#hash' },
+  wire: { ours: 'base domain', uses: 'bytes typebox node:buffer#isUtf8 node:crypto#hash node:zlib#crc32' },
 
   // Adapters see lifecycle as ports, and never each other; `assembly`, `control` and `main` plug them together.
   backends: {
-    ours: 'base domain ports engine wire',
-    uses: 'waiting gpt-tokenizer',
+    ours: 'aws base domain ports engine wire',
+    uses: 'waiting gpt-tokenizer node:crypto#createHmac',
     'http-': 'bytes clock timers undici node:fs/promises#readFile node:net',
-    'live-': 'clock place node:dns/promises node:worker_threads',
+    'live-':
+      'clock timers place node:child_process#execFile node:dns/promises node:fs/promises#readFile node:worker_threads#parentPort',
+  },
+  // Who changes the number of a pool's replicas: Kubernetes, a command, a webhook; and what tells of GPUs.
+  actuators: {
+    ours: 'base ports',
+    uses: 'waiting',
+    'http-': 'bytes timers undici node:fs/promises#readFile',
+    'live-': 'timers node:child_process',
+  },
+  // Calls of a bucket and of a service of AWS, signed and bounded.
+  aws: {
+    ours: '',
+    uses: 'bytes node:crypto#createHash node:crypto#createHmac',
+    'http-': 'waiting timers undici node:crypto#Hash',
   },
   // Connections to Redis with bounded waits, for those who keep something there.
   redis: { ours: 'base', uses: 'waiting', 'redis-': 'redis' },
@@ -72,20 +88,43 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   // Where gateways share budgets and room: in memory, or in Redis.
   sharing: { ours: 'base domain ports policy/sharing redis', uses: 'waiting', 'redis-': 'node:crypto#hash' },
   store: {
-    ours: 'base domain ports',
+    ours: 'aws base domain ports',
     uses: 'waiting bytes',
     'fs-': 'process node:fs',
     'http-': 'timers undici',
     'live-':
       'process place @electric-sql/pglite @electric-sql/pglite-pgvector @electric-sql/pglite-prepopulatedfs node:fs node:os node:worker_threads',
-    'pg-': 'pg node:net',
+    'pg-': 'pg node:net node:dns',
+  },
+  // Pages for people, and the feed behind them.
+  console: {
+    ours: 'base domain config/fs-config-file',
+    uses: 'waiting',
+    'fs-': 'place node:crypto#createHash node:fs node:path',
+    // The simulator runs beside the server, in a process of its own.
+    'live-': 'place process node:child_process node:os node:path',
   },
   // What must not be lost, on the disk before it is anywhere else.
   spool: { ours: 'base domain ports policy/money', uses: 'waiting bytes node:crypto#hash', 'fs-': 'node:fs node:path' },
+  // What was decided and by whom, so that a later change of the record shows. Stands on the spool.
+  audit: {
+    ours: 'aws base domain ports spool',
+    uses: 'waiting bytes node:crypto',
+    'fs-': 'node:fs node:path',
+    'http-': 'timers undici',
+  },
   telemetry: {
     ours: 'base domain ports',
     'live-':
       'waiting bytes clock timers process node:crypto#createCipheriv node:crypto#randomBytes node:fs node:perf_hooks',
+  },
+
+  // What is looked for in texts, and what follows from it.
+  safety: {
+    ours: 'base domain ports policy/screening',
+    uses: 'waiting',
+    'fs-': 'place node:fs node:path',
+    'live-': 'place node:worker_threads#parentPort',
   },
 
   // Who a token is about. How keys come over the network is plugged in by `main`; the gateway sees a verifier only.
@@ -97,9 +136,17 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   // The gateway starts the story and reads what a budget has left. Admission and the dispatcher are not its business.
   gateway: {
     ours: 'base domain policy/authority/client-address policy/authority/client-range policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
-    uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#hash node:crypto#timingSafeEqual',
+    // Ciphers seal the console's sessions.
+    uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#createCipheriv node:crypto#createDecipheriv node:crypto#createHmac node:crypto#hash node:crypto#timingSafeEqual',
     'http-':
       'node:crypto#X509Certificate node:events#EventEmitter node:http node:http2 node:net node:stream#Readable node:tls',
+  },
+  // Work that may wait. A package for queues is loaded where one is configured. Where jobs rest and who runs a line are ports; what stands on a line is OpenAI's JSON.
+  jobs: {
+    ours: 'base domain ports wire',
+    uses: 'waiting',
+    'http-':
+      'bytes timers @aws-sdk/client-sqs node:crypto#createHmac node:dns#lookup node:http#request node:https#request node:net#BlockList node:net#isIP node:net#LookupFunction',
   },
   config: {
     ours: 'base domain policy engine',
@@ -109,12 +156,12 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   assembly: {
     ours: 'base domain policy lifecycle engine wire backends store config',
     uses: 'waiting',
-    'fs-': 'node:crypto#createPrivateKey node:crypto#X509Certificate node:fs',
+    'fs-': 'process node:crypto#createHash node:crypto#createPrivateKey node:crypto#X509Certificate node:fs node:path',
     'http-': '',
     'live-': 'timers node:fs',
   },
   sim: {
-    ours: 'base domain policy lifecycle engine backends retrieval sharing store telemetry config assembly',
+    ours: 'base domain policy lifecycle engine backends retrieval safety sharing store telemetry config assembly',
     uses: 'waiting typebox',
     'fs-': 'bytes place node:fs node:path node:string_decoder',
   },
@@ -135,9 +182,9 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'live-': 'timers',
   },
   main: {
-    ours: 'base domain policy lifecycle wire backends redis retrieval sharing spool store telemetry identity gateway config assembly control',
-    uses: 'waiting process package.json',
-    'live-': '',
+    ours: 'base domain policy lifecycle wire actuators aws backends redis retrieval safety sharing spool audit store telemetry identity gateway jobs console config assembly control sim/scenario/replay-scenario',
+    uses: 'waiting bytes process package.json',
+    'live-': 'node:os#hostname',
   },
   // The processes of one host and their supervisor.
   host: {
@@ -147,7 +194,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
       'process place node:child_process node:dns/promises node:module#getCompileCacheDir node:net node:os node:url',
   },
   cli: {
-    ours: 'base domain engine config assembly sim control engine-server load main host',
+    ours: 'base domain engine audit console config assembly sim control engine-server load main host',
     uses: 'waiting process package.json yaml node:util',
     'fs-': 'node:buffer#isUtf8 node:fs node:path',
     'http-': 'timers network',
@@ -164,6 +211,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   ['src/base/live-turn-batch.ts', 'process', 'writes when the microtask queue is empty, by `nextTick`'],
   ['src/gateway/http-node.ts', 'unseen code', 'an import of `node:http` would load a client that nobody uses'],
   ['src/config/load.ts', 'environment', 'the only reader of the environment'],
+  ['src/actuators/live-command.ts', 'environment', 'passes on what its own process has'],
   ['src/host/live-child.ts', 'environment', 'passes on what its own process has'],
   ['src/policy/planning/estimate.ts', 'bytes', 'a Buffer over its own array: `indexOf` of bytes runs natively'],
   ['src/cli/keys-create.ts', 'node:crypto#randomBytes', 'a secret that a seed could repeat would be none'],

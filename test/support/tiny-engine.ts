@@ -3,9 +3,11 @@ import type { Estimate } from '../../src/domain/plan.ts'
 import type { Key, Tenant } from '../../src/domain/tenant.ts'
 import { DISPATCHER_DEFAULTS } from '../../src/policy/dispatch/dispatch-options.ts'
 import { Dispatcher } from '../../src/policy/dispatch/dispatcher.ts'
-import type { Effect } from '../../src/policy/dispatch/offer.ts'
+import type { Effect, Measured } from '../../src/policy/dispatch/offer.ts'
 import type { FairnessName } from '../../src/policy/fairness/fairness.ts'
 import { FixedLimit } from '../../src/policy/limits/fixed.ts'
+import { drawTokens } from '../../src/sim/clients/draw.ts'
+import { type LengthName, lengthsOf, MEAN_TOKENS } from './answer-lengths.ts'
 import { makeKey, makeTenant } from './demand.ts'
 
 /**
@@ -18,13 +20,15 @@ export interface GapOptions {
   /** What the scheduler is told about an answer's length before it runs. */
   readonly knows: 'true-length' | 'history'
   readonly tenantCount: number
-  readonly lengths: 'fixed' | 'varied'
+  readonly lengths: LengthName
   readonly seed: number
   readonly seconds?: number
   /** Sequences at once; 19 unless told: the paper's A10G holds 10,000 KV tokens, 19 requests of 512. */
   readonly slots?: number
   /** How far ahead an answer is charged that has passed its prediction; the dispatcher's default unless told. */
   readonly overrunRatio?: number
+  /** How far ahead a turn is charged; the dispatcher's default unless told, Infinity for the whole prediction. */
+  readonly aheadTurns?: number
 }
 
 export interface GapResult {
@@ -37,7 +41,7 @@ export interface GapResult {
 }
 
 const PROMPT_TOKENS = 256
-const OUTPUT_TOKENS = 256
+const OUTPUT_TOKENS = MEAN_TOKENS
 const OUTPUT_COST = 2
 const SLOTS = 19
 /** Requests of a tenant that wait at most: admission lets no queue grow for minutes, and predictions with it. */
@@ -48,10 +52,16 @@ const PREFILL_US_PER_TOKEN = 50
 /** Until everybody has a backlog. */
 const WARM_UP_S = 120
 
-interface Sequence {
+interface Answer {
   readonly who: number
-  readonly leaseId: number
   readonly outputTokens: number
+  readonly predictedTokens: number
+}
+
+interface Sequence extends Answer {
+  readonly leaseId: number
+  readonly grantedAt: number
+  firstTokenAt: number
   generated: number
 }
 
@@ -88,11 +98,13 @@ class Experiment {
   readonly #arrivals: Rng
   readonly #lengths: Rng
   readonly #tenants: Sender[] = []
-  readonly #waiting = new Map<string, { readonly who: number; readonly outputTokens: number }>()
+  readonly #waiting = new Map<string, Answer>()
   #running: Sequence[] = []
   #prefillTokens = 0
   readonly #service: number[]
   readonly #slots: number
+  /** Every token is counted as it comes, so that the published order is compared at its best. */
+  readonly #isCounted: boolean
   #now = 0
   #ticketCount = 0
 
@@ -102,10 +114,11 @@ class Experiment {
     this.#lengths = Rng.stream(options.seed, 'lengths')
     this.#service = Array.from({ length: options.tenantCount }, () => 0)
     const lanes = { depthMax: DEPTH_MAX, engineUsMax: 1e15, agingUsPerBid: 1e6 }
-    const { fairness, slots = SLOTS, overrunRatio = DISPATCHER_DEFAULTS.overrunRatio } = options
+    const { fairness, slots = SLOTS, overrunRatio, aheadTurns } = { ...DISPATCHER_DEFAULTS, ...options }
     this.#slots = slots
+    this.#isCounted = fairness === 'virtual-token-counter'
     this.#dispatcher = new Dispatcher({
-      options: { fairness, overrunRatio, outputTokenCost: OUTPUT_COST, queueRequestsMax: 1e6, lanes },
+      options: { fairness, overrunRatio, aheadTurns, outputTokenCost: OUTPUT_COST, queueRequestsMax: 1e6, lanes },
     })
     const replica = { id: 'engine', poolId: 'pool', model: 'm', releaseId: 'm@1', region: 'here' }
     this.#dispatcher.addReplica(0, { replica, limit: new FixedLimit({ sequencesMax: slots }) })
@@ -146,8 +159,7 @@ class Experiment {
 
   #offer(who: number): void {
     const { tenant, key, history } = this.#tenants[who] as Sender
-    const varied = 32 + this.#lengths.below(449)
-    const outputTokens = this.#options.lengths === 'fixed' ? OUTPUT_TOKENS : varied
+    const outputTokens = drawTokens(lengthsOf(this.#options.lengths, who), this.#lengths)
     const predicted = this.#options.knows === 'true-length' ? outputTokens : history.median()
     const estimate: Estimate = {
       promptTokens: PROMPT_TOKENS,
@@ -158,7 +170,7 @@ class Experiment {
       engineUs: predicted * STEP_US,
     }
     const ticketId = `n${this.#ticketCount++}`
-    this.#waiting.set(ticketId, { who, outputTokens })
+    this.#waiting.set(ticketId, { who, outputTokens, predictedTokens: predicted })
     const times = { arrivedAt: this.#now, expiresAt: Number.POSITIVE_INFINITY }
     const facts = { ticketId, poolId: 'pool', tenant, key, band: 'standard', bid: 0, isReady: true } as const
     const offered = this.#dispatcher.offer(this.#now, { ...facts, ...times, estimate })
@@ -169,9 +181,11 @@ class Experiment {
   #start(effects: readonly Effect[]): void {
     for (const effect of effects) {
       if (effect.kind !== 'granted') continue
-      const { who, outputTokens } = this.#waiting.get(effect.ticketId) as { who: number; outputTokens: number }
+      const answer = this.#waiting.get(effect.ticketId) as Answer
+      const { who } = answer
       this.#waiting.delete(effect.ticketId)
-      this.#running.push({ who, outputTokens, leaseId: effect.lease.id, generated: 0 })
+      const lease = { leaseId: effect.lease.id, grantedAt: this.#now }
+      this.#running.push({ ...answer, ...lease, firstTokenAt: 0, generated: 0 })
       this.#prefillTokens += PROMPT_TOKENS
       this.#service[who] = (this.#service[who] as number) + PROMPT_TOKENS
     }
@@ -187,15 +201,33 @@ class Experiment {
     for (const sequence of batch) {
       sequence.generated++
       this.#service[sequence.who] = (this.#service[sequence.who] as number) + OUTPUT_COST
-      this.#dispatcher.progress(this.#now, sequence.leaseId, sequence.generated)
+      this.#tell(sequence)
       if (sequence.generated === sequence.outputTokens) done.push(sequence)
       else this.#running.push(sequence)
     }
-    for (const { who, leaseId, outputTokens } of done) {
+    for (const sequence of done) {
+      const { who, leaseId, outputTokens } = sequence
       this.#tenants[who]?.history.observe(outputTokens)
-      const cost = PROMPT_TOKENS + OUTPUT_COST * outputTokens
-      this.#start(this.#dispatcher.release(this.#now, leaseId, { cost, ending: 'finished', firstTokenUs: STEP_US }))
+      this.#start(this.#dispatcher.release(this.#now, leaseId, this.#measured(sequence)))
     }
+  }
+
+  /** As the relay does: the first token, and every token beyond the prediction. The token counter is told of them all. */
+  #tell(sequence: Sequence): void {
+    if (sequence.generated === 1) {
+      sequence.firstTokenAt = this.#now
+      this.#start(this.#dispatcher.begin(this.#now, sequence.leaseId))
+    }
+    if (this.#isCounted || sequence.generated > sequence.predictedTokens)
+      this.#dispatcher.progress(this.#now, sequence.leaseId, sequence.generated)
+  }
+
+  #measured({ outputTokens, grantedAt, firstTokenAt }: Sequence): Measured {
+    const cost = PROMPT_TOKENS + OUTPUT_COST * outputTokens
+    const measured = { cost, ending: 'finished', outputTokens, firstTokenUs: firstTokenAt - grantedAt } as const
+    const tokenCount = outputTokens - 1
+    if (this.#isCounted || tokenCount === 0) return measured
+    return { ...measured, tokenCount, meanTokenUs: (this.#now - firstTokenAt) / tokenCount }
   }
 }
 

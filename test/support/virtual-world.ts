@@ -14,10 +14,12 @@ import type { Refusal } from '../../src/domain/outcome.ts'
 import type { Request } from '../../src/domain/request.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import { fullWorkPrices } from '../../src/engine/full-work.ts'
+import type { AuditTrail } from '../../src/lifecycle/audit-ports.ts'
 import { ControlLoop } from '../../src/lifecycle/control-loop.ts'
 import type { Platform } from '../../src/lifecycle/platform.ts'
-import type { AnswerCache, AnswerHead, Backend, Sink } from '../../src/lifecycle/ports.ts'
+import type { AnswerCache, AnswerHead, Backend, Capacity, Sink } from '../../src/lifecycle/ports.ts'
 import type { Retriever } from '../../src/lifecycle/retrieval-ports.ts'
+import type { Screener } from '../../src/lifecycle/screening-ports.ts'
 import { serveRequest } from '../../src/lifecycle/serve-request.ts'
 import { checkLaws } from '../laws/check-laws.ts'
 import { makeRequest } from './requests.ts'
@@ -39,8 +41,14 @@ export interface WorldOptions {
   readonly wrapClock?: (clock: VirtualClock) => Clock
   /** Where passages come from; nothing is ever found if absent. */
   readonly retriever?: (clock: Clock) => Retriever
+  /** Looks at requests and answers; nobody does if absent. */
+  readonly screener?: Screener | ((clock: Clock) => Screener)
   /** What was answered before; nothing is kept if absent. */
   readonly answers?: (clock: Clock) => AnswerCache
+  /** What is audited; nothing is if absent. */
+  readonly audit?: (clock: Clock) => AuditTrail
+  /** Room at a replica that is new; all of it if absent. */
+  readonly capacity?: Capacity
 }
 
 export interface Served {
@@ -70,6 +78,7 @@ export class VirtualWorld {
     this.config = buildConfig({ path: 'test.yaml', tree, lineOf: () => undefined }, {})
     const backends = new Map<string, Backend>()
     const { clock } = this
+    const { screener } = options
     this.platform = assemble(this.config, {
       clock,
       journal: { record: (entry) => void this.entries.push(entry) },
@@ -81,7 +90,10 @@ export class VirtualWorld {
         },
       },
       ...(options.retriever !== undefined && { retriever: options.retriever(clock) }),
+      ...(screener !== undefined && { screener: typeof screener === 'function' ? screener(clock) : screener }),
       ...(options.answers !== undefined && { answers: options.answers(clock) }),
+      ...(options.audit !== undefined && { audit: options.audit(clock) }),
+      ...(options.capacity !== undefined && { capacity: options.capacity }),
     })
   }
 
@@ -182,6 +194,7 @@ export class RecordingSink implements Sink {
   tokens = 0
   head: AnswerHead | undefined
   usage: Usage | undefined
+  flagged: readonly string[] | undefined
   refusal: Refusal | undefined
   onWrite: (delta: Delta) => Promise<void> | undefined = () => undefined
 
@@ -196,8 +209,9 @@ export class RecordingSink implements Sink {
     return this.onWrite(delta)
   }
 
-  finish(usage: Usage): void {
+  finish(usage: Usage, flagged?: readonly string[]): void {
     this.usage = usage
+    this.flagged = flagged
     this.calls.push('finish')
   }
 

@@ -46,7 +46,7 @@ export const CELLS = 16
 export const REPLICAS_PER_CELL = 4
 const TENANTS = 200
 
-export async function makeCells(seed: number): Promise<CellWorld> {
+export async function makeCells(seed: number, count = CELLS): Promise<CellWorld> {
   const clock = new VirtualClock()
   const scripts = new ClientScripts()
   const base = azureShape(1, 1)
@@ -58,7 +58,7 @@ export async function makeCells(seed: number): Promise<CellWorld> {
     },
   }
   const { config, groupOf } = configOf(scenario, seed)
-  const cells = Array.from({ length: CELLS }, (_, index): Cell => {
+  const cells = Array.from({ length: count }, (_, index): Cell => {
     const fleet = new SimulatedFleet(clock, replicasOf(config), scripts)
     const platform = assemble(config, { clock, journal: { record: () => {} }, backends: fleet })
     void new ControlLoop(platform, US_PER_S).start()

@@ -11,7 +11,7 @@ import { writeResultsPage } from './results-page.ts'
  * One experiment on the command line: reads its options, runs it, prints its tables (or `--json`), and with `--record`
  * stores them under bench/results/ and makes docs/results.md anew.
  *
- *   node bench/experiments/NAME.ts [--trace FILE] [--seeds N] [--from SEED] [--loads L,…] [--only NAME,…] [--sample N] [--json] [--record]
+ *   node bench/experiments/NAME.ts [FOLDER] [--trace FILE] [--seeds N] [--from SEED] [--loads L,…] [--only NAME,…] [--sample N] [--json] [--record]
  */
 export interface Experiment {
   readonly name: string
@@ -26,6 +26,8 @@ export interface Experiment {
   readonly hasSample?: boolean
   /** Its loads unless told otherwise. */
   readonly loads?: string
+  /** What stands on the command line without an option, as its usage says: `FOLDER`. Needed where it is named here. */
+  readonly operand?: string
   /** Options of its own, beside those that every experiment has. */
   readonly options?: Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>
   readonly run: (options: ExperimentOptions) => Promise<Findings> | Findings
@@ -33,6 +35,8 @@ export interface Experiment {
 
 export interface ExperimentOptions {
   readonly trace: string | undefined
+  /** What stands on the command line without an option; empty for experiments that take none. */
+  readonly operand: string
   readonly seeds: readonly number[]
   /** Multiples of a scenario's own load. */
   readonly loads: readonly number[]
@@ -50,10 +54,13 @@ export interface Findings {
   readonly tables: readonly Table[]
   /** In sentences: what was met, what was missed, by how much and why. */
   readonly verdict: readonly string[]
+  /** Under which name to store it; absent for the experiment's own. */
+  readonly recordAs?: string
 }
 
 export async function runExperiment(experiment: Experiment): Promise<void> {
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
+    allowPositionals: experiment.operand !== undefined,
     options: {
       trace: { type: 'string' },
       seeds: { type: 'string', default: String(experiment.seeds) },
@@ -69,6 +76,9 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
   const given = Object.fromEntries(
     Object.keys(experiment.options ?? {}).map((name) => [name, (values as Record<string, string | boolean>)[name]]),
   )
+  if (experiment.operand !== undefined && positionals.length !== 1)
+    throw new Error(`usage: node bench/experiments/${experiment.name}.ts ${experiment.operand} [options]`)
+  const [operand = ''] = positionals
   const count = Number(values.seeds)
   if (!Number.isInteger(count) || count < 1) throw new Error(`--seeds is ${values.seeds}, not a number of seeds`)
   const from = Number(values.from)
@@ -81,6 +91,7 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
   const startedAt = performance.now()
   const findings = await experiment.run({
     trace: values.trace,
+    operand,
     seeds,
     loads: parseLoads(loads ?? experiment.loads ?? '1'),
     only: only?.split(','),
@@ -89,9 +100,11 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
     progress,
   })
   progress('')
-  const { name, title, about } = experiment
+  const { title, about } = experiment
+  const { recordAs: name = experiment.name, ...found } = findings
   // Paths differ between machines; the file's name says which trace it was.
   const trace = values.trace === undefined ? '' : ` --trace ${basename(values.trace)}`
+  const of = experiment.operand === undefined ? '' : ` ${experiment.operand}`
   const which = [
     ` --seeds ${count}`,
     from === 1 ? '' : ` --from ${from}`,
@@ -106,13 +119,14 @@ export async function runExperiment(experiment: Experiment): Promise<void> {
     name,
     title,
     about,
-    command: `node bench/experiments/${name}.ts${trace}${which} --record`,
+    script: experiment.name,
+    command: `node bench/experiments/${experiment.name}.ts${of}${trace}${which} --record`,
     seeds,
     date: new Date().toISOString().slice(0, 10),
     commit: describeCommit(),
     machine: describeMachine(),
     seconds: Math.round((performance.now() - startedAt) / 1_000),
-    ...findings,
+    ...found,
   }
   console.log(values.json ? JSON.stringify(result, undefined, 1) : renderText(result))
   if (values.record) record(result)
@@ -149,10 +163,21 @@ function describeMachine(): string {
   return `${all[0]?.model.trim() ?? 'unknown'}, ${all.length} cores, ${memoryGb} GB, ${type()} ${release()}, Node ${process.version}`
 }
 
-/** What was measured is the commit and whatever differs from it. */
+/** What was measured is the commit and whatever differs from it; a copy without a history has none. */
 function describeCommit(): string {
+  try {
+    return commitNow()
+  } catch {
+    return 'unknown'
+  }
+}
+
+function commitNow(): string {
   const git = (...args: string[]): string =>
-    execFileSync('git', ['-C', import.meta.dirname, ...args], { encoding: 'utf8' }).trim()
+    execFileSync('git', ['-C', import.meta.dirname, ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
   const changed = git(
     'status',
     '--porcelain',

@@ -19,7 +19,8 @@ export function installProbabilisticAdmitter(
   const rng = Rng.stream(how.seed, 'admitter')
   const offer = dispatcher.offer.bind(dispatcher)
   dispatcher.offer = (now, asked) => {
-    const isRefused = asked.tenant.id === how.sheddableTenant && rng.next() < refusalRatio(fleet)
+    const isSheddable = how.sheddableTenant === 'all' || asked.tenant.id === how.sheddableTenant
+    const isRefused = isSheddable && rng.next() < refusalRatio(fleet)
     if (!isRefused) return offer(now, asked)
     return { kind: 'refused', code: 'queue-full', because: 'the engines are saturated', effects: NO_EFFECTS }
   }

@@ -5,6 +5,8 @@ export interface Result {
   readonly name: string
   readonly title: string
   readonly about: string
+  /** The experiment that found it, where it is stored under another name. */
+  readonly script?: string
   readonly command: string
   readonly seeds: readonly number[]
   readonly date: string

@@ -8,7 +8,22 @@ import { RESULTS_FOLDER, type Result } from './result.ts'
 export const PAGE_PATH = join(import.meta.dirname, '../../../docs/results.md')
 
 /** As a reader wants them: fairness, overload, then the parts. */
-const ORDER = ['vtc', 'overload', 'sheddable', 'prefix-routing', 'chunked-prefill', 'ladder', 'live-virtual', 'cells']
+const ORDER = [
+  'vtc',
+  'overload',
+  'unseen',
+  'unseen-chosen',
+  'unseen-confirmed',
+  'sheddable',
+  'prefix-routing',
+  'chunked-prefill',
+  'static-batching',
+  'ladder',
+  'live-virtual',
+  'cells',
+  'internet-scale',
+  'shared-prompts',
+]
 
 export function storedResults(): Result[] {
   const place = ({ name }: Result): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length)

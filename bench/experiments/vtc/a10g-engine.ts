@@ -204,6 +204,10 @@ class A10gEngine implements Limit {
     return false
   }
 
+  fullness(): number {
+    return 0
+  }
+
   fits(load: Load, estimate: Estimate): boolean {
     return load.prefillTokens + estimate.promptTokens <= JOINING_TOKENS_MAX && this.#peakTokens(estimate) < KV_TOKENS
   }

@@ -23,7 +23,7 @@ typedef struct {
 } Conn;
 
 static struct {
-  int port, connections, requests, is_stream, chunks, interval_ms;
+  int port, connections, requests, is_stream, chunks, interval_ms, letters;
   double seconds, grace_seconds, per_second;
   char *key, headers[2048];
 } opt = {.port = 9001, .connections = 1, .requests = 1000, .seconds = 5, .grace_seconds = 5, .chunks = 20, .key = "sk-bench-0123456789"};
@@ -153,13 +153,22 @@ static void readable(Conn *c) {
   else if (c->answer.phase == COMPLETE) finish(c);
 }
 
+/** Ordinary prose of this many letters, to make a prompt as long as wanted. */
+static char *prose(int letters) {
+  static const char words[] = "The gates are opened step by step while the water rises, and the people below are told in time. ";
+  char *text = malloc(letters + 1);
+  for (int i = 0; i < letters; i++) text[i] = words[i % (sizeof words - 1)];
+  text[letters] = 0;
+  return text;
+}
+
 static void make_request(void) {
   char *body;
   int len = asprintf(&body,
                      "{\"model\":\"bench\",\"stream\":%s,\"max_tokens\":4096,\"messages\":[{\"role\":\"system\",\"content\":\"You are a terse "
-                     "assistant that answers in one sentence.\"},{\"role\":\"user\",\"content\":\"What does a spillway do when the "
+                     "assistant that answers in one sentence.\"},{\"role\":\"user\",\"content\":\"%sWhat does a spillway do when the "
                      "reservoir is full? chunks=%d interval_ms=%d\"}]}",
-                     opt.is_stream ? "true" : "false", opt.chunks, opt.interval_ms);
+                     opt.is_stream ? "true" : "false", prose(opt.letters), opt.chunks, opt.interval_ms);
   request_len = asprintf(&request,
                          "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
                          "Authorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
@@ -168,7 +177,7 @@ static void make_request(void) {
 
 static void read_options(int argc, char **argv) {
   int o;
-  while ((o = getopt(argc, argv, "p:c:n:t:g:r:sk:i:a:H:")) != -1) switch (o) {
+  while ((o = getopt(argc, argv, "p:c:n:t:g:r:sk:i:a:l:H:")) != -1) switch (o) {
       case 'p': opt.port = atoi(optarg); break;
       case 'c': opt.connections = atoi(optarg); break;
       case 'n': opt.requests = atoi(optarg); break;
@@ -179,6 +188,7 @@ static void read_options(int argc, char **argv) {
       case 'k': opt.chunks = atoi(optarg); break;
       case 'i': opt.interval_ms = atoi(optarg); break;
       case 'a': opt.key = optarg; break;
+      case 'l': opt.letters = atoi(optarg); break;
       case 'H':
         if (strlen(opt.headers) + strlen(optarg) + 3 > sizeof opt.headers) exit(2);
         strcat(strcat(opt.headers, optarg), "\r\n");

@@ -24,8 +24,8 @@ Measures what a gateway adds between a client and an engine: direct, nginx, Port
   --held-rounds N   rounds with many open streams (default 3; 0 leaves them out)
   --streams N       streams open at once in those (default 5000)
   --quick           2 rounds of half the length, one with 1000 streams: to see that it works, not to quote
-  --only a,b        only these targets (direct always runs): nginx, portkey, relay, spillway, fast-path, ledger
-  --slices a,b      only these slices: json-c1, json-c64, json-r500, sse-first, sse-paced, sse-flood, sse-held
+  --only a,b        only these targets (direct always runs): nginx, portkey, relay, spillway, fast-path, ledger, screened
+  --slices a,b      only these slices: json-c1, json-c64, json-1kb, json-r500, sse-first, sse-paced, sse-flood, sse-held
   --json            print everything as JSON
   --record          also write bench/results/gateway-overhead.json and .md`
 

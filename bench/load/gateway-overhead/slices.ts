@@ -62,6 +62,10 @@ export function makeSlices(options: Options): readonly Slice[] {
   const all: readonly Slice[] = [
     short('json-c1', 'whole answers, closed loop, 1 connection', seconds(1), whole(1, seconds(1))),
     short('json-c64', 'whole answers, closed loop, 64 connections', seconds(1.5), whole(64, seconds(1.5))),
+    short('json-1kb', 'whole answers to prompts of 1 kB, closed loop, 64 connections', seconds(1.5), [
+      ...whole(64, seconds(1.5)),
+      ...words('-l 1000'),
+    ]),
     short('json-r500', 'whole answers, open loop, 500 requests a second', seconds(2), open(500, seconds(2))),
     short('sse-first', 'short streams, open loop, 200 a second', seconds(2), [
       ...open(200, seconds(2)),

@@ -112,11 +112,10 @@ const relay: Target = {
  */
 const spillwayConfig = (
   place: Place,
-  server: string,
-  ledger: string,
+  { server, ledger, more }: SpillwaySettings,
 ): string => `server: { host: 127.0.0.1, port: ${place.port}, ingress: { requestsPerMinute: 1000000000 }${server} }
 ledger: ${ledger}
-store: { path: '${join(place.dir, 'store')}' }
+${more}store: { path: '${join(place.dir, 'store')}' }
 models: [{ name: bench, contextTokensMax: 131072 }]
 pools:
   - model: bench
@@ -128,22 +127,40 @@ tenants:
     keys: [{ id: bench, hash: 'sha256:${createHash('sha256').update(BENCH_KEY).digest('hex')}' }]
 `
 
-/** Spillway as it is, or with further settings of its server (`, name: value`). */
-export const spillwayTarget = (name: string, about: string, server = '', ledger = '{ enabled: false }'): Target => ({
+interface SpillwaySettings {
+  /** Further settings of the server: `, name: value`. */
+  readonly server: string
+  readonly ledger: string
+  /** Whole lines of further sections. */
+  readonly more: string
+}
+
+const PLAIN: SpillwaySettings = { server: '', ledger: '{ enabled: false }', more: '' }
+
+/** Spillway as it is, or with further settings. */
+export const spillwayTarget = (name: string, about: string, settings: Partial<SpillwaySettings> = {}): Target => ({
   name,
   about,
   missing: () => (existsSync(SPILLWAY) ? undefined : 'bin/spillway.mjs does not exist in this tree'),
   version: () => String(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version),
   command: (place) => {
     const path = join(place.dir, 'spillway.yaml')
-    writeFileSync(path, spillwayConfig(place, server, ledger))
+    writeFileSync(path, spillwayConfig(place, { ...PLAIN, ...settings }))
     return [process.execPath, SPILLWAY, 'serve', '--config', path]
   },
 })
 
 const spillway = spillwayTarget('spillway', 'this project with its whole policy chain on, one tenant, one pool')
 
-const fastPath = spillwayTarget('fast-path', 'the same with `server.fastPath`', ', fastPath: true')
-const ledger = spillwayTarget('ledger', 'the same with its ledger, in the embedded database', '', '{ enabled: true }')
+const fastPath = spillwayTarget('fast-path', 'the same with `server.fastPath`', {
+  server: ', fastPath: true',
+})
+const ledger = spillwayTarget('ledger', 'the same with its ledger, in the embedded database', {
+  ledger: '{ enabled: true }',
+})
+/** All embedded screens in both directions, none of which finds anything in what the client sends. */
+const screened = spillwayTarget('screened', 'the same with rules and models that screen prompts and answers', {
+  more: 'screening: { pii: redact, secrets: block, injection: flag, toxicity: flag }\n',
+})
 
-export const TARGETS: readonly Target[] = [direct, nginx, portkey, relay, spillway, fastPath, ledger]
+export const TARGETS: readonly Target[] = [direct, nginx, portkey, relay, spillway, fastPath, ledger, screened]

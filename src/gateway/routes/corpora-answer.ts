@@ -1,13 +1,17 @@
 import { ArchiveUnavailable } from '../../domain/archive.ts'
 import { CorpusError } from '../../domain/corpus.ts'
+import { JobsUnavailable } from '../../domain/job.ts'
 import type { CallRoute } from '../../domain/key-terms.ts'
 import type { Refusal } from '../../domain/outcome.ts'
+import type { Tenant } from '../../domain/tenant.ts'
 import type { Corpora, PageAsk, WorkBudgets, WorkHold } from '../../lifecycle/retrieval-ports.ts'
 import { archiveAway } from '../archive-away.ts'
 import type { Caller, KeyDirectory } from '../authenticate.ts'
 import { callerFor } from '../check-call.ts'
-import { type CorpusCode, fixedRetryUs, type ToldRefusal } from '../error-table.ts'
+import type { CollectDeps } from '../collect-screened.ts'
+import { type CorpusCode, fixedRetryUs, type JobCode, type ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
+import type { Route } from '../http-server.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 
 /** What the routes of vector stores, of files and of stored answers share: their parts, budgets, answers and paging. */
@@ -15,6 +19,8 @@ export interface StoreDeps {
   readonly keys: KeyDirectory
   readonly budgets: WorkBudgets
   readonly bodyBytesMax: number
+  /** For bodies that have text which is not kept. */
+  readonly rules: CollectDeps['rules']
 }
 
 export interface CorporaDeps extends StoreDeps {
@@ -25,6 +31,8 @@ export interface CorporaDeps extends StoreDeps {
 export interface CorpusCall {
   readonly exchange: Exchange
   readonly tenantId: string
+  readonly tenant: Tenant
+  readonly caller: Caller
   /** Holds this many tokens for the call, instead of what was held before; throws if the budgets do not allow it. */
   readonly hold: (tokens: number) => void
   /** Headers with what is left of the caller's budgets. */
@@ -35,6 +43,19 @@ export interface CorpusCall {
 const BYTES_PER_TOKEN = 4
 
 export const tokensOfBytes = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN)
+
+/** Makes the routes of one family that store no text of their body: method, path, and what answers a call of it. */
+export function callRoutesOf(deps: StoreDeps, route: CallRoute) {
+  return (
+    method: Route['method'],
+    path: string,
+    handle: (call: CorpusCall, rest: string) => Promise<unknown>,
+  ): Route => ({
+    method,
+    path,
+    handle: (exchange, rest) => answerCall(deps, exchange, { route, hasText: false }, (call) => handle(call, rest)),
+  })
+}
 
 /**
  * Serves one call: who is it, do its budgets allow it, what is the answer? The answer is sent in OpenAI's shape, and so
@@ -59,8 +80,15 @@ export async function answerCall(
   }
   const rateLimits = (): string[] => headersFor(deps, caller)
   try {
-    const tenantId = caller.tenant.id
-    const value = await work({ exchange, tenantId, rateLimits, hold: (tokens) => resize(held, tokens) })
+    const { tenant } = caller
+    const value = await work({
+      exchange,
+      tenantId: tenant.id,
+      tenant,
+      caller,
+      rateLimits,
+      hold: (tokens) => resize(held, tokens),
+    })
     held.settle()
     if (value !== undefined) exchange.sendJson(200, JSON.stringify(value), rateLimits())
   } catch (error) {
@@ -84,6 +112,7 @@ function tell(deps: StoreDeps, exchange: Exchange, caller: Caller, held: WorkHol
   if (error instanceof BodyFault) exchange.sendFault(error.fault, headers)
   else if (error instanceof OverBudget) exchange.sendRefusal(error.refusal, headers)
   else if (error instanceof CorpusError) exchange.sendRefusal(refusalOf(error), headers)
+  else if (error instanceof JobsUnavailable) exchange.sendRefusal(jobsAway(error), headers)
   else if (error instanceof ArchiveUnavailable) exchange.sendRefusal(archiveAway(error), headers)
   else throw error
 }
@@ -94,6 +123,13 @@ function refusalOf({ code, message, retryAfterUs }: CorpusError): ToldRefusal<Co
   const told = 'retrieval-unavailable'
   return { code: told, because: message, blame: 'platform', retryAfterUs: fixedRetryUs(told) }
 }
+
+export const jobsAway = ({ message, retryAfterUs }: JobsUnavailable): ToldRefusal<JobCode> => ({
+  code: 'jobs-unavailable',
+  because: message,
+  blame: 'platform',
+  retryAfterUs: retryAfterUs ?? fixedRetryUs('jobs-unavailable'),
+})
 
 export class BodyFault extends Error {
   readonly fault: Parameters<Exchange['sendFault']>[0]

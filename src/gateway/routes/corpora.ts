@@ -17,10 +17,11 @@ import {
   wireList,
 } from '../../wire/vector-stores.ts'
 import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
+import { screenedPassages } from '../screen-passages.ts'
 import { answerCall, BodyFault, type CorporaDeps, type CorpusCall, pageAskOf, tokensOfBytes } from './corpora-answer.ts'
-import { fileRoutes } from './files.ts'
 
 /**
  * Corpora over HTTP, as OpenAI's vector stores. The tenant is always the caller's, never taken from the path: another
@@ -48,7 +49,6 @@ export function corporaRoutes(deps: CorporaDeps): Route[] {
     route('GET', under),
     route('POST', under),
     route('DELETE', under),
-    ...fileRoutes(deps),
   ]
 }
 
@@ -79,10 +79,14 @@ const checks = {
 } satisfies Record<string, (body: unknown) => Checked<unknown>>
 
 async function bodyOf<K extends keyof typeof checks>(
-  { exchange, deps }: Ask,
+  { exchange, deps, tenant }: Ask,
   kind: K,
 ): Promise<Extract<ReturnType<(typeof checks)[K]>, { kind: 'ok' }>['value']> {
-  const body = await collectBody(exchange, deps.bodyBytesMax)
+  // Questions are text that models see. What is stored rests as it was uploaded, and is screened when it is read.
+  const body =
+    kind === 'search'
+      ? await collectScreened(exchange, deps, { tenant, dialect: 'search', isUnserved: true })
+      : await collectBody(exchange, deps.bodyBytesMax)
   if (body.kind === 'gone') throw new BodyFault(invalidRequest('The client has gone.', null))
   const json = body.kind === 'fault' ? body : readStorable(body.bytes)
   const checked = json.kind === 'fault' ? json : checks[kind](json.value)
@@ -147,7 +151,7 @@ const HANDLERS: Readonly<Record<string, Handle>> = {
     return {
       object: 'vector_store.search_results.page',
       search_query: queries,
-      data: passages.map(wireHit),
+      data: (await screenedPassages(ask.deps.rules, ask.tenant, passages)).map(wireHit),
       has_more: false,
       next_page: null,
     }

@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.ts'
 import { readDeployedEmbedding } from '../../wire/azure-dialects.ts'
 import { embeddingAnswer, readEmbedding, relayedEmbedding } from '../../wire/embeddings.ts'
 import { callerOrPeerFor, refuseCall } from '../check-call.ts'
-import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { withTrueSize } from '../prompt-size.ts'
@@ -18,7 +18,7 @@ export function embeddingsRoute(deps: WholeDeps): Route {
 export async function embed(deps: WholeDeps, exchange: Exchange, deployment?: string): Promise<void> {
   const caller = callerOrPeerFor(exchange, deps.keys, { route: 'embeddings' })
   if (caller === undefined) return
-  const collected = await collectBody(exchange, deps.bodyBytesMax)
+  const collected = await collectScreened(exchange, deps, { tenant: caller.tenant, dialect: 'embeddings' })
   if (collected.kind === 'gone') return
   const read = (bytes: Buffer) =>
     deployment === undefined
@@ -30,7 +30,8 @@ export async function embed(deps: WholeDeps, exchange: Exchange, deployment?: st
     return
   }
   const { body, raw } = checked.value
-  const asked = { id: exchange.id, body, raw, headers: exchange.req.headers, caller, now: deps.clock.now() }
+  const found = collected.kind === 'ok' ? collected.found : undefined
+  const asked = { id: exchange.id, body, raw, headers: exchange.req.headers, caller, now: deps.clock.now(), found }
   const sized = await withTrueSize(toEmbeddingRequest(asked, deps.rules), deps.rules)
   if (sized.kind === 'fault') {
     exchange.sendFault(sized.fault)

@@ -6,7 +6,7 @@ import type { Platform } from '../../lifecycle/platform.ts'
 import type { Sink } from '../../lifecycle/ports.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import type { Checked } from '../../wire/check.ts'
-import type { Dialect, Wording } from '../../wire/dialect.ts'
+import type { AnswerIdentity, Dialect, Wording } from '../../wire/dialect.ts'
 import { CHAT_DIALECT, COMPLETION_DIALECT } from '../../wire/openai-dialects.ts'
 import type { WireFault } from '../../wire/openai-error.ts'
 import { RESPONSES_DIALECT } from '../../wire/responses-dialect.ts'
@@ -14,13 +14,16 @@ import type { ChatBody } from '../../wire/schemas.ts'
 import { wantsRunningUsage } from '../../wire/vllm.ts'
 import type { Caller, KeyDirectory, PeerDirectory } from '../authenticate.ts'
 import { callerOrPeerFor, refuseCall } from '../check-call.ts'
-import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { JsonSink, SseSink } from '../http-sinks.ts'
 import { withTrueSize } from '../prompt-size.ts'
+import { type BackgroundDeps, putInBackground } from '../put-in-background.ts'
 import { anthropicRateLimitHeaders, rateLimitHeaders } from '../rate-limit-headers.ts'
 import { type ReadWording, readStoredResponse } from '../responses-storing.ts'
+import type { FoundInBody } from '../screen-body.ts'
+import { StoredApartSink } from '../stored-apart-sink.ts'
 import { keepingChat, readStoring, type StoringWish, storingHeaders } from '../storing.ts'
 import { type Asked, type RequestRules, toRequest } from '../to-request.ts'
 
@@ -28,7 +31,7 @@ import { type Asked, type RequestRules, toRequest } from '../to-request.ts'
  * Bytes → request → ticket: the first row of a request's walk. `serveRequest` knows no HTTP; the answer comes back
  * through the sink. What a client says, and how it is answered, is its dialect's business (`wire/dialect.ts`).
  */
-export interface GenerateDeps {
+export interface GenerateDeps extends BackgroundDeps {
   readonly platform: Platform
   readonly clock: Clock
   readonly keys: KeyDirectory & PeerDirectory
@@ -63,12 +66,14 @@ export function generateRoutes(deps: GenerateDeps): Route[] {
 }
 
 /** Reads a body that may go on from what is stored. */
-type Reader = (bytes: Buffer, caller: Caller) => Promise<ReadWording>
+type Reader = (bytes: Buffer, caller: Caller, exchange: Exchange, found?: FoundInBody) => Promise<ReadWording>
 
 const fromArchive =
   (deps: GenerateDeps): Reader =>
-  (bytes, { tenant }) =>
-    readStoredResponse(deps, tenant, bytes)
+  (bytes, { tenant }, { knownCaller, answerCore }, found) => {
+    const sender = answerCore !== undefined ? 'background' : knownCaller === undefined ? 'client' : 'batch'
+    return readStoredResponse(deps, tenant, bytes, found, sender)
+  }
 
 const NOT_AS_READ: Pick<Asked, 'raw' | 'native'> = { raw: undefined, native: undefined }
 
@@ -82,14 +87,14 @@ export async function serveInDialect(
   const { route, kind } = dialect
   const caller = callerOrPeerFor(exchange, deps.keys, { route })
   if (caller === undefined) return
-  const body = await collectBody(exchange, deps.bodyBytesMax, { clock: deps.clock })
+  const body = await collectScreened(exchange, deps, { tenant: caller.tenant, dialect: dialect.screenedAs })
   if (body.kind === 'gone') return
   const checked =
     body.kind === 'fault'
       ? body
       : reader === undefined
         ? dialect.read(body.bytes, deps.rules.models.only('chat'))
-        : await reader(body.bytes, caller)
+        : await reader(body.bytes, caller, exchange, body.found)
   // The archive may have taken its time.
   if (reader !== undefined && exchange.res.destroyed) return
   if (checked.kind === 'refusal') {
@@ -110,8 +115,9 @@ export async function serveInDialect(
   const now = (body.kind === 'ok' ? body.readAt : undefined) ?? deps.clock.now()
   // A body that is not sent on as it was read is written anew.
   const { raw, native } = asked === checked.value.body ? checked.value : NOT_AS_READ
+  const found = body.kind === 'ok' ? body.found : undefined
   const sized = withTrueSize(
-    toRequest({ id: exchange.id, kind, body: asked, raw, native, headers, caller, now }, deps.rules),
+    toRequest({ id: exchange.id, kind, body: asked, raw, native, headers, caller, now, found }, deps.rules),
     deps.rules,
   )
   const read = sized instanceof Promise ? await sized : sized
@@ -121,6 +127,12 @@ export async function serveInDialect(
   }
   const { model, band } = read.request
   if (refuseCall(exchange, caller, { route, model, band })) return
+  const { queued } = checked.value
+  if (queued !== undefined && body.kind === 'ok') {
+    const draft = queued(identityOf(deps, exchange, read.request, dialect, checked.value))
+    await putInBackground(deps, exchange, { caller, draft, bytes: body.bytes, found })
+    return
+  }
   const cancellation = new Cancellation()
   exchange.res.on('close', () => {
     if (!exchange.res.writableFinished) cancellation.cancel('client-gone')
@@ -167,15 +179,7 @@ function makeSink(
     exchange,
     rateLimits: () => usualHeaders(deps, request, dialect, wording),
     keepAliveUs: deps.keepAliveUs,
-    identity: {
-      kind: dialect.kind,
-      id: dialect.idPrefix + exchange.id.slice(4),
-      createdAtS: Math.floor(usToSeconds(deps.clock.now())),
-      model: body.model,
-      includesUsage: body.stream_options?.include_usage === true,
-      includesRunningUsage: wantsRunningUsage(body),
-      promptTokens: promptTokensOf(request),
-    },
+    identity: identityOf(deps, exchange, request, dialect, wording),
     wording,
     clock: deps.clock,
     cancellation,
@@ -184,11 +188,30 @@ function makeSink(
     listsPassages: body.spillway?.retrieval?.include_passages === true,
     knownHeaders: wording.headers ?? (storing === undefined ? undefined : storingHeaders(storing)),
   }
-  const sink = body.stream === true ? new SseSink(options) : new JsonSink(options)
+  const apart = request.screening?.restorer === undefined ? undefined : wording.apart
+  const told = apart === undefined ? options : { ...options, wording: apart }
+  const sink = body.stream === true ? new SseSink(told) : new JsonSink(told)
+  if (apart !== undefined) return new StoredApartSink(sink, apart.store(options.identity))
   if (storing === undefined) return sink
   const { identity } = options
   return keepingChat(sink, storing, { ...deps, tenant: request.tenant, requestId: exchange.id, identity })
 }
+
+const identityOf = (
+  { clock }: GenerateDeps,
+  exchange: Exchange,
+  request: Request,
+  { kind, idPrefix }: Dialect,
+  { body }: Wording,
+): AnswerIdentity => ({
+  kind,
+  id: idPrefix + (exchange.answerCore ?? exchange.id.slice(4)),
+  createdAtS: Math.floor(usToSeconds(clock.now())),
+  model: body.model,
+  includesUsage: body.stream_options?.include_usage === true,
+  includesRunningUsage: wantsRunningUsage(body),
+  promptTokens: promptTokensOf(request),
+})
 
 /** Headers that answers and refusals have alike: what is left of the caller's budgets, and what was left out. */
 function usualHeaders(deps: GenerateDeps, request: Request, { route }: Dialect, { ignored = [] }: Wording): string[] {

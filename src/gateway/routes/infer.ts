@@ -11,7 +11,7 @@ import { invalidRequest } from '../../wire/openai-error.ts'
 import { readJson } from '../../wire/read-body.ts'
 import type { KeyDirectory } from '../authenticate.ts'
 import { callerFor, refuseCall } from '../check-call.ts'
-import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import type { KnownModel } from '../model-directory.ts'
@@ -50,7 +50,7 @@ export function inferRoute(deps: InferDeps): Route {
 async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
   const caller = callerFor(exchange, deps.keys, { route: 'chat' })
   if (caller === undefined) return
-  const collected = await collectBody(exchange, deps.bodyBytesMax)
+  const collected = await collectScreened(exchange, deps, { tenant: caller.tenant, dialect: 'infer' })
   if (collected.kind === 'gone') return
   const json = collected.kind === 'fault' ? collected : readJson(collected.bytes)
   const checked = json.kind === 'fault' ? json : check(json.value)
@@ -74,8 +74,9 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
     spillway: { bid: asked.priority_bid ?? 0 },
   }
   const { headers } = exchange.req
+  const found = collected.kind === 'ok' ? collected.found : undefined
   const read = await withTrueSize(
-    toRequest({ id: exchange.id, kind: 'chat', body, headers, caller, now: deps.clock.now() }, deps.rules),
+    toRequest({ id: exchange.id, kind: 'chat', body, headers, caller, now: deps.clock.now(), found }, deps.rules),
     deps.rules,
   )
   if (read.kind === 'fault') {
@@ -90,7 +91,8 @@ async function infer(deps: InferDeps, exchange: Exchange): Promise<void> {
   const sink = new CountingSink()
   const settled = await serveRequest(deps.platform, read.request, cancellation, sink)
   if (sink.refusal !== undefined) exchange.sendRefusal(sink.refusal)
-  else if (settled.outcome === 'completed') exchange.sendJson(200, JSON.stringify(inferAnswer(settled)))
+  else if (settled.outcome === 'completed' || settled.outcome === 'blocked')
+    exchange.sendJson(200, JSON.stringify(inferAnswer(settled)))
 }
 
 function inferAnswer(settled: Settled): object {

@@ -1,6 +1,6 @@
 import { COUNT_TOKENS_DIALECT, MESSAGES_DIALECT } from '../../wire/messages-dialect.ts'
 import { callerOrPeerFor, refuseCall } from '../check-call.ts'
-import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { promptSizeOf } from '../prompt-size.ts'
@@ -27,7 +27,11 @@ async function countTokens(deps: GenerateDeps, exchange: Exchange): Promise<void
   const { route, kind } = COUNT_TOKENS_DIALECT
   const caller = callerOrPeerFor(exchange, deps.keys, { route })
   if (caller === undefined) return
-  const collected = await collectBody(exchange, deps.bodyBytesMax)
+  const collected = await collectScreened(exchange, deps, {
+    tenant: caller.tenant,
+    dialect: 'messages',
+    isUnserved: true,
+  })
   if (collected.kind === 'gone') return
   const checked = collected.kind === 'fault' ? collected : COUNT_TOKENS_DIALECT.read(collected.bytes)
   if (checked.kind === 'fault') {

@@ -1,14 +1,15 @@
 import { assert } from '../../base/assert.ts'
 import type { OipMetadata } from '../../wire/oip.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
-import { readTensors } from '../../wire/tensors.ts'
+import { readTensors, tokenTensorIn } from '../../wire/tensors.ts'
 import { callerOrPeerFor, refuseCall } from '../check-call.ts'
-import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import type { KnownModel } from '../model-directory.ts'
 import { OIP_ERRORS } from '../oip-errors.ts'
 import { withTrueSize } from '../prompt-size.ts'
+import { tokenIdsFault } from '../screen-body.ts'
 import { toTensorRequest } from '../to-whole-request.ts'
 import { serveWhole, type WholeDeps } from './whole-answer.ts'
 
@@ -100,7 +101,7 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
     exchange.sendFault(invalidRequest(message, 'version', 'unsupported-parameter'))
     return
   }
-  const collected = await collectBody(exchange, deps.bodyBytesMax)
+  const collected = await collectScreened(exchange, deps, { tenant: caller.tenant, dialect: 'tensors' })
   if (collected.kind === 'gone') return
   const checked = collected.kind === 'fault' ? collected : readTensors(collected.bytes)
   if (checked.kind === 'fault') {
@@ -110,8 +111,14 @@ async function infer(deps: OpenInferenceDeps, exchange: Exchange, rest: string):
   const { headers } = exchange.req
   const { model, version } = place
   const body = checked.value
+  const found = collected.kind === 'ok' ? collected.found : undefined
+  const tokens = found === undefined ? undefined : tokenTensorIn(body)
+  if (tokens !== undefined) {
+    exchange.sendFault(tokenIdsFault(tokens))
+    return
+  }
   const read = await withTrueSize(
-    toTensorRequest({ id: exchange.id, body, headers, caller, now: deps.clock.now(), model }, deps.rules),
+    toTensorRequest({ id: exchange.id, body, headers, caller, now: deps.clock.now(), model, found }, deps.rules),
     deps.rules,
   )
   if (read.kind === 'fault') {

@@ -5,7 +5,7 @@ import { makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { readStorable } from '../../wire/read-body.ts'
 import { MetadataBody, readPairs, wireCompletion, wireMessages, wireStoredPage } from '../../wire/stored-completions.ts'
-import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { answerCall, BodyFault, type CorpusCall, pageAskOf, type StoreDeps } from './corpora-answer.ts'
@@ -90,8 +90,8 @@ async function remove({ deps, tenantId, id }: Ask): Promise<unknown> {
 
 const checkBody = makeCheck(MetadataBody)
 
-async function metadataOf({ exchange, deps }: Ask): Promise<ArchivedAnswer['metadata']> {
-  const body = await collectBody(exchange, deps.bodyBytesMax)
+async function metadataOf({ exchange, deps, tenant }: Ask): Promise<ArchivedAnswer['metadata']> {
+  const body = await collectScreened(exchange, deps, { tenant, dialect: 'chat', isUnserved: true })
   if (body.kind === 'gone') throw new BodyFault(invalidRequest('The client has gone.', null))
   const json = body.kind === 'fault' ? body : readStorable(body.bytes)
   const checked = json.kind === 'fault' ? json : checkBody(json.value)

@@ -1,8 +1,9 @@
 import type { ArchivedAnswer } from '../../domain/archive.ts'
 import type { Archive } from '../../lifecycle/archive-ports.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
-import { inputOf, wireResponse } from '../../wire/responses-stored.ts'
+import { inputOf } from '../../wire/responses-stored.ts'
 import { wireList } from '../../wire/vector-stores.ts'
+import type { BackgroundResponses } from '../background-responses.ts'
 import type { Route } from '../http-server.ts'
 import { answerCall, BodyFault, type CorpusCall, pageAskOf, type StoreDeps } from './corpora-answer.ts'
 
@@ -12,10 +13,12 @@ import { answerCall, BodyFault, type CorpusCall, pageAskOf, type StoreDeps } fro
  */
 export interface StoredResponseDeps extends StoreDeps {
   readonly archive: Archive
+  readonly background: BackgroundResponses
 }
 
 interface Ask extends CorpusCall {
   readonly archive: Archive
+  readonly background: BackgroundResponses
   readonly id: string
 }
 
@@ -33,7 +36,7 @@ export function storedResponseRoutes(deps: StoredResponseDeps): Route[] {
         const under = below.join('/')
         const handle = Object.hasOwn(handles, under) ? handles[under] : undefined
         if (handle === undefined) throw new BodyFault(invalidRequest(UNKNOWN_URL, null, 'unknown-url'))
-        return handle({ ...call, archive: deps.archive, id })
+        return handle({ ...call, archive: deps.archive, background: deps.background, id })
       }),
   })
   return [
@@ -45,12 +48,12 @@ export function storedResponseRoutes(deps: StoredResponseDeps): Route[] {
 
 const UNKNOWN_URL = 'Unknown request URL: /v1/responses has stored responses, their input_items and cancel.'
 
-async function retrieve({ archive, tenantId, id, exchange }: Ask): Promise<unknown> {
+async function retrieve({ archive, background, tenantId, id, exchange }: Ask): Promise<unknown> {
   if (pageAskOf(exchange.req.url).words.get('stream') === 'true') {
     const message = "Unsupported parameter: 'stream'. Responses are streamed while they are made; read the whole one."
     throw new BodyFault(invalidRequest(message, 'stream', 'unsupported-parameter'))
   }
-  return wireResponse(known(await archive.find(tenantId, KIND, id), id))
+  return background.seen(known(await archive.find(tenantId, KIND, id), id))
 }
 
 async function inputItems({ archive, tenantId, id, exchange }: Ask): Promise<unknown> {
@@ -62,14 +65,16 @@ async function inputItems({ archive, tenantId, id, exchange }: Ask): Promise<unk
   return wireList(all.slice(start, start + limit) as { id: string }[], all.length > start + limit)
 }
 
-async function remove({ archive, tenantId, id }: Ask): Promise<unknown> {
+async function remove({ archive, background, tenantId, id }: Ask): Promise<unknown> {
+  await background.forget(known(await archive.find(tenantId, KIND, id), id))
   if (!(await archive.remove(tenantId, KIND, id))) throw unknownResponse(id)
   return { id, object: KIND, deleted: true }
 }
 
 /** Only what runs in the background can be cancelled; what a client waits for ends when it hangs up. */
-async function cancel({ archive, tenantId, id }: Ask): Promise<unknown> {
-  known(await archive.find(tenantId, KIND, id), id)
+async function cancel({ archive, background, tenantId, id }: Ask): Promise<unknown> {
+  const told = await background.cancel(known(await archive.find(tenantId, KIND, id), id))
+  if (told !== undefined) return told
   throw new BodyFault(invalidRequest('Cannot cancel a synchronous response: it has ended.', null), true)
 }
 

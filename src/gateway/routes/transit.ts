@@ -1,16 +1,18 @@
 import { Cancellation } from '../../base/cancellation.ts'
+import type { ScreeningTerms } from '../../domain/screening.ts'
 import { serveRequest } from '../../lifecycle/serve-request.ts'
 import { FormHead } from '../../wire/form-head.ts'
 import { invalidRequest, type WireFault } from '../../wire/openai-error.ts'
 import { readTransit, TRANSIT_WAYS, type TransitWay } from '../../wire/transit.ts'
 import type { Caller } from '../authenticate.ts'
 import { callerOrPeerFor, refuseCall } from '../check-call.ts'
-import { collectBody } from '../collect-body.ts'
+import { collectScreened } from '../collect-screened.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
 import { TransitSink } from '../http-transit-sink.ts'
 import { declaredBytesOf, dropRest, Upload, type UploadBreak, type UploadOptions } from '../http-upload.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
+import { collectScreenedForm } from '../screen-form.ts'
 import { type AskedTransit, HeldBody, toTransitRequest } from '../to-transit-request.ts'
 import type { WholeDeps } from './whole-answer.ts'
 
@@ -36,22 +38,44 @@ async function pass(deps: TransitDeps, exchange: Exchange, way: TransitWay): Pro
   if (caller === undefined) return
   const contentType = exchange.req.headers['content-type'] ?? ''
   const isForm = way.takesForms === true && /^multipart\/form-data\b/i.test(contentType)
-  if (isForm) await passForm(deps, exchange, way, caller)
+  const terms = caller.tenant.screening
+  if (isForm && terms !== undefined) await passHeldForm(deps, exchange, way, caller, terms)
+  else if (isForm) await passForm(deps, exchange, way, caller)
   else await passJson(deps, exchange, way, caller)
 }
 
 async function passJson(deps: TransitDeps, exchange: Exchange, way: TransitWay, caller: Caller): Promise<void> {
-  const collected = await collectBody(exchange, deps.bodyBytesMax)
+  const collected = await collectScreened(exchange, deps, { tenant: caller.tenant, dialect: 'transit' })
   if (collected.kind === 'gone') return
   const checked = collected.kind === 'fault' ? collected : readTransit(collected.bytes)
   if (checked.kind === 'fault') {
     exchange.sendFault(checked.fault)
     return
   }
-  const { bytes } = collected as Extract<typeof collected, { kind: 'ok' }>
+  const { bytes, found } = collected as Extract<typeof collected, { kind: 'ok' }>
   const body = new HeldBody(bytes, checked.value)
-  await serve(deps, exchange, caller, { way, fields: checked.value, bytes: bytes.length, body })
+  await serve(deps, exchange, caller, { way, fields: checked.value, bytes: bytes.length, body, found })
 }
+
+async function passHeldForm(
+  deps: TransitDeps,
+  exchange: Exchange,
+  way: TransitWay,
+  caller: Caller,
+  terms: ScreeningTerms,
+): Promise<void> {
+  const collected = await collectScreenedForm(exchange, { ...deps, tenant: caller.tenant, terms })
+  if (collected.kind === 'gone') return
+  if (collected.kind === 'fault') {
+    exchange.sendFault(collected.fault)
+    return
+  }
+  const { form, body, found } = collected
+  await serve(deps, exchange, caller, { way, fields: fieldsOf(form), bytes: body.length, body, found })
+}
+
+const fieldsOf = ({ fields }: FormHead): Record<string, string> =>
+  Object.fromEntries(Array.from(fields, ([name, { value }]) => [name, value]))
 
 async function passForm(deps: TransitDeps, exchange: Exchange, way: TransitWay, caller: Caller): Promise<void> {
   const { req, visit } = exchange
@@ -76,8 +100,7 @@ async function passForm(deps: TransitDeps, exchange: Exchange, way: TransitWay, 
     else if (read !== 'ok') tellBreak(exchange, read, deps)
     else if (isBroken(form, upload)) exchange.sendFault(unreadable(form.problem ?? 'its last part has no end'))
     else {
-      const fields = Object.fromEntries(Array.from(form.fields, ([name, { value }]) => [name, value]))
-      await serve(deps, exchange, caller, { way, fields, bytes: declared, body: upload })
+      await serve(deps, exchange, caller, { way, fields: fieldsOf(form), bytes: declared, body: upload })
     }
   } finally {
     upload.end()
@@ -88,7 +111,7 @@ async function passForm(deps: TransitDeps, exchange: Exchange, way: TransitWay, 
 const isBroken = (form: FormHead, upload: Upload): boolean =>
   form.problem !== undefined || (!form.isWhole && upload.isAllHeld)
 
-type Passing = Pick<AskedTransit, 'way' | 'fields' | 'bytes' | 'body'>
+type Passing = Pick<AskedTransit, 'way' | 'fields' | 'bytes' | 'body' | 'found'>
 
 async function serve(deps: TransitDeps, exchange: Exchange, caller: Caller, passing: Passing): Promise<void> {
   const { req, id } = exchange

@@ -3,13 +3,13 @@ import { ACME } from '../../../test/support/requests.ts'
 import { finished, type Turnout } from '../../../test/support/scripted-backend.ts'
 import { ScriptedEmbedder } from '../../../test/support/scripted-retrieval.ts'
 import { VirtualWorld, type WorldOptions } from '../../../test/support/virtual-world.ts'
+import { Breaker } from '../../base/breaker.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Entry } from '../../domain/entry.ts'
 import type { Request } from '../../domain/request.ts'
 import type { AnswerCacheTerms, Tenant } from '../../domain/tenant.ts'
 import { MemoryAnswerStore } from '../../retrieval/answers/memory-answer-store.ts'
 import { SemanticAnswerCache } from '../../retrieval/answers/semantic-answer-cache.ts'
-import { Breaker } from '../../retrieval/breaker.ts'
 
 /** The whole story on virtual time, with letters for meaning: words in another order are the same question. */
 const TERMS: AnswerCacheTerms = { similarityMin: 0.97, temperatureMax: 0.3, ttlUs: 60_000_000, checkRatio: 0 }

@@ -6,7 +6,7 @@ import type { Platform } from '../platform.ts'
 import type { AnswerAsk, FoundAnswer, KeptAnswer } from '../ports.ts'
 import type { Relay } from '../relay.ts'
 import { pickRelease } from '../rollout/pick-release.ts'
-import type { Ended } from '../settle.ts'
+import { blockedAnswer, type Ended } from '../settle.ts'
 import { spendOf } from '../spending.ts'
 import type { Ticket } from '../ticket.ts'
 import { AnswerRecording } from './answer-recording.ts'
@@ -35,6 +35,9 @@ export async function answerFromCache(
 
   const startedAt = clock.now()
   const found = await find(platform, ticket, ask)
+  // Nothing is answered before the verdict.
+  if (ticket.check?.isPending === true) await ticket.check.whenOver()
+  if (ticket.check?.isBlocked === true) return undefined
   const outcome = outcomeOf(platform, found, terms)
   journal.record({
     kind: 'answer-looked-up',
@@ -58,6 +61,7 @@ export async function answerFromCache(
   const reservation = budgets.reserve(clock.now(), standings.scopesOf(request), 0, spendOf(ticket.price, 0, 0))
   ticket.cached = { ...found, reservation }
   await relay.write(deltaOf(found.answer))
+  if (ticket.blockedBy !== undefined) return blockedAnswer(ticket.blockedBy, NO_USAGE)
   return { outcome: 'completed', because: 'answered from the cache', refusal: undefined, usage: NO_USAGE }
 }
 

@@ -24,9 +24,9 @@ export class AnswerRecording {
     this.known = known
   }
 
-  note(delta: Delta): void {
+  note({ choices = [], kept = choices }: Delta): void {
     if (!this.#isPlain) return
-    for (const { index, content, finishReason, extra, logprobs } of delta.choices ?? []) {
+    for (const { index, content, finishReason, extra, logprobs } of kept) {
       this.#hasText = true
       if (content !== null) this.#text += content
       this.#finishReason = finishReason ?? this.#finishReason

@@ -3,7 +3,7 @@ import type { Sink } from '../ports.ts'
 
 /**
  * Reads an answer along, to compare or to score it: the first choice's text, up to a bound. The text is kept no longer
- * than the comparison takes, and never goes into the journal.
+ * than the comparison takes (`rollout/keep-outputs.ts` says whose is), and never goes into the journal.
  */
 
 /** Characters, about sixteen thousand tokens: enough to compare or to score any answer. */
@@ -13,6 +13,8 @@ export class AnswerText implements Sink {
   #text = ''
   /** Whether some of the answer came as text; in simulation none does. */
   hasText = false
+  /** Why the first choice ended; null while it has not. */
+  finishReason: string | null = null
   #onEnd: (() => void) | undefined
   #isOver = false
 
@@ -26,8 +28,8 @@ export class AnswerText implements Sink {
 
   start(): void {}
 
-  write(delta: Delta): undefined {
-    for (const choice of delta.choices ?? []) if (choice.index === 0) this.#add(choice)
+  write({ choices = [], kept = choices }: Delta): undefined {
+    for (const choice of kept) if (choice.index === 0) this.#add(choice)
     return undefined
   }
 
@@ -46,8 +48,9 @@ export class AnswerText implements Sink {
     else this.#onEnd = then
   }
 
-  #add({ content }: ChoiceDelta): void {
+  #add({ content, finishReason }: ChoiceDelta): void {
     this.hasText = true
+    this.finishReason ??= finishReason
     if (content !== null && this.#text.length < CHARACTERS_MAX)
       this.#text += content.slice(0, CHARACTERS_MAX - this.#text.length)
   }

@@ -51,6 +51,7 @@ interface OpenAttempt {
   /** The engine that says its times. */
   readonly backend: Backend | undefined
   readonly seen: SeenAttempt | undefined
+  readonly meter: ReplicaMeter
   told: EngineTime
 }
 
@@ -155,7 +156,7 @@ export class CostMeter {
     const now = this.#options.clock.now()
     const backend = this.#options.backends.of(replica)
     const isMeasured = pool.twins === undefined && backend.engineTimeOf !== undefined
-    const meter = this.#meterOf(now, replica, isMeasured)
+    const meter = this.#meterOf(now, this.#options.policies.fleet.standsFor(replica), isMeasured)
     const { promptTokens, cachedTokens } = plan.estimate
     const seen =
       meter.seen &&
@@ -165,7 +166,7 @@ export class CostMeter {
         cachedTokens,
         firstTokenUs: attempt.isTelling ? undefined : attempt.firstTokenExpectedUs,
       })
-    const open = { attempt, backend: isMeasured ? backend : undefined, seen, told: NO_ENGINE_TIME }
+    const open = { attempt, backend: isMeasured ? backend : undefined, seen, meter, told: NO_ENGINE_TIME }
     meter.open.add(open)
     this.#open.set(attempt, open)
   }
@@ -179,10 +180,10 @@ export class CostMeter {
     const open = this.#open.get(attempt)
     if (open === undefined) return
     this.#open.delete(attempt)
-    const meter = this.#replicas.get(attempt.lease.replica.id)
-    meter?.open.delete(open)
+    const { meter } = open
+    meter.open.delete(open)
     const row = rowOf(open, this.#spent(this.#options.clock.now(), open, ending))
-    if (row !== undefined) meter?.rows.push(row)
+    if (row !== undefined) meter.rows.push(row)
     if (!attempt.isPaid && attempt.ticket.request.errand === undefined)
       this.#wasted.push({ ticketId: attempt.ticket.id, attempt: attempt.nth })
   }

@@ -20,12 +20,13 @@ export interface SecondsDesk {
   view(): { readonly pendingSeconds: number; readonly lateReports: number }
 }
 
-/** Replicas that came are billed from now on, those that went no more. */
+/** Replicas that came are billed from now on, those that went no more. One replica stands for an engine of several pools. */
 export function watchFleet(now: Instant, closer: SecondCloser, { fleet, poolsById }: Policies): void {
   for (const known of poolsById.values()) {
     if (known.pool.isPeer === true) continue
     for (const replica of known.pool.replicas) {
       if (closer.isWatched(replica.id)) continue
+      if (replica.engineId !== undefined && fleet.standsFor(replica) !== replica) continue
       const { id, poolId } = replica
       closer.watch(now, { id, poolId, usdPerHour: known.usdPerHourOf(replica) })
     }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { finished, lost, type Turnout } from '../../../test/support/scripted-backend.ts'
+import { finished, lost, ScriptedBackend, type Turnout } from '../../../test/support/scripted-backend.ts'
 import { MODEL } from '../../../test/support/start-platform.ts'
 import { VirtualWorld } from '../../../test/support/virtual-world.ts'
 import { makePoolPolicies } from '../../assembly/assemble.ts'
@@ -8,6 +8,7 @@ import { toPools } from '../../config/to-domain.ts'
 import type { FleetChanged } from '../../domain/entry.ts'
 import type { Replica } from '../../domain/fleet.ts'
 import { ControlLoop } from '../control-loop.ts'
+import { NO_ROOM_YET } from '../sharing/room-exchange.ts'
 import type { PoolPolicies } from './pool-policies.ts'
 
 const WHY = { by: 'ada', because: 'a test' }
@@ -33,6 +34,18 @@ const told = (world: VirtualWorld): string[] =>
 
 const replicaIds = (world: VirtualWorld): string[] =>
   world.platform.policies.dispatcher.view().pools.flatMap((pool) => pool.replicas.map(({ id }) => id))
+
+describe('a gateway of another region', () => {
+  it('has room here before any exchange, though engines have none: nobody gives it out', async () => {
+    const world = await VirtualWorld.of((clock) => new ScriptedBackend(clock, [finished(3)]), {
+      capacity: NO_ROOM_YET,
+      tree: { regions: { local: 'local', peers: [{ region: 'us', urls: ['http://us-1/v1'], apiKey: 'k' }] } },
+    })
+    const { dispatcher } = world.platform.policies
+    expect(dispatcher.poolFacts(POOL)).toMatchObject({ readyReplicaCount: 1, openReplicaCount: 0 })
+    expect(dispatcher.poolFacts(`us:${MODEL}`)).toMatchObject({ readyReplicaCount: 1, openReplicaCount: 1 })
+  })
+})
 
 describe('a replica that joins', () => {
   it('takes nothing until it was probed, and then what waits, at once', async () => {

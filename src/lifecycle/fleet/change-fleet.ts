@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import type { AutoscaleTerms } from '../../domain/autoscale.ts'
 import type { FleetChanged } from '../../domain/entry.ts'
 import type { Model, Release, Replica } from '../../domain/fleet.ts'
 import type { HealthChange } from '../../policy/routing/health.ts'
@@ -7,6 +8,7 @@ import type { Policies } from '../policies.ts'
 import type { World } from '../ports.ts'
 import type { Turnstile } from '../turnstile.ts'
 import type { PoolPolicies } from './pool-policies.ts'
+import { shareTwin } from './share-twin.ts'
 
 /**
  * How does the fleet change while it runs? One change at a time, in one instant, told in the journal with who and why.
@@ -30,6 +32,7 @@ export type FleetChange =
   | { readonly kind: 'add-pool'; readonly known: PoolPolicies }
   | { readonly kind: 'remove-pool'; readonly poolId: string }
   | { readonly kind: 'dedicate-pool'; readonly poolId: string; readonly dedicatedTo: readonly string[] | undefined }
+  | { readonly kind: 'scale-pool'; readonly poolId: string; readonly autoscale: AutoscaleTerms | undefined }
   | { readonly kind: 'add-replica'; readonly replica: Replica }
   | { readonly kind: 'drain-replica' | 'undrain-replica' | 'remove-replica'; readonly replicaId: string }
 
@@ -104,6 +107,8 @@ export class FleetChanges {
         return this.#removePool(change.poolId, reason)
       case 'dedicate-pool':
         return this.#dedicatePool(change.poolId, change.dedicatedTo, reason)
+      case 'scale-pool':
+        return this.#scalePool(change.poolId, change.autoscale, reason)
       case 'add-replica':
         return this.#addReplica(change.replica, reason, isFounding)
       case 'drain-replica':
@@ -185,6 +190,15 @@ export class FleetChanges {
     return this.#tell('pool-dedicated', poolId, reason)
   }
 
+  /** What was learned of its demand and its cold starts is learned anew. */
+  #scalePool(poolId: string, autoscale: AutoscaleTerms | undefined, reason: ChangeReason): FleetAnswer {
+    const { fleet } = this.#parts.policies
+    const known = fleet.poolsById.get(poolId)
+    if (known === undefined) return refused('no-such-pool', `no pool is called ${poolId}`)
+    fleet.scale(known, autoscale, this.#clock.now())
+    return this.#tell('pool-scaled', poolId, reason)
+  }
+
   #dropPool(poolId: string, reason: ChangeReason): void {
     const { policies, turnstile } = this.#parts
     for (const { id } of policies.fleet.poolsById.get(poolId)?.pool.replicas ?? []) this.#dropReplica(id, reason)
@@ -215,10 +229,14 @@ export class FleetChanges {
   #enterReplica(known: PoolPolicies, replica: Replica, isFounding: boolean): void {
     const { policies, turnstile, world } = this.#parts
     policies.health.add(this.#clock.now(), replica.id, replica.poolId, isFounding)
+    shareTwin(policies.fleet, known, replica)
     const kvTokensMax = known.kvTokensMaxOf(replica)
     const reading = known.readingOf(replica)
-    turnstile.addReplica({ replica, limit: known.makeLimit(replica), kvTokensMax, reading, isReady: false })
-    turnstile.replicaChanged(replica.id, { capacity: world.capacity.allowance(replica) })
+    const { offline } = policies
+    turnstile.addReplica({ replica, limit: known.makeLimit(replica), kvTokensMax, reading, offline, isReady: false })
+    // No exchange gives room at another region's gateway: each gateway of ours has its own there.
+    if (known.pool.isPeer !== true)
+      turnstile.replicaChanged(replica.id, { capacity: world.capacity.allowance(replica) })
     recallTwin(this.#parts, replica)
   }
 

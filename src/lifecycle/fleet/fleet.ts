@@ -1,4 +1,7 @@
+import type { Instant } from '../../base/clock.ts'
+import { type AutoscaleTerms, NO_AUTOSCALE } from '../../domain/autoscale.ts'
 import type { Model, Pool, Release, Replica } from '../../domain/fleet.ts'
+import { PoolScaler } from '../../policy/autoscale/pool-scaler.ts'
 import { TenantRatios } from '../../policy/planning/tenant-ratios.ts'
 import type { PoolPolicies } from './pool-policies.ts'
 
@@ -14,6 +17,8 @@ export class Fleet {
   readonly #ratios = new Map<string, TenantRatios>()
   readonly #poolsById = new Map<string, PoolPolicies>()
   readonly #replicas = new Map<string, Replica>()
+  /** By engine: the replicas that are it, of as many pools, the first known first. */
+  readonly #byEngine = new Map<string, Set<Replica>>()
   readonly #poolsByRelease = new Map<string, PoolPolicies[]>()
   readonly #peersByModel = new Map<string, PoolPolicies[]>()
 
@@ -51,6 +56,31 @@ export class Fleet {
     return this.#replicas.get(id)
   }
 
+  /** The replicas of all pools that are the same engine, this one included; empty where the replica names none. */
+  sameEngine({ engineId }: Replica): Iterable<Replica> {
+    return (engineId === undefined ? undefined : this.#byEngine.get(engineId)) ?? []
+  }
+
+  /** The replica that stands for its engine, where that is counted once: its price, its seconds. */
+  standsFor(replica: Replica): Replica {
+    for (const first of this.sameEngine(replica)) return first
+    return replica
+  }
+
+  #enter(replica: Replica): void {
+    this.#replicas.set(replica.id, replica)
+    const { engineId } = replica
+    if (engineId !== undefined)
+      this.#byEngine.set(engineId, (this.#byEngine.get(engineId) ?? new Set<Replica>()).add(replica))
+  }
+
+  #leave(replica: Replica): void {
+    this.#replicas.delete(replica.id)
+    const { engineId } = replica
+    const same = engineId === undefined ? undefined : this.#byEngine.get(engineId)
+    if (same?.delete(replica) === true && same.size === 0) this.#byEngine.delete(engineId as string)
+  }
+
   /** With all of its releases: those that it had and has no more are forgotten. */
   putModel(model: Model, releases: readonly Release[]): void {
     for (const id of this.#models.get(model.name)?.releases ?? []) this.#releases.delete(id)
@@ -67,7 +97,7 @@ export class Fleet {
 
   addPool(known: PoolPolicies): void {
     const { id, replicas } = known.pool
-    for (const replica of replicas) this.#replicas.set(replica.id, replica)
+    for (const replica of replicas) this.#enter(replica)
     this.#poolsById.set(id, known)
     const [lists, key] = this.#listsOf(known)
     lists.set(key, [...(lists.get(key) ?? []), known])
@@ -90,7 +120,7 @@ export class Fleet {
 
   dropPool(poolId: string): void {
     this.closePool(poolId)
-    for (const { id } of this.#poolsById.get(poolId)?.pool.replicas ?? []) this.#replicas.delete(id)
+    for (const replica of this.#poolsById.get(poolId)?.pool.replicas ?? []) this.#leave(replica)
     this.#poolsById.delete(poolId)
   }
 
@@ -99,9 +129,17 @@ export class Fleet {
     known.pool = { ...known.pool, dedicatedTo }
   }
 
+  /** Other terms of autoscaling from now on. */
+  scale(known: PoolPolicies, autoscale: AutoscaleTerms | undefined, now: Instant): void {
+    known.pool = { ...known.pool, autoscale }
+    known.scaler = new PoolScaler(autoscale ?? NO_AUTOSCALE, now)
+  }
+
   setReplicas(known: PoolPolicies, replicas: readonly Replica[]): void {
-    for (const { id } of known.pool.replicas) this.#replicas.delete(id)
-    for (const replica of replicas) this.#replicas.set(replica.id, replica)
+    // Those that stay keep their place: the first stands for its engine.
+    const staying = new Set(replicas)
+    for (const replica of known.pool.replicas) if (!staying.has(replica)) this.#leave(replica)
+    for (const replica of replicas) if (this.#replicas.get(replica.id) !== replica) this.#enter(replica)
     known.pool = { ...known.pool, replicas }
   }
 }

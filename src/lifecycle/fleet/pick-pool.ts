@@ -53,10 +53,20 @@ export function pickOtherRegion(
 
 /** The release's pools here, then the other regions that may have the model. */
 function poolsOf(policies: Policies, request: Request, releaseId: string): readonly PoolPolicies[] {
-  const own = policies.poolsByRelease.get(releaseId) ?? []
+  const own = forBand(policies, request, policies.poolsByRelease.get(releaseId) ?? NO_POOLS)
   const model = policies.releases.get(releaseId)?.model
   const peers = model === undefined ? NO_POOLS : peersFor(policies, request, model)
   return peers.length === 0 ? own : [...own, ...peers]
+}
+
+/** Spot replicas get offline work only, and offline work goes to them while one is ready. */
+function forBand(policies: Policies, { band }: Request, pools: readonly PoolPolicies[]): readonly PoolPolicies[] {
+  if (!pools.some(({ pool }) => pool.isSpot === true)) return pools
+  if (band !== 'offline') return pools.filter(({ pool }) => pool.isSpot !== true)
+  const ready = pools.filter(
+    ({ pool }) => pool.isSpot === true && (policies.dispatcher.poolFacts(pool.id)?.readyReplicaCount ?? 0) > 0,
+  )
+  return ready.length > 0 ? ready : pools
 }
 
 const NO_POOLS: readonly PoolPolicies[] = []
@@ -94,7 +104,8 @@ function poolIn({ poolsById }: Policies, choice: PoolChoice | undefined): PoolPo
 }
 
 function optionOf(policies: Policies, now: Instant, request: Request, known: PoolPolicies): PoolOption {
-  const { pool, speed, shedding, outlook, presence } = known
+  const { pool, speed, shedding, presence } = known
+  const outlook = known.outlook?.at(now)
   const promptTokens = promptTokensOf(request)
   const waitUs = waitOf(policies, now, request, known)
   const isDenied = whyPoolDenies(policies, now, request, known) !== undefined

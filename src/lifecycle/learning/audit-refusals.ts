@@ -1,6 +1,7 @@
 import type { Clock, Instant } from '../../base/clock.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import type { Try } from '../../policy/admission/admission-world.ts'
+import type { AuditedRefusal } from '../../policy/admission/refusal-audit.ts'
 import type { Load } from '../../policy/limits/ledger.ts'
 import { timesUnderLoad } from '../../policy/twin/times-under-load.ts'
 import type { PoolPolicies } from '../fleet/pool-policies.ts'
@@ -34,11 +35,25 @@ export function auditRefusal(platform: Audited, { request, id }: Ticket, nearest
     promptTokens,
     aloneUs: speedAlone.prefillUs(Math.max(0, promptTokens - cachedTokens), cachedTokens),
     decodeUs: Math.max(0, outputPerChoice - 1) * speedAlone.tokenUs(promptTokens + Math.round(outputPerChoice / 2)),
+    ...roomOf(platform, request, known.pool.id, plan.estimate),
     delayUs: readUs(known, policies.dispatcher.likelyLoadAt(known.pool.id), plan.estimate) / readyReplicaCount,
     firstTokenBy: now + patience.ttftUs,
     finishBy: now + patience.finishUs,
   })
   lookForRoom(platform, known)
+}
+
+/** What the audit must know of room: whether the request finds any, and what taking it means for those behind. */
+function roomOf(
+  { policies: { dispatcher }, world: { clock } }: Audited,
+  request: Ticket['request'],
+  poolId: string,
+  estimate: Estimate,
+): Pick<AuditedRefusal, 'roomUs' | 'hasRoom'> {
+  const seeker = { key: request.key, band: request.band }
+  const look = (): number => dispatcher.roomWait(clock.now(), poolId, seeker, estimate).perAnswerUs
+  const roomUs = look()
+  return roomUs === 0 ? {} : { roomUs, hasRoom: () => look() === 0 }
 }
 
 /** A ticket has its turn. */

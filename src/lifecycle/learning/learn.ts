@@ -9,6 +9,7 @@ import { habitOf } from '../../policy/planning/output-length.ts'
 import { passageTokens } from '../../policy/planning/passage-room.ts'
 import { readTokensOf } from '../../policy/planning/read-tokens.ts'
 import { keepAnswer } from '../answers/keep-answer.ts'
+import { noteAttainment } from '../autoscale/note-attainment.ts'
 import type { Platform } from '../platform.ts'
 import type { Ending } from '../ports.ts'
 import { type AttemptSeen, judgeAttempt } from '../rollout/judge-attempt.ts'
@@ -32,13 +33,13 @@ export function measure(platform: Platform, attempt: Attempt, ending: Ending): M
   const { ticket } = attempt
   const used = usedBy(platform, attempt, ending)
   const cost = ending.kind === 'refused' ? 0 : weightedTokens(used, platform.policies.outputWeight)
-  const isPaid = isPaidByTenant(ticket, ending)
+  const isPaid = !attempt.isCalledOff && isPaidByTenant(ticket, ending)
   attempt.used = used
   attempt.isPaid = isPaid
   attempt.unpaidCost = isPaid ? 0 : cost
   const firstTokenUs = firstTokenUsOf(attempt)
   const pace = { meanTokenUs: meanTokenUsOf(ticket), tokenCount: ticket.gapCount }
-  return { cost: isPaid ? cost : 0, ending: ending.kind, firstTokenUs, ...pace }
+  return { cost: isPaid ? cost : 0, ending: ending.kind, firstTokenUs, outputTokens: used.outputTokens, ...pace }
 }
 
 /** A client that has gone pays, whatever became of its replica meanwhile. */
@@ -48,14 +49,16 @@ function isPaidByTenant({ cancellation }: Ticket, ending: Ending): boolean {
   return because === undefined ? ending.kind === 'cancelled' : !isCalledOffByPlatform(because)
 }
 
-function usedBy({ policies, world }: Platform, { plan, lease, ticket, grantedAt }: Attempt, ending: Ending): Usage {
+function usedBy({ policies, world }: Platform, attempt: Attempt, ending: Ending): Usage {
+  const { plan, lease, ticket, grantedAt, readAt } = attempt
   if (ending.kind === 'finished' && ending.usage !== undefined) return ending.usage
   if (ending.kind === 'refused') return NO_USAGE
   const { promptTokens, cachedTokens } = plan.estimate
   const { outputTokens, firstTokenAt, request } = ticket
   // From its turn on a transit owes its price: nobody knows how much of it an engine has done.
   if (request.kind === 'transit') return { promptTokens, cachedTokens: 0, outputTokens: 0 }
-  if (ending.kind === 'finished' || firstTokenAt !== undefined) return { promptTokens, cachedTokens, outputTokens }
+  if (ending.kind === 'finished' || (readAt ?? firstTokenAt) !== undefined)
+    return { promptTokens, cachedTokens, outputTokens }
   const pool = policies.poolsById.get(lease.replica.poolId)
   // A pool that was removed meanwhile has no known speed.
   if (pool === undefined) return NO_USAGE
@@ -66,10 +69,9 @@ function usedBy({ policies, world }: Platform, { plan, lease, ticket, grantedAt 
 }
 
 /** From the grant to the first token; undefined when none came, or when the engine waited for its client meanwhile. */
-function firstTokenUsOf({ ticket, grantedAt }: Attempt): number | undefined {
-  return ticket.firstTokenAt === undefined || isFedByClient(ticket.request)
-    ? undefined
-    : ticket.firstTokenAt - grantedAt
+function firstTokenUsOf({ ticket, grantedAt, readAt }: Attempt): number | undefined {
+  const firstAt = readAt ?? ticket.firstTokenAt
+  return firstAt === undefined || isFedByClient(ticket.request) ? undefined : firstAt - grantedAt
 }
 
 /** Mean time between the tokens of one choice; undefined when all came at once. */
@@ -128,7 +130,7 @@ function tellReplica(platform: Platform, attempt: Attempt, ending: Ending): void
   const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
   placer.observe(now, { ticketId: ticket.id, replicaId, firstTokenUs: firstTokenUsOf(attempt), isFailed })
   const retryAfterUs = ending.kind === 'refused' ? ending.refusal.retryAfterUs : undefined
-  if (isFailed) poolsById.get(lease.replica.poolId)?.outlook?.failed(now, retryAfterUs)
+  if (isFailed) poolsById.get(lease.replica.poolId)?.outlook?.of(replicaId).failed(now, retryAfterUs)
   const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
   if (!saysNothing) platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
 }
@@ -137,6 +139,7 @@ function tellReplica(platform: Platform, attempt: Attempt, ending: Ending): void
 export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Settled): void {
   const { admitted } = ticket
   guarded(platform, ticket, () => trueUp(platform, ticket, settled))
+  guarded(platform, ticket, () => noteAttainment(platform, ticket, settled))
   if (admitted === undefined) return
   guarded(platform, ticket, () => calibrate(platform, admitted, settled))
   guarded(platform, ticket, () => learnLengths(platform, admitted, settled))
@@ -146,9 +149,11 @@ export function learnFromTicket(platform: Platform, ticket: Ticket, settled: Set
 /** Tokens of a ticket that failed are the platform's, as in `measure`; the request itself counts. */
 function trueUp({ policies }: Platform, ticket: Ticket, { usage, outcome, at: now }: Settled): void {
   // An answer from the cache is a request that was served, though nothing ran.
-  const reservation = ticket.cached?.reservation ?? ticket.admitted?.reservation
+  const reservation = ticket.cached?.reservation ?? ticket.admitted?.reservation ?? ticket.counted
   if (reservation === undefined) return
-  if (ticket.attempts === 0 && ticket.cached === undefined) policies.budgets.refund(now, reservation)
+  const isServed = ticket.attempts > 0 || ticket.cached !== undefined
+  // A blocked request counts, without tokens.
+  if (!isServed && outcome !== 'blocked') policies.budgets.refund(now, reservation)
   else {
     const tokens = outcome === 'failed' ? 0 : usage.promptTokens + usage.outputTokens
     policies.budgets.settle(now, reservation, tokens, settledSpend(ticket, outcome, usage))

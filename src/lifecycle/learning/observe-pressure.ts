@@ -1,6 +1,7 @@
 import { promptTokensOf } from '../../domain/request.ts'
 import type { Verdict } from '../../policy/admission/admission.ts'
 import type { RungChange } from '../../policy/ladder/ladder.ts'
+import { noteOffered } from '../autoscale/note-offered.ts'
 import type { Platform } from '../platform.ts'
 import type { Ticket } from '../ticket.ts'
 import { auditRefusal } from './audit-refusals.ts'
@@ -23,14 +24,16 @@ export function observePressure(platform: Platform, ticket: Ticket, verdict: Ver
   const { offeredCost, pressure } = verdict
   if (offeredCost === undefined) return
   asked.demand.observe(now, { tenant, cost: offeredCost })
+  noteOffered(platform, asked, request, verdict, offeredCost)
   if (pressure === undefined) return
   const demand = asked.demand.of(now, tenant.id)
   const hasPassages = request.retrieval !== undefined
   const change = policies.ladder.observe(now, { tenant, poolId: asked.pool.id, pressure, demand, hasPassages })
   if (change !== undefined) journalRungChange(platform, change)
-  if (verdict.kind === 'rejected' && verdict.refusal.code === 'predicted-late' && verdict.nearest !== undefined) {
-    auditRefusal(platform, ticket, verdict.nearest)
-  }
+  if (verdict.kind !== 'rejected' || verdict.refusal.code !== 'predicted-late') return
+  const { nearest } = verdict
+  // What is kept for others is refused by choice, and no prediction is on trial.
+  if (nearest !== undefined && nearest.ending !== 'kept') auditRefusal(platform, ticket, nearest)
 }
 
 export function journalRungChange(platform: Platform, change: RungChange): void {

@@ -37,6 +37,10 @@ export class WaitMeters implements BacklogListener {
     this.#waitOf(part)?.begun(now, { cost: part.cost, shareUs: part.shareUs, ...turn })
   }
 
+  ended(now: Instant, part: QueuedPart): void {
+    this.#waitOf(part)?.ended(now)
+  }
+
   reweighed(poolId: string, change: WeightChange): void {
     this.#pools.poolsById.get(poolId)?.wait.reweigh(change)
   }

@@ -5,10 +5,11 @@ import type { Key, Tenant } from '../../domain/tenant.ts'
 import type { Policies } from '../policies.ts'
 
 /**
- * What the platform asks of itself: copies of requests for a release that is tried, items of a holdout set. Each is a
- * ticket like any other, through the same `serveRequest`, of a tenant of the platform's own. It comes only onto room that
- * is left over, in band `offline`; and when somebody has to wait at its release's pools it is called off at once, so
- * that nobody waits for it. Bounded: whoever starts one bounds how many.
+ * What the platform asks of itself: copies of requests for a release that is tried, items of a holdout set, questions to
+ * the guard model (`screening/ask-guard.ts`). Each is a ticket like any other, through the same `serveRequest`, of a
+ * tenant of the platform's own. But for the guard's it comes only onto room that is left over, in band `offline`; and
+ * when somebody has to wait at its release's pools it is called off at once, so that nobody waits for it. Bounded:
+ * whoever starts one bounds how many.
  */
 /** A request that names its errand. */
 export type ErrandRequest = Request & { readonly errand: Errand }
@@ -75,13 +76,15 @@ export class Errands {
     }
   }
 
+  /** The guard's errands go on: tenants' tickets wait for their answers. */
   callOff(because: string): void {
-    for (const { cancellation } of this.#running.values()) cancellation.cancel(because)
+    for (const { errand, cancellation } of this.#running.values())
+      if (errand.kind !== 'guard') cancellation.cancel(because)
   }
 
   /** Somebody waits at this release's pools. */
   makeRoom(releaseId: string): void {
     for (const { errand, cancellation } of this.#running.values())
-      if (errand.releaseId === releaseId) cancellation.cancel('room-wanted')
+      if (errand.releaseId === releaseId && errand.kind !== 'guard') cancellation.cancel('room-wanted')
   }
 }

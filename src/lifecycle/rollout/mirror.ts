@@ -1,4 +1,3 @@
-import type { Settled } from '../../domain/entry.ts'
 import { isGenerative } from '../../domain/request.ts'
 import { compareAnswers, decideShadow } from '../../policy/rollout/shadow.ts'
 import { AnswerText } from '../answers/answer-text.ts'
@@ -6,12 +5,14 @@ import type { Platform } from '../platform.ts'
 import type { Relay } from '../relay.ts'
 import type { Admitted, Ticket } from '../ticket.ts'
 import { type ErrandRequest, errandTerms, hasLeftoverRoom } from './errands.ts'
+import { type EndedShadow, keepOutputs } from './keep-outputs.ts'
 import { runErrand, type ServeRequest } from './run-errand.ts'
 
 /**
  * Shows a request that was admitted to a second release too, unseen by its client: a ticket of the platform's own, whose
- * answer is compared with the client's and thrown away. Nothing here is awaited by the request, and whatever goes wrong
- * is counted and forgotten: the primary can neither be delayed nor fail by it.
+ * answer is compared with the client's and thrown away, or kept where the tenant allows it (`keep-outputs.ts`). Nothing
+ * here is awaited by the request, and whatever goes wrong is counted and forgotten: the primary can neither be delayed nor
+ * fail by it.
  */
 export function mirror(platform: Platform, { plan, ticket }: Admitted, relay: Relay, serve: ServeRequest): void {
   const { policies, world } = platform
@@ -41,8 +42,10 @@ function copy(platform: Platform, ticket: Ticket, relay: Relay, serve: ServeRequ
   const { journal, clock } = platform.world
   const primary = new AnswerText()
   const shadow = new AnswerText()
+  const { epoch } = platform.outputs
   relay.readAlong(primary)
-  // A copy has no deadline of its own, and is neither answered from a cache nor kept in one.
+  // A copy has no deadline of its own, and is neither answered from a cache nor kept in one. Its request was judged
+  // already; its answer is screened like the one that it is compared with.
   const { isCutOff: _isCutOff, cacheable: _cacheable, ...asked } = ticket.request
   const errand = { kind: 'shadow', releaseId, of: ticket.id } as const
   const request: ErrandRequest = {
@@ -51,7 +54,7 @@ function copy(platform: Platform, ticket: Ticket, relay: Relay, serve: ServeRequ
     ...errandTerms(errand, clock.now()),
   }
   runErrand(platform, serve, request, shadow)
-    .then((settled) => primary.whenOver(() => journalShadow(platform, ticket, settled, { primary, shadow })))
+    .then((settled) => primary.whenOver(() => endShadow(platform, ticket, { settled, primary, shadow, epoch })))
     .catch((error: unknown) => {
       journal.record({
         kind: 'fault-seen',
@@ -63,16 +66,13 @@ function copy(platform: Platform, ticket: Ticket, relay: Relay, serve: ServeRequ
     })
 }
 
-interface Answers {
-  readonly primary: AnswerText
-  readonly shadow: AnswerText
-}
-
-/** Numbers only: no text of either. */
-function journalShadow(platform: Platform, ticket: Ticket, settled: Settled, { primary, shadow }: Answers): void {
+/** The journal gets numbers only: no text of either. */
+function endShadow(platform: Platform, ticket: Ticket, ended: Omit<EndedShadow, 'difference'>): void {
   const { world } = platform
+  const { settled, primary, shadow } = ended
   const isWhole = settled.outcome === 'completed' && ticket.phase === 'settled' && ticket.outputTokens > 0
   const isCompared = isWhole && primary.hasText && shadow.hasText
+  const difference = isCompared ? compareAnswers(primary.text, shadow.text) : undefined
   world.journal.record({
     kind: 'shadow-ended',
     at: world.clock.now(),
@@ -82,7 +82,8 @@ function journalShadow(platform: Platform, ticket: Ticket, settled: Settled, { p
     outcome: settled.outcome,
     outputTokens: settled.usage.outputTokens,
     primaryOutputTokens: ticket.outputTokens,
-    ...(isCompared && { difference: compareAnswers(primary.text, shadow.text) }),
+    ...(difference !== undefined && { difference }),
     because: settled.because,
   })
+  keepOutputs(platform, ticket, { ...ended, difference })
 }

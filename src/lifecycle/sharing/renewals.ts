@@ -58,10 +58,10 @@ export class Renewals implements SliceFetcher {
    */
   async fetch(asking: readonly Asking[]): Promise<boolean> {
     if (this.#isStopped || asking.length === 0) return false
-    this.#count({ fetchCount: 1 })
     const answered = this.#askNow(asking)
     const { kind } = await withinTime(this.#clock, this.#clock.now() + FETCH_US_MAX, answered)
-    if (kind === 'done') this.#count({ fetchedCount: 1 })
+    // Both are counted at its end: a report between the two would have told of a late one, and taken it back afterwards.
+    this.#count({ fetchCount: 1, fetchedCount: kind === 'done' ? 1 : 0 })
     return kind === 'done'
   }
 

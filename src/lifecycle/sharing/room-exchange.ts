@@ -72,8 +72,10 @@ export class RoomExchange {
   async #exchange(poolId: string): Promise<void> {
     const { turnstile, policies } = this.#platform
     const now = this.#clock.now()
-    const figures = policies.dispatcher.figuresOf(poolId)
-    if (figures === undefined || this.#isStopped) return
+    const seen = policies.dispatcher.figuresOf(poolId)
+    const offered = policies.poolsById.get(poolId)?.offered.own
+    if (seen === undefined || offered === undefined || this.#isStopped) return
+    const figures = { ...seen, offered }
     const book = this.#books.get(poolId) ?? new RoomBook(now, this.#gatewayId, poolId, this.#options)
     this.#books.set(poolId, book)
     const { share, call } = book.renew(now, figures)
@@ -90,6 +92,19 @@ export class RoomExchange {
     const share = book.answered(now, call, answer, figures)
     for (const heard of book.takePrefixes()) policies.placer.hearPlaced(now, heard)
     if (share !== undefined) turnstile.poolShared(poolId, share)
+    this.#hearDemand(poolId, book)
+  }
+
+  /** What others are offered counts when replicas are, and may wake a pool that sleeps. */
+  #hearDemand(poolId: string, book: RoomBook): void {
+    const { policies, autoscaling } = this.#platform
+    const offered = policies.poolsById.get(poolId)?.offered
+    if (offered === undefined) return
+    const before = offered.total.online
+    const elsewhere = book.demandElsewhere()
+    for (const [gatewayId, told] of elsewhere.offered) offered.hear(gatewayId, told)
+    offered.hearWaiting(elsewhere.waiting)
+    if (offered.total.online > before) autoscaling.asked(poolId)
   }
 }
 

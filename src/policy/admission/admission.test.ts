@@ -9,7 +9,7 @@ import type { Tenant } from '../../domain/tenant.ts'
 import { DEFAULT_RUNGS } from '../ladder/rungs.ts'
 import { makeConstantSpeed } from '../planning/cost.ts'
 import { decideAdmission, type Verdict } from './admission.ts'
-import type { AdmissionPool, AdmissionQuestion, CalibratedTerms } from './admission-world.ts'
+import type { AdmissionPool, AdmissionQuestion, BehindReturns, CalibratedTerms } from './admission-world.ts'
 import { patienceOf } from './feasibility.ts'
 
 const MS = 1_000
@@ -74,6 +74,7 @@ const MODELS = new Map([
 interface PoolSaid extends AdmissionPool {
   readonly waitUs: number
   readonly waitWithoutOwnUs: number
+  readonly waitWithReturns?: BehindReturns
   readonly noPlace: NoPlace | undefined
   readonly terms: CalibratedTerms
 }
@@ -145,6 +146,7 @@ function decide(request: Request, world: World = {}): Verdict {
     },
     poolFor: (_now, _asked, plan) => pools.get(plan.model),
     waitUs: (_now, _asked, pool) => said(pool).waitUs,
+    waitWithReturns: (_now, _asked, pool) => said(pool).waitWithReturns,
     waitWithoutOwnUs: (_now, _asked, pool) => said(pool).waitWithoutOwnUs,
     noPlaceFor: (_asked, pool, { estimate }) =>
       estimate.engineUs > (world.laneUsLeft ?? Number.POSITIVE_INFINITY) ? WORK_FULL : said(pool).noPlace,

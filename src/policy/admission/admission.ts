@@ -4,12 +4,14 @@ import type { Plan, Rung } from '../../domain/plan.ts'
 import type { RungTerms } from '../../domain/rung.ts'
 import { pressureOf } from '../ladder/pressure.ts'
 import { isSameWork, makePlan, type Planned } from '../planning/make-plan.ts'
-import type { AdmissionPool, AdmissionQuestion, AdmissionWorld, Try } from './admission-world.ts'
+import type { AdmissionPool, AdmissionQuestion, AdmissionWorld, CalibratedTerms, Try } from './admission-world.ts'
 import { isFeasibleAlone, type Lateness, latenessOf, type Patience, type Prediction, predict } from './feasibility.ts'
+import { isLumpy } from './lumpy-wait.ts'
 import {
   bandShed,
   contextTooLong,
   deadlineInfeasible,
+  keptForReturns,
   noReplica,
   poolDenied,
   predictedLate,
@@ -119,7 +121,7 @@ function walkRungs(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld
     }
     lastPlan = plan
     const pool = world.poolFor(now, asked, plan)
-    if (pool === undefined || pool.readyReplicaCount === 0) continue
+    if (pool === undefined || (pool.readyReplicaCount === 0 && pool.wakingUs === undefined)) continue
     if (pool.deniedBecause !== undefined) {
       deniedBecause ??= pool.deniedBecause
       continue
@@ -145,8 +147,9 @@ function offeredCostOf(asked: AdmissionQuestion, world: AdmissionWorld, walk: Wa
 }
 
 function pressureIn(walk: Walk): number | undefined {
-  const lateness = walk.tries[0]?.lateness
-  if (lateness === undefined) return undefined
+  const { lateness, pool } = walk.tries[0] ?? {}
+  // A pool that sleeps is not pressed: lower rungs would not wake it sooner.
+  if (lateness === undefined || pool?.wakingUs !== undefined) return undefined
   return pressureOf({ predictedUs: lateness.waitUs, affordableUs: lateness.affordableWaitUs })
 }
 
@@ -180,14 +183,44 @@ function isShed({ request, dwellingDepth, isOfflineShed }: AdmissionQuestion, ru
 
 function tryPlan(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, full: Plan, pool: AdmissionPool): Try {
   const plan = withinKv(full, pool)
-  const { request, patience } = asked
-  const predicted = predict(plan, request.choiceCount, pool.speed, world.waitUs(now, asked, pool, plan))
-  const terms = world.termsFor(asked, pool, plan)
+  const { request } = asked
+  const patience = patienceAt(asked.patience, pool)
+  const timed = predict(plan, request.choiceCount, pool.speed, world.waitUs(now, asked, pool, plan))
+  const predicted: Prediction = isLumpy(pool.releaseUs, patience) ? { ...timed, isLumpy: true } : timed
+  const terms = onSlotTerms(asked, world.termsFor(asked, pool, plan))
   const lateness = latenessOf(predicted, patience, terms)
-  const ending = endingOf(asked, plan, pool, lateness)
+  const ending = endingOf({ ...asked, patience }, plan, pool, lateness)
+  const behindReturns =
+    ending === 'fits' ? behindReturnsOf(now, asked, world, { plan, pool, patience, terms }) : undefined
+  if (behindReturns !== undefined)
+    return { plan, pool, predicted, patience, terms, lateness, ending: 'kept', behindReturns, noPlace: undefined }
   const noPlace = ending === 'fits' && asked.isEnforced ? world.noPlaceFor(asked, pool, plan) : undefined
   return { plan, pool, predicted, patience, terms, lateness, ending: noPlace ? 'no-place' : ending, noPlace }
 }
+
+/** Who was told to come now was told so with the whole margin: half of it is for what happened since. */
+function onSlotTerms({ slot }: AdmissionQuestion, terms: CalibratedTerms): CalibratedTerms {
+  if (slot === undefined) return terms
+  const halved = (one: CalibratedTerms['ttft']) => ({ ...one, marginRatio: one.marginRatio / 2 })
+  return { ttft: halved(terms.ttft), finish: halved(terms.finish) }
+}
+
+/** Late behind those who were told to come back? Undefined when it would be in time all the same. */
+function behindReturnsOf(
+  now: Instant,
+  asked: AdmissionQuestion,
+  world: AdmissionWorld,
+  { plan, pool, patience, terms }: Pick<Try, 'plan' | 'pool' | 'patience' | 'terms'>,
+): Try['behindReturns'] {
+  const behind = asked.isEnforced ? world.waitWithReturns(now, asked, pool, plan) : undefined
+  if (behind === undefined) return undefined
+  const lateness = latenessOf(predict(plan, asked.request.choiceCount, pool.speed, behind.waitUs), patience, terms)
+  return lateness.lateUs > 0 ? { lateness, blame: behind.blame } : undefined
+}
+
+/** Whoever wakes a pool cannot have the first token that awake ones promise: only the deadline counts. */
+const patienceAt = (patience: Patience, { wakingUs }: AdmissionPool): Patience =>
+  wakingUs === undefined ? patience : { ...patience, ttftUs: Number.POSITIVE_INFINITY }
 
 /** A prompt that was not counted may be shorter than the engine's memory: it is planned as filling it, and not refused. */
 function withinKv(plan: Plan, { kvTokensMax }: AdmissionPool): Plan {
@@ -255,6 +288,8 @@ function refuse(
     if (attempt.ending !== 'late') continue
     if (late === undefined || attempt.lateness.lateUs < late.lateness.lateUs) late = attempt
   }
+  const kept = tries.find((attempt) => attempt.ending === 'kept')
+  if (kept !== undefined) return { refusal: keptForReturns(asked, kept), nearest: kept }
   if (late !== undefined) return { refusal: predictedLate(now, asked, world, late), nearest: late }
   const placeless = tries.find((attempt) => attempt.noPlace !== undefined)
   if (placeless?.noPlace !== undefined)

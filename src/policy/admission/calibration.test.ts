@@ -117,6 +117,19 @@ describe('calibration', () => {
   })
 })
 
+it('learns nothing of first tokens that waited for a few long answers to end, and counts them all the same', () => {
+  const calibration = new Calibration()
+  const predicted = { waitUs: 500 * MS, ttftUs: 500 * MS, finishUs: 2_000 * MS, isLumpy: true } as const
+  for (let i = 0; i < 100; i++) {
+    const seen = { ...CELL, predicted, patience: PATIENCE }
+    const ttftUs = (i % 2 === 0 ? 50 : 3_000) * MS
+    calibration.begun(i, { ...seen, ttftUs })
+    calibration.ended(i, { ...seen, actual: { ttftUs, finishUs: 4_000 * MS } })
+  }
+  expect(calibration.termsFor(CELL).ttft).toEqual({ biasRatio: 1, marginRatio: 0.15 })
+  expect(calibration.view()).toMatchObject({ observed: 100, falseAdmits: 50 })
+})
+
 describe('length report', () => {
   it('tells by decile of what was offered', () => {
     const report = new LengthReport()

@@ -21,9 +21,9 @@ import type { Calibrated, Patience, Prediction } from './feasibility.ts'
  * admitted, so it always goes on learning.
  *
  * Expired and evicted tickets count as infinitely late (they are what censoring would hide); cancelled ones are not
- * observed. Decisions go by class, over all sizes: they share a queue, and were each size to have terms of its own, the
- * one with the luckiest would take all of it. Sizes are kept for the report. Fewer than 24 tight samples: bias 1 and the
- * floor.
+ * observed, and first tokens that waited for a few long answers to end teach nothing (`lumpy-wait.ts`). Decisions go by
+ * class, over all sizes: they share a queue, and were each size to have terms of its own, the one with the luckiest would
+ * take all of it. Sizes are kept for the report. Fewer than 24 tight samples: bias 1 and the floor.
  *
  * Memory: pools × classes × 5 sizes × 2 promises, 0.5 kB each, with a bound. It does not touch decisions already made.
  *
@@ -130,8 +130,9 @@ export class Calibration {
 
   /** Its first token has come. Heard at once: in the first seconds of a burst nothing else tells how it goes. */
   begun(now: Instant, seen: BegunTicket): void {
-    const terms = this.termsFor(seen)
     const { predicted, patience, ttftUs } = seen
+    if (predicted.isLumpy === true) return
+    const terms = this.termsFor(seen)
     const promise = { predictedUs: predicted.ttftUs, patienceUs: patience.ttftUs, actualUs: ttftUs }
     for (const name of [this.#names.ofSize(seen), this.#names.ofClass(seen)]) {
       this.#cellOf(now, name, seen.poolId).ttft.observe(promise, terms.ttft)

@@ -30,6 +30,8 @@ export interface Prediction {
   readonly waitUs: number
   readonly ttftUs: number
   readonly finishUs: number
+  /** The wait is for a few answers to end: calibration does not learn from it (`lumpy-wait.ts`). */
+  readonly isLumpy?: true
 }
 
 /** Durations from now that the promises leave; Infinity where nothing is promised. */

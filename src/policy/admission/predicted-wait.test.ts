@@ -45,6 +45,27 @@ describe('predicted wait', () => {
     expect(ask(wait, 0, ticketOf('a', 300, 'offline'))).toBe(Math.ceil(2_900 / 0.03))
   })
 
+  it('waits for turns to end where all that may run do run', () => {
+    const wait = new PredictedWait(0.015)
+    const now = 10 * SECOND
+    for (let i = 1; i <= 300; i++) wait.ended((i * now) / 300)
+    for (let i = 0; i < 60; i++) wait.join(now, ticketOf('a', 300))
+    const question = { ...ticketOf('a', 300), hasRoom: false, replicaCount: 2, lastsUs: 8 * SECOND }
+    const byWorkUs = wait.waitUs(now, question)
+    // 61 turns go before it or with it, and some 30 end in a second.
+    const full = wait.waitUs(now, { ...question, turns: { running: 256, free: 0 } })
+    expect(full).toBeGreaterThan(2 * SECOND)
+    expect(full).toBeLessThan(2.3 * SECOND)
+    const half = wait.waitUs(now, { ...question, turns: { running: 226, free: 30 } })
+    expect(half).toBeLessThan(0.55 * full)
+    expect(wait.waitUs(now, { ...question, turns: { running: 128, free: 128 } })).toBe(byWorkUs)
+    // Offline work takes what is left over and has bounds of its own.
+    const offline = { ...question, band: 'offline' as const }
+    expect(wait.waitUs(now, { ...offline, turns: { running: 256, free: 0 } })).toBe(wait.waitUs(now, offline))
+    for (let i = 0; i < 60; i++) wait.granted(now, ticketOf('a', 300))
+    expect(wait.waitUs(now, { ...question, hasRoom: true, turns: { running: 256, free: 0 } })).toBe(0)
+  })
+
   it('tells whose doing a wait is', () => {
     const wait = new PredictedWait(0.015)
     wait.join(0, ticketOf('a', 30_000))

@@ -36,6 +36,49 @@ function judge(firstTokenMs: number, slackMs: number, refusal = REFUSAL): string
   return verdictOf(audit.view(3_000 * MS))
 }
 
+describe('RefusalAudit, where answers that last hold the room', () => {
+  it('counts the time until room comes back as put off for those behind', () => {
+    expect(judge(420, 65)).toBe('false')
+    const audit = new RefusalAudit()
+    audit.refused(0, { ...REFUSAL, roomUs: 600 * MS, hasRoom: () => true })
+    audit.granted('next', LANE, 10 * MS)
+    audit.began(420 * MS, { ticketId: 'next', admittedAt: 10 * MS, ...USUAL, slackUs: 400 * MS })
+    // A calm moment does not give the room back.
+    audit.sawRoom(500 * MS, true, quick)
+    expect(verdictOf(audit.view(500 * MS))).toBe('watched')
+    expect(verdictOf(audit.view(HORIZON_US))).toBe('right')
+  })
+
+  it('does not take an open replica for room, until there is room for the request', () => {
+    let hasRoom = false
+    const audit = new RefusalAudit()
+    audit.refused(0, { ...REFUSAL, roomUs: 600 * MS, hasRoom: () => hasRoom })
+    audit.sawRoom(100 * MS, true, quick)
+    hasRoom = true
+    audit.sawRoom(600 * MS, true, quick)
+    // Its first token would have come after 660 ms, and 500 are promised.
+    expect(verdictOf(audit.view(600 * MS))).toBe('right')
+  })
+
+  it('asks a few lanes at one look, and all of them in time', () => {
+    const asked = new Map<string, number>()
+    const audit = new RefusalAudit()
+    for (let i = 0; i < 20; i++) {
+      const laneId = `lane ${i}`
+      const hasRoom = (): boolean => {
+        asked.set(laneId, (asked.get(laneId) ?? 0) + 1)
+        return false
+      }
+      audit.refused(0, { ...REFUSAL, ticketId: `t${i}`, laneId, roomUs: 600 * MS, hasRoom })
+    }
+    audit.sawRoom(1, true, quick)
+    expect(asked.size).toBe(8)
+    audit.sawRoom(2, true, quick)
+    audit.sawRoom(3, true, quick)
+    expect(asked.size).toBe(20)
+  })
+})
+
 describe('RefusalAudit', () => {
   it('reads as in the header', () => {
     expect(judge(420, 65)).toBe('false')

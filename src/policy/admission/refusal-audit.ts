@@ -13,6 +13,9 @@ import { SlackWindow } from './slack-window.ts'
  *                         read (and of their slowness lately), until the pool is calm: room, and no prompt to read. If
  *                         a ticket that came in that time was in time by less, it would have been late.
  *
+ * Where a request was refused because answers that last hold the room, its own turn needs room for *it*, not only a replica
+ * that is open; and the room that it would have taken comes back to those behind it only when the next answer ends.
+ *
  * In time itself, and nobody late because of it: a *false reject*. Each refusal is judged by itself, as a replay of the
  * run with that one request admitted does (`bench/experiments/false-refusals.ts`). So the share says how often the
  * next request would have fitted, not how many would have fitted together: a pool that keeps a margin has many.
@@ -48,6 +51,10 @@ export interface AuditedRefusal {
   readonly decodeUs: number
   /** By how much it would have put off those behind it, as the engine's step times have it. */
   readonly delayUs: number
+  /** And, where it found no room, by how much because the room that it would have taken comes back later. */
+  readonly roomUs?: number
+  /** Whether it would find room at a replica that is open; absent: it would. */
+  readonly hasRoom?: () => boolean
   readonly firstTokenBy: Instant
   readonly finishBy: Instant
 }
@@ -164,13 +171,28 @@ export class RefusalAudit {
    */
   sawRoom(now: Instant, isCalm: boolean, prefillUs: (refusal: AuditedRefusal) => number): void {
     this.#expire(now)
-    for (const lane of this.#turnless.values())
-      for (const watched of lane) this.#learnOwn(now, watched, now + prefillUs(watched.refusal))
-    this.#turnless.clear()
+    let looks = 0
+    // A lane that stays goes to the end, and is not asked twice.
+    let toAsk = this.#turnless.size
+    for (const [laneId, lane] of this.#turnless) {
+      if (looks === ROOM_LOOKS_MAX || toAsk-- === 0) break
+      // The lane's first speaks for all: what they ask for is alike.
+      const isRoomless = lane[0]?.refusal.hasRoom?.() === false
+      this.#turnless.delete(laneId)
+      if (isRoomless) {
+        looks++
+        this.#turnless.set(laneId, lane)
+      } else for (const watched of lane) this.#learnOwn(now, watched, now + prefillUs(watched.refusal))
+    }
     if (!isCalm) return
     const open = this.#open
     this.#open = []
     for (const watched of open) {
+      // Room that it would hold for the time of an answer is not caught up with by a calm moment.
+      if ((watched.refusal.roomUs ?? 0) > 0) {
+        if (!watched.isJudged) this.#open.push(watched)
+        continue
+      }
       watched.calmAt = now
       if (watched.firstTokenAt !== undefined) this.#judge(now, watched)
     }
@@ -218,11 +240,12 @@ export class RefusalAudit {
   #judge(now: Instant, watched: Watched): void {
     if (watched.isJudged) return
     const { refusal, at, firstTokenAt, calmAt } = watched
-    const { firstTokenBy, finishBy, decodeUs, delayUs } = refusal
+    const { firstTokenBy, finishBy, decodeUs, delayUs, roomUs = 0 } = refusal
     const { behindUs } = this.#options
     const isInTime = firstTokenAt !== undefined && firstTokenAt <= firstTokenBy && firstTokenAt + decodeUs <= finishBy
     const isFalse =
-      isInTime && this.#slacks.least(at, Math.min(calmAt ?? now, at + behindUs)) >= delayUs * this.#slownessRatio
+      isInTime &&
+      this.#slacks.least(at, Math.min(calmAt ?? now, at + behindUs)) >= roomUs + delayUs * this.#slownessRatio
     watched.isJudged = true
     this.#watched--
     if (isFalse) this.#falseRejects++
@@ -258,6 +281,9 @@ export class RefusalAudit {
 
 /** First tokens of which the slowness is told: at twenty a second, those of the last seconds. */
 const KEEP = 63 / 64
+
+/** Lanes without room that are asked again at one look: the others have their turn at the next. */
+const ROOM_LOOKS_MAX = 8
 
 /** A ring that is empty takes what comes in a second. */
 const SPREAD_US = 1_000_000

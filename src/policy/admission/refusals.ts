@@ -20,6 +20,7 @@ const wholeMs = (us: number): number => Math.round(usToMs(us))
 
 export function predictedLate(now: Instant, asked: AdmissionQuestion, world: AdmissionWorld, late: Try): Refusal {
   const { patience, lateness, pool, plan, terms } = late
+  if (pool.wakingUs !== undefined) return stillWaking(asked, late, pool.wakingUs)
   const promisedUs = lateness.promise === 'ttft' ? patience.ttftUs : patience.finishUs
   const withoutOwnUs = world.waitWithoutOwnUs(now, asked, pool, plan)
   const alone = latenessOf(predict(plan, asked.request.choiceCount, pool.speed, withoutOwnUs), patience, terms)
@@ -45,6 +46,41 @@ export function predictedLate(now: Instant, asked: AdmissionQuestion, world: Adm
       first_token_ms: finiteMs(parts['first-token']),
       answer_ms: finiteMs(parts.answer),
       ...whatWouldFit(asked.request, late),
+    },
+  }
+}
+
+/** It would fit, but the room is promised to others, who were told to come back about now. */
+export function keptForReturns({ jitter }: AdmissionQuestion, kept: Try): Refusal {
+  const { behindReturns, pool, plan } = kept
+  const { lateUs, promise } = behindReturns?.lateness ?? kept.lateness
+  return {
+    code: 'predicted-late',
+    because:
+      `the room is kept for requests that were told to come back now: behind them it would miss its ` +
+      `${promise} by ${inMs(lateUs)}, margin included`,
+    blame: behindReturns?.blame ?? 'platform',
+    retryAfterUs: retryAfterUs({ predictedUs: lateUs, affordableUs: 0, jitter }),
+    detail: { ...numbersOf(kept), pool: pool.poolId, rung: plan.rung.name, slowest: 'returns' },
+  }
+}
+
+/** The pool sleeps, and its first replica comes too late for the deadline: the client comes back when it is there. */
+function stillWaking({ jitter }: AdmissionQuestion, late: Try, wakingUs: number): Refusal {
+  const { lateness, pool, plan } = late
+  return {
+    code: 'predicted-late',
+    because:
+      `no replica of ${pool.poolId} is ready yet: one is expected in ${inMs(wakingUs)}, and the request would miss its ` +
+      `deadline by ${inMs(lateness.lateUs)}, margin included`,
+    blame: 'platform',
+    retryAfterUs: retryAfterUs({ predictedUs: wakingUs, affordableUs: 0, jitter }),
+    detail: {
+      ...numbersOf(late),
+      pool: pool.poolId,
+      rung: plan.rung.name,
+      missed: lateness.promise,
+      waking_ms: wholeMs(wakingUs),
     },
   }
 }

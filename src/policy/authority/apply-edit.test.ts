@@ -213,6 +213,15 @@ describe('a finder', () => {
   })
 })
 
+it('keeps the screening of a tenant until an operator takes it back', () => {
+  const tree = shop().do({ kind: 'change-tenant', id: 'shop', screening: { pii: 'redact' } } as Call)
+  tree.do({ kind: 'change-tenant', id: 'shop', contract: 'reject' } as Call)
+  expect(tree.value.tenants.get('shop')?.screening).toEqual({ pii: 'redact' })
+  const end = { kind: 'change-tenant', id: 'shop', screening: null } as Call
+  expect(tree.ruleOf(end, admin(tree))).toBe('role-allows')
+  expect(tree.do(end).value.tenants.get('shop')).not.toHaveProperty('screening')
+})
+
 describe('storing of a tenant', () => {
   const storingOf = (tree: Tree) => tree.value.tenants.get('shop')?.storing
 

@@ -51,6 +51,7 @@ export function createTenant(context: EditContext, edit: EditOf<'create-tenant'>
     }) ??
     shareRefusal(context, org) ??
     storingRefusal(context, edit.storing) ??
+    screeningRefusal(context, edit.screening) ??
     valuesRefusal(org, edit)
   if (refusal !== undefined) return refusedBy(refusal)
   const slo = edit.slo ?? org.slos[0]
@@ -71,6 +72,7 @@ export function changeTenant(context: EditContext, edit: EditOf<'change-tenant'>
     fileRefusal('tenant', before) ??
     (edit.weight === undefined ? undefined : shareRefusal(context, org)) ??
     storingRefusal(context, edit.storing) ??
+    screeningRefusal(context, edit.screening) ??
     valuesRefusal(org, edit)
   if (refusal !== undefined) return refusedBy(refusal)
   const checked = checkTerms(tenantParents(org), before.terms, edit.terms ?? {})
@@ -130,6 +132,12 @@ function storingRefusal({ actor }: EditContext, storing: TenantValues['storing']
   return undefined
 }
 
+/** A policy protects others than those who are screened. What it may say is the settings' to check. */
+function screeningRefusal({ actor }: EditContext, screening: TenantValues['screening']): AuthorityRefusal | undefined {
+  if (screening === undefined || actor.kind === 'operator') return undefined
+  return refusalOf('role-allows', PLATFORM, 'screening', 'the policy of screening is an operator’s to change')
+}
+
 /** Bounds as in the configuration file. */
 const BID_MAX = 1_000_000
 const QUEUE_US_MAX = 86_400_000_000
@@ -174,9 +182,10 @@ function sloRefusal({ id, slos }: OrgRecord, slo: string): AuthorityRefusal {
 
 function withValues(tenant: TenantRecord, values: TenantValues): TenantRecord {
   const { weight, slo, contract, bidMax, queueUsMax, answerCache } = values
-  const { queueUsMax: wait, answerCache: cache, storing: _before, ...rest } = tenant
+  const { queueUsMax: wait, answerCache: cache, storing: _before, screening: policy, ...rest } = tenant
   const storing = storingAfter(tenant, values)
   const nextWait = queueUsMax === undefined ? wait : (queueUsMax ?? undefined)
+  const nextPolicy = values.screening === undefined ? policy : (values.screening ?? undefined)
   const nextCache = answerCache === undefined ? cache : (answerCache ?? undefined)
   return {
     ...rest,
@@ -187,6 +196,7 @@ function withValues(tenant: TenantRecord, values: TenantValues): TenantRecord {
     ...(nextWait !== undefined && { queueUsMax: nextWait }),
     ...(nextCache !== undefined && { answerCache: nextCache }),
     ...(storing !== undefined && { storing }),
+    ...(nextPolicy !== undefined && { screening: nextPolicy }),
   }
 }
 

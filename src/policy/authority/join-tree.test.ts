@@ -83,6 +83,21 @@ const contentOf = ({ orgs, tenants, keys, keyIdByHash, tenantIds, keyIds }: Tena
   children: [tenantIds, keyIds].map((map) => new Map(Array.from(map.entries(), ([id, set]) => [id, namesIn(set)]))),
 })
 
+it('joins anew when the tenant of a key goes that is set aside for its secret: the reason is another', () => {
+  const filed = {
+    orgs: [org('o1', 'file')],
+    tenants: [tenant('t1', 'o1', 'file', 1)],
+    keys: [key('k2', 't1', 'file', ['h3'])],
+  }
+  const gone = tenant('t2', 'o1', 'registry', 1)
+  const keys = [key('k1', 't2', 'registry', ['h3'])]
+  const joined = loadTree(filed, { orgs: [], tenants: [gone], keys })
+  expect(joined.setAside).toEqual([{ level: 'key', id: 'k1', because: 'secret-in-use' }])
+  expect(withStored(joined, [{ level: 'tenant', before: gone, after: undefined }])).toBeUndefined()
+  const anew = loadTree(filed, { orgs: [], tenants: [], keys })
+  expect(anew.setAside).toEqual([{ level: 'key', id: 'k1', because: 'no-parent' }])
+})
+
 it('makes the tree that joining anew makes, and mostly without joining anew', () => {
   const counts = { quick: 0, anew: 0 }
   fc.assert(

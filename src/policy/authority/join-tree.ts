@@ -8,15 +8,15 @@ import { applyFact, type RecordChange, type TenancyTree } from './tree.ts'
  * `loadTree` joins both sources record by record, which takes a second with 100,000 tenants. A change of the store, or of
  * the file, that touches nothing of the other source is applied by itself, and costs what it changes. Where the two meet
  * (one name in both, a parent that goes, a secret that another key has), undefined says: join anew. So it does where a
- * record that is set aside may come back: with any change of the file, and with a change of the store that brings a
- * parent or frees a secret.
+ * record that is set aside may come back, or stay so for another reason: with any change of the file, and with a change of
+ * the store that brings or takes a parent, or frees a secret.
  *
  * Law: the tree is the one that `loadTree` makes of the same records.
  * Example: the file names a tenant that is new to both: one record more. It names a stored tenant: join anew.
  */
 export function withStored({ tree, setAside }: LoadedTree, changes: readonly RecordChange[]): TenancyTree | undefined {
-  const mayReturn = setAside.some((aside) => changes.some((change) => mayFree(change, aside)))
-  return mayReturn ? undefined : withChanges(tree, changes, 'registry')
+  const isOther = setAside.some((aside) => changes.some((change) => mayChange(change, aside)))
+  return isOther ? undefined : withChanges(tree, changes, 'registry')
 }
 
 /** `changes` are those that `fileChanges` found. */
@@ -24,10 +24,13 @@ export function withFile({ tree, setAside }: LoadedTree, changes: readonly Recor
   return setAside.length > 0 ? undefined : withChanges(tree, changes, 'file')
 }
 
-function mayFree({ level, before, after }: RecordChange, aside: LoadedTree['setAside'][number]): boolean {
+/** May the record come back, or be set aside for another reason? */
+function mayChange({ level, before, after }: RecordChange, aside: LoadedTree['setAside'][number]): boolean {
   if (aside.level === level && aside.id === (after ?? before)?.id) return true
   if (aside.because === 'in-file') return false
-  return aside.because === 'no-parent' ? level !== 'key' : level === 'key'
+  if (aside.because === 'no-parent') return level !== 'key'
+  // A key whose secret another one has: its tenant may go, which is the better reason.
+  return level === 'key' || after === undefined
 }
 
 /** What is another between two versions of the file: children go before their parents, and come after them. */

@@ -21,6 +21,8 @@ export interface BacklogListener {
   left(part: QueuedPart): void
   /** The first token of a ticket that was granted has come. */
   begun(now: number, part: QueuedPart, turn: { readonly grantedAt: number; readonly replicaCount: number }): void
+  /** A ticket that was granted has given its turn back, however that ended. */
+  ended(now: number, part: QueuedPart): void
   /** A weight changed in a pool, for what waits too: the parts put in count by it from now on, and are taken out as before. */
   reweighed(poolId: string, change: WeightChange): void
 }

@@ -8,7 +8,9 @@ import type { WeightChange } from '../../domain/share-path.ts'
 import type { OrgWeights, TreePlace } from '../fairness/tree-share.ts'
 import type { BacklogListener } from './backlog-listener.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
+import { Charges } from './charge-ahead.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
+import { GrowingAnswers } from './growing-answers.ts'
 import type { Measured } from './offer.ts'
 import type { PoolState } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
@@ -26,7 +28,8 @@ export class Book {
   /** Orgs with a weight of their own. Bound: the orgs of the configuration. */
   readonly #orgWeights = new Map<string, number>()
   readonly orgWeights: OrgWeights = this.#orgWeights
-  readonly #options: DispatcherOptions
+  readonly charges: Charges
+  readonly growing: GrowingAnswers
   readonly #listener: BacklogListener | undefined
   readonly #waiting = new Map<string, Candidate>()
   readonly #held = new ChurningMap<number, Candidate>()
@@ -35,7 +38,8 @@ export class Book {
   #returnedCount = 0
 
   constructor(options: DispatcherOptions, listener: BacklogListener | undefined) {
-    this.#options = options
+    this.charges = new Charges(options)
+    this.growing = new GrowingAnswers(options.growKvTokens)
     this.#listener = listener
     this.buffer = new SharedBuffer(options.queueRequestsMax, this.#orgWeights)
   }
@@ -105,27 +109,28 @@ export class Book {
     if (candidate.counted !== undefined) this.#listener?.left(candidate.counted)
   }
 
-  /** The ticket gets its turn: charged the predicted cost, or its input alone where the order asks for that. */
+  /** The ticket gets its turn: charged its input, and its predicted output or a part of that (`charge-ahead.ts`). */
   grant(now: number, pool: PoolState, candidate: Candidate, room: ReplicaRoom): Lease {
-    assert(room.fits(candidate.estimate), 'L2: no lease beyond what a replica may hold')
+    assert(room.fits(candidate.estimate, candidate.lane.band), 'L2: no lease beyond what a replica may hold')
     const { lane, estimate } = candidate
     lane.take(candidate)
     this.#unqueue(pool, candidate)
     candidate.grantedAt = now
     if (candidate.counted !== undefined) this.#listener?.granted(now, candidate.counted)
     const { fairness } = pool.sideOf(lane)
-    candidate.chargedTokens = fairness.isChargedAhead ? estimate.outputTokens : 0
-    const ahead = estimate.outputTokens * this.#options.outputTokenCost
-    candidate.chargedCost = fairness.isChargedAhead ? estimate.cost : Math.max(0, estimate.cost - ahead)
-    fairness.takeTurn(lane, candidate.chargedCost)
+    const chargedCost = this.charges.grant(now, pool, candidate)
+    fairness.takeTurn(lane, chargedCost)
+    pool.turns?.takeTurn(chargedCost)
     candidate.room = room
-    room.ledger.hold(estimate)
+    room.hold(estimate, lane.band)
+    this.growing.start(pool, candidate)
     pool.reading.start(now, candidate, room)
     pool.lasting.start(now, candidate)
     this.#moveHeld(pool, lane, 1, estimate.cost)
     pool.grantedCount++
     const lease: Lease = { id: ++this.#leaseId, ticketId: candidate.ticketId, replica: room.replica }
     this.#held.set(lease.id, candidate)
+    if (lane.band === 'offline') room.engine.offlineTurns.set(lease.id, candidate)
     return lease
   }
 
@@ -134,38 +139,32 @@ export class Book {
     const { counted, grantedAt } = candidate
     if (counted !== undefined && !candidate.hasBegun)
       this.#listener?.begun(now, counted, { grantedAt, replicaCount: pool.replicaParts })
+    if (!candidate.hasBegun) {
+      this.charges.begin(now, pool, candidate)
+      this.growing.begin(pool, candidate)
+    }
     this.#endPrefill(now, pool, candidate)
   }
 
   #endPrefill(now: number, pool: PoolState, candidate: Candidate): void {
     if (candidate.hasBegun || candidate.room === undefined) return
     candidate.hasBegun = true
-    candidate.room.ledger.begin(candidate.estimate)
+    candidate.room.begin(candidate.estimate)
     if (pool.reading.end(now, candidate, candidate.room)) pool.endBars(pool.barred.all())
   }
 
-  /** Output so far: tokens beyond the charge are charged, and KV room is held for tokens beyond the room. */
+  /** Output so far: tokens beyond the charge are charged, and KV room is held for tokens beyond what is booked. */
   progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
-    if (outputTokens > candidate.chargedTokens) this.#chargeOn(pool, candidate, outputTokens)
-    const beyondTokens = outputTokens - Math.ceil(candidate.estimate.outputTokensHigh) - candidate.grownKvTokens
-    if (beyondTokens > 0) this.#growRoom(pool, candidate, beyondTokens)
+    this.charges.progress(pool, candidate, outputTokens)
+    this.growing.progress(pool, candidate, outputTokens)
   }
 
-  #chargeOn(pool: PoolState, candidate: Candidate, outputTokens: number): void {
-    const { fairness } = pool.sideOf(candidate.lane)
-    const ahead = fairness.isChargedAhead ? Math.ceil(outputTokens * this.#options.overrunRatio) : 0
-    const cost = (outputTokens + ahead - candidate.chargedTokens) * this.#options.outputTokenCost
-    candidate.chargedTokens = outputTokens + ahead
-    candidate.chargedCost += cost
-    fairness.charge(candidate.lane, cost)
-  }
-
-  #growRoom(pool: PoolState, candidate: Candidate, tokens: number): void {
-    const block = this.#options.growKvTokens
-    const grown = Math.ceil(tokens / block) * block
-    candidate.grownKvTokens += grown
-    candidate.room?.ledger.grow(grown)
-    if (candidate.room !== undefined) pool.refreshOpen(candidate.room)
+  /** The lease was called off: it is on its way back. */
+  yield(leaseId: number): void {
+    const candidate = this.#held.get(leaseId)
+    if (candidate?.room === undefined || candidate.isYielding) return
+    candidate.isYielding = true
+    candidate.room.engine.yieldingCount++
   }
 
   /** The attempt is over: the account is trued up, the room is free again, and the limit learns. */
@@ -175,7 +174,7 @@ export class Book {
     this.#held.delete(leaseId)
     this.#returnedCount++
     candidate.state = 'gone'
-    pool.sideOf(lane).fairness.charge(lane, measured.cost - candidate.chargedCost)
+    this.charges.end(pool, candidate, measured)
     this.#moveHeld(pool, lane, -1, estimate.cost)
     if (measured.ending !== 'cancelled') {
       const { firstTokenUs, meanTokenUs, tokenCount } = measured
@@ -184,7 +183,11 @@ export class Book {
     }
     if (lane.band !== 'offline') lane.backlog.countForeground(now, -1)
     this.#endPrefill(now, pool, candidate)
-    room.ledger.drop(estimate, candidate.grownKvTokens)
+    if (candidate.counted !== undefined) this.#listener?.ended(now, candidate.counted)
+    this.growing.end(candidate)
+    room.drop(estimate, lane.band, candidate.grownKvTokens)
+    room.engine.offlineTurns.delete(leaseId)
+    if (candidate.isYielding) room.engine.yieldingCount--
     if (pool.lasting.end(candidate)) pool.endBars(pool.barred.all())
     return room
   }
@@ -272,7 +275,7 @@ export class Book {
       queuedCount += pool.queuedCount
       heldCount += pool.heldCount
       for (const room of pool.rooms.values()) {
-        assert(room.ledger.held === (heldByRoom.get(room) ?? 0), 'L2: a ledger holds what leases say')
+        assert(room.own.held === (heldByRoom.get(room) ?? 0), 'L2: a ledger holds what leases say')
       }
     }
     assert(queuedCount === this.#waiting.size, 'the pools together hold every waiting ticket')

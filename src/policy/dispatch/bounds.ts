@@ -4,7 +4,7 @@ import type { LaneOptions } from '../fairness/lane.ts'
 import type { Book } from './book.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
 import type { EffectBuffer } from './effect-buffer.ts'
-import type { PlaceSeeker } from './offer.ts'
+import { NO_EFFECTS, type Offer, type Offered, type PlaceSeeker } from './offer.ts'
 import type { PoolState } from './pool-state.ts'
 
 /**
@@ -101,9 +101,16 @@ export const NOTHING_MAY_WAIT: NoPlace = {
   because: 'nothing may wait (waitMsMax is 0), and no replica has room for it now',
 }
 
-export const EXPIRED_ON_ARRIVAL: NoPlace = {
+const EXPIRED_ON_ARRIVAL: NoPlace = {
   code: 'expired-on-arrival',
   because: 'its time to wait was over when it was offered',
 }
 
 const noPlace = (code: NoPlaceCode, because: string): NoPlace => ({ code, because })
+
+/** Why an offer cannot even be queued. */
+export function offerRefusal(now: number, pool: PoolState | undefined, offer: Offer): Offered | undefined {
+  const isLate = pool !== undefined && offer.expiresAt <= now
+  const why = isLate ? EXPIRED_ON_ARRIVAL : neverFits(pool, offer.poolId, offer.estimate)
+  return why && { kind: 'refused', ...why, effects: NO_EFFECTS }
+}

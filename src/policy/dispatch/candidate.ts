@@ -168,6 +168,10 @@ export class Candidate extends Waiter {
   counted: QueuedPart | undefined = undefined
   room: ReplicaRoom | undefined = undefined
   grantedAt = 0
+  /** When the ticket's first token came, or should come. */
+  decodesAt = 0
+  /** Turns of others whose prompt a replica knew, which went first although it was this ticket's turn. */
+  letByCount = 0
   /** The ticket's first token has come. */
   hasBegun = false
   /** The ticket's prompt is longer than a step of its replica. */
@@ -180,8 +184,12 @@ export class Candidate extends Waiter {
   chargedCost = 0
   /** Output tokens that the charge covers. */
   chargedTokens = 0
-  /** KV tokens held beyond what was predicted. */
+  /** The turn was called off for an online ticket, and is not yet back. */
+  isYielding = false
+  /** KV tokens held beyond what was booked at the grant. */
   grownKvTokens = 0
+  /** Place among the long answers that run (`growing-answers.ts`); undefined for others. */
+  growing: HeapItem | undefined = undefined
 
   constructor(offer: Offer, place: CandidatePlace) {
     super(offer, place)

@@ -51,7 +51,7 @@ export function viewOf(pool: PoolState): PoolView {
       id: room.replica.id,
       isReady: room.isReady,
       isOpen: room.openIndex >= 0,
-      held: room.ledger.held,
+      held: room.own.held,
       sequences: room.ledger.sequences,
       kvTokens: room.ledger.kvTokens,
       kvTokensMax: room.kvTokensMax,

@@ -31,6 +31,7 @@ function given({ slots, kvTokensMax, weights = {} }: Given) {
       granted: (_now, part) => countPart(part, -1),
       left: (part) => countPart(part, -1),
       begun: (_now, { cost }, turn) => void begun.push({ cost, ...turn }),
+      ended: () => {},
       reweighed: () => {},
     },
   })

@@ -10,7 +10,8 @@ import type { Gauges, Ledger, Load } from '../limits/ledger.ts'
 import type { BacklogListener } from './backlog-listener.ts'
 import { backloggedOf } from './backlogged.ts'
 import { Book } from './book.ts'
-import { EXPIRED_ON_ARRIVAL, evictTail, NOTHING_MAY_WAIT, neverFits, overBounds, whoYields } from './bounds.ts'
+import { evictTail, NOTHING_MAY_WAIT, neverFits, offerRefusal, overBounds, whoYields } from './bounds.ts'
+import { type CallOff, callOffFor, type WasteOf } from './call-off.ts'
 import { type BacklogView, Candidate, PoolLane } from './candidate.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
@@ -23,6 +24,7 @@ import { LeastLoaded, type Placer } from './placer.ts'
 import { figuresOf } from './pool-figures.ts'
 import type { PoolCounts, PoolState } from './pool-state.ts'
 import type { ReplicaFacts } from './replica-room.ts'
+import { type RoomWait, roomWaitOf } from './room-wait.ts'
 
 /**
  * Now: who goes, and where?
@@ -94,7 +96,7 @@ export class Dispatcher {
   /** Queued: exactly one effect will end the wait, now or later, unless `withdraw` comes first. */
   offer(now: number, offer: Offer): Offered {
     const pool = this.#fleet.pools.get(offer.poolId)
-    const refusal = refusalOf(now, pool, offer)
+    const refusal = offerRefusal(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
     const candidate = this.#enqueue(now, pool, offer, false)
     this.#turns.give(now, pool)
@@ -117,7 +119,7 @@ export class Dispatcher {
    */
   offerAgain(now: number, offer: Offer): Offered {
     const pool = this.#fleet.pools.get(offer.poolId)
-    const refusal = refusalOf(now, pool, offer)
+    const refusal = offerRefusal(now, pool, offer)
     if (pool === undefined || refusal !== undefined) return refusal as Offered
     const candidate = this.#enqueue(now, pool, offer, true)
     const { lane } = candidate
@@ -172,6 +174,12 @@ export class Dispatcher {
     return this.#giveIn(now, this.#fleet.grow(room))
   }
 
+  /** Which offline leases give way to this ticket? The caller ends their attempts; they come back through `release`. */
+  callOff(ticketId: string, wasteOf: WasteOf, tokensMax: number): CallOff | undefined {
+    const waiting = this.#book.waiting(ticketId)
+    return waiting && callOffFor(this.#book, this.#poolOf(waiting.lane), waiting, { wasteOf, tokensMax })
+  }
+
   // ── replicas ──
 
   addPool(poolId: string, fairness: FairnessName = this.#options.fairness): void {
@@ -196,6 +204,11 @@ export class Dispatcher {
   /** Leases that are out at a replica. */
   heldAt(replicaId: string): number {
     return this.#fleet.heldAt(replicaId)
+  }
+
+  /** KV memory of a replica that is booked: by our answers, by other gateways' and by strangers'. */
+  kvTokensAt(replicaId: string): number {
+    return this.#fleet.ledgerOf(replicaId)?.kvTokens ?? 0
   }
 
   /** The replica became ready or stopped being so, or this gateway's allowance there or its known memory changed. */
@@ -285,10 +298,10 @@ export class Dispatcher {
 
   /** Turns of this gateway at a replica, and the KV tokens that were predicted for them. Live facts, not a copy. */
   leasedAt(replicaId: string): Pick<Ledger, 'held' | 'leasedKvTokens'> | undefined {
-    return this.#fleet.ledgerOf(replicaId)
+    return this.#fleet.ownLedgerOf(replicaId)
   }
 
-  /** What is in flight at a replica. Live facts, not a copy. */
+  /** What is in flight at a replica's engine. Live facts, not a copy. */
   loadOf(replicaId: string): Load | undefined {
     return this.#fleet.ledgerOf(replicaId)
   }
@@ -310,14 +323,15 @@ export class Dispatcher {
     return pool === undefined || lane === undefined ? NO_DEBT : pool.sideOf(lane).fairness.debtOf(lane)
   }
 
-  /**
-   * Microseconds that a ticket would wait behind its own lane while lasting answers must wait there; 0 in other lanes.
-   * One of the tenant's answers ends in its time divided by how many run.
-   */
-  lastingWaitUs(poolId: string, { key, band }: PlaceSeeker, estimate: Estimate): number {
-    const lane = this.#fleet.pools.get(poolId)?.laneOf(key.id, BANDS.indexOf(band))
-    if (lane === undefined || lane.isCounted || lane.backlog.lastingCount === 0) return 0
-    return Math.ceil((lane.count * estimate.engineUs) / lane.backlog.lastingCount)
+  /** When a ticket that comes now would find room that others hold (`room-wait.ts`). */
+  roomWait(
+    now: number,
+    poolId: string,
+    { key, band }: Pick<PlaceSeeker, 'key' | 'band'>,
+    estimate: Estimate,
+  ): RoomWait {
+    const pool = this.#fleet.pools.get(poolId)
+    return roomWaitOf(now, pool, { lane: pool?.laneOf(key.id, BANDS.indexOf(band)), estimate })
   }
 
   /** What waits in one key's lane. */
@@ -373,7 +387,7 @@ export class Dispatcher {
   }
 
   #giveIn(now: number, pool: PoolState | undefined): readonly Effect[] {
-    if (pool === undefined || pool.queuedCount === 0) return NO_EFFECTS
+    if (pool === undefined || (pool.queuedCount === 0 && pool.turns === undefined)) return NO_EFFECTS
     this.#turns.give(now, pool)
     return this.#effects.take()
   }
@@ -384,10 +398,3 @@ function earliest(a: number | undefined, b: number | undefined): number | undefi
 }
 
 const NO_LANE_BOUNDS = { depthMax: Number.POSITIVE_INFINITY, engineUsMax: Number.POSITIVE_INFINITY }
-
-/** Why an offer cannot even be queued. */
-function refusalOf(now: number, pool: PoolState | undefined, offer: Offer): Offered | undefined {
-  const isLate = pool !== undefined && offer.expiresAt <= now
-  const noPlace = isLate ? EXPIRED_ON_ARRIVAL : neverFits(pool, offer.poolId, offer.estimate)
-  return noPlace && { kind: 'refused', ...noPlace, effects: NO_EFFECTS }
-}

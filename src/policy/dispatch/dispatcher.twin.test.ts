@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { makeEstimate, makeKey, makeTenant } from '../../../test/support/demand.ts'
 import { NaiveDispatcher } from '../../../test/support/naive-dispatcher.ts'
+import { nthSeed } from '../../../test/support/nth-seed.ts'
 import { assert } from '../../base/assert.ts'
 import type { NoPlace } from '../../domain/no-place.ts'
 import { BANDS } from '../../domain/tenant.ts'
@@ -105,6 +106,7 @@ class Run {
         granted: (_now, part) => count(part, -1),
         left: (part) => count(part, -1),
         begun: () => {},
+        ended: () => {},
         reweighed: () => {},
       },
     })
@@ -242,7 +244,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof({ weight: 8, arbitrary: step }, { w
 
 describe('after any sequence of events', () => {
   // Four times a hundred runs, so that none is long.
-  test.each([1, 2, 3, 4])('first come, first served: it does what its naive twin does (%i)', () => {
+  test.each([1, 2, 3, 4])('first come, first served: it does what its naive twin does (%i)', (nth) => {
     fc.assert(
       fc.property(optionsDrawn, fc.array(step, { maxLength: 80, size: 'max' }), (drawn, steps) => {
         const run = new Run(drawn, 'fifo')
@@ -253,8 +255,61 @@ describe('after any sequence of events', () => {
         }
         expect([...run.open].sort()).toEqual(run.twin.waitingIds())
       }),
-      { numRuns: 100 },
+      { numRuns: 100, seed: nthSeed(nth) },
     )
+  })
+
+  describe('who was passed over', () => {
+    interface Asked {
+      readonly key: number
+      readonly prompt: number
+      readonly output?: number
+      readonly band?: Offer['band']
+      readonly isReady?: boolean
+      readonly isAgain?: boolean
+    }
+    const ask = ({ key, prompt, output = 5, band = 'standard', isReady = true, isAgain = false }: Asked): Step => {
+      const tenant = TENANTS[key % 3] as (typeof TENANTS)[number]
+      const facts = { poolId: 'pool', tenant, key: KEYS[key] as (typeof KEYS)[number], band, bid: 0, isReady }
+      const offer = { ...facts, estimate: makeEstimate(prompt, output, { outputTokensHigh: output }), expiresAt: 0 }
+      return { kind: 'offer', isAgain, offer, waitUs: 1_000_000 }
+    }
+    const change = (kind: 'ready' | 'release', which: number): Step => ({ kind, which, prompt: 0 })
+    const start = (skipsMax: number): Run =>
+      new Run({ queueRequestsMax: 8, skipsMax, depthMax: 5, engineUsMax: 1e9 }, 'fifo')
+
+    test('and fits no replica that is left is told so before anybody goes', () => {
+      const run = start(4)
+      // The first goes to r0, where alone the second and the fourth would fit; the third stands behind the second.
+      const asked = [0, 1, 1, 2].map((key, i) => ask({ key, prompt: i % 2 === 0 ? 10 : 990 }))
+      for (const step of asked) run.take(step)
+      const said = run.take({ kind: 'replica', which: 0, change: 0 })
+      expect(said.real).toBe('n1 evicted fits-no-replica, n3 evicted fits-no-replica, n2 granted r1')
+      expect(said.twin).toBe(said.real)
+    })
+
+    test('and is called back in vain has a replica kept free for it as before', () => {
+      const run = start(0)
+      const small = { key: 0, prompt: 10, band: 'interactive' } as const
+      const steps = [
+        ask({ key: 0, prompt: 700, output: 200, band: 'interactive' }),
+        // r1 is full of three small ones, r0 has place for two more.
+        ...[small, small, small, small].map(ask),
+        ask({ ...small, band: 'offline', isReady: false }),
+        // Both are passed over; room for either comes, and the first of them takes it.
+        ask({ key: 1, prompt: 10, output: 200, band: 'interactive', isAgain: true }),
+        ask({ key: 0, prompt: 10, isReady: false }),
+        ask({ key: 0, prompt: 700, band: 'interactive', isAgain: true }),
+        change('ready', 0),
+        change('release', 0),
+        change('ready', 0),
+      ]
+      for (const step of steps) run.take(step)
+      // n8 was there before n7 was ready: what becomes free is kept for it.
+      const said = run.take(change('release', 3))
+      expect(said.real).toBe('n8 granted r0')
+      expect(said.twin).toBe(said.real)
+    })
   })
 
   test.each(FAIRNESS_NAMES)('%s: every law holds', (fairness) => {

@@ -5,7 +5,9 @@ import type { FairnessName } from '../fairness/fairness.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
 import type { Gauges, Ledger } from '../limits/ledger.ts'
 import type { Book } from './book.ts'
+import { EngineRoom } from './engine-room.ts'
 import { PoolState } from './pool-state.ts'
+import { CommonTurns, connected } from './pool-turns.ts'
 import { type ReplicaFacts, ReplicaRoom } from './replica-room.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
 
@@ -26,6 +28,10 @@ export interface ReplicaChange {
 export class FleetState {
   readonly pools = new Map<string, PoolState>()
   readonly #rooms = new Map<string, ReplicaRoom>()
+  /** By their names, those of replicas that have one. Bound: the replicas. */
+  readonly #engines = new Map<string, EngineRoom>()
+  /** Rooms that were removed while they had leases out; gone with the first change of the fleet after the last is back. */
+  readonly #leaving = new Set<ReplicaRoom>()
   readonly #reported = new Set<ReplicaRoom>()
   readonly #buffer: SharedBuffer
   /** Places of removed replicas, given to new ones, so that lists kept by place stay short. */
@@ -57,7 +63,10 @@ export class FleetState {
     const { id, poolId } = facts.replica
     assert(!this.#rooms.has(id), 'a replica is added once')
     const pool = this.addPool(poolId, fairness)
-    const room = new ReplicaRoom(facts, this.#ordinal++, this.#freePlaces.pop() ?? this.#placeCount++)
+    const engine = this.#engineFor(facts)
+    const room = new ReplicaRoom(facts, this.#ordinal++, this.#freePlaces.pop() ?? this.#placeCount++, engine)
+    engine.join(pool, room)
+    if (engine.isCommon) this.#regroup()
     this.#rooms.set(id, room)
     pool.rooms.set(id, room)
     pool.recount()
@@ -73,7 +82,10 @@ export class FleetState {
     const pool = this.#poolOf(room)
     pool.rooms.delete(replicaId)
     this.#freePlaces.push(room.place)
-    return this.#settle(pool, room)
+    this.#settle(pool, room)
+    this.#leaving.add(room)
+    this.#regroup()
+    return pool
   }
 
   /** The pool must be empty: nothing waits or runs, and its replicas are removed. Its lanes are forgotten with it. */
@@ -83,19 +95,26 @@ export class FleetState {
     assert(pool.rooms.size === 0 && pool.queuedCount === 0 && pool.heldCount === 0, 'a pool that goes is empty')
     pool.forgetLanes()
     this.pools.delete(poolId)
+    this.#regroup()
   }
 
   /** Leases that are out at a replica; 0 for an unknown replica. */
   heldAt(replicaId: string): number {
-    return this.#rooms.get(replicaId)?.ledger.held ?? 0
+    return this.#rooms.get(replicaId)?.own.held ?? 0
   }
 
   holdingsOf(replicaId: string): Pick<Ledger, 'held' | 'heldContextTokens'> | undefined {
     return this.#rooms.get(replicaId)?.ledger.known
   }
 
+  /** Everything in flight at the replica's engine, whichever pools sent it. */
   ledgerOf(replicaId: string): Ledger | undefined {
     return this.#rooms.get(replicaId)?.ledger
+  }
+
+  /** The leases of the replica's own pool there. */
+  ownLedgerOf(replicaId: string): Ledger | undefined {
+    return this.#rooms.get(replicaId)?.own
   }
 
   change(replicaId: string, change: ReplicaChange): PoolState | undefined {
@@ -105,8 +124,9 @@ export class FleetState {
     if (change.allowance !== undefined) room.allow(change.allowance)
     if (change.capacity !== undefined) room.share(change.capacity)
     if (change.kv !== undefined) {
-      room.kvTokensMax = change.kv.tokensMax
-      room.kvTokensAlone = change.kv.isTold ? change.kv.tokensMax : Number.POSITIVE_INFINITY
+      room.engine.kvTokensMax = change.kv.tokensMax
+      room.engine.kvTokensAlone = change.kv.isTold ? change.kv.tokensMax : Number.POSITIVE_INFINITY
+      for (const pool of room.engine.pools) pool.recount()
     }
     return this.#settle(this.#poolOf(room), room)
   }
@@ -120,10 +140,10 @@ export class FleetState {
       const room = pool.rooms.get(replicaId)
       if (room === undefined) continue
       room.share(allowance)
-      room.ledger.hear(now, others)
+      room.hear(now, others)
       this.#reported.add(room)
       if (!room.isReady || room.allowance < 1) pool.kept.end(room)
-      pool.refreshOpen(room)
+      pool.grown(room)
     }
     pool.recount()
     pool.roomGrowth++
@@ -178,9 +198,35 @@ export class FleetState {
   /** The replica changed in a way that may have made room. */
   grow(room: ReplicaRoom): PoolState {
     const pool = this.#poolOf(room)
-    pool.refreshOpen(room)
-    pool.roomGrowth++
+    pool.grown(room)
     return pool
+  }
+
+  /** The engine that the replica names, if another pool has it already; else one of the replica's own. */
+  #engineFor(facts: ReplicaFacts): EngineRoom {
+    const { engineId } = facts.replica
+    const engine = (engineId === undefined ? undefined : this.#engines.get(engineId)) ?? new EngineRoom(facts)
+    if (engineId !== undefined) this.#engines.set(engineId, engine)
+    return engine
+  }
+
+  /** A room that was removed belongs to its engine until its leases are back: they still run there. */
+  #regroup(): void {
+    for (const room of this.#leaving) {
+      if (room.own.held > 0) continue
+      const { engine, replica } = room
+      this.#leaving.delete(room)
+      engine.leave(room)
+      if (engine.isUnused && replica.engineId !== undefined) this.#engines.delete(replica.engineId)
+    }
+    const common = [...this.#engines.values()].filter(({ isCommon }) => isCommon)
+    const groups = connected(common.map(({ pools }) => pools.flatMap(({ id }) => this.pools.get(id) ?? [])))
+    const before = new Map([...this.pools.values()].map((pool) => [pool, pool.turns]))
+    for (const pool of this.pools.values()) pool.turns = undefined
+    for (const group of groups) {
+      const { members } = new CommonTurns([...group], (pool) => before.get(pool))
+      for (const turns of members) turns.pool.turns = turns
+    }
   }
 
   #settle(pool: PoolState, room: ReplicaRoom): PoolState {

@@ -1,14 +1,17 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
+import { kvTokensOf } from '../limits/booked-room.ts'
 import type { Book } from './book.ts'
 import type { Candidate, PoolLane } from './candidate.ts'
 import { Codel } from './codel.ts'
 import type { DispatcherOptions } from './dispatch-options.ts'
 import type { EffectBuffer } from './effect-buffer.ts'
 import type { Kept } from './kept-rooms.ts'
+import { KnownPrompts } from './known-prompts.ts'
 import type { PlaceSeeker } from './offer.ts'
 import type { Placer } from './placer.ts'
 import type { PoolState, Side } from './pool-state.ts'
+import type { CommonTurns } from './pool-turns.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
 /**
@@ -22,6 +25,8 @@ import type { ReplicaRoom } from './replica-room.ts'
  * charged as always, and so pays back. When it has been passed over `skipsMax` times, or is owed `roundsOwedMax` rounds,
  * one replica is kept free for its head; that lasts, head after head, until it has caught up.
  *
+ * Where replicas are full and the one with room does not know the head's prompt, others may go first (`known-prompts.ts`).
+ *
  * Where the queue is CoDel's (`codel.ts`), whoever is about to go may be dropped instead.
  *
  * The cost of one decision is bounded by `lookAheadMax` × open replicas, whatever waits. In a large pool a head that no
@@ -34,29 +39,72 @@ const LOOK_AT_ALL_MAX = 128
 const FITTING_ENOUGH = 16
 /** Distance in the list from one turn's first replica to the next turn's: a prime, so that all are looked at in time. */
 const STRIDE = 61
+/** No count of what made room: the owed lanes are looked at again. */
+const NOT_LOOKED_AT = -1
 
 export class TurnGiver {
   readonly #book: Book
   readonly #options: DispatcherOptions
   readonly #placer: Placer
   readonly #effects: EffectBuffer
+  readonly #known: KnownPrompts
   readonly #fitting: ReplicaRoom[] = []
+  /** Lanes that were owed a turn and are in the order again, because a room fitted them. At most `lookAheadMax`. */
+  readonly #recalled: PoolLane[] = []
+  /** KV tokens of the smallest that has had a turn since lanes were called back. */
+  #goneKvTokens = 0
   /** By pool: a standing queue is one pool's. */
   readonly #codels = new Map<string, Codel>()
+  /** Turns that may still be given before another pool is asked; Infinity where no engine is common. */
+  #turnsLeft = Number.POSITIVE_INFINITY
 
   constructor(book: Book, options: DispatcherOptions, placer: Placer, effects: EffectBuffer) {
     this.#book = book
     this.#options = options
     this.#placer = placer
     this.#effects = effects
+    this.#known = new KnownPrompts(placer, (now, pool, candidate) => this.#mayGo(now, pool, candidate))
   }
 
   give(now: number, pool: PoolState): void {
+    this.#book.growing.catchUp(now)
+    if (pool.turns !== undefined) {
+      this.#giveInCommon(now, pool.turns.group)
+      return
+    }
     // Where every slot is taken, an arrival costs nothing more than its place in the queue.
     if (pool.open.length === 0 && pool.kept.all.length === 0 && pool.owedCount === 0) return
+    // One ticket alone goes whatever the order says.
+    if (pool.queuedCount > 1) this.#book.charges.catchUp(now, pool)
     this.#giveSide(now, pool, pool.foreground)
     this.#giveSide(now, pool, pool.leftover)
     this.#keepForSkipped(pool)
+  }
+
+  /** One turn at a time, to the pool that was charged least; what is left over when none of them can go, the same way. */
+  #giveInCommon(now: number, group: CommonTurns<PoolState>): void {
+    let growth: number
+    do {
+      growth = group.growth
+      this.#giveSideInCommon(now, group, 'foreground')
+      this.#giveSideInCommon(now, group, 'leftover')
+      // A replica that is no longer kept is open to the pools that were asked before.
+    } while (group.growth !== growth)
+    for (const pool of group.inOrder()) this.#keepForSkipped(pool)
+  }
+
+  #giveSideInCommon(now: number, group: CommonTurns<PoolState>, side: 'foreground' | 'leftover'): void {
+    let pools = group.inOrder()
+    for (let i = 0; i < pools.length; i++) {
+      const pool = pools[i] as PoolState
+      this.#turnsLeft = 1
+      this.#giveSide(now, pool, pool[side])
+      const hasGone = this.#turnsLeft === 0
+      this.#turnsLeft = Number.POSITIVE_INFINITY
+      if (!hasGone) continue
+      pools = group.inOrder()
+      i = -1
+    }
   }
 
   /**
@@ -69,7 +117,7 @@ export class TurnGiver {
       if (!lane.wouldLead(seeker, this.#options.lanes.agingUsPerBid)) return false
       if (lane.keptCount > 0) return true
     }
-    for (const room of pool.open) if (room.fits(estimate)) return true
+    for (const room of pool.open) if (room.fits(estimate, seeker.band)) return true
     return false
   }
 
@@ -84,41 +132,67 @@ export class TurnGiver {
       this.#giveKept(now, pool)
       if (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth) this.#giveOwed(now, pool, side)
       this.#giveInOrder(now, pool, side)
+      this.#oweRecalled(pool)
       // A replica that is no longer kept is open to the lanes that were passed over before.
-    } while (side.owed.length > 0 && side.lookedAt !== pool.roomGrowth)
+    } while (this.#turnsLeft > 0 && side.owed.length > 0 && side.lookedAt !== pool.roomGrowth)
   }
 
   /** Kept replicas go to the lanes that they are kept for, whether or not anything else is open. */
   #giveKept(now: number, pool: PoolState): void {
     const { all } = pool.kept
-    for (let i = 0; i < all.length; i++) {
+    for (let i = 0; i < all.length && this.#turnsLeft > 0; i++) {
       const { lane, room } = all[i] as Kept
       const head = lane.head() as Candidate
       // For another head, which was not passed over, only what the lane is owed counts.
       const wasTrimmed = head !== lane.skippedHead && pool.kept.trim(lane, this.#replicasDue(pool, lane))
       // Begin again: a turn may change what is kept.
-      if (wasTrimmed || (room.fits(head.estimate) && this.#tryTurn(now, pool, head))) i = -1
+      if (wasTrimmed || (room.fits(head.estimate, head.lane.band) && this.#tryTurn(now, pool, head))) i = -1
     }
   }
 
   #giveOwed(now: number, pool: PoolState, side: Side): void {
     side.lookedAt = pool.roomGrowth
     for (let i = 0; i < side.owed.length; ) {
+      if (this.#turnsLeft === 0) {
+        side.lookedAt = NOT_LOOKED_AT
+        return
+      }
       const lane = side.owed[i] as PoolLane
       const head = lane.head() as Candidate
-      if (this.#fitsOpen(pool, head)) pool.recall(lane)
-      else if (!this.#tryTurn(now, pool, head)) i++
+      if (this.#fitsOpen(pool, head)) {
+        pool.recall(lane)
+        if (this.#recalled.length === 0) this.#goneKvTokens = Number.POSITIVE_INFINITY
+        this.#recalled.push(lane)
+      } else if (!this.#tryTurn(now, pool, head)) i++
     }
   }
 
   #giveInOrder(now: number, pool: PoolState, side: Side): void {
-    while (pool.open.length > 0) {
+    while (pool.open.length > 0 && this.#turnsLeft > 0) {
       const lane = side.fairness.next() as PoolLane | undefined
       if (lane === undefined) return
-      if (this.#tryTurn(now, pool, lane.head() as Candidate)) continue
+      const goer = this.#known.insteadOf(now, pool, side, lane) ?? (lane.head() as Candidate)
+      if (this.#tryTurn(now, pool, goer)) continue
       if (side.owed.length >= this.#options.lookAheadMax) return
       pool.owe(lane)
     }
+  }
+
+  /**
+   * Somebody before it took the last open room. A lane that was called back in vain is passed over as before if its head is
+   * larger than what went, or a replica is to be kept for it. Among heads of one size nobody was passed over: all stay in
+   * the order, where no more is counted for them than for whoever went.
+   */
+  #oweRecalled(pool: PoolState): void {
+    const recalled = this.#recalled
+    if (recalled.length === 0) return
+    for (const lane of recalled) {
+      const isWaiting = lane.isActive && !lane.isOwed && lane.skippedHead !== undefined
+      const isDue = pool.grantedCount - lane.skippedSince >= this.#options.skipsMax
+      const isLarger = isWaiting && kvTokensOf((lane.head() as Candidate).estimate) > this.#goneKvTokens
+      if (isWaiting && (isDue || isLarger) && pool.open.length === 0) pool.owe(lane)
+    }
+    recalled.length = 0
   }
 
   /**
@@ -164,6 +238,8 @@ export class TurnGiver {
 
   #grant(now: number, pool: PoolState, head: Candidate, room: ReplicaRoom): void {
     const lease = this.#book.grant(now, pool, head, room)
+    this.#turnsLeft--
+    this.#goneKvTokens = Math.min(this.#goneKvTokens, kvTokensOf(head.estimate))
     pool.sync(head.lane)
     pool.refreshOpen(room)
     if (head.lane.keptCount > 0) pool.kept.trim(head.lane, this.#replicasDue(pool, head.lane))
@@ -172,8 +248,15 @@ export class TurnGiver {
   }
 
   #fitsOpen(pool: PoolState, head: Candidate): boolean {
-    for (const room of pool.open) if (room.fits(head.estimate) && pool.mayUse(room, head)) return true
+    for (const room of pool.open) if (room.fits(head.estimate, head.lane.band) && pool.mayUse(room, head)) return true
     return false
+  }
+
+  #mayGo(now: number, pool: PoolState, candidate: Candidate): boolean {
+    if (!this.#fitsOpen(pool, candidate)) return false
+    return (
+      pool.reading.barredUntil(now, candidate) === undefined && pool.lasting.barredUntil(now, candidate) === undefined
+    )
   }
 
   #place(now: number, pool: PoolState, head: Candidate): ReplicaRoom | undefined {
@@ -185,11 +268,11 @@ export class TurnGiver {
     const from = enough === open.length ? 0 : (pool.grantedCount * STRIDE) % open.length
     for (let i = 0; i < open.length && fitting.length < enough; i++) {
       const room = open[from + i < open.length ? from + i : from + i - open.length] as ReplicaRoom
-      if (room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)
+      if (room.fits(head.estimate, head.lane.band) && pool.mayUse(room, head)) fitting.push(room)
     }
     if (head.lane.keptCount > 0) {
       for (const { lane, room } of pool.kept.all) {
-        if (lane === head.lane && room.fits(head.estimate) && pool.mayUse(room, head)) fitting.push(room)
+        if (lane === head.lane && room.fits(head.estimate, lane.band) && pool.mayUse(room, head)) fitting.push(room)
       }
     }
     return fitting.length === 0 ? undefined : this.#placer.choose(now, head, fitting)
@@ -227,7 +310,7 @@ export class TurnGiver {
     const head = lane.head() as Candidate
     let best: ReplicaRoom | undefined
     for (const room of pool.rooms.values()) {
-      if (room.isKept || !room.isReady || room.allowance < 1) continue
+      if (room.engine.keptBy !== undefined || !room.isReady || room.allowance < 1) continue
       if (!room.fitsAlone(head.estimate) || !pool.mayUse(room, head)) continue
       if (best === undefined || freeKvTokens(room) > freeKvTokens(best)) best = room
     }
@@ -252,7 +335,7 @@ export function assertNoIdleRoom(pool: PoolState, lookAheadMax: number): void {
     if (isCutShort && !lane.isOwed) continue
     const head = lane.head() as Candidate
     for (const room of pool.open) {
-      const isPlaceable = room.fits(head.estimate) && pool.mayUse(room, head)
+      const isPlaceable = room.fits(head.estimate, head.lane.band) && pool.mayUse(room, head)
       assert(!isPlaceable, 'L6: no idle room while a placeable ticket waits')
     }
   }

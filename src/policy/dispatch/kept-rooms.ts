@@ -23,7 +23,7 @@ export class KeptRooms {
   }
 
   keep(lane: PoolLane, room: ReplicaRoom): void {
-    room.isKept = true
+    room.engine.keptBy = room
     lane.keptCount++
     this.all.push({ lane, room })
     this.#onChange(room)
@@ -46,7 +46,7 @@ export class KeptRooms {
   #endAt(index: number): void {
     const { lane, room } = this.all[index] as Kept
     this.all.splice(index, 1)
-    room.isKept = false
+    room.engine.keptBy = undefined
     lane.keptCount--
     this.#onChange(room)
   }

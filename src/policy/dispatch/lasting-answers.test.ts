@@ -32,6 +32,7 @@ class CountingListener implements BacklogListener {
     this.counts.set(share.tenant.id, (this.counts.get(share.tenant.id) ?? 0) - 1)
   }
   begun(): void {}
+  ended(): void {}
   reweighed(): void {}
 }
 
@@ -160,11 +161,38 @@ describe('lasting answers', () => {
     expect(pool.listener.counts.get('huge')).toBe(0)
     const place = { band: 'standard', bid: 0, arrivedAt: 0 } as const
     const seeker = { ...place, tenant: makeTenant('huge'), key: makeKey('huge', 'huge') }
-    expect(pool.dispatcher.lastingWaitUs('pool', seeker, LONG)).toBe(Math.ceil((45 * LONG.engineUs) / 75))
+    const perAnswerUs = Math.ceil(LONG.engineUs / 75)
+    expect(pool.dispatcher.roomWait(0, 'pool', seeker, LONG)).toEqual({ perAnswerUs, isBarred: true })
     pool.end(chat)
     pool.wakeAt(4 * S)
     expect(pool.listener.counts.get('huge')).toBe(20)
-    expect(pool.dispatcher.lastingWaitUs('pool', seeker, LONG)).toBe(0)
+    // Alone again, and the memory is full: any of the hundred answers gives room back when it ends.
+    const all = { perAnswerUs: Math.ceil(LONG.engineUs / 100), isBarred: false }
+    expect(pool.dispatcher.roomWait(4 * S, 'pool', seeker, LONG)).toEqual(all)
+  })
+
+  it('keep the next one out although nothing waits in its lane yet', () => {
+    const pool = new RoomyPool()
+    pool.send('a', SHORT)
+    times(75, () => pool.send('huge', LONG))
+    const huge = { band: 'standard', key: makeKey('huge', 'huge') } as const
+    const other = { band: 'standard', key: makeKey('a', 'a') } as const
+    const perAnswerUs = Math.ceil(LONG.engineUs / 75)
+    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs, isBarred: true })
+    expect(pool.dispatcher.roomWait(0, 'pool', other, SHORT)).toEqual({ perAnswerUs: 0, isBarred: false })
+    expect(pool.dispatcher.roomWait(0, 'gone', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false })
+  })
+
+  it('give room back by their mean, where a few long ones hold most of it', () => {
+    const pool = new RoomyPool()
+    times(100, () => pool.send('huge', LONG))
+    const seeker = { band: 'standard', key: makeKey('huge', 'huge') } as const
+    const spread = { ...LONG, meanCost: 2 * LONG.cost }
+    expect(pool.dispatcher.roomWait(0, 'pool', seeker, spread).perAnswerUs).toBe((2 * LONG.engineUs) / 100)
+    // The replicas are open, but for a shorter answer: that one finds room when one ends, too.
+    expect(pool.dispatcher.poolFacts('pool')?.openReplicaCount).toBe(2)
+    pool.end(pool.runningOf('huge')[0] as string)
+    expect(pool.dispatcher.roomWait(0, 'pool', seeker, LONG).perAnswerUs).toBe(0)
   })
 
   it('all end, and every count returns to zero, whoever sends what', () => {

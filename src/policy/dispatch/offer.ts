@@ -75,6 +75,8 @@ export interface Measured {
   readonly firstTokenUs: number | undefined
   /** Mean microseconds between output tokens; undefined when there were fewer than two. */
   readonly meanTokenUs?: number | undefined
+  /** Output tokens of all choices; absent where nobody counted. */
+  readonly outputTokens?: number | undefined
   /** Tokens that the mean is over. */
   readonly tokenCount?: number | undefined
 }

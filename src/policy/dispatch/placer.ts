@@ -1,4 +1,4 @@
-import type { Placement } from '../../domain/placement.ts'
+import type { Placement, WhereKnown } from '../../domain/placement.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
@@ -8,6 +8,8 @@ import type { ReplicaRoom } from './replica-room.ts'
  */
 export interface Placer {
   choose(now: number, ask: Ask, rooms: readonly ReplicaRoom[]): ReplicaRoom
+  /** Where most of the ticket's prompt is known; absent for a placer that knows nothing of prompts. */
+  whereKnown?(now: number, ask: Ask, rooms: readonly ReplicaRoom[]): WhereKnown
   /** Why the last choice was made, and the numbers behind it where there are any. */
   readonly because: string
   readonly placement?: Placement | undefined

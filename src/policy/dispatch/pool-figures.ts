@@ -31,7 +31,7 @@ export function figuresOf(pool: PoolState, orgWeights: OrgWeights): PoolFigures 
     lanes,
     replicas: Array.from(pool.rooms.values(), (room) => ({
       replicaId: room.replica.id,
-      inFlight: room.ledger.inFlight,
+      inFlight: room.own.inFlight,
       sequencesMax: room.limit.view().sequencesMax,
       kvTokensMax: room.kvTokensMax,
     })),

@@ -38,7 +38,7 @@ export class PoolReading {
 
   start(now: number, candidate: Candidate, room: ReplicaRoom): void {
     candidate.isLong = isLongFor(room.reading, candidate.estimate)
-    if (candidate.isLong) room.longCount++
+    if (candidate.isLong) room.engine.longCount++
     candidate.isHindering = this.#hinders(now, candidate)
     if (!candidate.isHindering) return
     this.#hinderingCount++
@@ -47,7 +47,7 @@ export class PoolReading {
 
   /** True when the time counted against the tenant: lanes that are barred may go now. */
   end(now: number, candidate: Candidate, room: ReplicaRoom): boolean {
-    if (candidate.isLong) room.longCount--
+    if (candidate.isLong) room.engine.longCount--
     if (!candidate.isHindering) return false
     this.#hinderingCount--
     const tookUs = now - candidate.grantedAt

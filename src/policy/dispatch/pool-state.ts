@@ -1,7 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import type { WeightFactors } from '../../domain/pool-share.ts'
-import type { WeightChange } from '../../domain/share-path.ts'
+import type { WaitingKeys, WeightChange } from '../../domain/share-path.ts'
 import type { Band, Key, Tenant } from '../../domain/tenant.ts'
 import type { Fairness, FairnessName } from '../fairness/fairness.ts'
 import type { LaneOptions } from '../fairness/lane.ts'
@@ -13,9 +13,13 @@ import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
 import { KeptRooms } from './kept-rooms.ts'
 import { LastingAnswers } from './lasting-answers.ts'
 import { list } from './listed-rooms.ts'
+import { PoolAnswers } from './pool-answers.ts'
 import { PoolReading } from './pool-reading.ts'
+import type { PoolTurns } from './pool-turns.ts'
 import type { ReplicaRoom } from './replica-room.ts'
+import { type RunningTurns, runningTurnsOf } from './running-turns.ts'
 import type { SharedBuffer } from './shared-buffer.ts'
+import { waitingKeysOf } from './waiting-keys.ts'
 import { WeightScale } from './weight-scale.ts'
 
 /**
@@ -46,6 +50,10 @@ export interface PoolCounts {
   /** Ready replicas, each counted by this gateway's part of it: what works off this gateway's queue. */
   readonly replicaParts: number
   readonly openReplicaCount: number
+  /** How many turns run, and how many more could; undefined when nobody waits, or no replica is ready. */
+  runningTurns(): RunningTurns | undefined
+  /** Whose tickets wait, by key. A copy. */
+  waitingKeys(keysMax: number): WaitingKeys | undefined
 }
 
 export class PoolState implements PoolCounts {
@@ -58,13 +66,11 @@ export class PoolState implements PoolCounts {
   readonly #idle: ReplicaRoom[] = []
   readonly backlogs = new Map<string, TenantBacklog>()
   readonly promises = new ActivePromises()
-  readonly kept = new KeptRooms((room) => {
-    this.refreshOpen(room)
-    if (!room.isKept) this.roomGrowth++
-  })
+  readonly kept = new KeptRooms((room) => (room.isKept ? this.refreshOpen(room) : this.grown(room)))
   readonly barred = new BarredLanes()
   readonly reading = new PoolReading(this)
   readonly lasting = new LastingAnswers(this)
+  readonly answers = new PoolAnswers()
   queuedCount = 0
   queuedCost = 0
   heldCount = 0
@@ -73,7 +79,10 @@ export class PoolState implements PoolCounts {
   /** The least part of the pool that is counted on while it is shared: a report may be out of date. */
   partMin = 0
   #partSum = 0
+  /** Turns given here, and at engines that this pool has in common with others. */
   grantedCount = 0
+  /** What the pool has had of the engines that it has in common with others; undefined where it has none. */
+  turns: PoolTurns<PoolState> | undefined = undefined
   /** Counts every event that can have made room. */
   roomGrowth = 0
   /** KV tokens of the largest replica, as far as they are known and not guessed. */
@@ -129,6 +138,14 @@ export class PoolState implements PoolCounts {
 
   *lanes(): Iterable<PoolLane> {
     for (const bands of this.#lanes.values()) for (const lane of bands) if (lane !== undefined) yield lane
+  }
+
+  waitingKeys(keysMax: number): WaitingKeys | undefined {
+    return this.queuedCount === 0 ? undefined : waitingKeysOf(this.lanes(), keysMax)
+  }
+
+  runningTurns(): RunningTurns | undefined {
+    return this.queuedCount === 0 ? undefined : runningTurnsOf(this)
   }
 
   /** A weight of the contract changed. */
@@ -255,12 +272,15 @@ export class PoolState implements PoolCounts {
     const side = this.sideOf(lane)
     side.fairness.pass(lane)
     lane.isOwed = true
-    side.owed.push(lane)
     const head = lane.head()
-    if (lane.skippedHead === head) return
-    lane.skippedHead = head
-    lane.skippedSince = this.grantedCount
-    lane.skippedAfter = this.#skippedCount++
+    if (lane.skippedHead !== head) {
+      lane.skippedHead = head
+      lane.skippedSince = this.grantedCount
+      lane.skippedAfter = this.#skippedCount++
+    }
+    // Whoever was called back in vain has its old place.
+    const before = side.owed.findLastIndex(({ skippedAfter }) => skippedAfter < lane.skippedAfter)
+    side.owed.splice(before + 1, 0, lane)
   }
 
   /** The lane's head might fit now, or has changed: the lane is asked again, where its standing puts it. */
@@ -302,7 +322,21 @@ export class PoolState implements PoolCounts {
 
   /** Keeps the lists of open and idle rooms true after anything that may have changed this room. */
   refreshOpen(room: ReplicaRoom): void {
-    const shouldBeOpen = room.isOpen() && !room.isKept && this.rooms.get(room.replica.id) === room
+    this.list(room)
+    if (room.engine.isCommon) room.engine.listElsewhere(room)
+  }
+
+  /** The room may take something that it did not take before. */
+  grown(room: ReplicaRoom): void {
+    this.refreshOpen(room)
+    this.roomGrowth++
+    if (room.engine.isCommon) room.engine.growElsewhere(room)
+  }
+
+  /** The same in this pool alone. */
+  list(room: ReplicaRoom): void {
+    const isKept = room.engine.keptBy !== undefined
+    const shouldBeOpen = !isKept && room.isOpen() && this.rooms.get(room.replica.id) === room
     list(this.open, 'openIndex', room, shouldBeOpen)
     list(this.#idle, 'idleIndex', room, shouldBeOpen && room.isIdle())
   }
@@ -361,9 +395,6 @@ export class PoolState implements PoolCounts {
     const until = this.barred.untilOf(lane)
     assert(until !== undefined && lane.barredHead === lane.head(), 'L6: a bar is on a head')
     const isReading = lane.backlog.readingTime.readingCount > 0
-    assert(
-      until < Number.POSITIVE_INFINITY || isReading,
-      'L6: a bar ends by itself or with a prompt that is being read',
-    )
+    assert(until < Number.POSITIVE_INFINITY || isReading, 'L6: a bar ends by itself or with a prompt that is read')
   }
 }

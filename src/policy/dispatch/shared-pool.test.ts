@@ -42,13 +42,13 @@ describe('a shared room', () => {
     const room = roomOf()
     room.share({ sequences: 4, kvTokens: 250 })
     let held = 0
-    while (room.fits(estimate())) {
+    while (room.fits(estimate(), 'standard')) {
       room.ledger.hold(estimate())
       held++
     }
     expect(held).toBe(2)
     room.share({ sequences: 4, kvTokens: 1_000 })
-    while (room.fits(estimate())) {
+    while (room.fits(estimate(), 'standard')) {
       room.ledger.hold(estimate())
       held++
     }
@@ -60,8 +60,8 @@ describe('a shared room', () => {
     const room = roomOf()
     room.share({ sequences: 1, kvTokens: 100 })
     room.ledger.hear(0, { ...NOTHING_IN_FLIGHT, sequences: 3, kvTokens: 400 })
-    expect(room.fits(estimate(600))).toBe(true)
-    expect(room.fits(estimate(700))).toBe(false)
+    expect(room.fits(estimate(600), 'standard')).toBe(true)
+    expect(room.fits(estimate(700), 'standard')).toBe(false)
   })
 
   it('counts what others have in flight for placing and for the limit, until that lapses', () => {
@@ -71,9 +71,9 @@ describe('a shared room', () => {
     room.ledger.hear(0, { ...NOTHING_IN_FLIGHT, sequences: 7, engineUs: 9_000 })
     expect(room.ledger.sequences).toBe(8)
     expect(room.ledger.engineUs).toBe(10_000)
-    expect(room.fits(estimate())).toBe(false)
+    expect(room.fits(estimate(), 'standard')).toBe(false)
     expect(room.ledger.lapse(2_000_000)).toBe(true)
-    expect(room.fits(estimate())).toBe(true)
+    expect(room.fits(estimate(), 'standard')).toBe(true)
   })
 
   it('suspects strangers only beyond what all gateways know of', () => {

@@ -288,6 +288,33 @@ describe('deficit round robin', () => {
     expect(order.standingOf(share(0))).toBe(QUANTUM)
   })
 
+  test('a turn that still ran when nobody waited gives back what it cost less, as one run of turns and no more', () => {
+    const { order, share } = given([1, 1])
+    order.enter(share(0))
+    order.takeTurn(share(0), 420)
+    order.leave(share(0))
+    order.enter(share(1))
+    order.enter(share(0))
+    // It is level with the other: what it was charged is forgiven. Then its turn ends, and cost 60.
+    expect(order.standingOf(share(0))).toBeLessThanOrEqual(QUANTUM)
+    order.charge(share(0), 60 - 420)
+    const turns = Array.from({ length: 40 }, () => {
+      const first = order.first() as Share
+      order.takeTurn(first, 420)
+      order.charge(first, 60 - 420)
+      return first.id
+    }).join('')
+    // The difference is 360: six turns of 60, beside the quantum of each.
+    const most = 360 + 2 * QUANTUM + 60
+    for (let from = 0; from < turns.length; from++) {
+      const rest = turns.slice(from)
+      const apart = 60 * (2 * rest.replaceAll('1', '').length - rest.length)
+      expect(Math.abs(apart), turns).toBeLessThanOrEqual(most)
+    }
+    expect(turns).toMatch(/00000/)
+    expect(turns.slice(20)).not.toMatch(/000|111/)
+  })
+
   test('who asks for little goes first in the round, and gets one quantum of it, however often it comes and goes', () => {
     const { order, share, shares } = given([1, 1, 1])
     order.enter(share(0))

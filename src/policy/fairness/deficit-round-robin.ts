@@ -25,7 +25,9 @@ import { countedWeight, type Share, type Siblings } from './share.ts'
  * decays, credit is not hoarded, and it starts no better than the least served active sibling. Inside the present round
  * it goes first (as new flows do in fq_codel, RFC 8290): it has no more to spend than the others, but who asks for
  * little does not wait for a whole round of those who ask for much. When the last one leaves, the round moves on
- * until that one's debt is paid: after an idle spell everybody starts level.
+ * until that one's debt is paid: after an idle spell everybody starts level. Charges of turns that still run are a part of
+ * that debt. If such a turn proves to have cost less, the difference is credit on top, spent in one run: a first turn
+ * charged 420 that costs 60 gives 360, six turns more of 60. It is no more than what was still to be corrected (below).
  *
  * A share whose head fits nowhere stands aside: in no list, but active. Its quanta go on adding up, and rounds move on
  * only with turns that are taken past it: to ask somebody who fits no better is not a round.
@@ -56,6 +58,7 @@ const FRESH = WHEEL_ROUNDS
 
 export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   readonly #typical: MedianCost
+  readonly #roundsPerTurn: number
   #round = 0
   #size = 0
   #asideCount = 0
@@ -67,8 +70,9 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   #occupied = 0
   #far: IndexedHeap<S> | undefined
 
-  constructor(typical: MedianCost) {
+  constructor(typical: MedianCost, { roundsPerTurn = 1 }: { readonly roundsPerTurn?: number } = {}) {
     this.#typical = typical
+    this.#roundsPerTurn = roundsPerTurn
   }
 
   get size(): number {
@@ -82,7 +86,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   enter(share: S): void {
     if (this.#asideCount === 0) this.#toNextOccupiedRound()
     const missed = this.#round - share.asOf
-    const quantum = countedWeight(share) * this.#typical.value
+    const quantum = this.#quantumOf(share)
     share.account = share.quantum === 0 ? quantum : Math.min(quantum, share.account + share.quantum * missed)
     share.asOf = this.#round
     share.quantum = quantum
@@ -113,17 +117,20 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     this.#asideCount--
     share.isAside = false
     this.#settleAccount(share, 0)
-    share.account = Math.min(share.account, CREDIT_TURNS_MAX * Math.max(share.quantum, share.turnCost))
+    share.account = Math.min(
+      share.account,
+      CREDIT_TURNS_MAX * Math.max(this.#roundsPerTurn * share.quantum, share.turnCost),
+    )
     this.#file(share, true)
   }
 
   roundsOwedTo(share: S): number {
     // Alone, it is always its turn.
-    return this.#size <= 1 || share.quantum === 0 ? 1 : this.standingOf(share) / share.quantum
+    return this.#size <= 1 || share.quantum === 0 ? 1 : this.standingOf(share) / (this.#roundsPerTurn * share.quantum)
   }
 
   turnsOwedTo(share: S, cost: number): number {
-    return this.#size <= 1 ? 1 : this.standingOf(share) / Math.max(1, share.quantum, cost)
+    return this.#size <= 1 ? 1 : this.standingOf(share) / Math.max(1, this.#roundsPerTurn * share.quantum, cost)
   }
 
   first(): S | undefined {
@@ -170,7 +177,7 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
     share.account = standing
     // One round back: when it enters, it gets the present round's quantum like the others.
     share.asOf = this.#round - 1
-    share.quantum = countedWeight(share) * this.#typical.value
+    share.quantum = this.#quantumOf(share)
   }
 
   standingOf(share: S): number {
@@ -188,7 +195,11 @@ export class DeficitRoundRobin<S extends Share> implements Siblings<S> {
   #settleAccount(share: S, cost: number): void {
     share.account = this.standingOf(share) - cost
     share.asOf = this.#round
-    share.quantum = countedWeight(share) * this.#typical.value
+    share.quantum = this.#quantumOf(share)
+  }
+
+  #quantumOf(share: S): number {
+    return (countedWeight(share) * this.#typical.value) / this.#roundsPerTurn
   }
 
   #dueRound(share: S): number {

@@ -15,7 +15,7 @@ import type { Lane } from './lane.ts'
 export interface Fairness {
   readonly name: FairnessName
   /**
-   * Whether a turn is charged with its predicted output at once and trued up later. Otherwise it is charged with its
+   * Whether a turn is charged with predicted output at once, all or part of it, and trued up later. Otherwise it is charged with its
    * input, and with its output as that comes.
    */
   readonly isChargedAhead: boolean
@@ -55,4 +55,10 @@ export interface Debt {
 
 export const NO_DEBT: Debt = Object.freeze({ key: 0, tenant: 0, org: 0 })
 
-export type FairnessName = 'deficit-round-robin' | 'virtual-token-counter' | 'round-robin' | 'fifo' | 'strict-priority'
+export type FairnessName =
+  | 'deficit-round-robin'
+  | 'weighted-fair-queueing'
+  | 'virtual-token-counter'
+  | 'round-robin'
+  | 'fifo'
+  | 'strict-priority'

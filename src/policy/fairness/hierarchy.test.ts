@@ -39,7 +39,7 @@ function serve(order: Fairness, total: number, costOf: (lane: Lane) => number = 
   return Object.fromEntries([...served].map(([key, cost]) => [key, Math.round((100 * cost) / total)]))
 }
 
-const SHARING: readonly FairnessName[] = ['deficit-round-robin', 'virtual-token-counter']
+const SHARING: readonly FairnessName[] = ['deficit-round-robin', 'weighted-fair-queueing', 'virtual-token-counter']
 
 describe.each(SHARING)('hierarchy with %s', (name) => {
   test('orgs share the pool by weight, tenants their org, keys their tenant', () => {

@@ -30,6 +30,8 @@ import { Share, type Siblings } from './share.ts'
 export interface HierarchyParts {
   readonly name: FairnessName
   readonly isChargedAhead: boolean
+  /** Whether the order depends on what stands first in each share, and is told when that changes (`rehead`). */
+  readonly looksAtHeads?: boolean
   readonly makeSiblings: <S extends Share>(typical: MedianCost) => Siblings<S>
 }
 
@@ -47,6 +49,10 @@ class OrgShare extends Share {
     super(id, weight)
     this.tenants = tenants
   }
+
+  override headCost(): number {
+    return this.tenants.first()?.headCost() ?? 0
+  }
 }
 
 class TenantShare extends Share {
@@ -61,11 +67,25 @@ class TenantShare extends Share {
     super(id, weight)
     this.org = org
   }
+
+  /** The lane whose turn it is among the tenant's own. */
+  nextLane(): Lane | undefined {
+    for (let band = 0; band < BAND_COUNT; band++) {
+      const lane = this.bands[band]?.first()
+      if (lane !== undefined) return lane
+    }
+    return undefined
+  }
+
+  override headCost(): number {
+    return this.nextLane()?.headCost() ?? 0
+  }
 }
 
 export class Hierarchy implements Fairness {
   readonly name: FairnessName
   readonly isChargedAhead: boolean
+  readonly #looksAtHeads: boolean
   readonly #makeSiblings: HierarchyParts['makeSiblings']
   readonly #typical = new MedianCost()
   readonly #orgs = new Map<string, OrgShare>()
@@ -76,6 +96,7 @@ export class Hierarchy implements Fairness {
   constructor(parts: HierarchyParts) {
     this.name = parts.name
     this.isChargedAhead = parts.isChargedAhead
+    this.#looksAtHeads = parts.looksAtHeads ?? false
     this.#makeSiblings = parts.makeSiblings
     this.#root = parts.makeSiblings<OrgShare>(this.#typical)
   }
@@ -110,11 +131,13 @@ export class Hierarchy implements Fairness {
   }
 
   enter(lane: Lane): void {
-    if (lane.isActive) return
-    const tenant = tenantOf(lane)
-    siblingsOf(lane).enter(lane)
-    if (tenant.activeCount++ === 0) this.#enterTenant(tenant)
-    else if (tenant.isAside) this.#recallTenant(tenant)
+    if (!lane.isActive) {
+      const tenant = tenantOf(lane)
+      siblingsOf(lane).enter(lane)
+      if (tenant.activeCount++ === 0) this.#enterTenant(tenant)
+      else if (tenant.isAside) this.#recallTenant(tenant)
+    }
+    if (this.#looksAtHeads) this.#rehead(lane)
   }
 
   leave(lane: Lane): void {
@@ -124,12 +147,14 @@ export class Hierarchy implements Fairness {
     siblingsOf(lane).leave(lane)
     if (--tenant.activeCount === 0) this.#leaveTenant(tenant)
     else if (!tenant.isAside && tenant.asideCount === tenant.activeCount) this.#passTenant(tenant)
+    if (this.#looksAtHeads) this.#rehead(lane)
   }
 
   pass(lane: Lane): void {
     const tenant = tenantOf(lane)
     siblingsOf(lane).pass(lane)
     if (++tenant.asideCount === tenant.activeCount) this.#passTenant(tenant)
+    if (this.#looksAtHeads) this.#rehead(lane)
   }
 
   recall(lane: Lane): void {
@@ -137,16 +162,19 @@ export class Hierarchy implements Fairness {
     siblingsOf(lane).recall(lane)
     tenant.asideCount--
     if (tenant.isAside) this.#recallTenant(tenant)
+    if (this.#looksAtHeads) this.#rehead(lane)
+  }
+
+  /** What stands first in a lane may now be first in its tenant and its org, or no longer. */
+  #rehead(lane: Lane): void {
+    const tenant = tenantOf(lane)
+    siblingsOf(lane).rehead?.(lane)
+    tenant.org.tenants.rehead?.(tenant)
+    this.#root.rehead?.(tenant.org)
   }
 
   next(): Lane | undefined {
-    const tenant = this.#root.first()?.tenants.first()
-    if (tenant === undefined) return undefined
-    for (let band = 0; band < BAND_COUNT; band++) {
-      const lane = tenant.bands[band]?.first()
-      if (lane !== undefined) return lane
-    }
-    return undefined
+    return this.#root.first()?.tenants.first()?.nextLane()
   }
 
   takeTurn(lane: Lane, cost: number): void {
@@ -192,7 +220,9 @@ export class Hierarchy implements Fairness {
     else {
       for (const tenant of this.#tenants.values()) {
         for (const lane of tenant.lanes) {
-          if (lane.keyId === change.keyId) siblingsOf(lane).reweigh(lane, change.weight)
+          if (lane.keyId !== change.keyId) continue
+          siblingsOf(lane).reweigh(lane, change.weight)
+          if (this.#looksAtHeads) this.#rehead(lane)
         }
       }
     }
@@ -218,6 +248,7 @@ export class Hierarchy implements Fairness {
     if (tenant.activeCount > 0) org.activeWeight += change.weight - tenant.weight
     org.tenants.reweigh(tenant, change.weight)
     this.#weighOrg(org)
+    if (this.#looksAtHeads) this.#root.rehead?.(org)
     if (org.id !== change.orgId) this.#moveTenant(tenant, this.#orgOf(change.orgId))
   }
 
@@ -226,12 +257,16 @@ export class Hierarchy implements Fairness {
     if (tenant.activeCount > 0) this.#leaveTenant(tenant)
     // Rounds of different orgs do not compare: it starts level with its new siblings, less what it owed the old ones.
     const owed = Math.min(0, from.tenants.standingOf(tenant))
+    from.tenants.disown?.(tenant)
     tenant.org = to
     to.tenantCount++
     to.tenants.adopt(tenant, owed)
     if (tenant.activeCount > 0) this.#enterTenant(tenant)
     if (tenant.activeCount > 0 && tenant.asideCount === tenant.activeCount) this.#passTenant(tenant)
     if (--from.tenantCount === 0) this.#orgs.delete(from.id)
+    if (!this.#looksAtHeads) return
+    this.#root.rehead?.(from)
+    this.#root.rehead?.(to)
   }
 
   #orgOf(orgId: string): OrgShare {

@@ -91,7 +91,7 @@ function dueAtOf({ arrivedAt, bid }: Pick<WaiterFacts, 'arrivedAt' | 'bid'>, agi
   return arrivedAt - Math.round(bid * agingUsPerBid)
 }
 
-function isSooner(a: Waiter, b: Waiter): boolean {
+export function isSooner(a: Waiter, b: Waiter): boolean {
   if (a.dueAt !== b.dueAt) return a.dueAt < b.dueAt
   if (a.arrivedAt !== b.arrivedAt) return a.arrivedAt < b.arrivedAt
   return a.sequence < b.sequence
@@ -157,6 +157,10 @@ export class Lane extends Share {
     return this.#engineUs
   }
 
+  override headCost(): number {
+    return this.head()?.estimate.cost ?? 0
+  }
+
   isWithin(options: LaneOptions): boolean {
     // One ticket is always let in: a single long answer must not be refused by an empty lane.
     return this.#count <= options.depthMax && (this.#count <= 1 || this.#engineUs <= options.engineUsMax)
@@ -180,12 +184,20 @@ export class Lane extends Share {
     this.#sweep()
   }
 
-  /** The head goes to a replica: the caller holds its lease from here. */
+  /** The ticket goes to a replica: the caller holds its lease from here. */
   take(waiter: Waiter): void {
-    assert(this.#ready.takeFirst() === waiter, 'only the head of a lane gets a turn')
+    assert(waiter.state === 'ready', 'only who is ready gets a turn')
+    const isHead = this.head() === waiter
     this.#forget(waiter)
     waiter.state = 'held'
+    if (isHead) this.#ready.takeFirst()
+    else this.#deadCount++
     this.#sweep()
+  }
+
+  /** Those who are ready: the head, and then roughly in the order in which their turns come. */
+  *front(): Iterable<Waiter> {
+    for (const waiter of this.#ready.fromFirst()) if (waiter.state === 'ready') yield waiter
   }
 
   /** Cancelled, expired, refused or evicted. What it leaves behind is swept when it outweighs the living. */

@@ -9,6 +9,7 @@ import { RoundRobin } from './round-robin.ts'
 import type { Share } from './share.ts'
 import { STRICT_PRIORITY } from './strict-priority.ts'
 import { VirtualTokenCounter } from './virtual-token-counter.ts'
+import { WeightedFairQueueing } from './weighted-fair-queueing.ts'
 
 /**
  * Which order of turns does configuration name? The list of all orders, and how each is put together: those that
@@ -16,18 +17,30 @@ import { VirtualTokenCounter } from './virtual-token-counter.ts'
  */
 export const FAIRNESS_NAMES: readonly FairnessName[] = [
   'deficit-round-robin',
+  'weighted-fair-queueing',
   'virtual-token-counter',
   'round-robin',
   'fifo',
   'strict-priority',
 ]
 
+/**
+ * Rounds in which a share earns a typical turn: shares whose standing differs by a tenth of a turn are told apart. With one
+ * round a turn the gap of eight tenants with varied lengths is half as large again (docs/adr/0037).
+ */
+const ROUNDS_PER_TURN = 10
+
 /** The order that configuration names. A new one is a file beside this and a line here. */
 export function makeFairness(name: FairnessName): Fairness {
   switch (name) {
     case 'deficit-round-robin': {
-      const makeSiblings = <S extends Share>(typical: MedianCost) => new DeficitRoundRobin<S>(typical)
+      const makeSiblings = <S extends Share>(typical: MedianCost) =>
+        new DeficitRoundRobin<S>(typical, { roundsPerTurn: ROUNDS_PER_TURN })
       return new Hierarchy({ name, isChargedAhead: true, makeSiblings })
+    }
+    case 'weighted-fair-queueing': {
+      const makeSiblings = <S extends Share>() => new WeightedFairQueueing<S>()
+      return new Hierarchy({ name, isChargedAhead: true, looksAtHeads: true, makeSiblings })
     }
     case 'virtual-token-counter': {
       const makeSiblings = <S extends Share>() => new VirtualTokenCounter<S>()

@@ -33,7 +33,9 @@ test('the oracle itself', () => {
   expect(fairShares([8, 1], [1, 1], 4)).toEqual([3, 1])
 })
 
-describe.each(['deficit-round-robin', 'virtual-token-counter'] as const)('%s gives max-min fair shares', (fairness) => {
+const SHARING = ['deficit-round-robin', 'weighted-fair-queueing', 'virtual-token-counter'] as const
+
+describe.each(SHARING)('%s gives max-min fair shares', (fairness) => {
   test.each<[string, number, UniformClient[]]>([
     [
       'two that want more than half, with different lengths',

@@ -5,8 +5,8 @@ import { WEIGHT_MIN } from '../../domain/tenant.ts'
  * parent, and the account that the order of its siblings keeps on it. One flat record for every order, so that the
  * scheduler's hot path touches one shape of object.
  *
- * An order of siblings (`Siblings`) is the small part in which deficit round robin, the virtual token counter and
- * plain round robin differ; the tree around them is `hierarchy.ts`. Obligations: a share is entered at most once
+ * An order of siblings (`Siblings`) is the small part in which deficit round robin, weighted fair queueing, the
+ * virtual token counter and plain round robin differ; the tree around them is `hierarchy.ts`. Obligations: a share is entered at most once
  * before it is left; `first` may be asked at any time and changes no share's standing; a charge may come for a share
  * that is not active, because work goes on after the last ticket has left the queue.
  */
@@ -18,7 +18,10 @@ export class Share {
   /** Active, but what it has fits nowhere at the moment: it is not asked, and keeps its standing. */
   isAside = false
 
-  /** Deficit round robin: what it may still spend, as of round `asOf`. Token counter: service received per weight. */
+  /**
+   * Deficit round robin: what it may still spend, as of round `asOf`. Token counter: service received per weight. Weighted
+   * fair queueing: the start tag of its head.
+   */
   account = 0
   /** Cost of its last turn. */
   turnCost = 0
@@ -39,6 +42,11 @@ export class Share {
   constructor(id: string, weight: number) {
     this.id = id
     this.weight = weight
+  }
+
+  /** Predicted cost of what it would be given a turn for; asked only by orders that look at heads (`rehead`). */
+  headCost(): number {
+    return 0
   }
 }
 
@@ -67,6 +75,10 @@ export interface Siblings<S extends Share> {
   /** It used more (or, negative, less) than it was charged with. */
   charge(share: S, cost: number): void
   reweigh(share: S, weight: number): void
+  /** Another piece of work is first in the share, perhaps of another cost. Only orders that look at heads have it. */
+  rehead?(share: S): void
+  /** An inactive share goes to other siblings, which adopt it. Absent where nothing is kept of one that is inactive. */
+  disown?(share: S): void
   /** An inactive share comes from other siblings, owing them this much (≤ 0). */
   adopt(share: S, standing: number): void
   /** What a share could still spend before others are due, in cost; for views and tests. */

@@ -58,6 +58,10 @@ export class AimdLimit implements Limit {
     return !this.isFull(load)
   }
 
+  fullness(load: Load): number {
+    return load.sequences / Math.floor(this.#limit)
+  }
+
   observe(now: number, sample: LimitSample, load: Load): void {
     const { firstTokenUsMax, sequencesMax, backoffRatio, decreaseUs } = this.#options
     const isLate = sample.firstTokenUs !== undefined && sample.firstTokenUs > firstTokenUsMax

@@ -28,6 +28,10 @@ export class FixedLimit implements Limit {
     return load.sequences < this.#sequencesMax
   }
 
+  fullness(load: Load): number {
+    return load.sequences / this.#sequencesMax
+  }
+
   observe(): void {}
 
   view(): LimitView {

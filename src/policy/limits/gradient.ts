@@ -81,6 +81,10 @@ export class GradientLimit implements Limit {
     return !this.isFull(load)
   }
 
+  fullness(load: Load): number {
+    return load.sequences / Math.floor(this.#limit)
+  }
+
   observe(now: number, sample: LimitSample, load: Load): void {
     this.#windowPeak = Math.max(this.#windowPeak, load.sequences)
     if (sample.isDropped) this.#windowDrops++

@@ -1,6 +1,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { NOTHING_IN_FLIGHT, type TurnsInFlight } from '../../domain/pool-share.ts'
+import { BookedRoom, beyondTokensOf } from './booked-room.ts'
 
 /**
  * What is in flight at this replica, as far as we know right now?
@@ -35,7 +36,7 @@ const STRANGER_SEQUENCES = 2
 export interface Load {
   /** Sequences in flight, foreign ones included. */
   readonly sequences: number
-  /** KV tokens that will be needed at most, foreign ones included. */
+  /** KV tokens that are booked (`booked-room.ts`), foreign ones included. */
   readonly kvTokens: number
   /** Tokens of context that the sequences have on the average of their lives: what a decode step reads. */
   readonly contextTokens: number
@@ -56,9 +57,6 @@ export interface Gauges {
   readonly kvTokens?: number | undefined
 }
 
-/** KV room that an answer may need: its whole prompt and the cautious prediction of its length. */
-export const kvTokensOf = (estimate: Estimate): number => Math.ceil(estimate.promptTokens + estimate.outputTokensHigh)
-
 export const contextTokensOf = (estimate: Estimate): number =>
   Math.ceil(estimate.promptTokens + estimate.outputTokens / 2)
 
@@ -70,8 +68,8 @@ export const prefillTokensOf = (estimate: Estimate): number =>
 
 export class Ledger implements Load {
   readonly #reportValidUs: number
+  readonly #booked = new BookedRoom()
   #held = 0
-  #heldKvTokens = 0
   #contextTokens = 0
   #prefillMilli = 0
   #prefillTokens = 0
@@ -81,7 +79,6 @@ export class Ledger implements Load {
   #foreignKvTokens = 0
   #foreignSequencesUntil = Number.NEGATIVE_INFINITY
   #foreignKvUntil = Number.NEGATIVE_INFINITY
-  #grownKvTokens = 0
   #others: TurnsInFlight = NOTHING_IN_FLIGHT
   #othersUntil = Number.NEGATIVE_INFINITY
 
@@ -99,19 +96,24 @@ export class Ledger implements Load {
   }
 
   get kvTokens(): number {
-    return this.#heldKvTokens + this.#foreignKvTokens + this.#others.kvTokens
+    return this.#booked.tokens + this.#foreignKvTokens + this.#others.kvTokens
   }
 
-  /** KV tokens of what we hold, without those by which answers grew past their predictions. */
+  /** The same with one more answer, and without those of ours. */
+  kvTokensWith(estimate: Estimate, without?: BookedRoom): number {
+    return this.heldKvTokensWith(estimate, without) + this.#foreignKvTokens + this.#others.kvTokens
+  }
+
+  /** KV tokens of what we hold, without those by which answers have grown since they were granted. */
   get leasedKvTokens(): number {
-    return this.#heldKvTokens - this.#grownKvTokens
+    return this.#booked.grantedTokens
   }
 
   /** What we hold, without what is others' or foreign. */
   get inFlight(): TurnsInFlight {
     return {
       sequences: this.#held,
-      kvTokens: this.#heldKvTokens,
+      kvTokens: this.#booked.tokens,
       contextTokens: this.#contextTokens,
       prefillMilli: this.#prefillMilli,
       prefillTokens: this.#prefillTokens,
@@ -128,7 +130,11 @@ export class Ledger implements Load {
   }
 
   get heldKvTokens(): number {
-    return this.#heldKvTokens
+    return this.#booked.tokens
+  }
+
+  heldKvTokensWith(estimate: Estimate, without?: BookedRoom): number {
+    return this.#booked.tokensWith(estimate, without)
   }
 
   get heldPrefillMilli(): number {
@@ -174,6 +180,7 @@ export class Ledger implements Load {
 
   hold(estimate: Estimate): void {
     this.#add(estimate, 1)
+    this.#booked.add(estimate)
     this.#prefillTokens += prefillTokensOf(estimate)
   }
 
@@ -183,17 +190,17 @@ export class Ledger implements Load {
     this.#readTokens += prefillTokensOf(estimate)
   }
 
-  /** An answer grew past its prediction: it needs this many KV tokens more than was held. */
-  grow(kvTokens: number): void {
-    this.#grownKvTokens += kvTokens
-    this.#heldKvTokens += kvTokens
-    this.#contextTokens += kvTokens
+  /** An answer that has grown by `before` needs this many KV tokens more than were likely. */
+  grow(estimate: Estimate, before: number, kvTokens: number): void {
+    this.#booked.grow(estimate, before, kvTokens)
+    this.#contextTokens += beyondTokensOf(estimate, before + kvTokens) - beyondTokensOf(estimate, before)
   }
 
   /** `grownKvTokens`: everything that `grow` added for it. It has begun before. */
   drop(estimate: Estimate, grownKvTokens: number): void {
     this.#add(estimate, -1)
-    this.grow(-grownKvTokens)
+    this.#booked.remove(estimate, grownKvTokens)
+    this.#contextTokens -= beyondTokensOf(estimate, grownKvTokens)
   }
 
   report(now: number, { sequences, kvTokens }: Gauges): void {
@@ -203,7 +210,7 @@ export class Ledger implements Load {
       this.#foreignSequencesUntil = until
     }
     if (kvTokens !== undefined) {
-      this.#foreignKvTokens = Math.max(0, Math.ceil(kvTokens) - this.#known(this.#heldKvTokens, this.#others.kvTokens))
+      this.#foreignKvTokens = Math.max(0, Math.ceil(kvTokens) - this.#known(this.#booked.tokens, this.#others.kvTokens))
       this.#foreignKvUntil = until
     }
   }
@@ -246,15 +253,34 @@ export class Ledger implements Load {
 
   #add(estimate: Estimate, sign: 1 | -1): void {
     this.#held += sign
-    this.#heldKvTokens += sign * kvTokensOf(estimate)
     this.#contextTokens += sign * contextTokensOf(estimate)
     this.#prefillMilli += sign * prefillMilliOf(estimate)
     this.#engineUs += sign * Math.ceil(estimate.engineUs)
   }
 
+  /** Another ledger with the same amounts, which changes by itself from now on. */
+  copy(): Ledger {
+    const copy = new Ledger({ reportValidUs: this.#reportValidUs })
+    copy.#held = this.#held
+    copy.#booked.copyFrom(this.#booked)
+    copy.#contextTokens = this.#contextTokens
+    copy.#prefillMilli = this.#prefillMilli
+    copy.#prefillTokens = this.#prefillTokens
+    copy.#engineUs = this.#engineUs
+    copy.#readTokens = this.#readTokens
+    copy.#foreignSequences = this.#foreignSequences
+    copy.#foreignKvTokens = this.#foreignKvTokens
+    copy.#foreignSequencesUntil = this.#foreignSequencesUntil
+    copy.#foreignKvUntil = this.#foreignKvUntil
+    copy.#others = this.#others
+    copy.#othersUntil = this.#othersUntil
+    return copy
+  }
+
   assertInvariants(): void {
-    assert(this.#held >= 0 && this.#heldKvTokens >= 0, 'a ledger never owes')
-    const rest = this.#heldKvTokens + this.#contextTokens + this.#prefillMilli + this.#prefillTokens + this.#engineUs
-    assert(this.#held > 0 || rest === 0, 'a ledger without leases is empty')
+    assert(this.#held >= 0, 'a ledger never owes')
+    this.#booked.assertInvariants()
+    const rest = this.#contextTokens + this.#prefillMilli + this.#prefillTokens + this.#engineUs
+    assert(this.#held > 0 || (rest === 0 && this.#booked.isEmpty), 'a ledger without leases is empty')
   }
 }

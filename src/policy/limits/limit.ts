@@ -13,7 +13,10 @@ export interface Limit {
   readonly name: LimitName
   /** Whether not even the smallest request would fit. Must agree with `fits`: full means that nothing fits. */
   isFull(load: Load): boolean
-  fits(load: Load, estimate: Estimate): boolean
+  /** `offline`: the turn is for work that may wait, which has a bound of its own where the speed is known. */
+  fits(load: Load, estimate: Estimate, offline?: OfflineTerms): boolean
+  /** 0 … 1: how much of what may be in flight is in flight, in sequences like those that are. */
+  fullness(load: Load): number
   /** One attempt came back; `load` still has it. */
   observe(now: number, sample: LimitSample, load: Load): void
   view(): LimitView
@@ -25,6 +28,17 @@ export interface LimitView {
   /** Sequences allowed at once, as far as that is known as a number. */
   readonly sequencesMax: number
   readonly because: string
+}
+
+/**
+ * How much room work that may wait may have beside the other. Filled up to the promise, an engine keeps it and still takes
+ * four times as long for a token; the last quarter of offline work costs half of that.
+ */
+export interface OfflineTerms {
+  /** Mean microseconds per output token up to which an offline turn is given; absent: nearly half of what is promised. */
+  readonly interTokenUs?: number | undefined
+  /** Share of a replica's KV memory that offline work holds at most. */
+  readonly kvShare: number
 }
 
 /** What one attempt taught. */

@@ -41,6 +41,16 @@ describe('every limit', () => {
     ['reported', () => new ReportedLimit({ model: MODEL, promise: { ttftUs: 1_000_000, interTokenUs: 20_000 } })],
   ]
 
+  test.each(limits)('%s: says how full it is, so that more like those there would fill it', (_name, make) => {
+    const limit = make()
+    const most = roomFor(limit, 100, 100)
+    const half = loadOf(0)
+    for (let i = 0; i < Math.floor(most / 2); i++) half.hold(makeEstimate(100, 100))
+    expect(limit.fullness(new Ledger())).toBe(0)
+    expect(half.sequences / limit.fullness(half)).toBeGreaterThan(0.95 * most)
+    expect(half.sequences / limit.fullness(half)).toBeLessThan(1.05 * most + 1)
+  })
+
   test.each(limits)('%s: full means that nothing fits, after any samples', (_name, make) => {
     const sample = fc.record({
       firstTokenUs: fc.option(fc.integer({ min: 1, max: 5_000_000 }), { nil: undefined }),
@@ -265,8 +275,9 @@ describe('ledger', () => {
         const ledger = new Ledger()
         const kept = new Ledger()
         for (const { prompt, output, grown } of works) {
-          ledger.hold(makeEstimate(prompt, output))
-          ledger.grow(grown)
+          const estimate = makeEstimate(prompt, output)
+          ledger.hold(estimate)
+          ledger.grow(estimate, 0, grown)
         }
         for (const { prompt, output, grown, isDropped } of works) {
           const estimate = makeEstimate(prompt, output)
@@ -275,7 +286,7 @@ describe('ledger', () => {
             ledger.drop(estimate, grown)
           } else {
             kept.hold(estimate)
-            kept.grow(grown)
+            kept.grow(estimate, 0, grown)
           }
         }
         ledger.assertInvariants()

@@ -50,37 +50,38 @@ export class PartLoad implements Load {
 
 /** Everything in flight, as last told; but of the prompts that are unread only ours, because others' are read by now. */
 export class TotalLoad implements Load {
-  readonly #ledger: Ledger
+  readonly #room: { readonly ledger: Ledger }
 
-  constructor(ledger: Ledger) {
-    this.#ledger = ledger
+  /** The room's ledger is another one when another pool joins its engine. */
+  constructor(room: { readonly ledger: Ledger }) {
+    this.#room = room
   }
 
   get sequences(): number {
-    return this.#ledger.sequences
+    return this.#room.ledger.sequences
   }
 
   get kvTokens(): number {
-    return this.#ledger.kvTokens
+    return this.#room.ledger.kvTokens
   }
 
   get contextTokens(): number {
-    return this.#ledger.contextTokens
+    return this.#room.ledger.contextTokens
   }
 
   get prefillMilliPerToken(): number {
-    return this.#ledger.prefillMilliPerToken
+    return this.#room.ledger.prefillMilliPerToken
   }
 
   get prefillTokens(): number {
-    return this.#ledger.heldPrefillTokens
+    return this.#room.ledger.heldPrefillTokens
   }
 
   get readTokens(): number {
-    return this.#ledger.readTokens
+    return this.#room.ledger.readTokens
   }
 
   get engineUs(): number {
-    return this.#ledger.engineUs
+    return this.#room.ledger.engineUs
   }
 }

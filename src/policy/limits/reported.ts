@@ -2,7 +2,7 @@ import { Ewma } from '../../base/ewma.ts'
 import type { StepModel } from '../../domain/engine-speed.ts'
 import type { Estimate } from '../../domain/plan.ts'
 import { contextTokensOf, type Load, prefillMilliOf } from './ledger.ts'
-import type { Limit, LimitSample, LimitView } from './limit.ts'
+import type { Limit, LimitSample, LimitView, OfflineTerms } from './limit.ts'
 
 /**
  * How much may be in flight at a replica whose speed is known?
@@ -79,6 +79,11 @@ export interface ReportedLimitOptions {
   readonly correctionMax: number
 }
 
+/** Share of the promised time per token that offline turns may use, where nothing else is said. */
+const OFFLINE_RATIO = 0.48
+/** Share of a step up to which prompts may be unread when an offline one is given. */
+const OFFLINE_STEP_RATIO = 0.5
+
 /** Microseconds to the first token, and mean microseconds per output token. */
 export interface PromisedPace {
   readonly ttftUs: number
@@ -123,11 +128,28 @@ export class ReportedLimit implements Limit {
   }
 
   isFull(load: Load): boolean {
-    return !this.#isWithin(load, 0, 0)
+    return !this.#isWithin(load, 0, 0, this.#promise.interTokenUs)
   }
 
-  fits(load: Load, estimate: Estimate): boolean {
-    return this.#isWithin(load, contextTokensOf(estimate), prefillMilliOf(estimate))
+  fits(load: Load, estimate: Estimate, offline?: OfflineTerms): boolean {
+    const { interTokenUs } = this.#promise
+    const boundUs = offline === undefined ? interTokenUs : (offline.interTokenUs ?? interTokenUs * OFFLINE_RATIO)
+    if (boundUs < interTokenUs && this.#isUnreadFor(load)) return false
+    return this.#isWithin(load, contextTokensOf(estimate), prefillMilliOf(estimate), Math.min(interTokenUs, boundUs))
+  }
+
+  /** By slots or by the mean step, whichever is nearer to its bound; an empty step is there whatever runs. */
+  fullness({ sequences, contextTokens, prefillMilliPerToken }: Load): number {
+    const aimUs = (this.#promise.interTokenUs * this.#options.aimRatio) / this.#factor()
+    const emptyUs = this.#meanTokenUs(0, 0, 0)
+    const addedUs = this.#meanTokenUs(sequences, contextTokens, prefillMilliPerToken) - emptyUs
+    return Math.max(sequences / this.#sequencesMax, aimUs > emptyUs ? addedUs / (aimUs - emptyUs) : 0)
+  }
+
+  /** Whoever comes next waits behind what is unread: offline prompts leave half of a step free. */
+  #isUnreadFor({ sequences, prefillTokens }: Load): boolean {
+    const { sequencesMin, prefillTokensMax } = this.#options
+    return sequences >= sequencesMin && prefillTokens >= OFFLINE_STEP_RATIO * prefillTokensMax
   }
 
   observe(now: number, sample: LimitSample, load: Load): void {
@@ -161,14 +183,14 @@ export class ReportedLimit implements Limit {
     return Math.min(this.#options.sequencesMax, this.#ceiling?.sequencesMax ?? Number.POSITIVE_INFINITY)
   }
 
-  #isWithin(load: Load, contextTokens: number, prefillMilli: number): boolean {
+  #isWithin(load: Load, contextTokens: number, prefillMilli: number, boundUs: number): boolean {
     const sequences = load.sequences + 1
     if (sequences > this.#sequencesMax || this.#isReadingFull(load)) return false
     if (sequences <= this.#options.sequencesMin) return true
     const context = load.contextTokens + contextTokens
     const prefill = load.prefillMilliPerToken + prefillMilli
     if (sequences + prefill / 1_000 > this.#tokensPerStepMax) return false
-    const aimUs = this.#promise.interTokenUs * this.#options.aimRatio
+    const aimUs = boundUs * this.#options.aimRatio
     return this.#meanTokenUs(sequences, context, prefill) * this.#factor() <= aimUs
   }
 

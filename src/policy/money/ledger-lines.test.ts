@@ -67,6 +67,17 @@ describe('the lines of a ledger', () => {
     expect([lines.openCount, lines.acknowledgeable]).toEqual([1, 5])
   })
 
+  it.each(['batch_req_1_7', 'background_req_1', 'queue_req_1'])(
+    'have a lost line of a job as one of its own, at no price: %s runs again under its id, and is sold then',
+    (line) => {
+      const records = [opened(line), started, opened(line), settled(line, false)]
+      expect(brief(linesOf(new LedgerLines(), records))).toEqual([
+        [`${line}~1`, 'crashed', 0, 0],
+        [line, 'completed', 60, 0],
+      ])
+    },
+  )
+
   it('wait for a cost for a while, then come without it, once', () => {
     const lines = new LedgerLines()
     linesOf(lines, [opened('a'), settled('a')], 100)

@@ -1,4 +1,5 @@
 import type { Instant } from '../../base/clock.ts'
+import { isLineTicket } from '../../domain/job.ts'
 import { NO_COST, type Payer, type Settlement, type TicketCost } from '../../domain/ledger.ts'
 import { priceOf } from './price-of.ts'
 import type { OpenedRecord, SettledRecord, SpooledRecord } from './spooled-record.ts'
@@ -115,7 +116,11 @@ export class LedgerLines {
 function closed({ opened, settled }: OpenTicket, atMs: number): Settlement[] {
   if (settled !== undefined) return [lineOf(settled, NO_COST)]
   if (opened === undefined) return []
-  const { ticketId, model, releaseId, inputTokens, price, paysCrashes } = opened
+  const { model, releaseId, inputTokens, price } = opened
+  // A lost line of a job runs again under its id, and is charged then: what was lost is a line of its own, at no price.
+  const isLost = isLineTicket(opened.ticketId)
+  const ticketId = isLost ? `${opened.ticketId}~${opened.atMs}` : opened.ticketId
+  const paysCrashes = opened.paysCrashes && !isLost
   const usage = { promptTokens: inputTokens, cachedTokens: 0, outputTokens: 0 }
   return [
     {

@@ -1,8 +1,9 @@
 import type { Outlook } from '../../domain/outlook.ts'
 
 /**
- * How soon would another region begin? A meter over what its gateway says of itself once a tick, corrected by what we know
- * better: what we have sent there since, and that it refused us or broke off a moment ago.
+ * How soon would a gateway of another region begin? A meter over what the gateway says of itself once a tick, corrected
+ * by what we know better: what we have sent there since, and that it refused us or broke off a moment ago. A region has
+ * one or several gateways (`region-outlook.ts`).
  *
  * News that is a second old invites a stampede: all who come in that second see the same empty queue. So every ticket
  * that goes there moves the predicted wait on by its own cost at the rate that the region has told (the same idea as the
@@ -39,6 +40,7 @@ export class PeerOutlook {
   #saidAt = 0
   #sentCost = 0
   #standBackUntil = 0
+  #isSilent = false
 
   constructor(roundTripUs?: number) {
     this.#isRoundTripGiven = roundTripUs !== undefined
@@ -49,8 +51,10 @@ export class PeerOutlook {
     return this.#roundTripUs
   }
 
-  /** What the region said, `roundTripUs` after it was asked. */
-  report(now: number, said: Outlook, roundTripUs?: number): void {
+  /** What the gateway said, `roundTripUs` after it was asked; undefined: it did not answer, and its last news still age. */
+  report(now: number, said: Outlook | undefined, roundTripUs?: number): void {
+    this.#isSilent = said === undefined
+    if (said === undefined) return
     this.#said = said
     this.#saidAt = now
     this.#sentCost = 0
@@ -76,6 +80,11 @@ export class PeerOutlook {
   readyReplicaCount(now: number): number {
     const isFresh = this.#said !== undefined && now - this.#saidAt <= PEER_OUTLOOK_DEFAULTS.keepUs
     return isFresh ? (this.#said as Outlook).readyReplicaCount : 0
+  }
+
+  /** Whether the gateway did not answer when it was last asked. */
+  get isSilent(): boolean {
+    return this.#isSilent
   }
 
   isStandingBack(now: number): boolean {

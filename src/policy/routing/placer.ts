@@ -1,6 +1,6 @@
 import type { Rng } from '../../base/rng.ts'
 import type { Replica } from '../../domain/fleet.ts'
-import type { Placement } from '../../domain/placement.ts'
+import type { Placement, WhereKnown } from '../../domain/placement.ts'
 import { FILTERS } from './filters/filters.ts'
 import { placementReason } from './placement-reason.ts'
 import { makePlainRule, type PlainRule, type RoutingRule } from './plain-rules.ts'
@@ -166,6 +166,19 @@ export class RoutingPlacer {
     return best as R
   }
 
+  /** Where half of the prompt's named beginning or more is held, as far as is known here. Changes nothing. */
+  whereKnown(now: number, { prefixHashes = [] }: PlacementAsk, rooms: readonly RoomView[]): WhereKnown {
+    if (this.#plain !== undefined || prefixHashes.length === 0) return 'nowhere'
+    const { count, slots, blocks } = this.#index.match(now, prefixHashes)
+    let where: WhereKnown = 'nowhere'
+    for (let i = 0; i < count; i++) {
+      if (2 * (blocks[i] as number) < prefixHashes.length) continue
+      for (const { place } of rooms) if (this.#book.slotOf(place) === slots[i]) return 'here'
+      where = 'elsewhere'
+    }
+    return where
+  }
+
   /** How every room would be scored now. Changes nothing; allocates. */
   explain(now: number, ask: PlacementAsk, rooms: readonly RoomView[]): readonly ScoreCard[] {
     this.#look(now, ask)
@@ -201,6 +214,12 @@ export class RoutingPlacer {
 
   removed(replicaId: string): void {
     this.#book.remove(replicaId)
+  }
+
+  /** For each replica: hot blocks of prompts' beginnings that no other one holds. */
+  soleHotBlocks(now: number): (replicaId: string) => number {
+    const bySlot = this.#index.soleHotBlocks(now)
+    return (replicaId) => bySlot.get(this.#book.slotNamed(replicaId)) ?? 0
   }
 
   /** Tokens of this prompt that the best holder has: what planning may count as cached. */

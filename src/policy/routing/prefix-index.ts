@@ -10,7 +10,7 @@ import { assert } from '../../base/assert.ts'
  * Memory is fixed. A table of sets of 4 entries; an entry is a 31-bit tag (a second hash, so two names are confused
  * once in about 2^31 × sets) and up to 8 owners, each with the owner's *block count* at the last use:
  *
- *     set ─▶ [tag · seenAt · (slot, stamp)×8] ×4      56 bytes an entry
+ *     set ─▶ [tag · seenAt · (slot, stamp)×8] ×4      57 bytes an entry, with a count of uses
  *
  * Two ways of forgetting. By amount: an owner that has been given more new blocks since than its memory holds has
  * evicted this one by now (its engine is a least-recently-used cache too). By time: an entry unused for `keepUs`.
@@ -50,6 +50,9 @@ const SLOTS_MAX = 0xffff
 const DENSE_DEPTH = 16
 /** Leaves 8 depths in each doubling. */
 const OCTAVE_BITS = 3
+/** A beginning that this many prompts had, one of them within a minute, is hot. */
+const HOT_USES = 8
+const HOT_US = 60_000_000
 /** Depths in a row that may be missing from the table before a chain counts as ended. */
 const GAP_MAX = 3
 
@@ -79,6 +82,8 @@ export class PrefixIndex {
   readonly #seenAtS: Uint32Array
   readonly #owners: Uint16Array
   readonly #stamps: Uint32Array
+  /** How often an entry was used, up to 255. */
+  readonly #uses: Uint8Array
   /** Blocks that each slot was given so far, modulo 2^32; and how many it holds. */
   readonly #written: number[] = []
   readonly #capacity: number[] = []
@@ -95,10 +100,12 @@ export class PrefixIndex {
     this.#seenAtS = new Uint32Array(entriesMax)
     this.#owners = new Uint16Array(entriesMax * OWNERS).fill(NOBODY)
     this.#stamps = new Uint32Array(entriesMax * OWNERS)
+    this.#uses = new Uint8Array(entriesMax)
   }
 
   get bytes(): number {
-    return this.#tags.byteLength + this.#seenAtS.byteLength + this.#owners.byteLength + this.#stamps.byteLength
+    const tables = [this.#tags, this.#seenAtS, this.#owners, this.#stamps, this.#uses]
+    return tables.reduce((sum, { byteLength }) => sum + byteLength, 0)
   }
 
   /** A place for a replica; undefined when all are taken. */
@@ -143,6 +150,7 @@ export class PrefixIndex {
       const found = this.#find(hash)
       const entry = found >= 0 ? found : this.#makeEntry(hash, nowS)
       this.#seenAtS[entry] = nowS
+      this.#uses[entry] = Math.min(255, (this.#uses[entry] as number) + 1)
       const isLast = nextDepth(depth) > hashes.length
       if (this.isTelling && (nth++ % TOLD_STEP === 0 || isLast) && this.#isNews(entry, slot)) news.hashes.push(hash)
       this.#own(entry, slot)
@@ -171,6 +179,27 @@ export class PrefixIndex {
   #isNews(entry: number, slot: number): boolean {
     const place = this.#ownerPlace(entry, slot)
     return place < 0 || this.#ageOf(place) > (this.#capacity[slot] as number) / TOLD_AGAIN_DIVISOR
+  }
+
+  /**
+   * By slot: hot blocks that it alone holds. Hot is what was used `HOT_USES` times and within `HOT_US`. Walks the whole
+   * table, some milliseconds: asked when replicas are to go, not for requests.
+   */
+  soleHotBlocks(now: number): ReadonlyMap<number, number> {
+    const counts = new Map<number, number>()
+    const oldestS = toSeconds(Math.max(0, now - HOT_US))
+    for (let entry = 0; entry < this.#tags.length; entry++) {
+      if ((this.#uses[entry] as number) < HOT_USES || (this.#seenAtS[entry] as number) < oldestS) continue
+      let sole = NOBODY
+      let owners = 0
+      for (let place = entry * OWNERS; place < entry * OWNERS + OWNERS && owners < 2; place++) {
+        if (!this.#isHeld(place)) continue
+        owners++
+        sole = this.#owners[place] as number
+      }
+      if (owners === 1) counts.set(sole, (counts.get(sole) ?? 0) + 1)
+    }
+    return counts
   }
 
   match(now: number, hashes: readonly number[]): Readonly<Matches> {
@@ -222,6 +251,7 @@ export class PrefixIndex {
     }
     this.#tags[oldest] = tagOf(hash, this.#options.salt)
     this.#seenAtS[oldest] = nowS
+    this.#uses[oldest] = 0
     this.#owners.fill(NOBODY, oldest * OWNERS, (oldest + 1) * OWNERS)
     return oldest
   }

@@ -99,6 +99,10 @@ export class ReplicaBook {
     return this.#slots[place] ?? NO_SLOT
   }
 
+  slotNamed(replicaId: string): number {
+    return this.#byId.get(replicaId)?.slot ?? NO_SLOT
+  }
+
   /** The index slot of the replica where the session was last. */
   homeOf(sessionHash: number | undefined): number | undefined {
     return sessionHash === undefined ? undefined : this.#homes.get(sessionHash)

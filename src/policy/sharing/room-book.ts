@@ -9,10 +9,10 @@ import type {
   TurnsInFlight,
   WeightFactors,
 } from '../../domain/pool-share.ts'
-import { NO_FACTORS, NOTHING_IN_FLIGHT } from '../../domain/pool-share.ts'
+import { NO_FACTORS, NOTHING_IN_FLIGHT, turnsTogether } from '../../domain/pool-share.ts'
 import { type PrefixesHeard, PrefixNews } from './prefix-news.ts'
 import type { RoomAnswer, RoomAsk } from './room-grants.ts'
-import { type RoomReport, readRoomReport, writeRoomReport } from './room-report.ts'
+import { type DemandElsewhere, demandIn, type RoomReport, readRoomReport, writeRoomReport } from './room-report.ts'
 import { type LaneDemand, poolTargets, slotsByReplica } from './room-targets.ts'
 import type { Membership } from './shard-clock.ts'
 
@@ -161,6 +161,11 @@ export class RoomBook {
     return heard
   }
 
+  /** What the others were offered so far, and what waits there, as they last told. */
+  demandElsewhere(): DemandElsewhere {
+    return demandIn(this.#reports)
+  }
+
   #hear({ reports, silentCount }: RoomAnswer): void {
     const heard = new Map<string, RoomReport>()
     for (const [id, text] of reports) {
@@ -273,7 +278,7 @@ export class RoomBook {
     let sum: TurnsInFlight = NOTHING_IN_FLIGHT
     for (const { replicas } of this.#reports.values()) {
       const at = replicas.get(replicaId)?.inFlight
-      if (at !== undefined) sum = added(sum, at)
+      if (at !== undefined) sum = turnsTogether(sum, at)
     }
     return sum
   }
@@ -327,15 +332,6 @@ function lower(grant: Grant, to: RoomAllowance): void {
   grant.sequences = Math.min(grant.sequences, to.sequences)
   grant.kvTokens = Math.min(grant.kvTokens, to.kvTokens)
 }
-
-const added = (a: TurnsInFlight, b: TurnsInFlight): TurnsInFlight => ({
-  sequences: a.sequences + b.sequences,
-  kvTokens: a.kvTokens + b.kvTokens,
-  contextTokens: a.contextTokens + b.contextTokens,
-  prefillMilli: a.prefillMilli + b.prefillMilli,
-  prefillTokens: a.prefillTokens + b.prefillTokens,
-  engineUs: a.engineUs + b.engineUs,
-})
 
 /** Growth that is allowed for where a limit is not a number of slots. */
 const GROWTH_RATIO = 1.1

@@ -1,10 +1,10 @@
-import type { LaneFigures, PoolFigures, TurnsInFlight } from '../../domain/pool-share.ts'
+import type { LaneFigures, OfferedFigures, PoolFigures, TurnsInFlight } from '../../domain/pool-share.ts'
 import { type PrefixesTold, readPrefixes, writePrefixes } from './prefix-news.ts'
 
 /**
  * What does one gateway tell the others about a pool? One text, which the store passes on unread: what is in flight at each
- * replica with the slots granted there, each key's demand, for how long the gateway has waited without any slot, and which
- * prompts' beginnings it gave to which replica (`prefix-news.ts`).
+ * replica with the slots granted there, each key's demand, for how long the gateway has waited without any slot, which
+ * prompts' beginnings it gave to which replica (`prefix-news.ts`), and how much work it was offered so far.
  *
  * A text that cannot be read counts as nothing said: a gateway of another version must not stop this one. Bound: a text
  * longer than REPORT_CHARS_MAX is not read; the dispatcher tells at most 512 keys.
@@ -14,13 +14,34 @@ export interface RoomReport {
   readonly lanes: readonly LaneFigures[]
   readonly starvedMs: number
   readonly prefixes: PrefixesTold | undefined
+  readonly offered: OfferedFigures | undefined
+}
+
+/** What other gateways are asked for at a pool. */
+export interface DemandElsewhere {
+  readonly offered: ReadonlyMap<string, OfferedFigures>
+  /** Tickets of keys that have interactive or standard ones waiting, and their work. */
+  readonly waiting: { readonly cost: number; readonly count: number }
+}
+
+export function demandIn(reports: ReadonlyMap<string, RoomReport>): DemandElsewhere {
+  const told = new Map<string, OfferedFigures>()
+  let [cost, count] = [0, 0]
+  for (const [gatewayId, { offered, lanes }] of reports) {
+    if (offered !== undefined) told.set(gatewayId, offered)
+    for (const { waitingCount, waitingCost } of lanes) {
+      count += waitingCount
+      cost += waitingCount === 0 ? 0 : waitingCost
+    }
+  }
+  return { offered: told, waiting: { cost, count } }
 }
 
 const REPORT_CHARS_MAX = 256 * 1_024
 const VERSION = 1
 
 export function writeRoomReport(
-  { replicas, lanes }: PoolFigures,
+  { replicas, lanes, offered }: PoolFigures,
   grantedAt: (replicaId: string) => number,
   starvedMs: number,
   prefixes: PrefixesTold,
@@ -52,24 +73,31 @@ export function writeRoomReport(
       l.waitingUs,
     ]),
     writePrefixes(prefixes),
+    offered === undefined ? null : [Math.round(offered.online), Math.round(offered.offline)],
   ])
 }
 
 export function readRoomReport(text: string): RoomReport | undefined {
   if (text.length > REPORT_CHARS_MAX) return undefined
   try {
-    const said = JSON.parse(text) as [number, number, unknown[][], unknown[][], unknown]
-    const [version, starvedMs, replicas, lanes, prefixes] = said
+    const said = JSON.parse(text) as [number, number, unknown[][], unknown[][], unknown, unknown]
+    const [version, starvedMs, replicas, lanes, prefixes, offered] = said
     if (version !== VERSION) return undefined
     return {
       starvedMs: amount(starvedMs),
       replicas: new Map(replicas.map((row) => [String(row[0]), readReplica(row)])),
       lanes: lanes.map(readLane),
       prefixes: readPrefixes(prefixes),
+      offered: readOffered(offered),
     }
   } catch {
     return undefined
   }
+}
+
+/** Gateways of an older version do not tell it. */
+function readOffered(told: unknown): OfferedFigures | undefined {
+  return Array.isArray(told) ? { online: amount(told[0]), offline: amount(told[1]) } : undefined
 }
 
 function readReplica(row: readonly unknown[]): { inFlight: TurnsInFlight; granted: number } {

@@ -35,6 +35,21 @@ describe('the twins of a pool', () => {
     expect(twins.of('r999')).toBe(twins.of('r999'))
   })
 
+  it('know an engine that two pools have together, and each pool hears of its memory', () => {
+    const [one, two] = [makeTwins(), makeTwins()]
+    const learned = one.of('one-r')
+    two.adopt('two-r', learned)
+    teach(one, 'one-r', 300, 20_000)
+    expect(two.tokenUs(0)).toBe(one.tokenUs(0))
+    const holdings = { held: 1, heldContextTokens: 100 }
+    expect(two.reportKv(0, 'two-r', { kvTokensMax: 8_000 }, holdings)).toBe(true)
+    expect(two.kvTokensMax).toBe(8_000)
+    expect(one.reportKv(0, 'one-r', { kvTokensMax: 8_000 }, holdings)).toBe(false)
+    expect(one.kvTokensMax).toBe(8_000)
+    one.forget('one-r')
+    expect(two.of('two-r')).toBe(learned)
+  })
+
   it('learn each by itself, and the most experienced speaks for the pool', () => {
     const twins = makeTwins()
     const slow = teach(twins, 'slow', 300, 20_000)

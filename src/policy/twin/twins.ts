@@ -3,7 +3,7 @@ import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import { BufferedStreams } from './buffered-streams.ts'
 import { CacheTrust } from './cache-trust.ts'
 import { EngineTwin } from './engine-twin.ts'
-import { type KvHoldings, KvMeter, type KvReport } from './kv-meter.ts'
+import { type KvCapacity, type KvHoldings, KvMeter, type KvReport } from './kv-meter.ts'
 import type { Steps } from './times-under-load.ts'
 import { TwinCeiling } from './twin-ceiling.ts'
 import type { TwinMemory } from './twin-memory.ts'
@@ -32,6 +32,8 @@ export class Twins implements EngineSpeed, Steps {
   readonly cache = new CacheTrust()
   readonly buffered = new BufferedStreams()
   readonly #replicas = new Map<string, LearnedReplica>()
+  /** The capacities that `kvTokensMax` is of. Bound: the replicas. */
+  readonly #weighed = new Map<string, KvCapacity | undefined>()
   #leading: EngineTwin
   #kvTokensMax = Number.POSITIVE_INFINITY
 
@@ -52,6 +54,14 @@ export class Twins implements EngineSpeed, Steps {
       if (this.#replicas.size === 1) this.#leading = twin
     }
     return known
+  }
+
+  /** The replica is an engine that another pool knows already: both go on with what is known of it. */
+  adopt(replicaId: string, known: LearnedReplica): void {
+    this.#replicas.set(replicaId, known)
+    this.#weighKv()
+    if (this.#replicas.size === 1) this.#leading = known.twin
+    else this.learned(known.twin)
   }
 
   /** What it knew is lost, unless it was the last one: the next to join begins with that. */
@@ -89,8 +99,10 @@ export class Twins implements EngineSpeed, Steps {
 
   /** What the engine says of its memory, beside what we hold there. True when its known capacity has changed. */
   reportKv(now: number, replicaId: string, report: KvReport, holdings: KvHoldings): boolean {
-    const hasChanged = this.of(replicaId).kv.report(now, report, holdings)
-    if (hasChanged) this.#weighKv()
+    const { kv } = this.of(replicaId)
+    const hasChanged = kv.report(now, report, holdings)
+    // Another pool that has the engine, too, may have heard of the change first.
+    if (hasChanged || kv.capacity !== this.#weighed.get(replicaId)) this.#weighKv()
     return hasChanged
   }
 
@@ -101,8 +113,10 @@ export class Twins implements EngineSpeed, Steps {
 
   #weighKv(): void {
     let most = this.#replicas.size === 0 ? Number.POSITIVE_INFINITY : 0
-    for (const { kv } of this.#replicas.values()) {
+    this.#weighed.clear()
+    for (const [replicaId, { kv }] of this.#replicas) {
       const { capacity } = kv
+      this.#weighed.set(replicaId, capacity)
       most = Math.max(most, capacity?.isTold === true ? capacity.tokensMax : Number.POSITIVE_INFINITY)
     }
     this.#kvTokensMax = most

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../base/clock.ts'
 import { secondsToUs } from '../../base/clock.ts'
+import { explainMissingPart } from '../../base/missing-part.ts'
 import type { EmbedAnswer, EmbedAsk, EmbedThreadData } from './live-use-lite-thread.ts'
 import { toUnit } from './to-unit.ts'
 
@@ -37,6 +38,12 @@ export class EmbedThreadLost extends Error {
     super(`the embedder was lost: ${because}`)
     this.detail = detail
   }
+}
+
+function lossOf(error: unknown): EmbedThreadLost {
+  const missing = explainMissingPart(error, 'set retrieval.embedder.url to another embedder')
+  if (missing !== undefined) return new EmbedThreadLost('it is not installed', missing)
+  return new EmbedThreadLost('its thread failed', String(error))
 }
 
 export interface EmbedThreadOptions {
@@ -107,7 +114,7 @@ export class EmbedThread {
       this.pump()
     })
     thread.on('error', (error) => {
-      if (this.#thread === thread) this.#lose(new EmbedThreadLost('its thread failed', String(error)))
+      if (this.#thread === thread) this.#lose(lossOf(error))
     })
     return thread
   }

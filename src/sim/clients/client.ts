@@ -11,6 +11,7 @@ import type { StreamSpec } from '../scenario/scenario.ts'
 import { drawExponential, drawTokens, drawUnitGap, factorAt } from './draw.ts'
 import { drawQuestion } from './questions.ts'
 import type { ClientScripts } from './scripts.ts'
+import { simulatedScreening } from './simulated-screening.ts'
 
 /**
  * One stream of simulated clients: sends requests as its scenario says, retries or gives up after a refusal, and
@@ -29,6 +30,8 @@ export interface ClientParts {
   /** Unique among the run's clients: names the client's requests and random streams. */
   readonly name: string
   readonly endAt: Instant
+  /** Ids of requests that are sent again end with which try they are. */
+  readonly marksTries?: boolean
   /** Multiplies the stream's arrivals or sessions; 1. */
   readonly load?: number
 }
@@ -50,6 +53,7 @@ export class Client {
   readonly #talks: Rng
   readonly #prefixSalt: number
   #requestCount = 0
+  #askCount = 0
 
   constructor(parts: ClientParts) {
     this.#parts = parts
@@ -116,9 +120,14 @@ export class Client {
     const promptTokens = drawTokens(spec.prompt, this.#lengths)
     const outputTokens = drawTokens(spec.output, this.#lengths)
     const triesMax = spec.retry?.triesMax ?? 1
+    const ask = `${this.#parts.name} ${this.#askCount++}`
+    const askName = spec.retry === undefined ? undefined : () => ask
     for (let attempt = 1; attempt <= triesMax; attempt++) {
       const outputTokensMax = maxTokensOf(spec, outputTokens)
-      const request = this.#makeRequest(promptTokens, outputTokensMax, attempt === 1 ? meantAt : clock.now())
+      const arrivedAt = attempt === 1 ? meantAt : clock.now()
+      const made = this.#makeRequest(promptTokens, outputTokensMax, arrivedAt)
+      const isMarked = this.#parts.marksTries === true && attempt > 1
+      const request = { ...made, askName, id: isMarked ? `${made.id}.${attempt}` : made.id }
       scripts.expect(request.id, Math.min(outputTokens, request.outputTokensMax ?? outputTokens))
       const cancellation = new Cancellation()
       const forget = this.#leaveSometime(cancellation)
@@ -128,6 +137,7 @@ export class Client {
       scripts.forget(request.id)
       const { refusal } = sink
       if (refusal === undefined || refusal.retryAfterUs === undefined || attempt === triesMax) return
+      if (spec.retry?.kind === 'honour' && refusal.slot === 'none') return
       // A client that ignores Retry-After still needs a round trip.
       await clock.sleep(spec.retry?.kind === 'honour' ? refusal.retryAfterUs : ROUND_TRIP_US)
       if (clock.now() >= this.#endAt) return
@@ -166,6 +176,7 @@ export class Client {
       arrivedAt,
       deadlineAt: arrivedAt + (spec.deadlineMs === undefined ? slo.totalUs : msToUs(spec.deadlineMs)),
       text: undefined,
+      ...simulatedScreening(tenant),
       ...this.#conversation(),
       ...this.#question(),
     }

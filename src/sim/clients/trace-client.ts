@@ -6,6 +6,7 @@ import type { StreamSpec } from '../scenario/scenario.ts'
 import { blockHashes, type TraceRequest } from '../traces/trace.ts'
 import { maxTokensOf, type Serve, SimSink, segmentsOf } from './client.ts'
 import type { ClientScripts } from './scripts.ts'
+import { simulatedScreening } from './simulated-screening.ts'
 
 /**
  * Sends a recorded workload: each request at its time, for its tenant, whatever happened to earlier requests. The trace
@@ -89,6 +90,7 @@ export class TraceClient {
       arrivedAt,
       deadlineAt: arrivedAt + Math.min(deadlineUs, asked?.deadlineUs ?? deadlineUs),
       text: undefined,
+      ...simulatedScreening(tenant),
       ...(asked?.sessionHash !== undefined && { sessionHash: asked.sessionHash }),
     }
   }

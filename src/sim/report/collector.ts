@@ -5,7 +5,9 @@ import type { Tenant } from '../../domain/tenant.ts'
 import { servedCost } from '../../policy/planning/cost.ts'
 import { CostTally } from './cost-tally.ts'
 import { RetrievalTally } from './retrieval-tally.ts'
+import { ReturnsTally } from './returns-tally.ts'
 import { RolloutTally } from './rollout-tally.ts'
+import { ScreenTally } from './screen-tally.ts'
 import { StatsSheet } from './stats-sheet.ts'
 import { Windows } from './windows.ts'
 
@@ -22,6 +24,8 @@ export interface CollectorOptions {
   readonly outputWeight: number
   /** Stretches of time with their own figures, by name. */
   readonly parts: ReadonlyMap<string, { readonly fromAt: Instant; readonly toAt: Instant }>
+  /** Whether a ticket should be blocked; absent where nobody knows. */
+  readonly isHarmful?: (ticketId: string) => boolean
 }
 
 /** A stretch of the run: the tickets that arrived in it, and what happened in it. */
@@ -30,6 +34,7 @@ export interface Part {
   readonly toAt: Instant
   readonly sheet: StatsSheet
   readonly retrieval: RetrievalTally
+  readonly screens: ScreenTally
   rungChanges: number
 }
 
@@ -68,6 +73,8 @@ export class Collector {
   readonly windows: Windows
   readonly rollouts = new RolloutTally()
   readonly retrieval = new RetrievalTally()
+  readonly returns = new ReturnsTally()
+  readonly screens: ScreenTally
   readonly costs: CostTally
   readonly #waiting = new ChurningMap<string, string>()
   readonly #backlogged = new Map<string, Backlogged>()
@@ -85,11 +92,18 @@ export class Collector {
   constructor(options: CollectorOptions) {
     this.options = options
     this.windows = new Windows(options.windowUs)
+    this.screens = new ScreenTally(options.isHarmful)
     this.costs = new CostTally(options.warmUntil)
     this.parts = new Map(
       [...options.parts].map(([name, bounds]) => [
         name,
-        { ...bounds, sheet: new StatsSheet(), retrieval: new RetrievalTally(), rungChanges: 0 },
+        {
+          ...bounds,
+          sheet: new StatsSheet(),
+          retrieval: new RetrievalTally(),
+          screens: new ScreenTally(options.isHarmful),
+          rungChanges: 0,
+        },
       ]),
     )
   }
@@ -98,6 +112,8 @@ export class Collector {
   take(entry: Entry, from = ''): void {
     this.rollouts.take(entry)
     this.costs.take(entry)
+    if (entry.at >= this.options.warmUntil) this.returns.take(entry)
+    if (SCREEN_KINDS.has(entry.kind)) this.#screened(entry)
     if (entry.kind === 'retrieval-ended' || entry.kind === 'answer-looked-up') this.#retrieved(entry)
     switch (entry.kind) {
       case 'arrived':
@@ -164,6 +180,14 @@ export class Collector {
     }
   }
 
+  /** Verdicts count when they come; answers by when their request came, as everywhere. */
+  #screened(entry: Entry): void {
+    if (entry.kind === 'settled' && !this.options.tenants.has(entry.tenantId)) return
+    const at = entry.kind === 'settled' ? entry.arrivedAt : entry.at
+    if (at >= this.options.warmUntil) this.screens.take(entry)
+    for (const { fromAt, toAt, screens } of this.parts.values()) if (at >= fromAt && at < toAt) screens.take(entry)
+  }
+
   #retrieved(entry: Entry): void {
     if (entry.at >= this.options.warmUntil) this.retrieval.take(entry)
     for (const part of this.parts.values()) {
@@ -218,6 +242,8 @@ export class Collector {
     return backlogged
   }
 }
+
+const SCREEN_KINDS: ReadonlySet<Entry['kind']> = new Set(['screened', 'guard-answered', 'abuse-noticed', 'settled'])
 
 const isShed = ({ outcome }: Settled): boolean =>
   outcome === 'rejected' || outcome === 'expired' || outcome === 'evicted'

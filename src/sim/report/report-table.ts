@@ -25,8 +25,35 @@ export function reportTable(report: Report): string {
       `fairness  Jain ${fairness.jain.toFixed(4)} over ${fairness.backloggedTenants} backlogged tenants, shares within ${percent(fairness.shareErrorMax)}`,
     )
   }
+  lines.push(...returnLines(report))
+  lines.push(...screenLines(report))
+  lines.push(...scalingLines(report))
   if (report.gateways !== undefined) lines.push(...gatewayLines(report.gateways))
   return [...lines, ...refusalLine(report), ...costLines(report)].join('\n')
+}
+
+/** Whether those who were told when to come back found their room, where any came. */
+function returnLines({ returns: { kept, broken, given, none } }: Report): string[] {
+  if (kept + broken === 0) return []
+  const shown = `${kept} of ${kept + broken} who came on a return slot were admitted`
+  return [`returns   ${shown}; ${given} slots were given, ${none} refusals had none`]
+}
+
+/** What the judges said, where there are any. */
+function screenLines({ screens }: Report): string[] {
+  const { passed, partial, blocked } = screens.verdicts
+  if (passed + partial + blocked === 0) return []
+  const asked = Object.entries(screens.guard).filter(([, count]) => count > 0)
+  const guard = asked.length === 0 ? '' : `; guard: ${asked.map(([answer, count]) => `${answer} ${count}`).join(', ')}`
+  const check = `check p50 ${number(screens.checkMs.p50)} ms, p95 ${number(screens.checkMs.p95)} ms`
+  return [`screens   passed ${passed}, partial ${partial}, blocked ${blocked}; ${check}${guard}`]
+}
+
+function scalingLines({ scaling = {} }: Report): string[] {
+  return Object.entries(scaling).map(
+    ([pool, { gpuHours, usd, orders, turns, replicasMin, replicasMax }]) =>
+      `scaling   ${pool}: ${gpuHours.toFixed(2)} GPU-hours, $${usd.toFixed(2)}; ${replicasMin} to ${replicasMax} replicas in ${orders} orders, ${turns} changes of direction`,
+  )
 }
 
 function refusalLine({ refusals }: Report): string[] {

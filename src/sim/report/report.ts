@@ -2,10 +2,13 @@ import type { Instant } from '../../base/clock.ts'
 import type { EngineView } from '../../engine/engine-view.ts'
 import type { Violation } from '../laws.ts'
 import type { GatewaysView } from '../sharing/gateways-view.ts'
+import type { ScalingView } from '../simulated-scaling.ts'
 import type { Collector } from './collector.ts'
 import type { CostStatement } from './cost-tally.ts'
 import type { AnswersView, RetrievalView } from './retrieval-tally.ts'
+import type { ReturnsView } from './returns-tally.ts'
 import type { RolloutReport } from './rollout-tally.ts'
+import type { ScreensView } from './screen-tally.ts'
 import type { StatsView } from './stats.ts'
 import type { SheetView } from './stats-sheet.ts'
 import type { WindowView } from './windows.ts'
@@ -46,11 +49,15 @@ export interface Report extends SheetView {
   /** Outcomes of retrievals, and of the answer cache where tenants use it. */
   readonly retrieval: RetrievalView
   readonly answers: AnswersView
+  readonly screens: ScreensView
+  readonly returns: ReturnsView
   readonly queuedMax: number
   readonly faults: number
   readonly windows: readonly WindowView[]
   /** Where several gateways share the fleet. */
   readonly gateways?: GatewaysView
+  /** Pools that were scaled: hours, money and orders. */
+  readonly scaling?: Readonly<Record<string, ScalingView>>
   readonly laws: readonly Violation[]
   readonly wall: { readonly seconds: number; readonly speedup: number; readonly requestsPerS: number }
 }
@@ -71,6 +78,7 @@ export interface PartView extends SheetView {
   readonly rungChanges: number
   readonly retrieval: RetrievalView
   readonly answers: AnswersView
+  readonly screens: ScreensView
 }
 
 export interface FairnessView {
@@ -124,6 +132,7 @@ export interface ReportFacts {
   readonly usdPerHour: number
   readonly laws: readonly Violation[]
   readonly gateways?: GatewaysView
+  readonly scaling?: Readonly<Record<string, ScalingView>> | undefined
   readonly wallSeconds: number
 }
 
@@ -175,10 +184,13 @@ export function makeReport(collector: Collector, facts: ReportFacts): Report {
     rollouts: collector.rollouts.view(startAt),
     retrieval: collector.retrieval.retrieval,
     answers: collector.retrieval.answers,
+    screens: collector.screens.view,
+    returns: collector.returns.view,
     queuedMax: collector.queuedMax,
     faults: collector.faults,
     windows: collector.windows.view(),
     ...(facts.gateways && { gateways: facts.gateways }),
+    ...(facts.scaling && { scaling: facts.scaling }),
     laws: facts.laws,
     wall: {
       seconds: facts.wallSeconds,
@@ -196,7 +208,7 @@ function prefixUse({ engines, prefixBestRatio }: ReportFacts): PrefixUse {
 
 function partsOf(collector: Collector, { engineParts, endAt }: ReportFacts): Record<string, PartView> {
   const views: Record<string, PartView> = {}
-  for (const [name, { fromAt, toAt, sheet, retrieval: tally, rungChanges }] of collector.parts) {
+  for (const [name, { fromAt, toAt, sheet, retrieval: tally, screens, rungChanges }] of collector.parts) {
     const engines = engineParts.get(name) ?? { engine: NO_USE, pools: {} }
     const ranRatio = Math.max(0, Math.min(endAt, toAt) - fromAt) / Math.max(1, toAt - fromAt)
     views[name] = {
@@ -206,6 +218,7 @@ function partsOf(collector: Collector, { engineParts, endAt }: ReportFacts): Rec
       rungChanges,
       retrieval: tally.retrieval,
       answers: tally.answers,
+      screens: screens.view,
     }
   }
   return views
@@ -265,6 +278,8 @@ export interface PoolLook {
   readonly views: readonly EngineView[]
   /** What full engines would have needed for all the work so far. */
   readonly fullWorkUs: number
+  /** Engines of it that are an earlier pool's, too: all pools together have them once. */
+  readonly again?: readonly PoolLook[]
 }
 
 /** What the engines did between two readings. */
@@ -278,10 +293,13 @@ const NO_LOOK: PoolLook = { replicaCount: 0, views: [], fullWorkUs: 0 }
 
 function together(look: EngineLook): PoolLook {
   const pools = [...look.values()]
-  const sum = (of: (pool: PoolLook) => number): number => pools.reduce((total, pool) => total + of(pool), 0)
+  const again = pools.flatMap((pool) => pool.again ?? [])
+  const counted = new Set(again.flatMap(({ views }) => views))
+  const sum = (of: (pool: PoolLook) => number): number =>
+    pools.reduce((total, pool) => total + of(pool), 0) - again.reduce((total, pool) => total + of(pool), 0)
   return {
     replicaCount: sum(({ replicaCount }) => replicaCount),
-    views: pools.flatMap(({ views }) => views),
+    views: pools.flatMap(({ views }) => views.filter((view) => !counted.has(view))),
     fullWorkUs: sum(({ fullWorkUs }) => fullWorkUs),
   }
 }

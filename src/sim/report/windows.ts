@@ -55,6 +55,9 @@ interface Window {
   readonly ofSlo: Histogram
 }
 
+/** Tickets of these outcomes say nothing about promises: nobody waited for an answer of theirs, or it broke. */
+const UNTIMED: ReadonlySet<Settled['outcome']> = new Set(['cancelled', 'failed', 'blocked'])
+
 export class Windows {
   #windowUs: number
   #windows: Window[] = []
@@ -83,7 +86,7 @@ export class Windows {
     const gapCount = entry.usage.outputTokens - 1
     if (entry.gaps !== undefined && gapCount > 0) window.itl.observe(entry.gaps.sumUs / gapCount / UNIT_US)
     if (entry.rung !== 'full') window.degraded++
-    if (entry.band === 'offline' || entry.outcome === 'cancelled' || entry.outcome === 'failed') return
+    if (entry.band === 'offline' || UNTIMED.has(entry.outcome)) return
     const ttftUs = entry.firstTokenAt === undefined ? Number.POSITIVE_INFINITY : entry.firstTokenAt - entry.arrivedAt
     window.ttft.observe(ttftUs / UNIT_US)
     window.ofSlo.observe((1_000 * ttftUs) / slo.ttftUs)

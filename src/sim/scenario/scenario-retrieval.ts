@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 
 /** The parts of a scenario about documents and about repeated questions. */
 
-const LatencySchema = Type.Object(
+export const LatencySchema = Type.Object(
   {
     p50Ms: Type.Number({ exclusiveMinimum: 0, description: 'Time within which half of the answers come.' }),
     p95Ms: Type.Number({ exclusiveMinimum: 0, description: 'Time within which 95 % of the answers come.' }),

@@ -1,5 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { QuestionsSchema, RetrievalWorldSchema, StreamRetrievalSchema } from './scenario-retrieval.ts'
+import { ColdStartSchema } from './scenario-scaling.ts'
+import { ScreensSchema } from './scenario-screens.ts'
 
 /**
  * A scenario describes a workload: which tenant sends what, when requests arrive, what goes wrong, and what should hold.
@@ -179,6 +181,7 @@ export const FaultSchema = Type.Object(
         'pool-loss',
         'region-loss',
         'rolling-restart',
+        'spot-notice',
         'retrieval-slow',
         'retrieval-dead',
         'store-loss',
@@ -193,6 +196,7 @@ export const FaultSchema = Type.Object(
       {
         description:
           'The fault, or a planned change: `rolling-restart` drains and restarts one replica after the other; ' +
+          '`spot-notice` announces the end of spot replicas, which are gone 30 s later and back after `forS`; ' +
           '`region-loss` removes a region\u2019s replicas, and its gateway where there are several gateways; ' +
           '`retrieval-dead` never answers, `store-loss` refuses at once. Where several gateways share a fleet: ' +
           '`gateway-loss` kills a gateway, `gateway-pause` stops it for a while, `gateway-cut` cuts it off from the ' +
@@ -360,10 +364,12 @@ export const ScenarioSchema = Type.Object(
         description: 'Multiplies the requests of single tenants in a trace, as `acme: 0.5`; 1.',
       }),
     ),
+    coldStartS: Type.Optional(ColdStartSchema),
     platform: Type.Object({}, { additionalProperties: true, description: 'Settings as in spillway.yaml.' }),
     regions: Type.Optional(RegionsSchema),
     gateways: Type.Optional(GatewaysSchema),
     retrieval: Type.Optional(RetrievalWorldSchema),
+    screens: Type.Optional(ScreensSchema),
     groups: Type.Optional(Type.Array(TenantGroupSchema, { description: 'Groups of tenants with equal settings.' })),
     workload: Type.Array(StreamSchema, {
       minItems: 1,

@@ -1,0 +1,12 @@
+import { Type } from 'typebox'
+import { section } from './schema-fields.ts'
+
+export const ConsoleSchema = section(
+  {
+    enabled: Type.Boolean({
+      default: true,
+      description: 'Whether `/console` is served. It asks for a key, and shows what the key may see.',
+    }),
+  },
+  'The console: pages for people.',
+)

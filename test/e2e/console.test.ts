@@ -1,0 +1,273 @@
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { hashKey } from '../../src/config/key-hash.ts'
+import { overflowOf, violations } from '../support/axe.ts'
+import { eventually } from '../support/eventually.ts'
+import { FakeUpstream, fails } from '../support/fake-upstream.ts'
+import { missing, pathOf } from '../support/installed.ts'
+import {
+  ACME_KEY,
+  GLOBEX_KEY,
+  MODEL,
+  startPlatform,
+  type TestPlatform,
+  upstreamTree,
+} from '../support/start-platform.ts'
+
+/** The console as a person and an attacker see it: in a real browser where there is one, and by hand. */
+const why = missing('chromium')
+const ADMIN_KEY = 'sk-test-admin'
+const HOSTILE = '<img src=x onerror=alert(1)>'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 })
+afterAll(() => vi.resetConfig())
+
+let upstream: FakeUpstream
+let platform: TestPlatform
+beforeAll(async () => {
+  upstream = await FakeUpstream.start()
+  platform = await startPlatform(
+    upstreamTree([upstream.url], { admin: { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] } }),
+  )
+})
+afterAll(async () => {
+  await platform.close()
+  await upstream.close()
+})
+
+const at = (path: string): string => `${platform.address}/console${path}`
+const write = (path: string, body: object, headers: Record<string, string> = {}): Promise<Response> =>
+  fetch(at(path), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
+
+async function cookieOf(key: string): Promise<string> {
+  const response = await write('/session', { key })
+  expect(response.status).toBe(200)
+  return (response.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+}
+
+function ask(key = ACME_KEY): Promise<Response> {
+  return fetch(`${platform.baseURL}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content: 'hello' }] }),
+  })
+}
+
+describe('the console', () => {
+  it('opens for keys that there are, with a cookie that no script and no other site can use', async () => {
+    const good = await write('/session', { key: ADMIN_KEY })
+    const cookie = good.headers.get('set-cookie') ?? ''
+    expect(cookie).toMatch(/^spillway_console=[\w-]{40,}; Path=\/console; Max-Age=43200; HttpOnly; SameSite=Strict$/)
+    expect(await good.json()).toEqual({ name: 'ada', role: 'operator', tenant: null })
+    expect(cookie).not.toContain(ADMIN_KEY)
+    expect(await (await write('/session', { key: ACME_KEY })).json()).toMatchObject({ role: 'tenant', tenant: 'acme' })
+    const wrong = await write('/session', { key: 'sk-wrong' })
+    expect(wrong.status).toBe(401)
+    expect(wrong.headers.get('set-cookie')).toBeNull()
+    expect((await write('/session', { key: 3 })).status).toBe(400)
+  })
+
+  it('shows nothing without a session, and ends one that is left', async () => {
+    for (const path of ['/session', '/feed', '/history', '/whatif', '/whatif/burst', '/api/admin/v1/pools'])
+      expect((await fetch(at(path))).status, path).toBe(401)
+    const cookie = await cookieOf(ADMIN_KEY)
+    expect((await fetch(at('/session'), { headers: { cookie } })).status).toBe(200)
+    expect((await fetch(at('/session'), { method: 'DELETE', headers: { cookie } })).status).toBe(200)
+    expect((await fetch(at('/session'), { headers: { cookie } })).status).toBe(401)
+  })
+
+  it('takes writes from its own pages only, and answers to names of loopback only', async () => {
+    const cookie = await cookieOf(ADMIN_KEY)
+    const drain = { state: 'draining', because: 'a page of somebody else' }
+    const path = `/api/admin/v1/replicas/${encodeURIComponent(`${MODEL}-local-0`)}`
+    for (const origin of ['http://evil.test', 'null', 'garbage']) {
+      const forged = await write(path, drain, { cookie, origin })
+      expect(forged.status, origin).toBe(400)
+      expect((await write('/session', { key: ADMIN_KEY }, { origin })).status, origin).toBe(400)
+    }
+    expect(forgedHost(await rawGet('rebound.test'))).toBe(400)
+    expect(forgedHost(await rawGet('localhost'))).toBe(200)
+    const page = await fetch(at(''))
+    expect(page.headers.get('access-control-allow-origin')).toBeNull()
+    expect(page.headers.get('x-frame-options')).toBe('DENY')
+    const policy = page.headers.get('content-security-policy') ?? ''
+    expect(policy).toContain("script-src 'self'")
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(policy).not.toContain('unsafe')
+  })
+
+  it('lets a tenant see itself and administer nothing', async () => {
+    await ask(GLOBEX_KEY)
+    const cookie = await cookieOf(ACME_KEY)
+    for (const path of ['/api/admin/v1/pools', '/whatif', '/whatif/burst'])
+      expect((await fetch(at(path), { headers: { cookie } })).status, path).toBe(403)
+    expect((await write('/whatif', { scenario: 'burst', load: 2 }, { cookie })).status).toBe(403)
+    expect(await (await fetch(at('/history'), { headers: { cookie } })).json()).toEqual([])
+    const me = (await (await fetch(at('/api/v1/spillway/me'), { headers: { cookie } })).json()) as { tenant: string }
+    expect(me.tenant).toBe('acme')
+    const feed = await fetch(at('/feed'), { headers: { cookie } })
+    const reader = feed.body!.getReader()
+    const first = Buffer.from((await reader.read()).value!).toString()
+    expect(first).toContain('event: snapshot')
+    expect(first).toContain('"acme"')
+    expect(first).not.toContain('globex')
+    await reader.cancel()
+  })
+
+  it('compares a scenario only as far as it is asked to, and only for its own pages', async () => {
+    const cookie = await cookieOf(ADMIN_KEY)
+    expect(
+      (await write('/whatif', { scenario: 'burst', load: 2 }, { cookie, origin: 'http://evil.test' })).status,
+    ).toBe(400)
+    for (const body of [
+      {},
+      { scenario: 'burst', replicas: 1_000 },
+      { scenario: 'burst', load: -1 },
+      { scenario: 'x', y: 1 },
+    ])
+      expect((await write('/whatif', body, { cookie })).status, JSON.stringify(body)).toBe(400)
+    const unknown = await write('/whatif', { scenario: '../package', load: 2 }, { cookie })
+    expect(await unknown.json()).toEqual({ kind: 'failed', problem: 'No shipped scenario has this name.' })
+    expect((await fetch(at('/whatif/none'), { headers: { cookie } })).status).toBe(404)
+  })
+
+  it('serves the files of its list and nothing beside them', async () => {
+    for (const name of ['/app.js', '/vendor/preact.js', '/vendor/uplot.js', '/console.css'])
+      expect((await fetch(at(name))).status, name).toBe(200)
+    for (const name of ['/../package.json', '/%2e%2e/package.json', '/vendor/../../package.json', '/nothing.js'])
+      expect((await fetch(at(name))).status, name).toBe(404)
+    const { headers } = await fetch(at('/app.js'))
+    const again = await fetch(at('/app.js'), { headers: { 'if-none-match': headers.get('etag') ?? '' } })
+    expect(again.status).toBe(304)
+  })
+})
+
+const forgedHost = (answer: string): number => Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1])
+
+/** `fetch` does not send a Host of one's choice. */
+async function rawGet(host: string): Promise<string> {
+  const { connect } = await import('node:net')
+  const { port } = new URL(platform.address)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), '127.0.0.1', () => {
+      socket.write(`GET /console HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
+    })
+    let text = ''
+    socket.on('data', (bytes) => (text += bytes.toString()))
+    socket.on('end', () => resolve(text))
+    socket.on('error', reject)
+  })
+}
+
+describe.skipIf(why !== undefined)(`the console in a browser${why === undefined ? '' : `: ${why}`}`, () => {
+  let browser: Browser
+  let page: Page
+  const problems: string[] = []
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox'] })
+    page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
+    page.on('pageerror', (error) => problems.push(error.message))
+    page.on('dialog', () => problems.push('a dialog'))
+    page.on('request', (request) => {
+      if (!request.url().startsWith(platform.address)) problems.push(`asked ${request.url()}`)
+    })
+    await page.goto(at(''))
+    await page.fill('input[type=password]', ADMIN_KEY)
+    await page.keyboard.press('Enter')
+    await page.getByText('live', { exact: true }).waitFor()
+  })
+  afterAll(() => browser.close())
+
+  it('shows requests as the journal has them, and refusals with their reasons', async () => {
+    for (let i = 0; i < 4; i++) expect((await ask()).status).toBe(200)
+    upstream.next(fails(400, { error: { message: `no ${HOSTILE}`, type: 'x', param: null, code: null } }))
+    await ask()
+    await page.getByRole('cell', { name: 'acme' }).first().waitFor()
+    const { entries } = platform
+    const failed = entries.findLast((entry) => entry.kind === 'settled' && entry.outcome === 'failed')
+    expect(failed).toBeDefined()
+    const because = failed!.kind === 'settled' ? failed!.because : ''
+    const told = page.locator('ol.events li').filter({ hasText: because }).first()
+    await told.waitFor()
+    await told.getByRole('link').click()
+    const { ticketId } = failed as { ticketId: string }
+    await eventually('the page has every entry of the journal about it', async () => {
+      await page.getByText('Every entry of the journal').waitFor()
+      const story = platform.entries.filter((entry) => 'ticketId' in entry && entry.ticketId === ticketId)
+      if (story.length > 0 && (await page.locator('table tbody tr').count()) === story.length) return true
+      // An entry may have come after the page.
+      await page.reload()
+      return false
+    })
+    await page.goto(at('#now'))
+  })
+
+  it('drains a replica with a reason, by keyboard, and says so', async () => {
+    const button = page.getByRole('button', { name: /^Drain / }).first()
+    await button.focus()
+    await page.keyboard.press('Enter')
+    await page.getByLabel('Why?').fill('a test of the console')
+    await page.keyboard.press('Enter')
+    await page.getByText(/: done\.$/).waitFor()
+    const change = platform.entries.findLast((entry) => entry.kind === 'fleet-changed')
+    expect(change).toMatchObject({ what: 'replica-draining', by: 'ada', because: 'a test of the console' })
+    await page.getByRole('button', { name: /^Use / }).first().click()
+    await page.getByLabel('Why?').fill('back again')
+    await page.getByRole('button', { name: 'Use it' }).click()
+    await page
+      .getByRole('button', { name: /^Drain / })
+      .first()
+      .waitFor()
+  })
+
+  it('pauses a tenant and lets admission only observe, with confirmation, and takes both back', async () => {
+    const press = async (button: string, verb: string, why: string): Promise<void> => {
+      await page.getByRole('button', { name: button, exact: true }).first().click()
+      await page.getByLabel('Why?').fill(why)
+      await page.getByRole('button', { name: verb, exact: true }).last().click()
+      await page.getByText(`${button}: done.`).waitFor()
+    }
+    await press('Pause acme', 'Pause it', `loops ${HOSTILE}`)
+    expect((await ask()).status).toBe(429)
+    await page.getByText('acme is paused', { exact: true }).waitFor()
+    expect(await page.locator('section.orders').textContent()).toContain(`loops ${HOSTILE}`)
+    await press('Let acme go on', 'Go on', 'mended')
+    expect((await ask()).status).toBe(200)
+    await press('Observe only', 'Observe only', 'refusals look wrong')
+    // The list of events says the same in other words, sooner or later.
+    const shown = page.locator('section.orders')
+    await shown.getByText('Admission observes only').waitFor()
+    await press('Enforce again', 'Enforce', 'they were right')
+    await shown.getByText('Admission enforces its verdicts.').waitFor()
+    const orders = platform.entries.filter(({ kind }) => kind === 'tenant-paused' || kind === 'mode-changed')
+    expect(orders).toMatchObject([
+      { tenantId: 'acme', isPaused: true, by: 'ada' },
+      { tenantId: 'acme', isPaused: false, by: 'ada' },
+      { mode: 'observe', by: 'ada', because: 'refusals look wrong' },
+      { mode: 'enforce', by: 'ada', because: 'they were right' },
+    ])
+  })
+
+  it.each([
+    ['wide, light', 1440, 'light'],
+    ['middle, dark', 820, 'dark'],
+    ['narrow, light', 390, 'light'],
+  ] as const)('is accessible and fits: %s', async (_what, width, colorScheme) => {
+    await page.emulateMedia({ colorScheme })
+    await page.setViewportSize({ width, height: 900 })
+    for (const name of ['now', 'request', 'rollouts', 'money', 'what-if']) {
+      await page.goto(at(`#${name}`))
+      await page.locator('section').first().waitFor()
+      expect(await overflowOf(page), `${name} at ${width}`).toBeLessThanOrEqual(0)
+      expect(await violations(page), `${name} at ${width}`).toEqual([])
+    }
+  })
+
+  it('ran no script of others, asked nobody else and threw nothing', () => {
+    expect(problems).toEqual([])
+  })
+})

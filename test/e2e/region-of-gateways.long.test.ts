@@ -100,8 +100,10 @@ const isGood = ({ isWhole, errorCode, broken }: Answered): boolean =>
 /** It had begun when the gateway over there was killed, and was told so in the stream. */
 const isToldSo = ({ status, errorCode, isWhole, broken, characters }: Answered): boolean =>
   status === 200 && errorCode === 'replica_lost' && isWhole && broken === undefined && characters > 0
-const isRefused = ({ status, retryAfter, broken }: Answered): boolean =>
-  (status === 429 || status === 503) && Number(retryAfter) >= 1 && broken === undefined
+const isRefused = ({ status, broken }: Answered): boolean => (status === 429 || status === 503) && broken === undefined
+const hasReturn = ({ retryAfter }: Answered): boolean => Number(retryAfter) >= 1
+/** Nothing is kept for it, and it is told so. */
+const hasNoReturn = ({ retryAfter, shouldRetry }: Answered): boolean => retryAfter === null && shouldRetry === 'false'
 
 const ofEu = (region: RegionOfGateways, since: number): number[] =>
   region.began.filter((one) => one.at >= since && one.prompt.startsWith('eu')).map((one) => one.at)
@@ -184,6 +186,8 @@ describe.skipIf(why !== undefined)(`regions of two gateways${why === undefined ?
     // Every request has one ending, and a true one. Only clients of a gateway that was killed saw it break.
     const asked = [...ours.answers, ...hurried.answers]
     expect(asked.filter((one) => !isGood(one) && !isToldSo(one) && !isRefused(one))).toEqual([])
+    const refused = asked.filter(isRefused)
+    expect(refused.filter((one) => !hasReturn(one) && !hasNoReturn(one))).toEqual([])
     const early = ours.answers.filter(({ endedAt }) => endedAt < regionKilledAt)
     expect(early.filter(isRefused), 'who can wait is served while one gateway of us is left').toEqual([])
     expect(ours.answers.filter(isGood).length).toBeGreaterThan(100)
@@ -211,7 +215,7 @@ describe.skipIf(why !== undefined)(`regions of two gateways${why === undefined ?
     const count = (is: (one: Answered) => boolean): number => asked.filter(is).length
     const figures =
       `${asked.length} requests of eu: ${count(isGood)} whole, ${count(isToldSo)} told that they were lost after their first token, ` +
-      `${count(isRefused)} refused with Retry-After. One gateway of us killed: noticed after ${noticedMs} ms, no request of eu began ` +
+      `${refused.length} refused, ${refused.filter(hasReturn).length} of them with Retry-After. One gateway of us killed: noticed after ${noticedMs} ms, no request of eu began ` +
       `in us for ${gapMs} ms at most, the other gateway had its room after ${wholeRoomMs} ms. Region killed: noticed after ` +
       `${regionNoticedMs} ms. Both back: a request of eu began there after ${againMs} ms. At most ${us.mostRunning} of ${US_ROOM} ` +
       `at the engine of us; ${metered} metered requests of ${METERED_BURST}.`

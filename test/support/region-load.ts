@@ -18,6 +18,8 @@ export interface Answered {
   readonly startedAt: number
   readonly endedAt: number
   readonly retryAfter: string | null
+  /** The answer's `x-should-retry`. */
+  readonly shouldRetry: string | null
   readonly id: string
   readonly status: number
   /** Characters of the answer that came before its end. */
@@ -84,6 +86,7 @@ export class RegionLoad {
       errorCode: undefined as string | undefined,
       isWhole: false,
       retryAfter: null as string | null,
+      shouldRetry: null as string | null,
     }
     const over = (broken?: string): Answered => ({ ...seen, url, startedAt, endedAt: performance.now(), broken })
     try {
@@ -96,6 +99,7 @@ export class RegionLoad {
       seen.id = response.headers.get('x-request-id') ?? ''
       seen.status = response.status
       seen.retryAfter = response.headers.get('retry-after')
+      seen.shouldRetry = response.headers.get('x-should-retry')
       let text = ''
       const decoder = new TextDecoder()
       for await (const part of response.body as unknown as AsyncIterable<Uint8Array>) {

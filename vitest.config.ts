@@ -1,10 +1,23 @@
+import { availableParallelism } from 'node:os'
 import { configDefaults, defineConfig } from 'vitest/config'
 
 /**
- * Two projects. `npm test` runs `quick`, which everybody waits for before a commit; `npm run test:long` runs `long`: the
- * files that are called `*.long.test.ts`. What makes a test a long one is in CONTRIBUTING.md.
+ * Three projects. `npm test` runs `quick`, which everybody waits for before a commit; `npm run test:long` runs the files that
+ * are called `*.long.test.ts`: `long`, and after those `calm`. What makes a test a long one is in CONTRIBUTING.md.
  */
 const LONG = ['src/**/*.long.test.ts', 'test/**/*.long.test.ts']
+/**
+ * Those that start no process: a live run is compared with a simulated one and must not be held up, and the others only
+ * compute, on one core each.
+ */
+const CALM = [
+  'test/e2e/live-scenarios.long.test.ts',
+  'test/scenarios/*.long.test.ts',
+  'test/laws/*.long.test.ts',
+  'src/**/*.long.test.ts',
+]
+/** Many tests wait for sockets and timers: on two cores a fifth of the time was idle with two files at once. */
+const WORKERS = Math.ceil(availableParallelism() * 1.5)
 
 export default defineConfig({
   test: {
@@ -17,14 +30,20 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, ...LONG],
         },
       },
-      { extends: true, test: { name: 'long', include: LONG } },
+      {
+        extends: true,
+        test: { name: 'long', include: LONG, exclude: [...configDefaults.exclude, ...CALM] },
+      },
+      {
+        extends: true,
+        test: { name: 'calm', include: CALM, maxWorkers: availableParallelism(), sequence: { groupOrder: 1 } },
+      },
     ],
     // On two cores isolation costs more than the tests themselves; nothing here keeps state between files.
     isolate: false,
     pool: 'threads',
     setupFiles: ['test/support/property-seed.ts'],
-    // Vitest would leave one core free. Many tests wait for sockets and timers, and half of them can wait beside.
-    maxWorkers: '100%',
+    maxWorkers: WORKERS,
     // They end what hangs. How fast a machine is, is no test's business: on two busy cores some wait ten times as long.
     testTimeout: 60_000,
     hookTimeout: 120_000,

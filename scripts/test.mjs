@@ -22,7 +22,7 @@ const [first, ...rest] = process.argv.slice(2)
 const isLong = first === '--long'
 const args = [
   'run',
-  `--project=${isLong ? 'long' : 'quick'}`,
+  ...(isLong ? ['--project=long', '--project=calm'] : ['--project=quick']),
   '--reporter=default',
   '--reporter=json',
   `--outputFile.json=${resultsPath}`,

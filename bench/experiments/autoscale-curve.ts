@@ -82,10 +82,12 @@ function run({ seeds, trace, given, progress }: ExperimentOptions): Findings {
     const { tables, verdict } = measure({ name, demands, own: PREDICT_FINE }, { metricAgeS, progress })
     return { tables: tables.slice(1), verdict }
   })
+  const name = basename(trace).replace(/\.[^.]*$/, '')
   return {
     tables: found.flatMap(({ tables }) => tables),
     verdict: found.flatMap(({ verdict }) => verdict),
-    recordAs: `autoscale-curve-${basename(trace).replace(/\.[^.]*$/, '')}`,
+    recordAs: `autoscale-curve-${name}`,
+    title: `Autoscaling on a recording: ${name}`,
   }
 }
 

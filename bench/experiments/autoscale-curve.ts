@@ -33,7 +33,10 @@ const PREDICT: Rule = {
   make: (utilisationRatio) => new PredictRule({ ...TERMS, utilisationRatio }),
 }
 /** More targets of ours, to look up hours between them: recordings differ much in how late everybody is. */
-const PREDICT_FINE: Rule = { ...PREDICT, targets: [0.55, 0.62, 0.7, 0.76, 0.82, 0.88, 0.95, 1.02, 1.1] }
+const PREDICT_FINE: Rule = {
+  ...PREDICT,
+  targets: [0.25, 0.3, 0.37, 0.45, 0.55, 0.62, 0.7, 0.76, 0.82, 0.88, 0.95, 1.02, 1.1],
+}
 
 const hpasOf = (metricAgeS: number | undefined): readonly Rule[] => [
   {

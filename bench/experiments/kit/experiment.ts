@@ -56,6 +56,8 @@ export interface Findings {
   readonly verdict: readonly string[]
   /** Under which name to store it; absent for the experiment's own. */
   readonly recordAs?: string
+  /** Where the experiment's own title does not say which of its results this is. */
+  readonly title?: string
 }
 
 export async function runExperiment(experiment: Experiment): Promise<void> {

@@ -23,7 +23,7 @@ const WARMUP_S = 600
 /** How long a request runs: with it, what runs at once follows from the work done. */
 const ANSWER_S = 5
 /** Requests that one replica serves in a second: what a queue's length is counted in. */
-const REQUESTS_PER_WORK = 7
+export const REQUESTS_PER_WORK = 7
 const US = 1_000_000
 
 /**

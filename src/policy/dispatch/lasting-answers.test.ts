@@ -183,6 +183,17 @@ describe('lasting answers', () => {
     expect(pool.dispatcher.roomWait(0, 'gone', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false })
   })
 
+  it('keep nobody out when those that waited behind the bar are gone and most of the running have ended', () => {
+    const pool = new RoomyPool()
+    pool.send('a', SHORT)
+    const sent = Array.from({ length: 80 }, () => pool.send('huge', LONG))
+    for (const ticketId of sent.slice(75)) pool.dispatcher.withdraw(0, ticketId)
+    for (const ticketId of sent.slice(0, 55)) pool.end(ticketId)
+    expect(pool.runningOf('huge')).toHaveLength(20)
+    const huge = { band: 'standard', key: makeKey('huge', 'huge') } as const
+    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false })
+  })
+
   it('give room back by their mean, where a few long ones hold most of it', () => {
     const pool = new RoomyPool()
     times(100, () => pool.send('huge', LONG))

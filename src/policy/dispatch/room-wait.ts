@@ -35,7 +35,10 @@ export function roomWaitOf(
   const meanUs = (estimate.engineUs * meanCostOf(estimate)) / Math.max(1, estimate.cost)
   const ownCount = lane?.backlog.lastingCount ?? 0
   if (lane !== undefined && ownCount > 0) {
-    const isBarred = !lane.isCounted || pool.lasting.barredUntil(now, { lane, estimate }) !== undefined
+    // A lane is asked only while something waits in it: of an empty one, `isCounted` says how its last head fared. Were
+    // that believed, the lane would stay empty, with its room free, until the tenant's last lasting answer has ended.
+    const hasBarredHead = lane.count > 0 && !lane.isCounted
+    const isBarred = hasBarredHead || pool.lasting.barredUntil(now, { lane, estimate }) !== undefined
     if (isBarred) return { perAnswerUs: Math.ceil(meanUs / ownCount), isBarred }
   }
   // Where no replica is open it is places that are missing, which come back as steps allow: admission counts work for it.

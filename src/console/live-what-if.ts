@@ -186,7 +186,8 @@ export class LiveWhatIf {
     }
     const forget = clock.at(clock.now() + runUsMax, () =>
       kill(
-        `The simulation took more than ${Math.round(runUsMax / 1e6)} s. Choose a shorter scenario, or run it by hand.`,
+        `The simulation took more than ${Math.round(runUsMax / 1e6)} s. It has the lowest priority, so a busy machine keeps it waiting. ` +
+          'Choose a shorter scenario, or run it by hand.',
       ),
     )
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -67,7 +67,12 @@ async function startTarget(target: Target, upstreamProgram: string, dir: string)
   return { name: target.name, port, headers, running: start('proxy', target.name, target.command(place), own) }
 }
 
-export async function openArena(targets: readonly Target[], dir: string, say: (what: string) => void): Promise<Arena> {
+export async function openArena(
+  targets: readonly Target[],
+  dir: string,
+  say: (what: string) => void,
+  warmUp: readonly (readonly string[])[] = WARM_UP,
+): Promise<Arena> {
   say('compiling')
   const programs = compilePrograms(dir)
   const client = new LoadClient(programs.client, dir)
@@ -84,7 +89,7 @@ export async function openArena(targets: readonly Target[], dir: string, say: (w
   }
   for (const station of stations) {
     say(`warming up ${station.name}`)
-    for (const args of WARM_UP) await client.run(station, args)
+    for (const args of warmUp) await client.run(station, args)
   }
   return { client, stations, idleMb }
 }

@@ -237,4 +237,19 @@ describe('the whole comparison', () => {
     expect(() => runOn(path)).toThrow(/notes\.txt: neither a table nor JSON/)
     expect(() => runOn(join(folder, 'away'))).toThrow(/is not a folder/)
   })
+
+  it.each([['away'], ['none', '--policies', 'magic'], ['none', '--wat']])(
+    'tells mistakes without a stack: %s %s',
+    (...words) => {
+      const [path = '', ...more] = words
+      let said: unknown
+      try {
+        runOn(join(folder, path), ...more)
+      } catch (error) {
+        said = String((error as { stderr: Buffer | string }).stderr)
+      }
+      expect(said).toMatch(/\S/)
+      expect(said).not.toMatch(/^ +at /m)
+    },
+  )
 })

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem, type } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { TraceError } from '../../../src/sim/traces/trace.ts'
 import { renderMarkdown, renderText } from './render.ts'
 import { RESULTS_FOLDER, type Result, type Table } from './result.ts'
 import { writeResultsPage } from './results-page.ts'
@@ -60,7 +61,25 @@ export interface Findings {
   readonly title?: string
 }
 
+/** A mistake of whoever runs it is told in one line; only a fault of ours has a stack. */
 export async function runExperiment(experiment: Experiment): Promise<void> {
+  try {
+    await perform(experiment)
+  } catch (error) {
+    if (!isTold(error)) throw error
+    progress('')
+    console.error(error.message)
+    process.exitCode = 2
+  }
+}
+
+function isTold(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false
+  const code = (error as NodeJS.ErrnoException).code ?? ''
+  return error.constructor === Error || error instanceof TraceError || code.startsWith('ERR_PARSE_ARGS')
+}
+
+async function perform(experiment: Experiment): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: experiment.operand !== undefined,
     options: {

@@ -19,17 +19,31 @@ import { TARGETS, type Target } from './targets.ts'
 const SLICE_S = 2
 const LOAD = `-c 64 -n 10000000 -t ${SLICE_S}`.split(' ')
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', default: 'nginx,relay,spillway,fast-path' },
-    seconds: { type: 'string', default: '30' },
-    rounds: { type: 'string', default: '2' },
-  },
-})
-const slices = Math.max(2, Math.round(Number(values.seconds) / SLICE_S))
+/** Read first of all: what is wrong is told before anything is started. */
+function readOptions(): { targets: Target[]; slices: number; rounds: number } {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string', default: 'nginx,relay,spillway,fast-path' },
+      seconds: { type: 'string', default: '30' },
+      rounds: { type: 'string', default: '2' },
+    },
+  })
+  const [seconds, rounds] = [Number(values.seconds), Number(values.rounds)]
+  if (!(seconds >= 2 * SLICE_S)) throw new Error(`--seconds is ${values.seconds}, not a number from ${2 * SLICE_S} on`)
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds is ${values.rounds}, not a number of rounds`)
+  const known = TARGETS.filter(({ command }) => command !== undefined)
+  const targets = values.only.split(',').map((name) => {
+    const target = known.find((each) => each.name === name)
+    if (target === undefined) throw new Error(`no target "${name}"; there are ${known.map((t) => t.name).join(', ')}`)
+    const why = target.missing()
+    if (why !== undefined) throw new Error(why)
+    return target
+  })
+  return { targets, slices: Math.round(seconds / SLICE_S), rounds }
+}
 
 /** Microseconds of CPU a request, slice by slice. */
-async function costs(target: Target): Promise<number[]> {
+async function costs(target: Target, slices: number): Promise<number[]> {
   const dir = await mkdtemp(join(tmpdir(), 'spillway-steady-'))
   try {
     const { client, stations } = await openArena([target], dir, () => {}, [])
@@ -51,31 +65,35 @@ async function costs(target: Target): Promise<number[]> {
 
 const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
 
-const targets = values.only.split(',').map((name) => {
-  const target = TARGETS.find((each) => each.name === name && each.command !== undefined)
-  if (target === undefined) throw new Error(`no target "${name}"`)
-  const why = target.missing()
-  if (why !== undefined) throw new Error(why)
-  target.prepare?.()
-  return target
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => void stopAll().finally(() => process.exit(1)))
-
-const stolen = stolenSeconds()
-const late = new Map<string, number[]>()
-console.log(`µs of CPU a request, 64 connections, slices of ${SLICE_S} s without a pause`)
-for (let round = 1; round <= Number(values.rounds); round++)
-  for (const target of targets) {
-    const seen = await costs(target)
-    late.set(target.name, [...(late.get(target.name) ?? []), median(seen.slice(slices >> 1))])
-    console.log(`${String(round).padStart(2)}  ${target.name.padEnd(10)} ${seen.map((us) => us.toFixed(0)).join(' ')}`)
+async function main(): Promise<void> {
+  const { targets, slices, rounds } = readOptions()
+  for (const target of targets) target.prepare?.()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stopAll().finally(() => process.exit(130)))
+  const stolen = stolenSeconds()
+  const late = new Map<string, number[]>()
+  console.log(`µs of CPU a request, 64 connections, slices of ${SLICE_S} s without a pause`)
+  for (let round = 1; round <= rounds; round++)
+    for (const target of targets) {
+      const seen = await costs(target, slices)
+      late.set(target.name, [...(late.get(target.name) ?? []), median(seen.slice(slices >> 1))])
+      console.log(
+        `${String(round).padStart(2)}  ${target.name.padEnd(10)} ${seen.map((us) => us.toFixed(0)).join(' ')}`,
+      )
+    }
+  const nginx = late.get('nginx')
+  for (const [name, figures] of late) {
+    const ratios = figures.map((us, round) => (nginx?.[round] ?? Number.NaN) / us)
+    const beside =
+      name === 'nginx' || nginx === undefined ? '' : `, ${ratios.map((r) => r.toFixed(2)).join(' / ')} × nginx`
+    console.log(
+      `    ${name.padEnd(10)} ${figures.map((us) => us.toFixed(0)).join(' / ')} µs in the second half${beside}`,
+    )
   }
-const nginx = late.get('nginx')
-for (const [name, figures] of late) {
-  const ratios = figures.map((us, round) => (nginx?.[round] ?? Number.NaN) / us)
-  const beside =
-    name === 'nginx' || nginx === undefined ? '' : `, ${ratios.map((r) => r.toFixed(2)).join(' / ')} × nginx`
-  console.log(`    ${name.padEnd(10)} ${figures.map((us) => us.toFixed(0)).join(' / ')} µs in the second half${beside}`)
+  console.log(`    the host took ${(stolenSeconds() - stolen).toFixed(1)} CPU-seconds meanwhile`)
 }
-console.log(`    the host took ${(stolenSeconds() - stolen).toFixed(1)} CPU-seconds meanwhile`)
+
+await main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : String(error))
+  process.exitCode = 1
+})

@@ -31,7 +31,7 @@ function readOptions(): { targets: Target[]; slices: number; rounds: number } {
   const [seconds, rounds] = [Number(values.seconds), Number(values.rounds)]
   if (!(seconds >= 2 * SLICE_S)) throw new Error(`--seconds is ${values.seconds}, not a number from ${2 * SLICE_S} on`)
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds is ${values.rounds}, not a number of rounds`)
-  const known = TARGETS.filter(({ command }) => command !== undefined)
+  const known = TARGETS.filter((target) => target.command !== undefined)
   const targets = values.only.split(',').map((name) => {
     const target = known.find((each) => each.name === name)
     if (target === undefined) throw new Error(`no target "${name}"; there are ${known.map((t) => t.name).join(', ')}`)

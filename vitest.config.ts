@@ -41,8 +41,9 @@ export default defineConfig({
     ],
     // On two cores isolation costs more than the tests themselves; nothing here keeps state between files.
     isolate: false,
-    pool: 'threads',
-    setupFiles: ['test/support/property-seed.ts'],
+    // Processes, not threads: the processor time of a file can be told only for a process and its children.
+    pool: 'forks',
+    setupFiles: ['test/support/cpu-meter.ts', 'test/support/property-seed.ts'],
     maxWorkers: WORKERS,
     // They end what hangs. How fast a machine is, is no test's business: on two busy cores some wait ten times as long.
     testTimeout: 60_000,

@@ -25,6 +25,7 @@ const args = [
   ...(isLong ? ['--project=long', '--project=calm'] : ['--project=quick']),
   '--reporter=default',
   '--reporter=json',
+  '--reporter=./test/support/cpu-budget-reporter.ts',
   `--outputFile.json=${resultsPath}`,
   ...(isLong ? rest : process.argv.slice(2)),
 ]

@@ -1,0 +1,20 @@
+/**
+ * What may a test file cost? Processor time, which is the same on a busy machine, unlike time on the clock. A file that
+ * needs more than the usual budget has a row with its figure and the reason; long tests have rows, too.
+ */
+
+/** CPU-seconds that a test file may use without a row. */
+const USUAL_S = 5
+
+/**
+ * A run fails only above this multiple of the budget. Processors differ by as much, and the first file of a worker
+ * also pays for loading modules that the next ones find loaded.
+ */
+export const TOLERANCE = 2
+
+/** File → CPU-seconds and the reason. */
+export type Budgets = Readonly<Record<string, readonly [seconds: number, because: string]>>
+
+export const ROWS: Budgets = {}
+
+export const budgetMsOf = (file: string, budgets: Budgets): number => (budgets[file]?.[0] ?? USUAL_S) * 1_000

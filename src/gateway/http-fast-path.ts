@@ -173,6 +173,7 @@ class FastConnection implements FastWay {
   #handOver(bytes: Buffer): void {
     const { socket } = this
     this.#release()
+    this.#fast.server.open.expect(socket)
     this.#fast.server.readOne(socket)
     // The parser takes what is emitted as it takes what it reads; giving bytes back would take as long again.
     socket.emit('data', bytes)

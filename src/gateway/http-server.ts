@@ -69,7 +69,7 @@ export class HttpServer extends NodeHttpServer {
 
   constructor(limits: ServerOptions, answer: Answer, errors: ErrorWords) {
     super(limits, (req, res) => {
-      this.open.note(req.socket, res)
+      this.open.notePart(req.socket, res)
       answer(req, res)
     })
     this.answer = answer

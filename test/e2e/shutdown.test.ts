@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { answers, type Behaviour, FakeUpstream } from '../support/fake-upstream.ts'
 import { RawSocket } from '../support/raw-http.ts'
 import { dechunked, framesIn, textIn } from '../support/sse-frames.ts'
-import { authorization, METRICS_KEY, MODEL, upstreamTree } from '../support/start-platform.ts'
+import { authorization, METRICS_KEY, MODEL, type Tree, upstreamTree } from '../support/start-platform.ts'
 
 /** How the process ends, well and badly: a child of its own, real signals, real exit codes. */
 
@@ -64,7 +64,10 @@ interface Running {
 function useServer(server: Record<string, unknown> = {}): () => Running {
   let running: Running
   beforeEach(async () => {
-    const config = folder.write('spillway.yaml', upstreamTree([upstream.url], { server, models }))
+    const tree = upstreamTree([upstream.url], { server, models })
+    // An engine here is silent until the test lets it go on, which is no fault of the engine.
+    for (const pool of tree['pools'] as Tree[]) pool['backend'] = { kind: 'http-openai', timeoutMs: 600_000 }
+    const config = folder.write('spillway.yaml', tree)
     const child = start({ env: { SPILLWAY_CONFIG: config } })
     const address = await child.address(HOOK_MS)
     // It listens for signals a moment after it has said where it listens.
@@ -88,6 +91,11 @@ async function startStream(address: string): Promise<RawSocket> {
   return stream
 }
 
+/** The registry is read after the server listens: on a busy machine, seconds later. */
+async function ready(address: string): Promise<void> {
+  await eventually('it is ready', async () => (await fetch(`${address}/health/ready`)).status === 200)
+}
+
 const isRefused = async (address: string): Promise<boolean> => {
   const probe = connect(address)
   await eventually('it is decided', () => probe.isClosed || !probe.socket.connecting)
@@ -102,8 +110,7 @@ describe('SIGTERM', () => {
   it('turns readiness off, stops accepting, and lets a stream finish', async () => {
     const { child, address } = running()
     const stream = await startStream(address)
-    // The registry is read after the server listens: on a busy machine, seconds later.
-    await eventually('it is ready', async () => (await fetch(`${address}/health/ready`)).status === 200)
+    await ready(address)
     // A question that has begun before the signal and ends after it.
     const probe = connect(address).send('GET /health/ready HTTP/1.1\r\nhost: x\r\n')
     const idle = connect(address).send('GET /health/ready HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -168,9 +175,15 @@ describe('SIGTERM with a delay', () => {
 
   it('says not ready, goes on answering, and asks clients to connect anew', async () => {
     const { child, address } = running()
+    // Not ready for another reason would look like leaving.
+    await ready(address)
     const READY = 'GET /health/ready HTTP/1.1\r\nhost: x\r\n\r\n'
     const kept = connect(address).send(READY)
     await kept.until('it is answered', (received) => received.includes('\r\n\r\n{'))
+    // A request that is under way when the signal comes, and is answered after it.
+    const streamed = await startStream(address)
+    const whole = connect(address).post(CHAT, { ...chat, stream: false }, authorization())
+    await eventually('both run', () => upstream.openAnswers === 2)
     expect(kept.received).not.toMatch(/connection: close/i)
     child.signal('SIGTERM')
     await eventually('it is not ready', async () => (await fetch(`${address}/health/ready`)).status === 503)
@@ -183,6 +196,11 @@ describe('SIGTERM with a delay', () => {
     await late.closed()
     expect(late.received).toMatch(/^HTTP\/1.1 200 /)
     expect(late.received).toContain('whole')
+    // `gated` knows the gate of the last answer, which is the whole one.
+    openGate()
+    await whole.closed()
+    expect(whole.received).toMatch(/^HTTP\/1.1 200 [\s\S]*connection: close/i)
+    expect(streamed.isClosed).toBe(false)
     expect(child.exitCode).toBeUndefined()
   })
 })

@@ -2,6 +2,7 @@ import type { Clock } from '../../src/base/clock.ts'
 import { LiveClock } from '../../src/base/live-clock.ts'
 import { collectBody } from '../../src/gateway/collect-body.ts'
 import type { Exchange } from '../../src/gateway/exchange.ts'
+import { endsWithServer } from '../../src/gateway/http-connections.ts'
 import { FastRequest } from '../../src/gateway/http-fast-request.ts'
 import { openFrontDoor } from '../../src/gateway/http-front-door.ts'
 import { closeServer, listen } from '../../src/gateway/http-listen.ts'
@@ -23,7 +24,11 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 /** Which requests came by the fast path: said by the object that the route got. */
 export class Seen {
   readonly byFastPath: boolean[] = []
-  exchange: Exchange | undefined
+  readonly exchanges: Exchange[] = []
+  /** Of the last request. */
+  get exchange(): Exchange | undefined {
+    return this.exchanges.at(-1)
+  }
 }
 
 const post = (path: string, handle: Route['handle']): Route => ({ method: 'POST', path, handle })
@@ -103,19 +108,25 @@ function routesOf(seen: Seen): Route[] {
       exchange.res.writeHead(200, ['content-type', 'text/plain'])
       exchange.res.write('begun')
     }),
+    post('/feed', (exchange) => {
+      endsWithServer(exchange.res)
+      exchange.res.writeHead(200, ['content-type', 'text/event-stream'])
+      exchange.res.write('begun')
+    }),
     post('/silent', () => {}),
   ]
   return routes.map((route) => ({
     ...route,
     handle: (exchange, rest) => {
       seen.byFastPath.push(exchange.req instanceof FastRequest)
-      seen.exchange = exchange
+      seen.exchanges.push(exchange)
       return route.handle(exchange, rest)
     },
   }))
 }
 
 export interface Started {
+  readonly address: string
   readonly seen: Seen
   readonly server: HttpServer
   readonly connect: () => RawSocket
@@ -123,7 +134,7 @@ export interface Started {
 
 export async function startFastPath(
   fastPath: boolean,
-  { http2 = true, clock = new LiveClock() as Clock } = {},
+  { http2 = true, clock = new LiveClock() as Clock, connectionsMax = 10 } = {},
 ): Promise<Started> {
   const seen = new Seen()
   const options = {
@@ -131,7 +142,7 @@ export async function startFastPath(
     headersTimeoutMs: 10_000,
     requestTimeoutMs: 10_000,
     idleTimeoutMs: 7_000,
-    connectionsMax: 10,
+    connectionsMax,
     makeRequestId: () => 'req_1',
     onFault: () => {},
     cors: { origins: ['https://app.example'], headers: ['*'] },
@@ -146,7 +157,7 @@ export async function startFastPath(
     open.push(() => socket.destroy())
     return socket
   }
-  return { seen, server, connect }
+  return { address, seen, server, connect }
 }
 
 export const exchangeOf = ({ exchange }: Seen): Exchange => {

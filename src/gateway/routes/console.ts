@@ -10,6 +10,7 @@ import { sessionCaller } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import { ConsoleSessions } from '../console-sessions.ts'
 import type { Exchange } from '../exchange.ts'
+import { endsWithServer } from '../http-connections.ts'
 import { type Route, RouteTable } from '../http-server.ts'
 import { type WhatIfDesk, whatIfRoutes } from './what-if.ts'
 
@@ -205,6 +206,7 @@ async function sendFeed({ feed, clock }: ConsoleDeps, exchange: Exchange, { tena
     return
   }
   const head = ['content-type', 'text/event-stream', 'cache-control', 'no-store', 'x-accel-buffering', 'no']
+  endsWithServer(res)
   res.writeHead(200, [...head, ...GUARDS, 'x-request-id', exchange.id])
   res.flushHeaders()
   send('snapshot', first)

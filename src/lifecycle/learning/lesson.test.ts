@@ -38,8 +38,11 @@ describe('a lesson', () => {
     lesson.grown(30_000 + 900_000, 24)
     expect(twin.rows).toBe(0)
     lesson.grown(30_000 + 900_000, 25)
-    expect(twin.rows).toBe(1)
+    // More of the same arrival may come.
+    expect(twin.rows).toBe(0)
     lesson.grown(30_000 + 1_100_000, 60)
+    expect(twin.rows).toBe(1)
+    lesson.grown(30_000 + 1_120_000, 61)
     expect(twin.rows).toBe(1)
   })
 
@@ -49,7 +52,33 @@ describe('a lesson', () => {
     lesson.over(30_000 + 32 * 7_000, 30_000 + 32 * 7_000, 9 + 32)
     expect(twin.rows).toBe(1)
     // The one row is off by what 7,000 differs from one sequence of 1,050 tokens alone.
-    expect(twin.view().tokenError).toBeCloseTo(1 - 6_121 / 7_000, 3)
+    expect(twin.view().tokenError).toBeCloseTo(7_000 / 6_121 - 1, 3)
+  })
+
+  it.each([1, 2, 3, 5, 8, 24])('has the same rows when %s frames are read together', (together) => {
+    const { twin, lesson, firstToken } = begin()
+    const tokenUs = 9_000
+    let now = 30_000
+    firstToken(now)
+    // The frames of one read, 30 µs apart: the time it takes to handle one.
+    for (let tokens = 1 + together; tokens <= 961; tokens += together) {
+      now += together * tokenUs
+      for (let i = together - 1; i >= 0; i--) lesson.grown(now - 30 * i, tokens - i)
+    }
+    lesson.over(now, now, 961)
+    expect(twin.rows).toBeGreaterThanOrEqual(20)
+    expect(twin.meanTokenUs(1, 1_050, 0) / tokenUs).toBeGreaterThan(0.97)
+    expect(twin.meanTokenUs(1, 1_050, 0) / tokenUs).toBeLessThan(1.03)
+    expect(twin.view().tokenError).toBeLessThan(0.15)
+  })
+
+  it('makes no row of a last token that was read together with the end of a stretch', () => {
+    const { twin, lesson, firstToken } = begin()
+    firstToken(30_000)
+    lesson.grown(30_000 + 60 * 6_121, 61)
+    lesson.over(30_000 + 60 * 6_121 + 30, 30_000 + 60 * 6_121 + 30, 62)
+    expect(twin.rows).toBe(1)
+    expect(twin.view().tokenError).toBeLessThan(0.02)
   })
 
   it('is over with its last token, however short the last stretch was', () => {

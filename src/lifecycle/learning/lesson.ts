@@ -13,6 +13,11 @@ import type { LearnedReplica, Twins } from '../../policy/twin/twins.ts'
 /** Microseconds and tokens of a stretch at least: several frames of an engine that gathers its tokens. */
 const STRETCH_US_MIN = 300_000
 const STRETCH_TOKENS_MIN = 24
+/**
+ * Frames that come within this many microseconds of a first one were read together: tokens of one arrival. Less than two
+ * tokens of a fast engine, and more than it takes to handle some dozens of frames.
+ */
+const ARRIVAL_US = 2_000
 
 interface StreamTimes {
   readonly firstTokenAt: Instant | undefined
@@ -32,6 +37,8 @@ export class Lesson {
   readonly #contextTokens: number
   readonly #aheadTokens: number
   #stretch: Stretch | undefined
+  /** Where the stretch ends, while further tokens of the same arrival may come. */
+  #end: Stretch | undefined
   /** From the turn to the first token, where the row of reading waits for the usage. */
   #firstTokenUs: number | undefined
 
@@ -75,18 +82,37 @@ export class Lesson {
     })
   }
 
-  /** The answer has come to so many tokens. */
+  /**
+   * The answer has come to so many tokens. A stretch goes from the end of one arrival to the end of another; else the
+   * tokens that were read together with its last one would count as the next stretch's, which took no time.
+   */
   grown(now: Instant, tokens: number): void {
+    const { twin } = this.#known
+    const last = this.#end ?? this.#stretch
+    if (last === undefined) return
+    if (now - last.at < ARRIVAL_US) {
+      last.tokens = tokens
+      return
+    }
+    this.#closeAtEnd()
     const stretch = this.#stretch
     if (stretch === undefined || now - stretch.at < STRETCH_US_MIN) return
-    if (tokens - stretch.tokens < STRETCH_TOKENS_MIN) return
-    this.#known.twin.closeStretch(now, stretch, tokens)
-    this.#twins.learned(this.#known.twin)
+    if (tokens - stretch.tokens >= STRETCH_TOKENS_MIN) this.#end = twin.openStretch(now, tokens)
+  }
+
+  #closeAtEnd(): void {
+    const { twin } = this.#known
+    const end = this.#end
+    if (this.#stretch === undefined || end === undefined) return
+    twin.closeAt(this.#stretch, end)
+    this.#end = undefined
+    this.#twins.learned(twin)
   }
 
   /** Its tokens turned out to be so many times what was counted: the stretch that is open began in the old count. */
   trueUp(ratio: number): void {
     if (this.#stretch !== undefined) this.#stretch.tokens *= ratio
+    if (this.#end !== undefined) this.#end.tokens *= ratio
   }
 
   /** A stream has ended whole: was it handed over as it was made? */
@@ -105,7 +131,10 @@ export class Lesson {
       const { cachedTokens: expectedTokens } = this.#estimate
       this.#twins.cache.observe(now, { expectedTokens, reportedTokens: usage.cachedTokens })
     }
-    if (this.#stretch !== undefined && lastTokenAt !== undefined) twin.closeStretch(lastTokenAt, this.#stretch, tokens)
+    this.#closeAtEnd()
+    const stretch = this.#stretch
+    if (stretch !== undefined && lastTokenAt !== undefined && lastTokenAt - stretch.at >= ARRIVAL_US)
+      twin.closeStretch(lastTokenAt, stretch, tokens)
     twin.note(now, this.#load)
     this.#twins.learned(twin)
   }

@@ -141,6 +141,24 @@ describe('a twin', () => {
     expect(twin.isTrusted).toBe(true)
   })
 
+  it.each([1 / 1_000, 1 / 20, 20, 1_000])('is trusted although one row in ten is off by %s', (off) => {
+    const twin = makeTwin()
+    let now = 0
+    for (let i = 1; i <= 66; i++)
+      now = play(twin, 1, { from: now, tokenUs: () => (i % 10 === 0 ? off * 7_000 : 7_000) })
+    expect(twin.isTrusted).toBe(true)
+    expect(Math.abs(twin.meanTokenUs(8, 8_800, 0) / 7_000 - 1)).toBeLessThan(0.15)
+  })
+
+  it('is not trusted while it is wrong, in either direction or in both', () => {
+    for (const tokenUs of [(i: number) => (i % 2 === 0 ? 3_000 : 20_000), (i: number) => 7_000 * 1.4 ** (i % 5)]) {
+      const twin = makeTwin()
+      let now = 0
+      for (let i = 1; i <= 200; i++) now = play(twin, 1, { from: now, tokenUs: () => tokenUs(i) })
+      expect(twin.isTrusted).toBe(false)
+    }
+  })
+
   it('says what it has seen, and keeps the prior’s proportions beyond, at the size of what it has seen', () => {
     const twin = makeTwin()
     const formula = (sequences: number): number => 1.2 * (6_000 + 100 * sequences + 0.02 * 1_100 * sequences)

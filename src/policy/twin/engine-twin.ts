@@ -1,9 +1,9 @@
 import type { Instant } from '../../base/clock.ts'
-import { Ewma } from '../../base/ewma.ts'
 import { FadingFit } from '../../base/fading-fit.ts'
 import type { EngineSpeed, StepModel } from '../../domain/engine-speed.ts'
 import type { Load } from '../limits/ledger.ts'
 import { ChangeWatch } from './change-watch.ts'
+import { MeanError } from './mean-error.ts'
 import { PriorChoice } from './prior-choice.ts'
 import type { Steps } from './times-under-load.ts'
 import { priorOfMemory, type TwinMemory } from './twin-memory.ts'
@@ -46,9 +46,14 @@ export const TWIN_DEFAULTS = {
   memoryUs: 180_000_000,
   /** Rows that are remembered: at most this many, or an hour of calm would outweigh any burst. */
   memoryRows: 2_000,
-  /** Rows from which the twin is believed, and the mean relative error up to which it is. */
+  /** Rows from which the twin is believed, and the mean error up to which it is. */
   trustedRows: 24,
   trustedError: 0.25,
+  /**
+   * Factor that one row adds to the mean error at most. Errors are logarithms, so that twice as long and half as long weigh
+   * the same. Without a bound one token that was read together with the one before it would count as a thousand.
+   */
+  rowErrorFactorMax: 2,
   /**
    * A mean error of this factor over so many rows means another engine, of which one row says `rowFactorMax` at most: one
    * answer in ten that is held up on its way is no other engine. First tokens scatter more, and come less often.
@@ -86,7 +91,7 @@ export interface TwinView {
   readonly decode: readonly number[]
   readonly read: readonly number[]
   readonly rows: number
-  /** Mean relative errors of the predictions; undefined before the first row. */
+  /** Mean errors of the predictions: 0.2 is off by a factor of 1.2, either way. Undefined before the first row. */
   readonly tokenError: number | undefined
   readonly firstTokenError: number | undefined
   readonly sequencesSeen: number
@@ -98,8 +103,8 @@ export class EngineTwin implements EngineSpeed, Steps {
   #choice: PriorChoice
   readonly #decode: FadingFit
   readonly #read: FadingFit
-  readonly #tokenError = new Ewma(TWIN_DEFAULTS.memoryUs / 6)
-  readonly #firstTokenError = new Ewma(TWIN_DEFAULTS.memoryUs / 6)
+  readonly #tokenError = new MeanError(TWIN_DEFAULTS.memoryUs / 6, TWIN_DEFAULTS.rowErrorFactorMax)
+  readonly #firstTokenError = new MeanError(TWIN_DEFAULTS.memoryUs / 6, TWIN_DEFAULTS.rowErrorFactorMax)
   readonly #decodeChange = new ChangeWatch(TWIN_DEFAULTS.decodeChange)
   readonly #readChange = new ChangeWatch(TWIN_DEFAULTS.readChange)
   #changes = 0
@@ -239,7 +244,7 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#read.fade(keepOf(now - this.#readAt))
     this.#readAt = now
     const expectedUs = this.#read.predict(x) + stepCount * besideUs + restUs
-    this.#firstTokenError.observe(now, relativeError(seen.tookUs, expectedUs))
+    this.#firstTokenError.observe(now, seen.tookUs / Math.max(1, expectedUs), 1)
     // How much of the prompts before it was read already, nobody sees: what is mostly theirs says little of the length.
     const ratio = this.#read.observe(x, y, (Math.max(1, seen.uncachedTokens) / toReadTokens) ** 2)
     this.#rescale()
@@ -253,32 +258,33 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#read.setPrior(this.#choice.prior.read)
   }
 
+  /** A mark of the sums at this instant. An instant before the last note is taken as if the load had been the same. */
   openStretch(now: Instant, tokens: number): Stretch {
-    const stretch = { at: now, tokens, sequenceUs: 0, contextTokenUs: 0, readTokens: 0 }
-    this.#mark(now, stretch, tokens)
-    return stretch
+    const idleUs = now - this.#notedAt
+    return {
+      at: now,
+      tokens,
+      sequenceUs: this.#sequenceUs + this.#sequences * idleUs,
+      contextTokenUs: this.#contextTokenUs + this.#contextTokens * idleUs,
+      readTokens: this.#readTokens,
+    }
   }
 
   /** An answer has come to this many tokens: a row of decoding, and the next stretch begins. */
   closeStretch(now: Instant, stretch: Stretch, tokens: number): void {
-    const gained = tokens - stretch.tokens
-    const tookUs = now - stretch.at
-    if (gained <= 0 || tookUs <= 0) return
-    const idleUs = now - this.#notedAt
-    const sequences = (this.#sequenceUs + this.#sequences * idleUs - stretch.sequenceUs) / tookUs
-    const contextTokens = (this.#contextTokenUs + this.#contextTokens * idleUs - stretch.contextTokenUs) / tookUs
-    const promptTokens = (this.#readTokens - stretch.readTokens) / gained
-    this.#mark(now, stretch, tokens)
-    this.#observeDecode(now, [1, Math.max(1, sequences), contextTokens, promptTokens], tookUs / gained, gained)
+    this.closeAt(stretch, this.openStretch(now, tokens))
   }
 
-  #mark(now: Instant, stretch: Stretch, tokens: number): void {
-    const idleUs = Math.max(0, now - this.#notedAt)
-    stretch.at = now
-    stretch.tokens = tokens
-    stretch.sequenceUs = this.#sequenceUs + this.#sequences * idleUs
-    stretch.contextTokenUs = this.#contextTokenUs + this.#contextTokens * idleUs
-    stretch.readTokens = this.#readTokens
+  /** As `closeStretch`, at a mark that was made earlier. Without tokens or time the stretch goes on. */
+  closeAt(stretch: Stretch, end: Stretch): void {
+    const gained = end.tokens - stretch.tokens
+    const tookUs = end.at - stretch.at
+    if (gained <= 0 || tookUs <= 0) return
+    const sequences = (end.sequenceUs - stretch.sequenceUs) / tookUs
+    const contextTokens = (end.contextTokenUs - stretch.contextTokenUs) / tookUs
+    const promptTokens = (end.readTokens - stretch.readTokens) / gained
+    Object.assign(stretch, end)
+    this.#observeDecode(end.at, [1, Math.max(1, sequences), contextTokens, promptTokens], tookUs / gained, gained)
   }
 
   #observeDecode(now: Instant, x: readonly number[], tokenUs: number, tokens: number): void {
@@ -289,7 +295,7 @@ export class EngineTwin implements EngineSpeed, Steps {
     this.#decodeAt = now
     const ratio = this.#decode.observe(x, tokenUs, weight)
     this.#rows++
-    this.#tokenError.observe(now, Math.abs(1 - 1 / ratio), weight)
+    this.#tokenError.observe(now, ratio, weight)
     this.#sequencesSeen = Math.max(this.#sequencesSeen, x[1]!)
     this.#rescale()
     const factor = this.#decodeChange.observe(now, ratio, weight)
@@ -346,5 +352,3 @@ function keepOf(elapsedUs: number): number {
   const { memoryUs, memoryRows } = TWIN_DEFAULTS
   return Math.min(memoryUs / (memoryUs + Math.max(0, elapsedUs)), memoryRows / (memoryRows + 1))
 }
-
-const relativeError = (actual: number, expected: number): number => Math.abs(expected - actual) / Math.max(1, actual)

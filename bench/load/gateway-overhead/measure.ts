@@ -1,7 +1,8 @@
 /** One slice on one target: what the client saw, what the target's processes spent. */
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cpuSeconds, type Memory, type Running, residentMemory, runToEnd, stolenSeconds } from './processes.ts'
+import { cpuSeconds, type Memory, residentMemory } from './process-tree.ts'
+import { type Running, runToEnd, stolenSeconds } from './processes.ts'
 import type { Slice } from './slices.ts'
 import { BENCH_KEY } from './targets.ts'
 

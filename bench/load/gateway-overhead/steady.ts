@@ -13,7 +13,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openArena } from './arena.ts'
-import { cpuSeconds, stolenSeconds, stopAll } from './processes.ts'
+import { cpuSeconds } from './process-tree.ts'
+import { stolenSeconds, stopAll } from './processes.ts'
 import { TARGETS, type Target } from './targets.ts'
 
 const SLICE_S = 2

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { Agent, request } from 'undici'
 
 /** One bounded HTTP call to an actuator or an exporter: no redirects, a time limit, and an answer of bounded size. */
 export interface HttpCall {
@@ -24,6 +23,8 @@ export async function callOnce(call: HttpCall): Promise<HttpAnswer> {
   const { url, method, timeoutMs, body, tokenFile, caFile } = call
   const token = tokenFile === undefined ? undefined : (await readFile(tokenFile, 'utf8')).trim()
   const ca = caFile === undefined ? undefined : await readFile(caFile, 'utf8')
+  // Loaded by the first call: the package takes as long as a hundred files of ours.
+  const { Agent, request } = await import('undici')
   const dispatcher = new Agent({ connections: 1, ...(ca !== undefined && { connect: { ca } }) })
   try {
     const response = await request(url, {

@@ -1,4 +1,3 @@
-import { request } from 'undici'
 import { type BucketOptions, bucketBody, ObjectBucket } from '../aws/http-bucket.ts'
 import { readCheckpoint } from './signed-note.ts'
 import type { CheckpointSink } from './sink-queue.ts'
@@ -28,6 +27,8 @@ export function bucketSink(options: BucketOptions): CheckpointSink {
 
 async function sendOnce(url: string, headers: Record<string, string>, body: string): Promise<void> {
   const signal = AbortSignal.timeout(TIMEOUT_MS)
+  // Loaded by the first call: the package takes as long as a hundred files of ours.
+  const { request } = await import('undici')
   const answer = await request(url, { method: 'POST', headers, body, signal })
   await answer.body.dump()
   if (answer.statusCode < 200 || answer.statusCode > 299) throw new Error(`it answered ${answer.statusCode}`)

@@ -1,5 +1,4 @@
 import { createHash, type Hash } from 'node:crypto'
-import { request } from 'undici'
 import { type SignedCall, sha256Hex, signedHeaders } from './signature.ts'
 
 /**
@@ -121,6 +120,8 @@ export class ObjectBucket {
     const { host: _host, ...sent } = signed as Record<string, string>
     try {
       const signal = AbortSignal.timeout(CALL_MS)
+      // Loaded by the first call: the package takes as long as a hundred files of ours.
+      const { request } = await import('undici')
       const answer = await request(url, { method, headers: sent, signal, body: body?.bytes ?? null })
       const bytes = new Uint8Array(await answer.body.arrayBuffer())
       return { status: answer.statusCode, etag: String(answer.headers['etag'] ?? ''), bytes }

@@ -1,4 +1,3 @@
-import { request } from 'undici'
 import { sha256Hex, signedHeaders } from './signature.ts'
 
 /**
@@ -64,6 +63,8 @@ async function callOnce(aws: AwsService, operation: string, body: string): Promi
   const { host: _host, ...sent } = signed
   try {
     const signal = AbortSignal.timeout(timeoutMs)
+    // Loaded by the first call: the package takes as long as a hundred files of ours.
+    const { request } = await import('undici')
     const answer = await request(url, { method: 'POST', headers: sent, body, signal })
     const text = await textOf(answer.body)
     return readAnswer(answer.statusCode, text, answer.headers['x-amzn-errortype'])

@@ -3,9 +3,9 @@ import packageJson from '../../package.json' with { type: 'json' }
 import type { Io } from '../base/running.ts'
 import { nearest } from '../config/nearest.ts'
 import { type Command, type FlagValues, parseArgsOptions, UsageError } from './command.ts'
-import { commands } from './commands.ts'
 import { explainFailure } from './explain-failure.ts'
 import { helpFor, helpForCommand, helpForGroup } from './help.ts'
+import { serveCommand } from './serve.ts'
 import { withoutTypedSecrets } from './typed-secrets.ts'
 
 /** Runs the command that the words name, and returns its exit code. A failure is one clear line on `err`. */
@@ -19,8 +19,13 @@ export async function runCli(words: readonly string[], io: Io): Promise<number> 
   }
 }
 
+/** The commands that the first word can mean. A server starts without the files of all other commands. */
+const commandsFor = async (first: string | undefined): Promise<readonly Command[]> =>
+  first === serveCommand.name ? [serveCommand] : (await import('./commands.ts')).commands
+
 async function dispatch(words: readonly string[], io: Io): Promise<number> {
   const [first] = words
+  const commands = await commandsFor(first)
   if (first === undefined || first === '--help' || first === '-h') {
     io.out(helpFor(commands))
     return first === undefined ? 2 : 0
@@ -30,23 +35,24 @@ async function dispatch(words: readonly string[], io: Io): Promise<number> {
     return 0
   }
   if (first === 'help') return dispatch([...words.slice(1), '--help'], io)
-  const group = commandsUnder(first)
+  const group = commandsUnder(commands, first)
   const isGroupOnly = group.length > 0 && !commands.some(({ name }) => name === first)
   if (isGroupOnly && (words[1] === '--help' || words[1] === '-h')) {
     io.out(helpForGroup(first, group))
     return 0
   }
-  const { command, rest } = findCommand(words)
+  const { command, rest } = findCommand(commands, words)
   const flags = parseFlags(command, rest)
   if (flags['help'] === true) {
-    io.out(helpForCommand(command, commandsUnder(command.name)))
+    io.out(helpForCommand(command, commandsUnder(commands, command.name)))
     return 0
   }
   return command.run(withoutTypedSecrets(flags, io), io)
 }
 
 /** The commands that begin with this word and have one more: `config check` is under `config`. */
-const commandsUnder = (word: string): readonly Command[] => commands.filter(({ name }) => name.startsWith(`${word} `))
+const commandsUnder = (commands: readonly Command[], word: string): readonly Command[] =>
+  commands.filter(({ name }) => name.startsWith(`${word} `))
 
 function versionText(isJson: boolean): string {
   const { version } = packageJson
@@ -55,17 +61,20 @@ function versionText(isJson: boolean): string {
 }
 
 /** The command with the longest name that the words begin with. */
-function findCommand(words: readonly string[]): { command: Command; rest: readonly string[] } {
+function findCommand(
+  commands: readonly Command[],
+  words: readonly string[],
+): { command: Command; rest: readonly string[] } {
   for (let count = Math.min(2, words.length); count > 0; count--) {
     const name = words.slice(0, count).join(' ')
     const command = commands.find((candidate) => candidate.name === name)
     if (command !== undefined) return { command, rest: words.slice(count) }
   }
-  throw new UsageError(unknownCommand(words.filter((word) => !word.startsWith('-')).slice(0, 2)))
+  throw new UsageError(unknownCommand(commands, words.filter((word) => !word.startsWith('-')).slice(0, 2)))
 }
 
-function unknownCommand(words: readonly string[]): string {
-  const group = commandsUnder(words[0] ?? '')
+function unknownCommand(commands: readonly Command[], words: readonly string[]): string {
+  const group = commandsUnder(commands, words[0] ?? '')
   if (group.length > 0 && words.length === 1) {
     return `"${words[0]}" needs one more word. Try: ${group.map((command) => `spillway ${command.name}`).join(', ')}.`
   }

@@ -146,7 +146,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     ours: 'base domain ports wire',
     uses: 'waiting',
     'http-':
-      'bytes timers @aws-sdk/client-sqs node:crypto#createHmac node:dns#lookup node:http#request node:https#request node:net#BlockList node:net#isIP node:net#LookupFunction',
+      'bytes timers @aws-sdk/client-sqs node:crypto#createHmac node:dns#lookup node:http node:https node:net#BlockList node:net#isIP node:net#LookupFunction',
   },
   config: {
     ours: 'base domain policy engine',

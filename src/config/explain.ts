@@ -1,4 +1,5 @@
-import type Type from 'typebox'
+import type { TSchema } from 'typebox'
+import type { SchemaNode } from '../base/schema.ts'
 import { nearest } from './nearest.ts'
 import { redactedUrl } from './redact.ts'
 import { KEY_HASH_PATTERN } from './schema-tenants.ts'
@@ -20,34 +21,7 @@ export interface Problem {
   readonly isAboutKey?: boolean
 }
 
-/** The keywords that our schema uses. */
-export interface SchemaNode {
-  readonly type?: string
-  readonly const?: string
-  readonly enum?: readonly unknown[]
-  readonly anyOf?: readonly SchemaNode[]
-  readonly properties?: Readonly<Record<string, SchemaNode>>
-  readonly patternProperties?: Readonly<Record<string, SchemaNode>>
-  /** True: further properties are checked elsewhere. */
-  readonly additionalProperties?: boolean
-  readonly required?: readonly string[]
-  readonly items?: SchemaNode
-  readonly minItems?: number
-  readonly maxItems?: number
-  readonly uniqueItems?: boolean
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly exclusiveMinimum?: number
-  readonly exclusiveMaximum?: number
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly pattern?: string
-  readonly default?: unknown
-  readonly description?: string
-  readonly env?: string
-}
-
-export const asNode = (schema: Type.TSchema): SchemaNode => schema as SchemaNode
+export const asNode = (schema: TSchema): SchemaNode => schema as SchemaNode
 
 export function explain(node: SchemaNode, value: unknown, path: Path = []): Problem[] {
   if (node.anyOf !== undefined) return explainUnion(node.anyOf, value, path)

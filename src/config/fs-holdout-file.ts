@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Static } from 'typebox'
-import { Value } from 'typebox/value'
+import { isValid } from '../base/check-schema.ts'
 import { holdoutProblem } from './cross-check.ts'
 import type { Problem } from './explain.ts'
 import type { Settings } from './schema.ts'
@@ -49,7 +49,7 @@ function readItems(path: string, complain: (text: string) => void): Item[] {
 function parse(line: string): Item | undefined {
   try {
     const item: unknown = JSON.parse(line)
-    return Value.Check(HoldoutItemSchema, item) ? item : undefined
+    return isValid(HoldoutItemSchema, item) ? item : undefined
   } catch {
     return undefined
   }

@@ -1,10 +1,11 @@
-import { Value } from 'typebox/value'
+import { fillDefaults, isValid } from '../base/check-schema.ts'
+import type { SchemaNode } from '../base/schema.ts'
 import { headerValueProblem } from './check-address.ts'
 import { leaderLines, sharedLimitLines } from './check-sharing.ts'
 import { ConfigError } from './config-error.ts'
 import { crossCheck } from './cross-check.ts'
 import { defaultSlos, demoAdmin, demoModels, demoPools, demoTenants, isLoopback } from './demo.ts'
-import { asNode, explain, type Path, type Problem, type SchemaNode, show } from './explain.ts'
+import { asNode, explain, type Path, type Problem, show } from './explain.ts'
 import { type ConfigFile, readConfigFile } from './fs-config-file.ts'
 import { readEnvFile } from './fs-env-file.ts'
 import { withHoldoutItems } from './fs-holdout-file.ts'
@@ -50,12 +51,12 @@ export function buildConfig(
   layEnvironment(tree, variables.env, origins)
   layFlags(tree, flags, origins)
   layDemo(tree, file !== undefined)
-  const filled: unknown = Value.Default(ConfigSchema, tree)
+  const filled: unknown = fillDefaults(ConfigSchema, tree)
 
   const problems = [...misspeltNames(env), ...movedEnv.problems, ...variables.problems]
   const tell = (found: readonly Problem[]) => problems.push(...found.map((problem) => lineFor(problem, file, origins)))
   tell([...moved.problems, ...laid.problems])
-  if (Value.Check(ConfigSchema, filled)) {
+  if (isValid(ConfigSchema, filled)) {
     const checked: Settings = filled
     tell(crossCheck(checked))
     const resolved = withUpstreamKeys(checked, env)

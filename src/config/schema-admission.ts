@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { ADMISSION_DEFAULTS } from '../policy/admission/admission.ts'
 import { RETURN_SLOT_DEFAULTS } from '../policy/admission/return-slots.ts'
 import { section } from './schema-fields.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { AUTOSCALE_WRITERS } from '../domain/autoscale.ts'
 import * as defaults from './defaults.ts'
 import { durationMs, httpUrl, item } from './schema-fields.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import * as defaults from './defaults.ts'
 import { DiscoverSchema } from './schema-discovery.ts'
 import { durationMs, httpUrl, item } from './schema-fields.ts'

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../base/schema.ts'
 import { section } from './schema-fields.ts'
 
 export const ConsoleSchema = section(

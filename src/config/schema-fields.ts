@@ -1,4 +1,5 @@
-import Type from 'typebox'
+import type { TProperties } from 'typebox'
+import { Type } from '../base/schema.ts'
 import { WEIGHT_MAX, WEIGHT_MIN } from '../domain/tenant.ts'
 
 /**
@@ -13,11 +14,11 @@ export interface SettingOptions {
   readonly minimum?: number
 }
 
-export function section<const T extends Type.TProperties>(properties: T, description: string) {
+export function section<const T extends TProperties>(properties: T, description: string) {
   return Type.Object(properties, { additionalProperties: false, description, default: {} })
 }
 
-export function item<const T extends Type.TProperties>(properties: T, description: string) {
+export function item<const T extends TProperties>(properties: T, description: string) {
   return Type.Object(properties, { additionalProperties: false, description })
 }
 

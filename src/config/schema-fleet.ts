@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { MODEL_KINDS } from '../domain/fleet.ts'
 import { TRANSIT_ROUTES } from '../domain/transit.ts'
 import * as defaults from './defaults.ts'

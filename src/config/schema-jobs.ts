@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { count, httpUrl, item, name, section } from './schema-fields.ts'
 import { KEY_HASH_PATTERN } from './schema-tenants.ts'
 

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { ROLES } from '../domain/actor.ts'
 import * as defaults from './defaults.ts'
 import { TlsSchema } from './schema-backends.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { POOL_CHOICE_DEFAULTS } from '../policy/routing/choose-pool.ts'
 import * as defaults from './defaults.ts'
 import { count, durationMs, httpUrl, item, name, section } from './schema-fields.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { HOLDOUT_DEFAULTS } from '../policy/rollout/holdout.ts'
 import { JUDGE_DEFAULTS } from '../policy/rollout/judge.ts'
 import { ROLLOUT_DEFAULTS } from '../policy/rollout/rollout.ts'

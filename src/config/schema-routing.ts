@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { ROUTING_RULES } from '../policy/routing/plain-rules.ts'
 import { type ScorerName, WEIGHT_DEFAULTS, WEIGHT_MEANINGS } from '../policy/routing/scorers/scorers.ts'
 import { section } from './schema-fields.ts'

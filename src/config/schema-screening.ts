@@ -1,4 +1,5 @@
-import Type from 'typebox'
+import type { TProperties } from 'typebox'
+import { Type } from '../base/schema.ts'
 import { item, name, section } from './schema-fields.ts'
 
 /**
@@ -47,7 +48,7 @@ const SCREEN_ACTIONS = {
   guard: judging(JUDGING.guard),
 }
 
-const inDirection = <const T extends Type.TProperties>(properties: T, description: string) =>
+const inDirection = <const T extends TProperties>(properties: T, description: string) =>
   Type.Optional(item(properties, description))
 
 const {

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { SHARING_DEFAULTS } from '../policy/sharing/slice-book.ts'
 import { TlsSchema } from './schema-backends.ts'
 import { durationMs, NAME_PATTERN, section } from './schema-fields.ts'

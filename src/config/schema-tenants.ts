@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import { STORING_DEFAULTS, STORING_MAX } from '../domain/archive.ts'
 import { NANO_PER_USD } from '../domain/ledger.ts'
 import { SPEND_HOURS_MAX, SPEND_MAX } from '../domain/spend-key.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../base/schema.ts'
 import * as defaults from './defaults.ts'
 import { section } from './schema-fields.ts'
 

@@ -1,4 +1,5 @@
-import Type from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../base/schema.ts'
 import { IDLE_POLICIES } from '../policy/cost/idle-sharing.ts'
 import { DISPATCHER_DEFAULTS } from '../policy/dispatch/dispatch-options.ts'
 import { FAIRNESS_NAMES } from '../policy/fairness/make-fairness.ts'
@@ -347,7 +348,7 @@ export const ConfigSchema = Type.Object(
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 
 /** The settings, as read: complete, checked and frozen. */
-export type Settings = DeepReadonly<Type.Static<typeof ConfigSchema>>
+export type Settings = DeepReadonly<Static<typeof ConfigSchema>>
 
 /** A file that held a secret when the settings were read. */
 export interface SecretFile {

@@ -1,4 +1,4 @@
-import { Value } from 'typebox/value'
+import { fillDefaults, isValid } from '../base/check-schema.ts'
 import type { ScreeningWish } from '../domain/screening.ts'
 import type { Tenant } from '../domain/tenant.ts'
 import { checkScreening } from './check-screening.ts'
@@ -14,8 +14,8 @@ export function wishProblem(
   settings: Config,
   wish: ScreeningWish,
 ): { readonly param: string; readonly because: string } | undefined {
-  const filled: unknown = Value.Default(TenantScreeningSchema, structuredClone(wish))
-  const isGood = Value.Check(TenantScreeningSchema, filled)
+  const filled: unknown = fillDefaults(TenantScreeningSchema, structuredClone(wish))
+  const isGood = isValid(TenantScreeningSchema, filled)
   const [problem] = isGood
     ? checkScreening({ ...settings, tenants: [{ ...NOBODY, screening: filled }] })
     : explain(asNode(TenantScreeningSchema), filled, ['tenants', 0, 'screening'])
@@ -31,7 +31,7 @@ export function wishReader(settings: Config): (wish: ScreeningWish | undefined) 
   const screeningOf = sharedScreening(settings)
   return (wish) => {
     if (wish === undefined) return screeningOf(undefined)
-    const filled: unknown = Value.Default(TenantScreeningSchema, structuredClone(wish))
-    return screeningOf(Value.Check(TenantScreeningSchema, filled) ? filled : undefined)
+    const filled: unknown = fillDefaults(TenantScreeningSchema, structuredClone(wish))
+    return screeningOf(isValid(TenantScreeningSchema, filled) ? filled : undefined)
   }
 }

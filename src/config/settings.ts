@@ -1,4 +1,5 @@
-import { asNode, isObject, type Path, type SchemaNode } from './explain.ts'
+import type { SchemaNode } from '../base/schema.ts'
+import { asNode, isObject, type Path } from './explain.ts'
 import { ConfigSchema } from './schema.ts'
 
 /** Every setting of the schema as one flat list: for the environment, the settings page and `.env.example`. */

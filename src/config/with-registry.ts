@@ -1,5 +1,6 @@
-import Type from 'typebox'
-import { Value } from 'typebox/value'
+import type { Static } from 'typebox'
+import { fillDefaults, isValid } from '../base/check-schema.ts'
+import { Type } from '../base/schema.ts'
 import type { RegistryBody, RegistryEntry, RegistryKind } from '../domain/registry.ts'
 import { checkEntered } from './check-upstreams.ts'
 import { crossCheck, poolIdOf, versionsOf } from './cross-check.ts'
@@ -47,9 +48,9 @@ type CheckedKind = keyof typeof REGISTRY_SCHEMAS
 
 type ModelBody = ModelConfig & { readonly stable?: string }
 
-type ReleaseBody = Type.Static<typeof RegistryReleaseSchema>
+type ReleaseBody = Static<typeof RegistryReleaseSchema>
 
-type ReplicaBody = Type.Static<typeof RegistryReplicaSchema>
+type ReplicaBody = Static<typeof RegistryReplicaSchema>
 
 /** A problem and its place, in the words of the API. */
 export interface EntryProblem {
@@ -65,8 +66,8 @@ export function checkEntry({ kind, name, body }: RegistryEntry): EntryProblem[] 
   if (kind === 'rollout' || kind === 'drain' || kind === 'pause' || kind === 'mode') return []
   const schema = REGISTRY_SCHEMAS[kind]
   const filled = filledIn(kind, body)
-  const problems = Value.Check(schema, filled) ? [] : explain(asNode(schema), filled)
-  if (!Value.Check(schema, filled) && problems.length === 0) problems.push({ path: [], text: 'is not valid' })
+  const problems = isValid(schema, filled) ? [] : explain(asNode(schema), filled)
+  if (!isValid(schema, filled) && problems.length === 0) problems.push({ path: [], text: 'is not valid' })
   if (kind === 'pool' && hasPlainKey(body)) {
     const text = 'would be kept in the registry. Put the key into the environment and name it with apiKeyEnv'
     problems.push({ path: ['backend', 'apiKey'], text })
@@ -208,5 +209,5 @@ function withoutResolvedKey(pool: PoolConfig): PoolConfig {
 }
 
 function filledIn(kind: CheckedKind, body: RegistryBody): unknown {
-  return Value.Default(REGISTRY_SCHEMAS[kind], structuredClone(body))
+  return fillDefaults(REGISTRY_SCHEMAS[kind], structuredClone(body))
 }

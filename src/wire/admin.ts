@@ -1,11 +1,12 @@
-import Type from 'typebox'
+import type { Static, TProperties } from 'typebox'
+import { Type } from '../base/schema.ts'
 
 /** Bodies of the admin API. The configuration's schema checks models and pools; only the frame is checked here. */
 const because = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
 const thing = Type.Record(Type.String(), Type.Unknown())
 const identifier = Type.String({ minLength: 1, maxLength: 256 })
 
-const frame = <const T extends Type.TProperties>(properties: T) =>
+const frame = <const T extends TProperties>(properties: T) =>
   Type.Object({ ...properties, because }, { additionalProperties: false })
 
 /** Most items in one call: a whole registry is imported in a few calls. */
@@ -16,10 +17,10 @@ export const ModelPutBody = frame({
   releases: Type.Optional(Type.Array(thing, { maxItems: MANY })),
   pools: Type.Optional(Type.Array(thing, { maxItems: MANY })),
 })
-export type ModelPutBody = Type.Static<typeof ModelPutBody>
+export type ModelPutBody = Static<typeof ModelPutBody>
 
 export const ReasonBody = frame({})
-export type ReasonBody = Type.Static<typeof ReasonBody>
+export type ReasonBody = Static<typeof ReasonBody>
 
 /** Whose name the audit is to forget. */
 export const EraseBody = frame({
@@ -29,16 +30,16 @@ export const EraseBody = frame({
 })
 
 export const ReplicaPutBody = frame({ pool: identifier, url: Type.String({ minLength: 1, maxLength: 2_048 }) })
-export type ReplicaPutBody = Type.Static<typeof ReplicaPutBody>
+export type ReplicaPutBody = Static<typeof ReplicaPutBody>
 
 export const ReplicaStateBody = frame({ state: Type.Union([Type.Literal('draining'), Type.Literal('ready')]) })
-export type ReplicaStateBody = Type.Static<typeof ReplicaStateBody>
+export type ReplicaStateBody = Static<typeof ReplicaStateBody>
 
 export const TenantStateBody = frame({ state: Type.Union([Type.Literal('paused'), Type.Literal('active')]) })
-export type TenantStateBody = Type.Static<typeof TenantStateBody>
+export type TenantStateBody = Static<typeof TenantStateBody>
 
 export const AdmissionBody = frame({ mode: Type.Union([Type.Literal('observe'), Type.Literal('enforce')]) })
-export type AdmissionBody = Type.Static<typeof AdmissionBody>
+export type AdmissionBody = Static<typeof AdmissionBody>
 
 export const RolloutBody = frame({
   command: Type.Union(

@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../base/schema.ts'
 import type { Job, JobFile } from '../domain/job.ts'
 import { makeCheck } from './check.ts'
 

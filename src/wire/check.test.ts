@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
+import { Type } from '../base/schema.ts'
 import { makeCheck } from './check.ts'
 import { readChat, readCompletion } from './read-body.ts'
 

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { isValid } from '../base/check-schema.ts'
+import { faultsOf, type SchemaFault } from '../base/schema-faults.ts'
 import { invalidRequest, type WireFault } from './openai-error.ts'
 
 /**
@@ -10,22 +11,14 @@ export type Checked<T> =
   | { readonly kind: 'ok'; readonly value: T }
   | { readonly kind: 'fault'; readonly fault: WireFault }
 
-interface Problem {
-  readonly keyword: string
-  readonly instancePath: string
-  readonly message: string
-  readonly params: object
-}
-
 export function makeCheck<S extends TSchema>(schema: S): (body: unknown) => Checked<Static<S>> {
-  const compiled = Compile(schema)
   return (body) =>
-    compiled.Check(body)
-      ? { kind: 'ok', value: body as Static<S> }
-      : { kind: 'fault', fault: describe(body, compiled.Errors(body) as unknown as readonly Problem[]) }
+    isValid(schema, body)
+      ? { kind: 'ok', value: body }
+      : { kind: 'fault', fault: describe(body, faultsOf(schema, body)) }
 }
 
-function describe(body: unknown, problems: readonly Problem[]): WireFault {
+function describe(body: unknown, problems: readonly SchemaFault[]): WireFault {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return invalidRequest('The request body must be a JSON object.', null)
   }
@@ -59,8 +52,8 @@ function describe(body: unknown, problems: readonly Problem[]): WireFault {
  * The error names the first wrong parameter. A failed union reports every branch; the branch that got furthest into the
  * value is the one that the client meant.
  */
-function furthest(problems: readonly Problem[]): Problem | undefined {
-  let chosen: Problem | undefined
+function furthest(problems: readonly SchemaFault[]): SchemaFault | undefined {
+  let chosen: SchemaFault | undefined
   for (const problem of problems) {
     if (problem.keyword === 'anyOf') continue
     if (chosen === undefined) chosen = problem
@@ -71,12 +64,12 @@ function furthest(problems: readonly Problem[]): Problem | undefined {
 }
 
 /** A list of the wrong length is a list: that branch got further than one that wanted a text. */
-function isFurther(problem: Problem, chosen: Problem): boolean {
+function isFurther(problem: SchemaFault, chosen: SchemaFault): boolean {
   const further = depth(problem) - depth(chosen)
   return further > 0 || (further === 0 && chosen.keyword === 'type' && problem.keyword === 'maxItems')
 }
 
-function alternatives(problems: readonly Problem[], path: string): string[] {
+function alternatives(problems: readonly SchemaFault[], path: string): string[] {
   const wanted = new Set<string>()
   for (const problem of problems) {
     if (problem.instancePath !== path) continue
@@ -87,13 +80,13 @@ function alternatives(problems: readonly Problem[], path: string): string[] {
   return [...wanted]
 }
 
-function wordsOf({ keyword, params, message }: Problem): string {
+function wordsOf({ keyword, params, message }: SchemaFault): string {
   const { allowedValues = [] } = params as { allowedValues?: readonly unknown[] }
   return keyword === 'enum' ? `must be one of ${allowedValues.join(', ')}` : message
 }
 
 const aOf = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`)
-const depth = (problem: Problem): number =>
+const depth = (problem: SchemaFault): number =>
   problem.instancePath.split('/').length + (problem.keyword === 'required' ? 1 : 0)
 const rootOf = (path: string): string => path.split('/')[1] ?? ''
 

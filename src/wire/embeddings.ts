@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static, TSchema } from 'typebox'
+import { Type } from '../base/schema.ts'
 import type { EngineText, Usage } from '../domain/delta.ts'
 import { type Checked, makeCheck } from './check.ts'
 import { invalidRequest } from './openai-error.ts'
@@ -11,7 +12,7 @@ import { isAsTold } from './usage-text.ts'
  * `/v1/embeddings` as OpenAI has it: texts or tokens in, one vector each out, as numbers or as base64 of little-endian
  * 32-bit floats, which the official SDKs ask for.
  */
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 /** OpenAI's own bound. */
 export const INPUTS_MAX = 2_048

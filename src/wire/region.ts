@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import type { Instant } from '../base/clock.ts'
+import { Type } from '../base/schema.ts'
 import type { Outlook } from '../domain/outlook.ts'
 import type { Request } from '../domain/request.ts'
 

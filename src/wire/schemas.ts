@@ -1,4 +1,5 @@
-import { type Static, type TSchema, Type } from 'typebox'
+import type { Static, TSchema } from 'typebox'
+import { Type } from '../base/schema.ts'
 
 /**
  * The bodies that clients send, as far as Spillway reads them. These schemas validate at run time and are served in

@@ -1,4 +1,5 @@
-import Type from 'typebox'
+import type { TProperties, TSchema } from 'typebox'
+import { Type } from '../base/schema.ts'
 import { KEY_ROLES } from '../domain/actor.ts'
 
 /** Bodies of the admin API for orgs, tenants and keys. Only shapes are checked here; the authority checks what they mean. */
@@ -6,7 +7,7 @@ const because = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
 const id = Type.String({ minLength: 1, maxLength: 256 })
 const words = Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 })
 const rate = Type.Object({ perMinute: Type.Number(), burst: Type.Number() }, { additionalProperties: false })
-const orNull = <const T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+const orNull = <const T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 /** Money is in nano-dollars at list price. */
 const budget = Type.Object(
@@ -93,7 +94,7 @@ const tenantFields = {
 }
 const keyFields = { weight: Type.Optional(Type.Number()), role: Type.Optional(Type.Enum([...KEY_ROLES])), terms }
 
-const closed = <const T extends Type.TProperties>(properties: T) =>
+const closed = <const T extends TProperties>(properties: T) =>
   Type.Object({ ...properties, because }, { additionalProperties: false })
 
 export const OrgCreateBody = closed({ id, ...orgFields })

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../base/schema.ts'
 import type { TransitRoute } from '../domain/transit.ts'
 import { type Checked, makeCheck } from './check.ts'
 import { readJson } from './read-body.ts'

@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../base/schema.ts'
 import type { Corpus, Document, Passage, StoredFile } from '../domain/corpus.ts'
 
 /**

@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../base/schema.ts'
 import { type Checked, makeCheck } from './check.ts'
 import { checkEmbedding, type EmbeddingBody } from './embeddings.ts'
 import { invalidRequest, type WireFault } from './openai-error.ts'

@@ -28,7 +28,11 @@ export interface Folder {
 }
 
 export const FOLDERS: Readonly<Record<string, Folder>> = {
-  base: { ours: '', uses: 'waiting', 'live-': 'bytes clock timers node:crypto#randomFillSync node:worker_threads' },
+  base: {
+    ours: '',
+    uses: 'waiting typebox',
+    'live-': 'bytes clock timers node:crypto#randomFillSync node:worker_threads',
+  },
   domain: { ours: 'base' },
 
   // Policies and the engine are synchronous and take `now` as an argument: no packages, no Node, no promises.

@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import type { Clock } from '../../base/clock.ts'
 import { secondsToUs } from '../../base/clock.ts'
+import { Type } from '../../base/schema.ts'
 import { type Checked, makeCheck } from '../../wire/check.ts'
 import { invalidRequest } from '../../wire/openai-error.ts'
 import { andThen, readStorable } from '../../wire/read-body.ts'

@@ -1,6 +1,6 @@
-import Type from 'typebox'
 import { Cancellation } from '../../base/cancellation.ts'
 import { type Clock, usToMs } from '../../base/clock.ts'
+import { Type } from '../../base/schema.ts'
 import type { Settled } from '../../domain/entry.ts'
 import type { Refusal } from '../../domain/outcome.ts'
 import type { Platform } from '../../lifecycle/platform.ts'

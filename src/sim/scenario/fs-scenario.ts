@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Value } from 'typebox/value'
 import { loadProfile } from '../../assembly/fs-profiles.ts'
+import { isValid } from '../../base/check-schema.ts'
 import { ConfigError } from '../../config/config-error.ts'
 import { asNode, explain, type Problem } from '../../config/explain.ts'
 import { type ConfigFile, readConfigFile } from '../../config/fs-config-file.ts'
@@ -38,7 +38,7 @@ export function checkScenario(file: ConfigFile, tree: unknown): Scenario {
     const stop = /[.?]$/.test(problem.text) ? '' : '.'
     return `${file.path}${line === undefined ? '' : `:${line}`}: ${name || 'the scenario'} ${problem.text}${stop}`
   }
-  if (!Value.Check(ScenarioSchema, tree)) throw new ConfigError(explain(asNode(ScenarioSchema), tree).map(lineFor))
+  if (!isValid(ScenarioSchema, tree)) throw new ConfigError(explain(asNode(ScenarioSchema), tree).map(lineFor))
   addProfileFiles(tree)
   const problems = crossCheckScenario(tree, configOf(tree, 1, file))
   if (problems.length > 0) throw new ConfigError(problems.map(lineFor))

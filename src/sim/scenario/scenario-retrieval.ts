@@ -1,4 +1,5 @@
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../../base/schema.ts'
 
 /** The parts of a scenario about documents and about repeated questions. */
 

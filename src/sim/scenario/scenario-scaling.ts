@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../base/schema.ts'
 
 /** How long a replica takes that autoscaling orders. */
 export const ColdStartSchema = Type.Number({

@@ -1,12 +1,12 @@
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../../base/schema.ts'
 import { QuestionsSchema, RetrievalWorldSchema, StreamRetrievalSchema } from './scenario-retrieval.ts'
 import { ColdStartSchema } from './scenario-scaling.ts'
 import { ScreensSchema } from './scenario-screens.ts'
 
 /**
  * A scenario describes a workload: which tenant sends what, when requests arrive, what goes wrong, and what should hold.
- * The `platform` part is a configuration for `spillway serve`, so the simulation runs what production would run; only
- * its pools become simulated ones.
+ * The `platform` part is a configuration for `spillway serve`, as in production; only its pools become simulated ones.
  */
 const seconds = (description: string) => Type.Number({ minimum: 0, description })
 

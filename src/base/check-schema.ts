@@ -130,7 +130,7 @@ export interface Bound {
   readonly word: keyof SchemaNode
   /** `limit` is what the schema says under the word. */
   readonly isWithin: (value: never, limit: never) => boolean
-  readonly message: (limit: unknown) => string
+  readonly message: (limit: string) => string
 }
 
 const bound = (word: Bound['word'], isWithin: Bound['isWithin'], message: Bound['message']): Bound => ({

@@ -48,6 +48,8 @@ function add(faults: SchemaFault[], fault: SchemaFault): false {
   return false
 }
 
+const textOf = (limit: unknown): string => (typeof limit === 'string' ? limit : JSON.stringify(limit))
+
 /** A value of another type is within every bound. */
 function addBounds(faults: SchemaFault[], instancePath: string, node: SchemaNode, value: unknown): boolean {
   const { type = '' } = node
@@ -56,7 +58,12 @@ function addBounds(faults: SchemaFault[], instancePath: string, node: SchemaNode
   for (const bound of BOUNDS[type] ?? []) {
     const limit = node[bound.word]
     if (limit === undefined || bound.isWithin(value as never, limit as never)) continue
-    isWithin = add(faults, { keyword: bound.word, instancePath, message: bound.message(limit), params: { limit } })
+    isWithin = add(faults, {
+      keyword: bound.word,
+      instancePath,
+      message: bound.message(textOf(limit)),
+      params: { limit },
+    })
   }
   return isWithin
 }

@@ -9,6 +9,7 @@ import type { Served } from '../main/serve.ts'
 import { CONFIG_FLAG, type Command, textFlag, UsageError } from './command.ts'
 import { explainFailure } from './explain-failure.ts'
 import { FileWatch, readIfThere, SecretWatch, secretTexts } from './fs-watch-file.ts'
+import { keepCompiledModules } from './live-compile-cache.ts'
 import { shrinkHeap } from './live-heap.ts'
 import { runUntilSignal, STOP_SIGNALS } from './run-until-signal.ts'
 import { superviseUntilSignal } from './serve-host.ts'
@@ -68,6 +69,7 @@ export const serveCommand: Command = {
       const onSecret = (): void => triggers.reload('a secret changed')
       const secretWatch = new SecretWatch({ clock, ...secrets, onChange: onSecret })
       triggers.begin(served)
+      keepCompiledModules()
       return {
         ...served,
         close: () => {

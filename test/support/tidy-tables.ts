@@ -202,7 +202,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     uses: 'waiting process package.json yaml node:util',
     'fs-': 'node:buffer#isUtf8 node:fs node:path',
     'http-': 'timers network',
-    'live-': 'clock node:v8#setFlagsFromString node:vm#runInNewContext',
+    'live-': 'clock node:module#flushCompileCache node:v8#setFlagsFromString node:vm#runInNewContext',
   },
 }
 

@@ -16,6 +16,7 @@ import { Engine } from '../../src/engine/engine.ts'
 import { fullWorkPrices } from '../../src/engine/full-work.ts'
 import type { AuditTrail } from '../../src/lifecycle/audit-ports.ts'
 import { ControlLoop } from '../../src/lifecycle/control-loop.ts'
+import type { Books } from '../../src/lifecycle/ledger-ports.ts'
 import type { Platform } from '../../src/lifecycle/platform.ts'
 import type { AnswerCache, AnswerHead, Backend, Capacity, Sink } from '../../src/lifecycle/ports.ts'
 import type { Retriever } from '../../src/lifecycle/retrieval-ports.ts'
@@ -47,6 +48,8 @@ export interface WorldOptions {
   readonly answers?: (clock: Clock) => AnswerCache
   /** What is audited; nothing is if absent. */
   readonly audit?: (clock: Clock) => AuditTrail
+  /** Who used what; nobody writes it down if absent. */
+  readonly books?: Books
   /** Room at a replica that is new; all of it if absent. */
   readonly capacity?: Capacity
 }
@@ -93,6 +96,7 @@ export class VirtualWorld {
       ...(screener !== undefined && { screener: typeof screener === 'function' ? screener(clock) : screener }),
       ...(options.answers !== undefined && { answers: options.answers(clock) }),
       ...(options.audit !== undefined && { audit: options.audit(clock) }),
+      ...(options.books !== undefined && { books: options.books }),
       ...(options.capacity !== undefined && { capacity: options.capacity }),
     })
   }

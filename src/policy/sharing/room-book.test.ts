@@ -186,6 +186,19 @@ describe('a room book', () => {
     expect(first.sequences).toBe(64)
   })
 
+  it.each([
+    ['that it was granted, though none is in use', 0, 21],
+    ['that are in use, though fewer are granted', 40, 40],
+  ])('holds back the slots of a silent gateway %s, and divides the rest evenly', (_, held, heldBack) => {
+    const gateways = gatewaysOf(3)
+    const [first, second, third] = gateways as [Gateway, Gateway, Gateway]
+    third.held = held
+    settle(gateways, 0, 500)
+    settle([first, second], 500, 3_000)
+    expect(first.sequences + second.sequences).toBe(64 - heldBack)
+    expect(Math.abs(first.sequences - second.sequences)).toBeLessThanOrEqual(1)
+  })
+
   it('lets a single slot go round between gateways that all wait', () => {
     const store = new RoomShard()
     const gateways = Array.from({ length: 3 }, (_, i) => new Gateway(0, `g${i + 1}`, store))

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { makeEstimate } from '../../../test/support/demand.ts'
-import { makeRequest } from '../../../test/support/requests.ts'
+import { makeEstimate, makeTenant } from '../../../test/support/demand.ts'
 import type { EngineSpeed } from '../../domain/engine-speed.ts'
 import type { Plan } from '../../domain/plan.ts'
+import type { Request } from '../../domain/request.ts'
 import { patienceOf, predict } from './feasibility.ts'
 
 /** 10 µs a prompt token that is not cached; a token takes 1 ms and a microsecond for each token of context. */
@@ -43,8 +43,9 @@ describe('the predicted times of a plan', () => {
 
 describe('the time that is left', () => {
   it('runs from the arrival for the first token, and to the deadline for the end', () => {
-    const request = makeRequest({ arrivedAt: 1_000, deadlineAt: 50_000_000 })
-    const { ttftUs } = request.slo
+    const { slo } = makeTenant('a')
+    const request = { band: 'standard', slo, arrivedAt: 1_000, deadlineAt: 50_000_000 } as Request
+    const { ttftUs } = slo
     expect(patienceOf(4_000, request)).toEqual({ ttftUs: ttftUs - 3_000, finishUs: 49_996_000 })
     expect(patienceOf(4_000, { ...request, band: 'offline' })).toEqual({
       ttftUs: Number.POSITIVE_INFINITY,

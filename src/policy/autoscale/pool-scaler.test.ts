@@ -92,3 +92,15 @@ describe('the scaler of a pool', () => {
     expect(failing.wakingUs(1)).toBeUndefined()
   })
 })
+
+it('counts what was called back as pending no more, and what is ordered on top as more', () => {
+  const scaler = new PoolScaler(TERMS, 0)
+  const pending = (): number => scaler.look(secondsToUs(1), lookOf()).pendingCount
+  scaler.setOrdered(0, 0)
+  scaler.setOrdered(0, 4)
+  expect(pending()).toBe(4)
+  scaler.setOrdered(0, 1)
+  expect(pending()).toBe(1)
+  scaler.setOrdered(0, 3)
+  expect(pending()).toBe(3)
+})

@@ -38,6 +38,23 @@ const HOUR = 3_600 * SECOND
 const tokens = (count: number): Spend => ({ tokens: count, nano: 0 })
 const limitOf = (limit: Partial<SpendLimit>): SpendLimit => ({ period: 'month', isHard: true, marks: [], ...limit })
 
+describe('a hold that an answer runs past', () => {
+  it.each([
+    ['tokens', { tokensMax: 100 }],
+    ['nano', { nanoMax: 100 }],
+  ] as const)('says when a hard budget of %s is empty by what is used and held', (unit, limit) => {
+    const spend = (count: number): Spend => ({ tokens: 0, nano: 0, [unit]: count })
+    const quota = new Quota(0, limitOf(limit))
+    const used = quota.take(0, spend(30))
+    quota.settle(0, used, spend(30))
+    const hold = quota.take(0, spend(50))
+    expect(quota.drawOn(0, hold, spend(20))).toBe(true)
+    expect(quota.drawOn(0, hold, spend(1))).toBe(false)
+    const soft = new Quota(0, limitOf({ ...limit, isHard: false }))
+    expect(soft.drawOn(0, soft.take(0, spend(1)), spend(500))).toBe(true)
+  })
+})
+
 describe('quota', () => {
   const monthly = limitOf({ tokensMax: 1_000 })
   const on30th = at('2026-06-30T12:00:00Z')

@@ -27,6 +27,17 @@ describe('output length', () => {
     expect(lengths.predict(habitOf('b'), 4_000)).toMatchObject({ source: 'everybody' })
   })
 
+  it('keeps the habits of kinds apart', () => {
+    const kinds = ['chat', 'completion', 'embedding', 'tensors', 'transit'] as const
+    for (const kind of kinds) {
+      const lengths = new OutputLengths()
+      observeMany(lengths, { ...habitOf('a'), kind }, Array(50).fill(100))
+      const sources = kinds.map((other) => lengths.predict({ ...habitOf('a'), kind: other }, 4_000).source)
+      expect(sources.filter((source) => source === 'habit')).toHaveLength(1)
+      expect(sources[kinds.indexOf(kind)]).toBe('habit')
+    }
+  })
+
   it('knows that the mean of a long tail lies above its median', () => {
     const lengths = new OutputLengths()
     observeMany(

@@ -67,6 +67,15 @@ describe('sweeps', () => {
     expect(conducts.pauseUs(47 * S, 'k')).toBe(30 * S)
   })
 
+  it('are told again when they go on for another span of that length', () => {
+    const conducts = new KeyConducts()
+    const { sweepUs } = CONDUCT_DEFAULTS
+    const told: number[] = []
+    for (let at = 0; at < 3 * sweepUs; at += S)
+      if (conducts.observePrompt(at, 'k', alike(at / S), true) !== undefined) told.push(at)
+    expect(told).toEqual([47 * S, 47 * S + sweepUs, 47 * S + 2 * sweepUs])
+  })
+
   it.each([
     ['different prompts', unlike, S],
     ['one prompt again and again', () => alike(1), S],

@@ -74,6 +74,26 @@ describe('a leased bucket', () => {
     expect(spend(bucket, now + 51 * MS, 300)).toBe(true)
   })
 
+  it('says of a silent store when its safe share will have the amount', () => {
+    const { books, renew, now } = makeFleet(4)
+    const bucket = books[0]!.bucket(now, 't', limit)
+    while (spend(bucket, now, 1));
+    renew(now)
+    // Silent for long: what was in hand is spent, and a quarter of 100 tokens a second drips.
+    let at = now + 3 * SECOND
+    while (spend(bucket, at, 1));
+    const fitsAt = bucket.fitsAt(at, 10)!
+    expect(fitsAt - at).toBeGreaterThan(300 * MS)
+    expect(fitsAt - at).toBeLessThanOrEqual(400 * MS)
+    expect(bucket.fitsAt(fitsAt - MS, 10)).toBeGreaterThan(fitsAt - MS)
+    expect(bucket.fitsAt(fitsAt, 10)).toBe(fitsAt)
+    // However long nothing is spent, no more than a slice gathers.
+    at += 600 * SECOND
+    let spent = 0
+    while (spend(bucket, at, 1)) spent++
+    expect(spent).toBe(100)
+  })
+
   it('keeps refunds, and deposits what is over a slice for the others', () => {
     const { books, renew, now } = makeFleet(2)
     const [a, b] = books.map((book) => book.bucket(now, 't', limit)) as [LeasedBucket, LeasedBucket]

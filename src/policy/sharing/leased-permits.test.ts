@@ -128,3 +128,22 @@ describe('permits that gateways share', () => {
     expect(fleet.held).toBe(4)
   })
 })
+
+describe('a book of permits', () => {
+  it('makes no second call while one is on its way, and gives it up after a while', () => {
+    const { callUs } = SHARING_DEFAULTS
+    const book = new PermitBook(0, 'g', SHARING_DEFAULTS)
+    const permits = book.permits(0, 't', 8)
+    permits.askFor(0)
+    const call = book.due(RENEW_US)!
+    expect(call).toBeDefined()
+    permits.askFor(2 * RENEW_US)
+    expect(book.due(RENEW_US + callUs - 1)).toBeUndefined()
+    const next = book.due(RENEW_US + callUs)
+    expect(next).toBeDefined()
+    const answer = new RoomShard().ask(RENEW_US + callUs, next!.member, next!.told, next!.asks)
+    book.answered(RENEW_US + callUs, next!, answer)
+    permits.askFor(10 * callUs)
+    expect(book.due(10 * callUs)).toBeDefined()
+  })
+})

@@ -199,6 +199,39 @@ describe('a room book', () => {
     expect(Math.abs(first.sequences - second.sequences)).toBeLessThanOrEqual(1)
   })
 
+  it('gives room to offline work where nothing else waits at any gateway', () => {
+    const shares = (waiting: number): number[] => {
+      const books = [0, 1].map((i) => new RoomBook(0, `g${i}`, 'pool', OPTIONS))
+      const store = new RoomShard()
+      const lanes = [
+        { ...laneOf('offline', 0), offlineCount: 50, waitingCost: 10, waitingUs: 10 },
+        laneOf('t', waiting),
+      ]
+      const figures = [figuresOf(0, [lanes[0]!]), figuresOf(0, [lanes[1]!])]
+      const got = [0, 0]
+      for (let ms = 0; ms < 2_000; ms += 100)
+        for (const [i, book] of books.entries()) {
+          const { call } = book.renew(ms * MS, figures[i]!)
+          const answer = call && store.ask(ms * MS, call.member, call.told, call.asks)
+          const share = call && book.answered(ms * MS, call, answer, figures[i]!)
+          got[i] = share?.rooms.get('a:1')?.allowance.sequences ?? 0
+        }
+      return got
+    }
+    const [free, other] = shares(0) as [number, number]
+    expect(free).toBeGreaterThan(other)
+    const [crowded, busy] = shares(50) as [number, number]
+    expect(busy).toBeGreaterThan(crowded)
+  })
+
+  it('makes no second call while one is on its way, and gives it up after a while', () => {
+    const gateway = new Gateway(0, 'g', new RoomShard())
+    expect(gateway.renew(0)).toBeDefined()
+    expect(gateway.renew(249 * MS)).toBeUndefined()
+    expect(gateway.renew(250 * MS)).toBeDefined()
+    expect(gateway.renew(300 * MS)).toBeUndefined()
+  })
+
   it('lets a single slot go round between gateways that all wait', () => {
     const store = new RoomShard()
     const gateways = Array.from({ length: 3 }, (_, i) => new Gateway(0, `g${i + 1}`, store))

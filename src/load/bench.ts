@@ -23,7 +23,7 @@ export interface BenchOptions {
   readonly url: string
   /** As given with --key. */
   readonly keys: readonly string[]
-  /** The server's name for every model of the scenario. */
+  /** The server's name for every model of the scenario; undefined for the scenario's own names, or the server's only one. */
   readonly model: string | undefined
   readonly durationS: number
   readonly scale: number
@@ -65,10 +65,11 @@ export async function bench(options: BenchOptions): Promise<Benched> {
   const tenantIds = [...new Set(streams.map(({ caller }) => caller.tenant.id))]
   const key = keyRing(options.keys, [...new Set([...tenantIds, ...groupOf.values()])], url)
   const keyOf = (tenantId: string): string | undefined => key(tenantId, groupOf.get(tenantId))
-  const modelOf = (model: string): string => options.model ?? model
-  await checkTarget(url, new Map(tenantIds.map((id) => [keyOf(id), id])), [
-    ...new Set(streams.map(({ spec }) => modelOf(spec.model))),
-  ])
+  const modelOf = await checkTarget(url, {
+    keys: new Map(tenantIds.map((id) => [keyOf(id), id])),
+    models: [...new Set(streams.map(({ spec }) => spec.model))],
+    model: options.model,
+  })
   options.onStart(tenantIds.length)
 
   const collector = new Collector({

@@ -130,7 +130,7 @@ async function findOrStart(options: DemoOptions): Promise<{ url: string; own: Ru
   const url = options.url ?? options.likelyUrl
   const keys = new Map(DEMO_KEYS.map(({ tenantId, secret }) => [secret, tenantId]))
   try {
-    await checkTarget(url, keys, ['spill-large'])
+    await checkTarget(url, { keys, models: [], model: 'spill-large' })
     return { url, own: undefined }
   } catch (error) {
     if (options.url !== undefined) throw error

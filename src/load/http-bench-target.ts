@@ -41,14 +41,24 @@ export function keyRing(
   return (tenantId, group) => keys.get(tenantId) ?? keys.get(group ?? '') ?? forAll ?? demo.get(tenantId)
 }
 
-/** Checks that the server answers, the keys work and the models are known; one clear line for each problem. */
-export async function checkTarget(
-  url: string,
-  keys: ReadonlyMap<string | undefined, string>,
-  models: readonly string[],
-): Promise<void> {
+/** What the user and the scenario ask the server for. */
+export interface TargetNeeds {
+  /** Each key with one of its tenants, for the messages. */
+  readonly keys: ReadonlyMap<string | undefined, string>
+  /** As the scenario calls them. */
+  readonly models: readonly string[]
+  /** The model that the user named, for every model of the scenario. */
+  readonly model?: string | undefined
+}
+
+/**
+ * Checks that the server answers, the keys work and the models are known; one clear line for each problem. Returns the
+ * server's name of each model of the scenario. A server with one model needs no `--model`: it serves every request.
+ */
+export async function checkTarget(url: string, { keys, models, model }: TargetNeeds): Promise<(name: string) => string> {
   const target = new LoadTarget({ url, connectionsMax: 4, silenceMsMax: 5_000 })
   const problems: string[] = []
+  let only: string | undefined
   try {
     for (const [key, tenantId] of keys) {
       const answer = await target.models(key)
@@ -62,8 +72,10 @@ export async function checkTarget(
       }
       // A server without a list of models is assumed to have the model.
       if (answer.kind !== 'listed' || answer.models.length === 0) continue
-      for (const model of models.filter((name) => !answer.models.includes(name))) {
-        problems.push(`${url} has no model "${model}". It has ${answer.models.join(', ')}: choose one with --model.`)
+      if (model === undefined && answer.models.length === 1) only = answer.models[0]
+      const asked = new Set(model === undefined ? models.map((name) => only ?? name) : [model])
+      for (const name of [...asked].filter((each) => !answer.models.includes(each))) {
+        problems.push(`${url} has no model "${name}". It has ${answer.models.join(', ')}: choose one with --model.`)
       }
       break
     }
@@ -71,4 +83,5 @@ export async function checkTarget(
     await target.close()
   }
   if (problems.length > 0) throw new ConfigError(problems)
+  return (name) => model ?? only ?? name
 }

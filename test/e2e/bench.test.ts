@@ -18,7 +18,7 @@ import {
   hangs,
   sends,
 } from '../support/fake-upstream.ts'
-import { ACME_KEY, GLOBEX_KEY, MODEL, startPlatform } from '../support/start-platform.ts'
+import { ACME_KEY, GLOBEX_KEY, MODEL, startPlatform, testTree } from '../support/start-platform.ts'
 
 /** The load generator against real sockets: what a client sees, and how it is told. */
 const open: Array<{ close(): Promise<unknown> }> = []
@@ -236,6 +236,14 @@ describe('bench against Spillway', () => {
     const error = await bench(options).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(ConfigError)
     expect((error as ConfigError).problems[0]).toMatch(message)
+  })
+
+  it('asks a server with one model for that one, whatever the scenario calls it', async () => {
+    const platform = await startPlatform(testTree({ models: [{ name: MODEL }] }))
+    open.push(platform)
+    const scenario = scenarioOf({ model: 'large' })
+    const { report } = await bench(benchOptions({ scenario, url: platform.address, keys: [ACME_KEY], requestsMax: 3 }))
+    expect(report.requests).toMatchObject({ arrived: 3, completed: 3 })
   })
 
   it('stops after so many requests', async () => {

@@ -1,22 +1,18 @@
 import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { commandsOf } from './docs-check/doc-commands.ts'
 
 /** Commands in code blocks run in a clone as they stand: there the program is found by `npx`, and not by its bare name. */
 const ROOT = new URL('../', import.meta.url)
 
-const FENCE = /^\s*(?:>\s*)?```/
 /** The bare name where a shell looks for a program: at a line's start, after a prompt, variables, `do` or an operator. */
 const BARE_NAME = /(?:^|[;&|(] ?|\bdo )\s*(?:\$ )?(?:[A-Z][A-Z0-9_]*=\S* )*spillway (?=[a-z-])/
 
 /** The numbers of the lines, from 1, at which a command in a code block is not found in a clone. */
 function bareCommandLines(page: string): number[] {
-  const found: number[] = []
-  let isInBlock = false
-  for (const [i, line] of page.split('\n').entries()) {
-    if (FENCE.test(line)) isInBlock = !isInBlock
-    else if (isInBlock && BARE_NAME.test(line)) found.push(i + 1)
-  }
-  return found
+  return commandsOf('', page)
+    .filter(({ place, text }) => place === 'block' && BARE_NAME.test(text))
+    .map(({ line }) => line)
 }
 
 describe('commands in the documentation', () => {

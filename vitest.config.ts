@@ -43,6 +43,8 @@ export default defineConfig({
     isolate: false,
     // Processes, not threads: the processor time of a file can be told only for a process and its children.
     pool: 'forks',
+    globalSetup: ['test/support/migrated-database.ts'],
+    execArgv: ['--import', new URL('test/support/ready-database-hook.ts', import.meta.url).href],
     setupFiles: ['test/support/cpu-meter.ts', 'test/support/property-seed.ts'],
     maxWorkers: WORKERS,
     // They end what hangs. How fast a machine is, is no test's business: on two busy cores some wait ten times as long.

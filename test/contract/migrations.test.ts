@@ -7,6 +7,7 @@ import { MIGRATIONS, type Migration } from '../../src/store/migrations.ts'
 import { PgDatabase } from '../../src/store/pg-database.ts'
 import { SqlCorpusStore } from '../../src/store/sql-corpus-store.ts'
 import { missing } from '../support/installed.ts'
+import { READY_DATABASE } from '../support/ready-database.ts'
 import { startPostgres, type TestServer } from '../support/servers.ts'
 
 /** From empty, from the last release, and by several processes at once; on the embedded database and on a real server. */
@@ -43,12 +44,17 @@ describe.each(KINDS)('migrations on $name', ({ open, needs }) => {
   }
   let database: Database
   beforeAll(async () => {
+    const ready = process.env[READY_DATABASE]
+    // Other tests begin with a migrated database; the migrations themselves begin with an empty one.
+    delete process.env[READY_DATABASE]
     database = await open()
     await database.query('select 1', [])
+    process.env[READY_DATABASE] = ready
   }, 60_000)
   afterAll(() => database?.close())
 
   it('move what the first release stored, and keep it searchable', async () => {
+    expect(await database.query("select to_regclass('schema_step')::text as steps", [])).toEqual([{ steps: null }])
     expect(await migrate(database, MIGRATIONS.slice(0, 1))).toBe(1)
     await database.run(`
       insert into corpus (tenant_id, id, name, embedder, dimensions, created_at_s) values ('old', 'c', 'n', 'e', 3, 1);

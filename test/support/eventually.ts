@@ -11,15 +11,16 @@ export async function eventually<T>(
   withinMs = WITHIN_MS,
 ): Promise<T> {
   if (withinMs < WITHIN_MS_MIN) throw new Error(`a limit of ${withinMs} ms would test the machine: ${what}`)
-  let leftMs = withinMs
+  let waitedMs = 0
   let lookedAt = performance.now()
   for (;;) {
     const found = await look()
     if (found !== undefined && found !== false) return found
-    if (leftMs <= 0) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await pause(POLL_MS)
+    if (waitedMs >= withinMs) throw new Error(`not within ${withinMs} ms: ${what}`)
+    const pauseMs = Math.min(Math.max(waitedMs * PAUSE_SHARE, PAUSE_MS_MIN), PAUSE_MS_MAX)
+    await pause(pauseMs)
     const now = performance.now()
-    leftMs -= Math.min(now - lookedAt, STALL_MS)
+    waitedMs += Math.min(now - lookedAt, pauseMs + STALL_MS)
     lookedAt = now
   }
 }
@@ -27,8 +28,14 @@ export async function eventually<T>(
 /** Under the suite's own limit of 60 s, so that the sentence is seen. */
 const WITHIN_MS = 30_000
 const WITHIN_MS_MIN = 10_000
-const POLL_MS = 2
-/** Two looks further apart than this mean that we were not running. */
+/**
+ * The pause between two looks is this share of the wait so far: a look is often a request, and looks in quick succession
+ * would keep the processor from what they wait for.
+ */
+const PAUSE_SHARE = 0.1
+const PAUSE_MS_MIN = 2
+const PAUSE_MS_MAX = 50
+/** A look that comes this much later than its pause means that we were not running. */
 const STALL_MS = 25
 
 /** For fakes that act slowly on purpose, and clients that come late. */

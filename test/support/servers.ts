@@ -32,19 +32,36 @@ export async function startPostgres(): Promise<TestServer> {
   const copied = spawnSync('cp', ['-a', emptyCluster, data])
   if (copied.status !== 0) throw new Error(`no copy of an empty cluster: ${String(copied.stderr)}`)
   const port = await freePort()
-  const settings = ['fsync=off', 'full_page_writes=off', `unix_socket_directories=${folder}`, 'max_connections=50']
+  const settings = [
+    'fsync=off',
+    'full_page_writes=off',
+    `unix_socket_directories=${folder}`,
+    'max_connections=50',
+    'lc_messages=C',
+  ]
   const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...settings.flatMap((setting) => ['-c', setting])]
-  const child = spawn(join(bin, 'postgres'), args, { ...who, stdio: 'ignore' })
+  const child = spawn(join(bin, 'postgres'), args, { ...who, stdio: ['ignore', 'ignore', 'pipe'] })
   const url = `postgres://test@127.0.0.1:${port}/postgres`
-  await eventually(
-    'PostgreSQL answers',
-    () => spawnSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)]).status === 0 || undefined,
-    30_000,
-  )
+  await told(child, 'ready to accept connections')
   return serverOf(child, url, folder, true)
 }
 
-/** Made once for each thread of tests, and copied for each server: `initdb` takes a core for seconds. */
+/** The server's log has this line, or it ended without it. What it writes later is read and dropped. */
+function told(child: ChildProcess, line: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let log = ''
+    const read = (text: Buffer): void => {
+      log += text.toString()
+      if (!log.includes(line)) return
+      child.stderr?.off('data', read).resume()
+      resolve()
+    }
+    child.stderr?.on('data', read)
+    child.once('exit', () => reject(new Error(`the server did not start: ${log}`)))
+  })
+}
+
+/** Made once for each process of tests, and copied for each server: `initdb` takes a core for seconds. */
 let emptyCluster: string | undefined
 
 function makeEmptyCluster(bin: string, who: { uid: number; gid: number } | undefined): string {

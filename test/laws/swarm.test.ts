@@ -10,7 +10,7 @@ const NAMED: ReadonlyArray<readonly [what: string, seed: number]> = [
   ['the living left a lane by turns, and the dead outnumbered them', 29903189],
 ]
 /** `swarm.long.test.ts` and `npm run swarm` draw many more. */
-const SECONDS = 6
+const SECONDS = 3
 const FIRST_SEED = 1
 
 describe('swarm', () => {

@@ -22,8 +22,8 @@ function scenarioOf(parties: readonly Party[]): Scenario {
   return {
     name: 'fair-shares',
     about: '',
-    durationS: 90,
-    warmupS: 30,
+    durationS: 60,
+    warmupS: 20,
     platform: {
       models: [{ name: 'large' }],
       pools: [{ model: 'large', backend: { kind: 'simulated', profile: 'h100-llama-8b' }, replicas: 2 }],

@@ -70,7 +70,3 @@ it('loses a server with two models in both pools at once, and has it back in bot
   expect(said).toEqual(['m-local-0 false', 'n-local-0 false', 'm-local-0 true', 'n-local-0 true'])
   expect(report.laws).toEqual([])
 })
-
-it('shows what models on one GPU do to each other: gpu-sharing', { timeout: 120_000 }, async () => {
-  expect(failuresOf(await runNamed('gpu-sharing', 1))).toEqual([])
-})

@@ -5,9 +5,9 @@ import { hashOf, journalOf, namedScenario } from '../support/simulated.ts'
 /** Law L9, and what `spillway simulate` says to a shell. */
 describe('same seed, same journal', () => {
   it.each([
-    ['viral-spike-20x', { durationS: 70, load: 0.3 }],
-    ['replica-loss', { durationS: 60 }],
-    ['disconnect-storm', { durationS: 50 }],
+    ['viral-spike-20x', { durationS: 66, load: 0.15 }],
+    ['replica-loss', { durationS: 40, load: 0.5, 'faults.0.atS': 10 }],
+    ['disconnect-storm', { durationS: 45, load: 0.5 }],
   ] as const)('%s', { timeout: 60_000 }, async (name, set) => {
     const scenario = namedScenario(name, set)
     const [first, again, other] = [

@@ -3,7 +3,10 @@ import { failuresOf, runNamed } from '../support/simulated.ts'
 
 /** The other half of the shipped scenarios: neighbours, liars, storms and faults. See `overload.test.ts`. */
 const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  'hang-up-storm': { durationS: 40 },
+  'hang-up-storm': { durationS: 30 },
+  'mixed-sizes': { durationS: 60 },
+  'lying-clients': { durationS: 60 },
+  'noisy-neighbour': { durationS: 60 },
 }
 const NAMES = [
   'noisy-neighbour',

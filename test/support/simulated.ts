@@ -39,3 +39,13 @@ export function hashOf(entries: readonly Entry[]): string {
   for (const entry of entries) hash.update(JSON.stringify(entry))
   return hash.digest('hex')
 }
+
+/** Ten seconds of a shipped scenario, after four to warm up, without what it expects of a whole run. */
+export const shortScenario = (name: string, terms: Partial<Scenario> = {}): Scenario => ({
+  ...loadScenario(name).scenario,
+  durationS: 14,
+  warmupS: 4,
+  parts: {},
+  expect: [],
+  ...terms,
+})

@@ -1,0 +1,15 @@
+import { describe, it } from 'vitest'
+import {
+  expectNoVerdictBesideFullRelease,
+  expectNoVerdictOnCommonBeginnings,
+  expectPromotionOnThirdOfReplicas,
+} from '../support/canary-trials.ts'
+
+/** More seeds than `rollout.test.ts`. The shipped scenarios bad-canary and good-canary run in `whole.long.test.ts`. */
+describe('scenarios of a rollout', { timeout: 120_000 }, () => {
+  it.each([12, 13])('no difference, on a third of the replicas: seed %i', expectPromotionOnThirdOfReplicas)
+
+  it.each([3, 4])('no difference, at 1.2 times the load: seed %i', expectNoVerdictBesideFullRelease)
+
+  it('no difference, beginnings in common: seed 2', () => expectNoVerdictOnCommonBeginnings(2))
+})

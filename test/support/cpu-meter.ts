@@ -39,6 +39,5 @@ const before = cpuMsNow()
 
 // biome-ignore lint/correctness/noEmptyPattern: vitest reads the first parameter's names, which are fixtures; none is used
 afterAll(({}, suite) => {
-  // oxlint-disable-line no-empty-pattern
   suite.file.meta.cpuMs = Math.round(cpuMsNow() - before)
 })

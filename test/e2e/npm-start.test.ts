@@ -61,7 +61,7 @@ describe('npm start', () => {
     expect(out).toMatch(/data: \[DONE\]\s*$/)
   })
 
-  it('the third command is the SDK', async () => {
+  it('the third command prints a stream with Node alone, without a package', async () => {
     const { out, err } = await paste(commands()[2]!)
     expect(out).toContain('Simulated')
     expect(err).toBe('')

@@ -47,6 +47,14 @@ interface FetchNode {
     options: { cache: string; name: string | undefined },
   ) => Promise<string | undefined>
 }
+interface Quick {
+  readonly importGraph: (texts: readonly (readonly [string, string])[]) => object
+  readonly testsFor: (
+    graph: object,
+    changed: readonly string[],
+    max?: number,
+  ) => { tests: readonly string[]; left: number }
+}
 interface LockCheck {
   readonly lockProblems: (lock: object) => string[]
 }
@@ -61,6 +69,7 @@ const { deleteUnread } = await script<{ deleteUnread: (root: string, paths: read
 )
 const { takeLock } = await script<InstallLock>('install-lock.mjs')
 const { fetchNode } = await script<FetchNode>('fetch-node.mjs')
+const { importGraph, testsFor } = await script<Quick>('quick.mjs')
 const { lockProblems } = await script<LockCheck>('lockcheck.mjs')
 
 const folders: string[] = []
@@ -215,6 +224,35 @@ describe('unread files', () => {
     deleteUnread(root, ['node_modules/gpt-tokenizer', 'node_modules/not-there'])
     const left = files.filter((file) => existsSync(join(folder, file)))
     expect(left).toEqual(['package.json', 'esm/bpeRanks/o200k_base.js'])
+  })
+})
+
+describe('quick', () => {
+  const graph = importGraph([
+    ['src/a.ts', ''],
+    ['src/b.ts', "import { a } from './a.ts'"],
+    ['src/a.test.ts', "import { a } from './a.ts'"],
+    ['src/b.test.ts', "import type { b } from './b.ts'"],
+    ['src/c.test.ts', "const c = await import('./b.ts')"],
+    ['src/d.test.ts', ''],
+    ['test/support/child.ts', "import { spawn } from 'node:child_process'"],
+    [
+      'src/process.test.ts',
+      "import './a.ts'\nimport { Child } from '../test/support/child.ts'\nimport { a } from './a.ts'",
+    ],
+    ['test/e2e/b.test.ts', "import { b } from '../../src/b.ts'"],
+    ['src/b.long.test.ts', "import { b } from './b.ts'"],
+  ])
+  it('runs tests that reach the change and start no process, nearest first, and counts the others', () => {
+    expect(testsFor(graph, ['src/a.ts'])).toEqual({
+      tests: ['src/a.test.ts', 'src/b.test.ts', 'src/c.test.ts'],
+      left: 3,
+    })
+    expect(testsFor(graph, ['src/a.ts'], 1)).toEqual({ tests: ['src/a.test.ts'], left: 5 })
+  })
+  it('runs a test that changed, and none for a page', () => {
+    expect(testsFor(graph, ['src/d.test.ts', 'README.md'])).toEqual({ tests: ['src/d.test.ts'], left: 0 })
+    expect(testsFor(graph, ['README.md'])).toEqual({ tests: [], left: 0 })
   })
 })
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { EU, killAndRestart, lostOf, US, useRegions } from '../support/region-loss.ts'
 import { freePort } from '../support/servers.ts'
 
-/** With short answers on one machine; `two-regions.long.test.ts` has the long ones, over bad lines. */
+/** With short answers on one machine; `two-regions.long.test.ts` has long ones, over bad lines. */
 const start = useRegions()
 const TOKENS = 40
 

@@ -22,7 +22,7 @@ function markdownTable({ title, columns, rows }: Table): string {
   return [`**${title}**`, '', line(columns), line(rule), ...rows.map((row) => line(row.map(shown)))].join('\n')
 }
 
-function textTable({ title, columns, rows }: Table): string {
+export function textTable({ title, columns, rows }: Table): string {
   const cells = [columns, ...rows.map((row) => row.map(shown))]
   const widths = columns.map((_, index) => Math.max(...cells.map((row) => (row[index] ?? '').length)))
   const pad = (text: string, index: number): string =>

@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { appendSeen, BASELINE, readSeen, sameSeeds } from './isolation/baseline.ts'
 import { playCells } from './isolation/crew.ts'
 import { type Cell, cellNamed, drawnCells, gridCells } from './isolation/grid.ts'
 import { CRITERIA, type Criterion, type Judged, judgeCell } from './isolation/judge-cells.ts'
@@ -24,8 +24,6 @@ import { textTable } from './kit/render.ts'
  * Without `--against`, good work is compared with `isolation/before.jsonl` as far as that has the cell at these seeds.
  * Ends with 1 where a cell falls short.
  */
-const BASELINE = join(import.meta.dirname, 'isolation/before.jsonl')
-
 const SEEDS = 3
 const SEEDS_DRAWN = 1
 
@@ -91,75 +89,22 @@ async function run(options: Options): Promise<void> {
     const onCell = (seen: readonly CellSeen[]): void => {
       const { id, calmGood, cpuS, short } = judgeCell(seen)
       done++
+      if (tree === undefined && options.json !== undefined) appendSeen(options.json, seconds, seen)
       console.error(
         `${done}/${cells.length}${what} ${id}: calm ${calmGood.toFixed(3)}, ${cpuS.toFixed(1)} s CPU ${short.join(', ')}`,
       )
     }
     return playCells(cells, { jobs, seeds, seconds, tree, onCell })
   }
+  if (options.json !== undefined) writeFileSync(options.json, '')
   const seen = await play(undefined, '')
-  const before = against === undefined ? readBaseline(options) : await play(against, ` ${against}`)
-  if (options.json !== undefined) writeJson(options.json, options, seen)
-  const judged = cells.map(({ id }) => judgeCell(seen.get(id) as CellSeen[], sameSeeds(before.get(id), seen.get(id))))
+  const before = against === undefined ? readSeen(options.baseline, seconds) : await play(against, ` ${against}`)
+  const judged = cells.map(({ id }) =>
+    judgeCell(seen.get(id) as CellSeen[], sameSeeds(before.get(id), seen.get(id) as CellSeen[])),
+  )
   console.log(tableOf(judged.toSorted((a, b) => b.missed - a.missed)))
   console.log(summaryOf(judged, seeds.length))
   if (judged.some(({ short }) => short.length > 0)) process.exitCode = 1
-}
-
-/** Only what was played for as long, under the same seeds, can be compared. */
-function sameSeeds(
-  before: readonly CellSeen[] | undefined,
-  seen: readonly CellSeen[] | undefined,
-): CellSeen[] | undefined {
-  const found = seen?.map(({ seed }) => before?.find((one) => one.seed === seed))
-  return found?.every((one) => one !== undefined) === true ? found : undefined
-}
-
-interface Line {
-  readonly seconds: number | null
-  readonly commit: string
-  readonly seen: CellSeen
-}
-
-function readBaseline({ baseline, seconds }: Options): Map<string, CellSeen[]> {
-  const all = new Map<string, CellSeen[]>()
-  if (baseline === undefined) return all
-  for (const text of readFileSync(baseline, 'utf8').split('\n')) {
-    if (text === '') continue
-    const line = JSON.parse(text) as Line
-    if (line.seconds !== (seconds ?? null)) continue
-    all.set(line.seen.id, [...(all.get(line.seen.id) ?? []), line.seen])
-  }
-  return all
-}
-
-/** First tokens by the hundred only: p95 of them is nearly that of all. */
-function writeJson(path: string, { seconds }: Options, seen: ReadonlyMap<string, readonly CellSeen[]>): void {
-  const commit = commitNow()
-  const lines = [...seen.values()].flat().map((one): Line => {
-    const calm = one.calm.map((each) => ({ ...each, ttftMs: quantilesOf(each.ttftMs) }))
-    return { seconds: seconds ?? null, commit, seen: { ...one, calm } }
-  })
-  const rounded = (_: string, value: unknown): unknown => (typeof value === 'number' ? Number(value.toFixed(4)) : value)
-  writeFileSync(path, lines.map((line) => `${JSON.stringify(line, rounded)}\n`).join(''))
-}
-
-const QUANTILES = 20
-
-const quantilesOf = (ascending: readonly number[]): number[] =>
-  ascending.length === 0
-    ? []
-    : Array.from({ length: QUANTILES }, (_, i) =>
-        Math.round(ascending[Math.ceil(((i + 1) / QUANTILES) * ascending.length) - 1] as number),
-      )
-
-function commitNow(): string {
-  try {
-    const args = ['-C', import.meta.dirname, 'rev-parse', '--short=12', 'HEAD']
-    return execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
-  } catch {
-    return 'unknown'
-  }
 }
 
 const COLUMNS = [

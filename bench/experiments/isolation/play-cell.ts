@@ -31,8 +31,8 @@ export interface CellSeen {
   /** What the offender asked for, in multiples of its share. */
   readonly times: number
   /**
-   * Engine time that the offender got ÷ its share of what it gets alone; or work that was done for it ÷ what is done for
-   * the same requests alone, where that is more: who asks for little cannot get its share.
+   * Engine time that the offender got ÷ its share of what it gets alone. Or the part of what is served to it alone that
+   * is served here too, by work, where that is more: who asks for little, or leaves, cannot get its share.
    */
   readonly got: number
   /** Work of answers that kept their promises, as far as it was done in the cell's time, in seconds of a full engine. */
@@ -47,7 +47,8 @@ interface Heard {
   readonly settled: ReadonlyMap<string, Settled>
   readonly good: ReadonlySet<string>
   readonly goodWorkS: ReadonlyMap<string, number>
-  readonly workS: ReadonlyMap<string, number>
+  /** Work for each request of the offender that was answered, or left by its client after the first token. */
+  readonly servedS: ReadonlyMap<string, number>
   readonly engineS: ReadonlyMap<string, number>
   /** When requests of tenants other than the calm ones were admitted. */
   readonly admittedAt: readonly number[]
@@ -62,7 +63,7 @@ export class CellPlayer {
   readonly #seconds: number | undefined
   #prices: FullWorkPrices | undefined
   readonly #alone = new Map<string, Heard>()
-  readonly #claims = new Map<string, Claim>()
+  readonly #fairS = new Map<string, number>()
 
   constructor(seconds?: number) {
     this.#seconds = seconds
@@ -71,7 +72,7 @@ export class CellPlayer {
   async play(cell: Cell, seed: number): Promise<CellSeen> {
     const before = process.cpuUsage()
     const alone = await this.#calmAlone(cell, seed)
-    const claim = await this.#claimOf(cell)
+    const claim = await this.#claimOf(cell, seed)
     const heard = await this.#hear(cell, seed, { who: 'both' })
     const { user, system } = process.cpuUsage(before)
     return {
@@ -96,19 +97,20 @@ export class CellPlayer {
     return heard
   }
 
-  /** What the offender gets alone: under one seed, which is enough for sums. */
-  async #claimOf(cell: Cell): Promise<Claim> {
-    const known = this.#claims.get(cell.id)
-    if (known !== undefined) return known
-    const asked = await this.#hear(cell, 1, { who: 'offender' })
+  async #claimOf(cell: Cell, seed: number): Promise<Claim> {
+    const asked = await this.#hear(cell, seed, { who: 'offender' })
     const isSaturating = cell.offence.times === 'bursts' || asked.times >= SATURATING_TIMES
-    const full = isSaturating ? asked : await this.#hear(cell, 1, { who: 'offender', timesMin: SATURATING_TIMES })
-    const claim = {
-      fairS: SHARE * sumOf(full.engineS, full.offenderIds),
-      workS: sumOf(asked.workS, asked.offenderIds),
-    }
-    this.#claims.set(cell.id, claim)
-    return claim
+    const fairS = isSaturating ? SHARE * engineSOf(asked) : await this.#saturatedFairOf(cell)
+    return { fairS, servedS: asked.servedS }
+  }
+
+  /** Where the cell itself does not ask for more than there is; under one seed, which is enough for a sum. */
+  async #saturatedFairOf(cell: Cell): Promise<number> {
+    const known = this.#fairS.get(cell.id)
+    if (known !== undefined) return known
+    const fairS = SHARE * engineSOf(await this.#hear(cell, 1, { who: 'offender', timesMin: SATURATING_TIMES }))
+    this.#fairS.set(cell.id, fairS)
+    return fairS
   }
 
   async #hear(cell: Cell, seed: number, staging: Staging): Promise<Heard> {
@@ -120,8 +122,8 @@ export class CellPlayer {
     const ear = new Ear(prices, fromS * 1e6, toS * 1e6, sloOf as Ear['sloOf'])
     const report = await simulate(scenario, { seed, onEntry: (entry) => ear.take(entry) })
     const promisesMs = new Map([...ear.sloOf].map(([id, { ttftMs }]) => [id, ttftMs]))
-    const { settled, good, goodWorkS, workS: done, engineS, admittedAt } = ear
-    const summed = { settled, good, goodWorkS, workS: done, engineS, admittedAt }
+    const { settled, good, goodWorkS, servedS, engineS, admittedAt } = ear
+    const summed = { settled, good, goodWorkS, servedS, engineS, admittedAt }
     return { ...summed, offenderIds, times, promisesMs, laws: report.laws.map(({ law, what }) => `${law}: ${what}`) }
   }
 
@@ -137,14 +139,17 @@ export class CellPlayer {
 interface Claim {
   /** Its share of the engine time that it gets alone, asking for more than it can have. */
   readonly fairS: number
-  /** Work that is done for its requests alone. */
-  readonly workS: number
+  /** What is done alone for the requests of the cell. */
+  readonly servedS: ReadonlyMap<string, number>
 }
 
-function gotOf({ engineS, workS: done, offenderIds }: Heard, claim: Claim): number {
-  const ofTime = sumOf(engineS, offenderIds) / Math.max(1e-9, claim.fairS)
-  const ofWork = sumOf(done, offenderIds) / Math.max(1e-9, claim.workS)
-  return Math.max(ofTime, ofWork)
+const engineSOf = ({ engineS, offenderIds }: Heard): number => sumOf(engineS, offenderIds)
+
+function gotOf(heard: Heard, { fairS, servedS }: Claim): number {
+  const ofTime = engineSOf(heard) / Math.max(1e-9, fairS)
+  const alsoHere = [...servedS.keys()].filter((ticketId) => heard.servedS.has(ticketId))
+  const ofServed = servedS.size === 0 ? 1 : sumOf(servedS, alsoHere) / Math.max(1e-9, sumOf(servedS))
+  return Math.max(ofTime, ofServed)
 }
 
 const NO_PRICES: FullWorkPrices = { promptTokenUs: 1, outputTokenUs: 1, contextTokenUs: 0 }
@@ -160,7 +165,7 @@ class Ear {
   readonly settled = new Map<string, Settled>()
   readonly good = new Set<string>()
   readonly goodWorkS = new Map<string, number>()
-  readonly workS = new Map<string, number>()
+  readonly servedS = new Map<string, number>()
   readonly engineS = new Map<string, number>()
   readonly admittedAt: number[] = []
   readonly #prices: FullWorkPrices
@@ -189,7 +194,8 @@ class Ear {
     const { ttftMs, interTokenMs, totalMs } = slo
     const promise = { name: '', ttftUs: ttftMs * 1e3, interTokenUs: interTokenMs * 1e3, totalUs: totalMs * 1e3 }
     const doneS = this.#workIn(entry)
-    add(this.workS, tenantId, doneS)
+    const isServed = entry.firstTokenAt !== undefined && (outcome === 'completed' || outcome === 'cancelled')
+    if (isServed && !isCalm(tenantId)) this.servedS.set(ticketId, doneS)
     if (outcome !== 'completed' || !isGood(entry, promise)) return
     if (isCalm(tenantId)) this.good.add(ticketId)
     add(this.goodWorkS, tenantId, doneS)

@@ -24,6 +24,9 @@ async function answer({ cell, seeds, seconds }: Errand): Promise<Reply> {
 }
 
 process.on('message', (errand: Errand) => {
-  void answer(errand).then((reply) => process.send?.(reply))
+  void answer(errand).then((reply) => process.send?.(reply, ignore))
 })
+/** A parent that has ended takes no reply: what follows is `disconnect`. */
+const ignore = (): void => {}
+
 process.on('disconnect', () => process.exit(0))

@@ -41,9 +41,10 @@ describe('spillway plan', () => {
     timeout: 60_000,
   }, async () => {
     const page = join(folder, 'plan.html')
-    const { code, out, err } = await plan('--trace', trace, '--profile', 'a100-llama-8b', '--load', '4', '--page', page)
+    const base = ['--trace', trace, '--duration', '40', '--profile', 'a100-llama-8b', '--load', '4']
+    const { code, out, err } = await plan(...base, '--page', page)
     expect(code).toBe(0)
-    expect(out).toContain('640 requests in 80 s, 2 tenants, times 4; on a100-llama-8b')
+    expect(out).toContain('320 requests in 40 s, 2 tenants, times 4; on a100-llama-8b')
     expect(out).toMatch(/✗ +1 .*1 run, the last misses/)
     expect(out).toMatch(/→ +\d+ .*3 of 3 meet it/)
     expect(out).toMatch(/\d+ replicas: \$\d+\.\d\d an hour, \$\d.* a million tokens\./)
@@ -57,9 +58,9 @@ describe('spillway plan', () => {
   it('tells machines the same, and needs more replicas for more requests or a slower GPU', {
     timeout: 60_000,
   }, async () => {
-    const base = ['--trace', trace, '--seeds', '1', '--duration', '40']
+    const base = ['--trace', trace, '--seeds', '1', '--duration', '20']
     const one = await told(...base, '--profile', 'h100-llama-8b')
-    expect(one.trace).toMatchObject({ requests: 320, durationS: 40, tenants: 2 })
+    expect(one.trace).toMatchObject({ requests: 160, durationS: 20, tenants: 2 })
     expect(one.answer?.runs).toHaveLength(1)
     const more = await told(...base, '--profile', 'h100-llama-8b', '--load', '8')
     expect(more.answer?.replicas).toBeGreaterThan(one.answer?.replicas ?? Number.POSITIVE_INFINITY)

@@ -1,80 +1,9 @@
-import { describe, expect, it } from 'vitest'
-import type { Scenario } from '../../src/sim/scenario/scenario.ts'
-import { journalOf } from '../support/simulated.ts'
+import { describe, it } from 'vitest'
+import { expectMaxMinShares, type Party } from '../support/max-min-shares.ts'
 
-/**
- * Who gets how much, against an oracle: max-min fair sharing by weight of what was served in all. A tenant that asks
- * for less than its share gets what it asks for; what it leaves is shared by the others. (Law L7, over a whole run.)
- */
-interface Party {
-  readonly weight: number
-  /** Times its share, were all to ask for everything. */
-  readonly asks: number
-}
-
-/** Two replicas serve about this many chats a second. */
-const CAPACITY_PER_S = 45
-/** Of the lengths below, on the average: prompt + 4 × output. */
-const MEAN_COST = 1_000 + 4 * 200
-
-function scenarioOf(parties: readonly Party[]): Scenario {
-  const weights = parties.reduce((sum, { weight }) => sum + weight, 0)
-  return {
-    name: 'fair-shares',
-    about: '',
-    durationS: 60,
-    warmupS: 20,
-    platform: {
-      models: [{ name: 'large' }],
-      pools: [{ model: 'large', backend: { kind: 'simulated', profile: 'h100-llama-8b' }, replicas: 2 }],
-      tenants: parties.map(({ weight }, i) => ({ id: `t${i}`, weight, slo: 'steady', contract: 'reject' })),
-    },
-    workload: parties.map(({ weight, asks }, i) => ({
-      tenant: `t${i}`,
-      model: 'large',
-      arrivals: { kind: 'poisson', ratePerS: asks * CAPACITY_PER_S * (weight / weights) },
-      prompt: { kind: 'uniform', min: 500, max: 1_500 },
-      output: { kind: 'uniform', min: 100, max: 300 },
-    })),
-  }
-}
-
-/** Water-filling: the level up to which everybody's glass is filled, each as wide as its weight. */
-function maxMin(demands: ReadonlyArray<{ weight: number; demand: number }>, capacity: number): number[] {
-  const given = demands.map(() => 0)
-  const open = new Set(demands.keys())
-  let left = capacity
-  while (open.size > 0) {
-    const weights = [...open].reduce((sum, i) => sum + demands[i]!.weight, 0)
-    const level = left / weights
-    const sated = [...open].filter((i) => demands[i]!.demand <= level * demands[i]!.weight)
-    for (const i of sated.length > 0 ? sated : open) {
-      given[i] = sated.length > 0 ? demands[i]!.demand : level * demands[i]!.weight
-      left -= given[i]!
-      open.delete(i)
-    }
-  }
-  return given
-}
-
+/** The demands that differ most; others: `fair-shares.long.test.ts`. */
 describe('shares against the max-min oracle', () => {
   it.each<[string, Party[]]>([
-    [
-      'all ask for three times as much',
-      [
-        { weight: 1, asks: 3 },
-        { weight: 1, asks: 3 },
-        { weight: 4, asks: 3 },
-      ],
-    ],
-    [
-      'one asks for little',
-      [
-        { weight: 1, asks: 0.4 },
-        { weight: 1, asks: 4 },
-        { weight: 2, asks: 2 },
-      ],
-    ],
     [
       'two ask for little, one for everything',
       [
@@ -83,19 +12,5 @@ describe('shares against the max-min oracle', () => {
         { weight: 1, asks: 8 },
       ],
     ],
-  ])('%s', { timeout: 60_000 }, async (_, parties) => {
-    const { report } = await journalOf(scenarioOf(parties), { seed: 3 })
-    const weights = parties.reduce((sum, { weight }) => sum + weight, 0)
-    const wanted = maxMin(
-      parties.map(({ weight, asks }) => ({
-        weight,
-        demand: asks * CAPACITY_PER_S * (weight / weights) * MEAN_COST * report.durationS,
-      })),
-      report.served,
-    )
-    parties.forEach((_party, i) => {
-      // Light tenants send what chance lets them: some hundred requests of a Poisson stream are within a twelfth.
-      expect(Math.abs(report.tenants[`t${i}`]!.served / wanted[i]! - 1)).toBeLessThan(0.08)
-    })
-  })
+  ])('%s', { timeout: 60_000 }, (_, parties) => expectMaxMinShares(parties))
 })

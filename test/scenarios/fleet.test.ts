@@ -3,11 +3,10 @@ import { failuresOf, journalOf, namedScenario, runNamed } from '../support/simul
 
 /** Shipped scenarios of the fleet: where requests go, and what happens to those who serve them. */
 const SHORTER: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  'cold-prefix': { durationS: 40 },
   heterogeneous: { durationS: 50 },
   'long-context': { durationS: 60 },
 }
-const NAMES = ['cold-prefix', 'heterogeneous', 'rolling-restart', 'long-context']
+const NAMES = ['heterogeneous', 'long-context']
 
 describe('scenarios of the fleet', () => {
   it.each(NAMES)('%s', { timeout: 120_000 }, async (name) => {

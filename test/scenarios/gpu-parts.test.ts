@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Scenario } from '../../src/sim/scenario/scenario.ts'
-import { failuresOf, journalOf, runNamed } from '../support/simulated.ts'
+import { journalOf } from '../support/simulated.ts'
 
 /** Engines on a part of a GPU: slower, cheaper, and known to the configuration's check, to the engines and the report. */
 function scenarioOn(profile: string): Scenario {
@@ -41,10 +41,6 @@ it('tells the GPU memory of every answer: its tokens, times what the model needs
   for (const { kvBytes, usage } of ends) {
     expect(kvBytes).toBe((usage.promptTokens + usage.outputTokens) * 32_768)
   }
-})
-
-it('counts the room of a server with two models once: shared-engine', { timeout: 120_000 }, async () => {
-  expect(failuresOf(await runNamed('shared-engine', 1))).toEqual([])
 })
 
 it('loses a server with two models in both pools at once, and has it back in both', async () => {

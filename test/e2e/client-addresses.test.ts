@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import {
@@ -17,8 +17,16 @@ const ADMIN_KEY = 'sk-test-admin'
 const ELSEWHERE = '203.0.113.9'
 
 const open: TestPlatform[] = []
-afterEach(async () => {
-  for (const platform of open.splice(0)) await platform.close()
+afterAll(async () => {
+  for (const platform of open) await platform.close()
+})
+
+/** A gateway that trusts no proxy, with a key that may be used from elsewhere only. */
+let direct: TestPlatform
+let directKey: string
+beforeAll(async () => {
+  direct = await start()
+  directKey = await makeKey(direct, [`${ELSEWHERE}/32`])
 })
 
 async function start(server: Tree = {}): Promise<TestPlatform> {
@@ -53,9 +61,7 @@ interface OpenApi {
 
 describe('the client ranges of a key', () => {
   it('hold on every route that takes the key', { timeout: 60_000 }, async () => {
-    const platform = await start()
-    const { address } = platform
-    const key = await makeKey(platform, [`${ELSEWHERE}/32`])
+    const { address } = direct
     const document = (await (await fetch(`${address}/openapi.json`)).json()) as OpenApi
     const told: string[] = []
     for (const [path, item] of Object.entries(document.paths)) {
@@ -69,7 +75,7 @@ describe('the client ranges of a key', () => {
           })
         // A route that asks for no key has no key to check.
         if ((await ask({})).status !== 401) continue
-        const { status, text } = await ask(authorization(key))
+        const { status, text } = await ask(authorization(directKey))
         const code = /key_not_allowed|key-not-allowed|not_admin|may not be used from this address/.exec(text)?.[0]
         told.push(`${method} ${path} ${status} ${code}`)
       }
@@ -105,9 +111,7 @@ describe('x-forwarded-for', () => {
     expect(await chat(behind, key, `198.51.100.1, ${ELSEWHERE}`)).toBe(200)
     expect(await chat(behind, key, 'unknown')).toBe(403)
     expect(await chat(behind, key, `::ffff:${ELSEWHERE}`)).toBe(200)
-    const direct = await start()
-    const other = await makeKey(direct, [`${ELSEWHERE}/32`])
-    expect(await chat(direct, other, ELSEWHERE)).toBe(403)
+    expect(await chat(direct, directKey, ELSEWHERE)).toBe(403)
   })
 
   it('gives each client behind a proxy an allowance of its own', { timeout: 60_000 }, async () => {

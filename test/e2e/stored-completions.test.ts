@@ -13,7 +13,6 @@ import {
   startPlatform,
   type TestPlatform,
   testTree,
-  upstreamTree,
 } from '../support/start-platform.ts'
 
 /** Stored chat completions, judged by the official SDK. Texts are canaries: they may be in the store and nowhere else. */
@@ -21,6 +20,8 @@ import {
 const ADMIN_KEY = 'sk-test-admin'
 const SHORT_KEY = 'sk-test-short'
 const POOR_KEY = 'sk-test-poor'
+/** A model whose engine the tests script. */
+const REMOTE = 'remote'
 const CANARY = 'canary-7f3a'
 
 const tenant = (id: string, key: string, more: object = {}) => ({
@@ -40,11 +41,12 @@ const TENANTS = [
 const ADMIN = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
 
 let platform: TestPlatform
+/** The engine of `REMOTE`. */
+let upstream: FakeUpstream
 let acme: OpenAI
 let globex: OpenAI
 
-const clientOf = (key: string, at: TestPlatform = platform): OpenAI =>
-  new OpenAI({ baseURL: at.baseURL, apiKey: key, maxRetries: 0 })
+const clientOf = (key: string): OpenAI => new OpenAI({ baseURL: platform.baseURL, apiKey: key, maxRetries: 0 })
 
 const ask = (more: object = {}) => ({
   model: MODEL,
@@ -55,13 +57,29 @@ const ask = (more: object = {}) => ({
 })
 
 beforeAll(async () => {
-  platform = await startPlatform(testTree({ tenants: TENANTS, admin: ADMIN }))
+  upstream = await FakeUpstream.start()
+  platform = await startPlatform(
+    testTree({
+      // Headers leave an engine that is slow to begin after this time.
+      server: { keepAliveMs: 20 },
+      tenants: TENANTS,
+      admin: ADMIN,
+      models: [{ name: MODEL, aliases: ['gpt-4o-mini'] }, { name: REMOTE }],
+      pools: [
+        { model: MODEL, backend: { kind: 'simulated', profile: 'h100-llama-8b' } },
+        { model: REMOTE, backend: { kind: 'http-openai', timeoutMs: 5_000 }, replicas: [upstream.url] },
+      ],
+    }),
+  )
   acme = clientOf(ACME_KEY)
   globex = clientOf(GLOBEX_KEY)
   // The first use makes the database.
   await acme.chat.completions.list()
 }, 60_000)
-afterAll(() => platform.close())
+afterAll(async () => {
+  await platform?.close()
+  await upstream?.close()
+})
 
 describe('a stored completion', () => {
   it('is there with the next request, as it was answered, whole and streamed', async () => {
@@ -256,8 +274,6 @@ describe('storing and the rest of the platform', () => {
 
 describe('an engine behind a store', () => {
   it('is stored as it wrote its answer, whole and streamed', async () => {
-    const upstream = await FakeUpstream.start()
-    const one = await startPlatform(upstreamTree([upstream.url], { tenants: TENANTS }))
     const sign = { created: 1_700_000_001, model: 'm-2026', system_fingerprint: 'fp_own', service_tier: 'flex' }
     const usage = {
       prompt_tokens: 9,
@@ -283,31 +299,22 @@ describe('an engine behind a store', () => {
       res.write(frame({ choices: [{ delta: { content: 'weir', own: { x: 1 } }, ...beside }] }))
       res.end(`${frame({ choices: [], usage })}data: [DONE]\n\n`)
     }
-    try {
-      const ai = clientOf(ACME_KEY, one)
-      const kept = []
-      for (const stream of [false, true]) {
-        const said = await postJson(`${one.baseURL}/chat/completions`, ask({ stream }))
-        const id = /chatcmpl-[0-9a-f]+/.exec(await said.text())?.[0] ?? ''
-        kept.push(await ai.chat.completions.retrieve(id))
-      }
-      for (const { id: _id, ...answer } of kept) {
-        expect(answer).toMatchObject({
-          ...sign,
-          usage,
-          choices: [{ ...beside, message: { content: 'a weir', own: { x: 1 } } }],
-        })
-      }
-    } finally {
-      await one.close()
-      await upstream.close()
+    const kept = []
+    for (const stream of [false, true]) {
+      const said = await postJson(`${platform.baseURL}/chat/completions`, ask({ model: REMOTE, stream }))
+      const id = /chatcmpl-[0-9a-f]+/.exec(await said.text())?.[0] ?? ''
+      kept.push(await acme.chat.completions.retrieve(id))
+    }
+    for (const { id: _id, ...answer } of kept) {
+      expect(answer).toMatchObject({
+        ...sign,
+        usage,
+        choices: [{ ...beside, message: { content: 'a weir', own: { x: 1 } } }],
+      })
     }
   })
 
   it('that is slow to begin: the headers that leave before its answer say whether it is stored', async () => {
-    const upstream = await FakeUpstream.start()
-    const server = { port: 0, keepAliveMs: 20 }
-    const one = await startPlatform(upstreamTree([upstream.url], { tenants: TENANTS, server }))
     let release: () => void = () => {}
     const released = new Promise<void>((resolve) => {
       release = resolve
@@ -317,13 +324,13 @@ describe('an engine behind a store', () => {
       await answers()(asked)
     }
     const begin = (path: string, body: object, key: string): Promise<Response> =>
-      postJson(`${one.baseURL}/${path}`, { ...body, stream: true }, authorization(key))
-    const response = { model: MODEL, input: 'Hi.', truncation: 'auto' }
+      postJson(`${platform.baseURL}/${path}`, { ...body, stream: true }, authorization(key))
+    const response = { model: REMOTE, input: 'Hi.', truncation: 'auto' }
     try {
       // Each has its headers while the engine has not said a word.
       const replies = [
-        await begin('chat/completions', ask(), ACME_KEY),
-        await begin('chat/completions', ask(), POOR_KEY),
+        await begin('chat/completions', ask({ model: REMOTE }), ACME_KEY),
+        await begin('chat/completions', ask({ model: REMOTE }), POOR_KEY),
         await begin('responses', response, ACME_KEY),
         await begin('responses', response, POOR_KEY),
       ]
@@ -340,14 +347,10 @@ describe('an engine behind a store', () => {
       for (const reply of replies) expect(await reply.text()).toContain('weir')
     } finally {
       release()
-      await one.close()
-      await upstream.close()
     }
   })
 
   it('never sees the wish to store, and its tool calls are stored whole', async () => {
-    const upstream = await FakeUpstream.start()
-    const one = await startPlatform(upstreamTree([upstream.url], { tenants: TENANTS }))
     const piece = (delta: object, finish: string | null = null) => ({
       id: 'x',
       object: 'chat.completion.chunk',
@@ -368,23 +371,17 @@ describe('an engine behind a store', () => {
       res.writeHead(200, { 'content-type': 'text/event-stream' })
       res.end(`${frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join('')}data: [DONE]\n\n`)
     }
-    try {
-      const ai = clientOf(ACME_KEY, one)
-      const stream = ai.chat.completions.stream(ask({ metadata: { a: 'b' }, stream: true }))
-      const final = await stream.finalChatCompletion()
-      const kept = await ai.chat.completions.retrieve(final.id)
-      expect(kept.choices[0]!.message.tool_calls).toMatchObject([
-        { id: 'call_1', type: 'function', function: { name: 'dam', arguments: '{"height":12}' } },
-        { id: 'call_2', function: { name: 'weir', arguments: '{}' } },
-      ])
-      expect(kept.choices[0]!.finish_reason).toBe('tool_calls')
-      const { body } = upstream.seen[0]!
-      expect(body).toHaveProperty('messages')
-      expect(body).not.toHaveProperty('store')
-      expect(body).not.toHaveProperty('metadata')
-    } finally {
-      await one.close()
-      await upstream.close()
-    }
+    const stream = acme.chat.completions.stream(ask({ model: REMOTE, metadata: { a: 'b' }, stream: true }))
+    const final = await stream.finalChatCompletion()
+    const kept = await acme.chat.completions.retrieve(final.id)
+    expect(kept.choices[0]!.message.tool_calls).toMatchObject([
+      { id: 'call_1', type: 'function', function: { name: 'dam', arguments: '{"height":12}' } },
+      { id: 'call_2', function: { name: 'weir', arguments: '{}' } },
+    ])
+    expect(kept.choices[0]!.finish_reason).toBe('tool_calls')
+    const { body } = upstream.seen.at(-1)!
+    expect(body).toHaveProperty('messages')
+    expect(body).not.toHaveProperty('store')
+    expect(body).not.toHaveProperty('metadata')
   })
 })

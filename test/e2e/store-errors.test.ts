@@ -1,45 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { hashKey } from '../../src/config/key-hash.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/servers.ts'
-import {
-  authorization,
-  MODEL,
-  postJson,
-  startPlatform,
-  type TestPlatform,
-  testTree,
-} from '../support/start-platform.ts'
+import { authorization, MODEL, postJson, type TestPlatform } from '../support/start-platform.ts'
+import { addCorpus, addModel, PLACES, startWithStore } from '../support/store-errors.ts'
 
-/** What a client and an administrator are told when the store is away, lost or deleted: 503 and a reason, no place. */
+/** What a client and an administrator are told when the store is away: 503 and a reason, no place. */
 
-const ADMIN_KEY = 'sk-test-admin'
-const open: Array<{ close(): Promise<void> }> = []
-const folders: string[] = []
+const open: TestPlatform[] = []
 afterAll(async () => {
   for (const one of open) await one.close()
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-async function start(store: Record<string, unknown>, retrieval: Record<string, unknown> = {}): Promise<TestPlatform> {
-  const admin = { keys: [{ id: 'ops', hash: hashKey(ADMIN_KEY) }] }
-  const platform = await startPlatform(testTree({ store, admin, retrieval }))
+async function start(...args: Parameters<typeof startWithStore>): Promise<TestPlatform> {
+  const platform = await startWithStore(...args)
   open.push(platform)
   return platform
 }
-
-const addCorpus = (platform: TestPlatform, name: string) => postJson(`${platform.baseURL}/vector_stores`, { name })
-const addModel = (platform: TestPlatform, name: string) =>
-  postJson(
-    `${platform.address}/admin/v1/models`,
-    { model: { name }, because: 'a test' },
-    { authorization: `Bearer ${ADMIN_KEY}` },
-  )
-
-const PLACES = /127\.0\.0\.1|localhost|\/tmp|spillway-lost|someone|ECONNREFUSED \d/
 
 describe('a store that is away', () => {
   it('is a 503 without its address, for tenants and administrators; the operator reads the address', async () => {
@@ -75,31 +51,5 @@ describe('a store that is away', () => {
     const text = await response.text()
     expect(text).toContain('the embedder failed')
     expect(text).not.toMatch(PLACES)
-  }, 60_000)
-})
-
-describe('an embedded folder that is deleted while the server runs', () => {
-  it('is a 503 with a reason and no path, or a new store; never a 500', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'spillway-lost-'))
-    folders.push(folder)
-    const path = join(folder, 'store')
-    const platform = await start({ path })
-    expect((await addCorpus(platform, 'before')).status).toBe(200)
-    for (const add of [addCorpus, addModel]) {
-      rmSync(path, { recursive: true, force: true })
-      const statuses: number[] = []
-      await eventually(
-        'the store is back',
-        async () => {
-          const response = await add(platform, `after-${statuses.length}`)
-          statuses.push(response.status)
-          expect(await response.text()).not.toMatch(PLACES)
-          return response.status < 300
-        },
-        30_000,
-      )
-      expect(statuses.slice(0, -1).filter((status) => status !== 503)).toEqual([])
-    }
-    expect(platform.printed).toContain(`the folder ${path} was deleted`)
   }, 60_000)
 })

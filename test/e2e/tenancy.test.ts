@@ -1,96 +1,50 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
-import { hashKey } from '../../src/config/key-hash.ts'
-import { eventually, pause } from '../support/eventually.ts'
-import { missing } from '../support/installed.ts'
-import { startPostgres } from '../support/servers.ts'
-import {
-  ACME_KEY,
-  authorization,
-  MODEL,
-  postJson,
-  startPlatform,
-  type TestPlatform,
-  type Tree,
-  testTree,
-} from '../support/start-platform.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { ACME_KEY, authorization, MODEL, type TestPlatform } from '../support/start-platform.ts'
+import { admin, chat, makeKey, startForTenancy } from '../support/tenancy-calls.ts'
 
-/** Orgs, tenants and keys that are made while the gateway runs: they work at once, end at once, and outlive it. */
-const ADMIN_KEY = 'sk-test-admin'
-
-const closers: Array<() => unknown> = []
+/**
+ * Orgs, tenants and keys that are made while the gateway runs: they work at once and end at once. That they outlive it, and
+ * reach other gateways, is in `tenancy.long.test.ts`.
+ */
+let platform: TestPlatform
+beforeAll(async () => {
+  platform = await startForTenancy({ path: 'memory:' })
+})
+afterAll(() => platform?.close())
+/** What `makeKey` made, if it did: the next test makes the same again. */
 afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
+  for (const made of ['tenants/store', 'orgs/initech']) await admin(platform, 'DELETE', made, {})
 })
 
-function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'spillway-tenancy-'))
-  closers.push(() => rmSync(path, { recursive: true, force: true }))
-  return join(path, 'data')
-}
-
-async function start(store: Tree, more: Tree = {}): Promise<TestPlatform> {
-  const admin = { keys: [{ id: 'ada', hash: hashKey(ADMIN_KEY) }] }
-  const platform = await startPlatform(testTree({ admin, store, ...more }))
-  closers.push(() => platform.close())
-  return platform
-}
-
-async function stop(platform: TestPlatform): Promise<void> {
-  closers.pop()
-  await platform.close()
-}
-
-interface Body {
-  readonly secret?: string
-  readonly secrets?: ReadonlyArray<{ readonly hash: string; readonly lastUsedAtMs?: number }>
-  readonly data?: ReadonlyArray<Readonly<Record<string, string>>>
-  readonly error?: {
-    readonly code: string
-    readonly spillway?: { readonly rule?: string; readonly authority?: string; readonly terms?: string }
-  }
-}
-
-interface Answer {
-  readonly status: number
-  readonly body: Body
-}
-
-async function admin({ address }: TestPlatform, method: string, path: string, body?: object): Promise<Answer> {
-  const response = await fetch(`${address}/admin/v1/${path}`, {
-    method,
-    headers: { ...authorization(ADMIN_KEY), 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify({ because: 'a test', ...body }) }),
-  })
-  return { status: response.status, body: (await response.json()) as Body }
-}
-
-async function chat({ address }: TestPlatform, key: string, more: object = {}): Promise<Answer> {
-  const body = { model: MODEL, messages: [{ role: 'user', content: 'hi' }], max_tokens: 4, ...more }
-  const response = await postJson(`${address}/v1/chat/completions`, body, authorization(key))
-  return { status: response.status, body: (await response.json()) as Body }
-}
-
-/** Asks with a pause: many wrong keys in a row would close the address. */
-async function answersSoon(platform: TestPlatform, key: string, status: number): Promise<boolean> {
-  await pause(100)
-  return (await chat(platform, key)).status === status
-}
-
-async function makeKey(platform: TestPlatform, terms: object = {}): Promise<string> {
-  expect((await admin(platform, 'POST', 'orgs', { id: 'initech', slos: ['steady'] })).status).toBe(200)
-  expect((await admin(platform, 'POST', 'tenants', { id: 'store', orgId: 'initech' })).status).toBe(200)
-  const made = await admin(platform, 'POST', 'keys', { id: 'web', tenantId: 'store', terms })
-  expect(made.status, JSON.stringify(made.body)).toBe(200)
-  return made.body.secret ?? ''
-}
-
 describe('keys that are made at run time', () => {
+  it('have no ids that could be taken for others, or for more than an id', { timeout: 60_000 }, async () => {
+    const wrong = {
+      'a line break': 'web\r\nx-evil: 1',
+      NUL: 'web\u0000',
+      'a letter that looks like another': 'w\u0435b',
+      'an invisible character': 'we\u200bb',
+      'another direction': '\u202ebew',
+      'upper case': 'Web',
+      'a separator of secrets': 'we_b',
+      'a path': '../web',
+      '65 letters': 'w'.repeat(65),
+      '257 letters': 'w'.repeat(257),
+      nothing: '',
+    }
+    for (const [what, id] of Object.entries(wrong)) {
+      const made = [
+        await admin(platform, 'POST', 'orgs', { id, slos: ['steady'] }),
+        await admin(platform, 'POST', 'tenants', { id, orgId: 'acme' }),
+        await admin(platform, 'POST', 'keys', { id, tenantId: 'acme' }),
+      ]
+      expect([what, ...made.map(({ status }) => status)]).toEqual([what, 400, 400, 400])
+    }
+    const reason = await admin(platform, 'POST', 'keys', { id: 'k', tenantId: 'acme', because: 'a\nb\u0000' })
+    expect(reason.status).toBe(400)
+    expect((await admin(platform, 'GET', 'tenancy-changes')).body.data).toEqual([])
+  })
+
   it('work at once, through a rotation with a grace, and end at once when revoked', { timeout: 60_000 }, async () => {
-    const path = folder()
-    const platform = await start({ path })
     const first = await makeKey(platform)
     expect(first).toMatch(/^spw_web_[\w-]{43}$/)
     expect((await chat(platform, first)).status).toBe(200)
@@ -117,37 +71,7 @@ describe('keys that are made at run time', () => {
     expect(JSON.stringify(history.body)).not.toContain(second)
   })
 
-  it('are there again after a restart, and revoked ones are not', { timeout: 60_000 }, async () => {
-    const path = folder()
-    const before = await start({ path })
-    const first = await makeKey(before)
-    const second = (await admin(before, 'POST', 'keys/web/rotate', { graceMs: 0 })).body.secret ?? ''
-    const cron = (await admin(before, 'POST', 'keys', { id: 'cron', tenantId: 'store' })).body.secret ?? ''
-    expect((await chat(before, cron)).status).toBe(200)
-    const [used] = (await admin(before, 'GET', 'keys/cron')).body.secrets ?? []
-    await stop(before)
-    const after = await start({ path })
-    await eventually(
-      'the keys are read',
-      async () => {
-        const { status } = await chat(after, second)
-        // Never 401: a client would take its key for wrong.
-        expect([200, 503]).toContain(status)
-        return status === 200
-      },
-      30_000,
-    )
-    expect((await chat(after, first)).status).toBe(401)
-    expect(used?.lastUsedAtMs).toBeGreaterThan(0)
-    expect((await admin(after, 'GET', 'keys/cron')).body.secrets).toEqual([used])
-    expect((await admin(after, 'GET', 'tenants?org=initech')).body.data).toMatchObject([{ id: 'store' }])
-    expect((await admin(after, 'DELETE', 'tenants/store', {})).status).toBe(200)
-    expect((await chat(after, second)).status).toBe(401)
-    expect((await admin(after, 'DELETE', 'orgs/initech', {})).status).toBe(200)
-  })
-
   it('are held to their terms', { timeout: 60_000 }, async () => {
-    const platform = await start({ path: 'memory:' })
     const key = await makeKey(platform, { models: ['other'], routes: ['chat', 'models'] })
     const denied = await chat(platform, key)
     expect(denied.status).toBe(403)
@@ -187,7 +111,6 @@ describe('keys that are made at run time', () => {
   })
 
   it('are refused with the rule and whose authority it protects', { timeout: 60_000 }, async () => {
-    const platform = await start({ path: 'memory:' })
     await makeKey(platform)
     await admin(platform, 'PATCH', 'tenants/store', { terms: { models: [MODEL] } })
     const refusal = async (method: string, path: string, body: object) => {
@@ -210,60 +133,4 @@ describe('keys that are made at run time', () => {
     const asTenant = await fetch(`${platform.address}/admin/v1/keys`, { headers: authorization(ACME_KEY) })
     expect(asTenant.status).toBe(403)
   })
-
-  it('have no ids that could be taken for others, or for more than an id', { timeout: 60_000 }, async () => {
-    const platform = await start({ path: 'memory:' })
-    const wrong = {
-      'a line break': 'web\r\nx-evil: 1',
-      NUL: 'web\u0000',
-      'a letter that looks like another': 'w\u0435b',
-      'an invisible character': 'we\u200bb',
-      'another direction': '\u202ebew',
-      'upper case': 'Web',
-      'a separator of secrets': 'we_b',
-      'a path': '../web',
-      '65 letters': 'w'.repeat(65),
-      '257 letters': 'w'.repeat(257),
-      nothing: '',
-    }
-    for (const [what, id] of Object.entries(wrong)) {
-      const made = [
-        await admin(platform, 'POST', 'orgs', { id, slos: ['steady'] }),
-        await admin(platform, 'POST', 'tenants', { id, orgId: 'acme' }),
-        await admin(platform, 'POST', 'keys', { id, tenantId: 'acme' }),
-      ]
-      expect([what, ...made.map(({ status }) => status)]).toEqual([what, 400, 400, 400])
-    }
-    const reason = await admin(platform, 'POST', 'keys', { id: 'k', tenantId: 'acme', because: 'a\nb\u0000' })
-    expect(reason.status).toBe(400)
-    expect((await admin(platform, 'GET', 'tenancy-changes')).body.data).toEqual([])
-  })
-
-  it('leave no secret in the embedded store', { timeout: 60_000 }, async () => {
-    const path = folder()
-    const platform = await start({ path })
-    const secret = await makeKey(platform)
-    await stop(platform)
-    const { execFileSync } = await import('node:child_process')
-    const found = execFileSync('sh', ['-c', 'grep -rlF "$1" "$2" || true', 'sh', secret, path], { encoding: 'utf8' })
-    expect(found).toBe('')
-    expect(readFileSync(join(path, 'PG_VERSION'), 'utf8')).not.toBe('')
-  })
-
-  const why = missing('postgresql')
-  it.skipIf(why !== undefined)(
-    'reach another gateway on the same PostgreSQL, and so does their end',
-    { timeout: 60_000 },
-    async () => {
-      const postgres = await startPostgres()
-      closers.push(() => postgres.close())
-      const one = await start({ url: postgres.url })
-      const two = await start({ url: postgres.url })
-      const key = await makeKey(one)
-      await eventually('the other one knows it', () => answersSoon(two, key, 200), 30_000)
-      expect((await admin(one, 'DELETE', 'keys/web', {})).status).toBe(200)
-      await eventually('the other one has forgotten it', () => answersSoon(two, key, 401), 30_000)
-      expect((await admin(two, 'POST', 'keys', { id: 'web', tenantId: 'store' })).status).toBe(200)
-    },
-  )
 })

@@ -1,23 +1,14 @@
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { hashKey } from '../../src/config/key-hash.ts'
+import { backgroundTree, held, INITECH_KEY } from '../support/background-responses.ts'
 import { TestFolder } from '../support/child.ts'
 import { eventually, pause } from '../support/eventually.ts'
-import { answers, type Behaviour, FakeUpstream, fails } from '../support/fake-upstream.ts'
+import { answers, FakeUpstream, fails } from '../support/fake-upstream.ts'
 import { checkedResponse } from '../support/responses-shapes.ts'
-import {
-  ACME_KEY,
-  GLOBEX_KEY,
-  MODEL,
-  startPlatform,
-  type TestPlatform,
-  upstreamTree,
-} from '../support/start-platform.ts'
+import { ACME_KEY, GLOBEX_KEY, MODEL, startPlatform, type TestPlatform } from '../support/start-platform.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 
-/** Responses that nobody waits for, with OpenAI's own client. acme and globex may store, initech may not. */
-
-const INITECH_KEY = 'sk-test-initech'
+/** Responses that nobody waits for, with OpenAI's own client. A restart is in `background-responses.long.test.ts`. */
 
 const SECRET = `whsec_${Buffer.from('a secret of this very test').toString('base64')}`
 let receiver: WebhookReceiver
@@ -28,22 +19,15 @@ const folder = new TestFolder()
 const clientOf = (apiKey: string) => new OpenAI({ baseURL: platform.baseURL, apiKey, maxRetries: 0 })
 
 async function start(): Promise<void> {
-  const tenants = [
-    { id: 'acme', slo: 'patient', storing: {}, keys: [{ id: 'acme-1', hash: hashKey(ACME_KEY) }] },
-    { id: 'globex', slo: 'patient', storing: {}, keys: [{ id: 'globex-1', hash: hashKey(GLOBEX_KEY) }] },
-    { id: 'initech', slo: 'patient', keys: [{ id: 'initech-1', hash: hashKey(INITECH_KEY) }] },
-  ]
-  const store = { path: `${folder.path}/store` }
   platform = await startPlatform(
-    upstreamTree([upstream.url], {
-      tenants,
-      store,
+    backgroundTree(upstream.url, {
       jobs: {
         openMax: 2,
         webhooks: [{ tenant: 'acme', url: receiver.url, secret: SECRET }],
         webhookPrivateAddresses: true,
       },
       screening: { pii: 'redact', secrets: 'block' },
+      store: { path: `${folder.path}/store` },
     }),
   )
   acme = clientOf(ACME_KEY)
@@ -81,24 +65,6 @@ const ended = (id: string) => until(id, 'completed', 'failed', 'incomplete', 'ca
 
 /** A response is stored a moment before its job ends: whoever asks for the next at once may be told that there is no room. */
 const madeWithRoom = () => eventually('there is room', () => acme.responses.create(ask).catch(() => undefined))
-
-/** An engine that begins no answer before it is told to; `left`: its reader has gone before. */
-function held(): { behaviour: Behaviour; open: () => void; left: Promise<void> } {
-  let leave = (): void => {}
-  const left = new Promise<void>((resolve) => {
-    leave = resolve
-  })
-  let open = (): void => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  const behaviour: Behaviour = async (call) => {
-    call.res.on('close', leave)
-    await Promise.race([opened, left])
-    if (!call.isGone()) await answers()(call)
-  }
-  return { behaviour, open, left }
-}
 
 describe('a response in the background', () => {
   it('is queued at once, is in progress, and is completed', async () => {
@@ -168,16 +134,6 @@ describe('a response in the background', () => {
     const { output_text: _, ...failed } = await ended(id)
     expect(checkedResponse(failed)).toMatchObject({ id, status: 'failed', error: { code: 'invalid_prompt' } })
   }, 60_000)
-
-  it('goes on after a restart', async () => {
-    upstream.behaviour = held().behaviour
-    const { id } = await acme.responses.create(ask)
-    await eventually('the engine is asked', () => upstream.seen.length === 1)
-    await platform.close()
-    upstream.behaviour = answers()
-    await start()
-    expect(await ended(id)).toMatchObject({ id, status: 'completed' })
-  }, 120_000)
 
   it('is refused where too many have not ended', async () => {
     const { behaviour, open } = held()

@@ -1,117 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
-import { hashKey } from '../../src/config/key-hash.ts'
+import { describe, expect, it } from 'vitest'
 import { habitOf } from '../../src/policy/planning/output-length.ts'
 import { eventually } from '../support/eventually.ts'
 import { answers, FakeUpstream } from '../support/fake-upstream.ts'
+import { ask, spendTwoDollars, treeOf } from '../support/money-budgets.ts'
 import { makeRequest } from '../support/requests.ts'
-import {
-  ACME_KEY,
-  authorization,
-  MODEL,
-  postJson,
-  startPlatform,
-  type Tree,
-  testTree,
-  upstreamTree,
-} from '../support/start-platform.ts'
+import { MODEL, postJson, startPlatform, upstreamTree } from '../support/start-platform.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'spillway-budgets-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-/** A dollar for each request. */
-const prices = [{ version: 'v1', models: [{ model: MODEL, requestUsd: 1 }] }]
-const treeOf = (budgets: readonly Tree[], more: Tree = {}): Tree =>
-  testTree({
-    prices,
-    tenants: [
-      { id: 'acme', slo: 'patient', allowance: { budgets }, keys: [{ id: 'acme-1', hash: hashKey(ACME_KEY) }] },
-    ],
-    ...more,
-  })
-
-const ask = (baseURL: string, more: Tree = {}): Promise<Response> =>
-  postJson(`${baseURL}/chat/completions`, {
-    model: MODEL,
-    max_tokens: 4,
-    messages: [{ role: 'user', content: 'Hi.' }],
-    ...more,
-  })
-
-/** The same once the ledger is known: a busy machine may take longer for its database than a request waits for it. */
-const askKnown = (baseURL: string, more: Tree = {}): Promise<Response> =>
-  eventually(
-    'the ledger is known',
-    async () => {
-      const response = await ask(baseURL, more)
-      return response.status !== 503 && response
-    },
-    60_000,
-  )
+/** Budgets while the gateway runs; that they outlive it is in `money-budgets.long.test.ts`. */
 
 describe('a budget of the configuration file', () => {
-  it('refuses with 429 what does not fit, shows what is left, and remembers over a restart', {
-    timeout: 240_000,
-  }, async () => {
-    const tree = treeOf([{ usd: 2 }], { store: { path: join(folder, 'db') }, ledger: { enabled: true } })
-    const first = await startPlatform(tree)
+  it('refuses with 429 what does not fit, and shows what is left', async () => {
+    const platform = await startPlatform(treeOf([{ usd: 2 }]))
     try {
-      const statuses = [(await askKnown(first.baseURL)).status, (await askKnown(first.baseURL)).status]
-      expect(statuses).toEqual([200, 200])
-      const refused = await askKnown(first.baseURL)
-      expect(refused.status).toBe(429)
-      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-      const { error } = (await refused.json()) as { error: Record<string, unknown> }
-      expect(error).toMatchObject({ code: 'budget_exhausted' })
-      expect(error['message']).toContain('Tenant acme has too little left of its budget of 2.00 dollars for the month')
-      const me = await fetch(`${first.baseURL}/spillway/me`, { headers: authorization() })
-      const { budgets } = (await me.json()) as { budgets: readonly Record<string, unknown>[] }
-      expect(budgets.find(({ scope }) => scope === 'tenant')).toMatchObject({
-        budgets: [{ period: 'month', kind: 'hard', usd: { limit: 2, used: 2, held: 0, remaining: 0 } }],
-      })
+      expect(await spendTwoDollars(platform.baseURL)).toBeGreaterThan(0)
     } finally {
-      await first.close()
-    }
-    const second = await startPlatform(tree)
-    try {
-      expect((await askKnown(second.baseURL)).status).toBe(429)
-    } finally {
-      await second.close()
-    }
-    const third = await startPlatform({
-      ...tree,
-      ...treeOf([{ usd: 3 }], { store: tree['store'], ledger: tree['ledger'] }),
-    })
-    try {
-      expect((await askKnown(third.baseURL)).status).toBe(200)
-      expect((await askKnown(third.baseURL)).status).toBe(429)
-    } finally {
-      await third.close()
-    }
-  })
-
-  it('asks the ledger for an end user when it is first seen, and the first request waits for that', {
-    timeout: 240_000,
-  }, async () => {
-    const ledger = { store: { path: join(folder, 'users') }, ledger: { enabled: true } }
-    const tree = treeOf([{ hours: 24, usd: 1, perUser: true }], ledger)
-    const first = await startPlatform(tree)
-    try {
-      expect((await askKnown(first.baseURL, { user: 'ann' })).status).toBe(200)
-      expect((await askKnown(first.baseURL, { user: 'ann' })).status).toBe(429)
-    } finally {
-      await first.close()
-    }
-    const second = await startPlatform(tree)
-    try {
-      expect((await askKnown(second.baseURL, { user: 'ann' })).status).toBe(429)
-      expect((await askKnown(second.baseURL, { user: 'bob' })).status).toBe(200)
-    } finally {
-      await second.close()
+      await platform.close()
     }
   })
 

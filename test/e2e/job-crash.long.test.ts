@@ -8,10 +8,18 @@ import { startPostgres } from '../support/servers.ts'
 /** Long, because lines of a process that is gone are free only when its lease is over, after 30 s. */
 const LINES = 300
 
-it('a job whose only process is killed three times is whole', async () => {
-  await expectWholeJob(LINES, [1, 60, 160])
-  expect.assertions(4)
-}, 240_000)
+/** `bench/experiments/jobs-crash.ts` kills ten times. */
+it.each([
+  [120, [40]],
+  [LINES, [1, 60, 160]],
+])(
+  'a job of %i lines whose only process is killed after %j lines has each once, and charges none twice',
+  async (lines, killedAt) => {
+    await expectWholeJob(lines, killedAt)
+    expect.assertions(4)
+  },
+  240_000,
+)
 
 const whyNot = missing('postgresql')
 describe.skipIf(whyNot !== undefined)('two gateways on one PostgreSQL', { timeout: 240_000 }, () => {

@@ -1,7 +1,10 @@
 import { request } from 'node:http'
+import { afterAll, beforeAll } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
-import { Child, ROOT, type TestFolder } from './child.ts'
+import { Child, ROOT, TestFolder } from './child.ts'
 import { eventually } from './eventually.ts'
+import { answers, FakeUpstream } from './fake-upstream.ts'
+import { sampleValue } from './parse-exposition.ts'
 import { ACME_KEY, MODEL, type Tree, upstreamTree } from './start-platform.ts'
 
 /** A host with several processes, started as people start it. */
@@ -19,6 +22,41 @@ export function hostTree(url: string, processes: number, folder: TestFolder, mor
     logging: { level: 'info' },
     ...rest,
   })
+}
+
+export const tenant = (id: string, key: string, more: Tree = {}): Tree => ({
+  id,
+  slo: 'patient',
+  keys: [{ id: `${id}-1`, hash: hashKey(key) }],
+  ...more,
+})
+
+/** The hosts of a test file and their engine, all ended after it. */
+export class Hosts {
+  readonly folder = new TestFolder()
+  readonly #started: Host[] = []
+  #upstream: FakeUpstream | undefined
+
+  constructor() {
+    beforeAll(async () => {
+      this.#upstream = await FakeUpstream.start(answers())
+    })
+    afterAll(async () => {
+      await Promise.all(this.#started.map(({ child }) => child.end()))
+      await this.#upstream?.close()
+      this.folder.remove()
+    })
+  }
+
+  get upstream(): FakeUpstream {
+    return this.#upstream as FakeUpstream
+  }
+
+  async start(name: string, tree: Tree): Promise<Host> {
+    const host = await Host.start(this.folder.write(name, tree))
+    this.#started.push(host)
+    return host
+  }
 }
 
 export class Host {
@@ -47,6 +85,24 @@ export class Host {
   answered(): Set<number> {
     const lines = this.child.out.split('\n').filter((line) => line.includes('"msg":"request settled"'))
     return new Set(lines.map((line) => (JSON.parse(line) as { process: number }).process))
+  }
+
+  async bothAnswer(): Promise<void> {
+    await eventually(
+      'both answer',
+      async () => {
+        await Promise.all(Array.from({ length: 8 }, () => this.chat()))
+        return this.answered().size === 2
+      },
+      HOST_SOON_MS,
+    )
+  }
+
+  /** Answers to the tenant acme, as the metrics have them. */
+  async requestCount(): Promise<number> {
+    const { text } = await this.get('/metrics')
+    const labels = { tenant: 'acme', model: MODEL, outcome: 'completed', code: 'none' }
+    return sampleValue(text, 'spillway_requests_total', labels) ?? 0
   }
 
   /** Asks over a connection of its own, so that any process may answer. */

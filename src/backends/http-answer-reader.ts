@@ -7,7 +7,7 @@ import { TokenLength } from '../wire/token-length.ts'
 import type { UpstreamAnswer } from '../wire/upstream.ts'
 import { AnswerBound } from './answer-bound.ts'
 import { EngineTexts, type RelayTerms, type Said } from './engine-texts.ts'
-import { endingOf, retryAfterSeconds, whyLost } from './http-ending.ts'
+import { endingOf, isUnreachable, retryAfterSeconds, whyLost } from './http-ending.ts'
 
 /**
  * Reads one answer off one connection and turns it into deltas: an undici handler that writes straight to the sink.
@@ -159,13 +159,13 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#closed(whyLost(error))
+    this.#closed(whyLost(error), isUnreachable(error))
   }
 
   /** Some engines close without [DONE], or reset; the finish reasons then show that the answer is complete. */
-  #closed(because: string): void {
+  #closed(because: string, isUnreached = false): void {
     if (this.#isWhole) this.#finish()
-    else this.#end({ kind: 'lost', because })
+    else this.#end({ kind: 'lost', because, ...(isUnreached && { isUnreachable: true }) })
   }
 
   #addClosingReason(): void {

@@ -94,6 +94,9 @@ export const whyLost = (error: Error): string =>
     ? `there is no credential for the engine: ${error.message}`
     : `the connection to the engine failed: ${(error as { code?: string }).code ?? error.name}`
 
+/** Nothing listens at its address: no engine has seen the request. */
+export const isUnreachable = (error: Error): boolean => (error as { code?: string }).code === 'ECONNREFUSED'
+
 /** `retry-after-ms`, or `retry-after` in seconds or as a date. */
 export function retryAfterSeconds(headers: Readonly<Record<string, unknown>>, nowMs: number): number | undefined {
   const ms = Number(headers['retry-after-ms'] ?? Number.NaN)

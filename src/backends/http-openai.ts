@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Replica } from '../domain/fleet.ts'
 import type { NativeDialect, Request, RequestKind } from '../domain/request.ts'
 import { isAnswerScreened } from '../domain/screening.ts'
-import type { Backend, Call, Ending, ReplicaReport } from '../lifecycle/ports.ts'
+import type { Backend, Call, Ending, QuestionKind, ReplicaReport } from '../lifecycle/ports.ts'
 import { type EmbeddingBody, inputsOf } from '../wire/embeddings.ts'
 import { generatesForHealth } from '../wire/engine-gauges.ts'
 import { nativeMessagesReader } from '../wire/messages-native-read.ts'
@@ -15,6 +15,7 @@ import { embeddingBody, type SentSalt, type UpstreamStyle, upstreamBody } from '
 import type { EngineSalt } from './engine-salt.ts'
 import type { AnswerFormat } from './http-answer-reader.ts'
 import { runAttempt } from './http-attempt.ts'
+import { post } from './http-get.ts'
 import { type ProbeStyle, probeOpenAi } from './http-probe.ts'
 import { runTransit } from './http-transit.ts'
 import { HttpUpstream, type HttpUpstreamOptions } from './http-upstream.ts'
@@ -54,6 +55,11 @@ export interface HttpOpenAiOptions extends HttpUpstreamOptions {
 /** The only version that Anthropic's interface has had since 2023. */
 const ANTHROPIC_VERSION = '2023-06-01'
 
+/** Milliseconds for the answer to a question of ours: an engine that makes progress answers one token in less. */
+const ASK_MS = 2_000
+/** Said by front ends, whatever the engine does: no time left, too many requests. */
+const NO_ANSWER: ReadonlySet<number> = new Set([408, 425, 429, 499])
+
 /** Kinds of requests that have a path of OpenAI's. */
 type PathKind = Exclude<RequestKind, 'tensors' | 'transit'>
 
@@ -68,6 +74,8 @@ export class HttpOpenAiBackend implements Backend {
   readonly #tokenLengths = new TokenLengths()
   readonly #running: RunningUsage
   #isSlowToSayHealth = false
+  /** Absent where every request costs money, and where an address takes no requests of OpenAI's. */
+  readonly ask?: (replica: Replica, kind: QuestionKind) => Promise<boolean>
 
   constructor(options: HttpOpenAiOptions) {
     this.#upstream = new HttpUpstream(options)
@@ -83,6 +91,9 @@ export class HttpOpenAiBackend implements Backend {
       ...(pathOf === undefined ? {} : { pathOf }),
       ...(salt === undefined ? {} : { salt }),
     }
+    const { kind = 'auto' } = probe ?? {}
+    if (kind !== 'none' && kind !== 'answers' && pathOf === undefined)
+      this.ask = (replica, asked) => this.#ask(replica, asked)
     this.#paths = {
       chat: this.#upstream.path('/chat/completions'),
       completion: this.#upstream.path('/completions'),
@@ -174,6 +185,20 @@ export class HttpOpenAiBackend implements Backend {
       this.#isSlowToSayHealth = generatesForHealth(page)
     }
     return probeOpenAi(this.#upstream, this.#options.probe ?? { kind: 'auto' }, onPage, this.#isSlowToSayHealth)
+  }
+
+  /** Puts a question that takes one token. A refusal of it is an answer, too: what is refused says nothing of the engine. */
+  async #ask({ model: name }: Replica, kind: QuestionKind): Promise<boolean> {
+    const { upstreamModel, style } = this.#options
+    const model = upstreamModel ?? name
+    const bound = { [style?.outputBound ?? 'max_tokens']: 1 }
+    const questions = {
+      chat: { model, messages: [{ role: 'user', content: '.' }], ...bound },
+      completion: { model, prompt: '.', ...bound },
+      embedding: { model, input: '.' },
+    }
+    const { status } = await post(this.#upstream, this.#paths[kind], JSON.stringify(questions[kind]), ASK_MS)
+    return status >= 200 && status < 500 && !NO_ANSWER.has(status)
   }
 
   /** From the next call on with this key. */

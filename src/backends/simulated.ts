@@ -89,7 +89,7 @@ export class SimulatedBackend implements Backend {
   /** What vLLM tells on its page of metrics. */
   probe(_replica: Replica): Promise<ReplicaReport> {
     const view = this.#driver.view()
-    const { running, waiting, kvUsageRatio, preemptions, kvTokensMax } = view
+    const { running, waiting, kvUsageRatio, preemptions, kvTokensMax, promptTokens, generationTokens } = view
     return Promise.resolve({
       isReady: true,
       because: 'it runs in this process',
@@ -98,6 +98,7 @@ export class SimulatedBackend implements Backend {
       kvUsageRatio,
       preemptionCount: preemptions,
       kvTokensMax,
+      workCount: promptTokens + generationTokens,
       ...(this.#prices !== undefined && { fullWorkUs: fullWorkUs(this.#prices, view) }),
     })
   }

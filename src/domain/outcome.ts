@@ -54,6 +54,7 @@ export type RefusalCode =
   | 'replica-denied'
   | 'replica-rejected-request'
   | 'replica-lost'
+  | 'engine-stalled'
   | 'deadline-passed'
   // The process itself.
   | 'shutting-down'

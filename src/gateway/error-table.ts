@@ -206,6 +206,7 @@ const REFUSAL_ROWS: Readonly<Record<RefusalCode, ErrorRow>> = {
     advice: 'Tell the operator of this server; trying again does not help.',
   },
   'replica-rejected-request': atFault(400, 'Change the request as the message says.'),
+  'engine-stalled': { status: 503, blame: 'platform', retryAfter: 'health', advice: COME_BACK },
   'replica-lost': { status: 502, blame: 'platform', retryAfter: SECOND_US, advice: 'Try again.' },
   'deadline-passed': {
     status: 504,

@@ -7,7 +7,7 @@ import type { RungTerms } from '../domain/rung.ts'
 import { type AdmittedVerdict, decideAdmission, type Verdict } from '../policy/admission/admission.ts'
 import type { AdmissionQuestion } from '../policy/admission/admission-world.ts'
 import { patienceOf } from '../policy/admission/feasibility.ts'
-import { withoutPlace } from '../policy/admission/refusals.ts'
+import { NO_REPLICA_RETRY_US, withoutPlace } from '../policy/admission/refusals.ts'
 import { retryAfterUs } from '../policy/admission/retry-after.ts'
 import type { ReturnSlot } from '../policy/admission/return-slots.ts'
 import type { Reservation } from '../policy/budgets/budgets.ts'
@@ -283,7 +283,9 @@ function wavedThrough(platform: Platform, now: Instant, asked: AdmissionQuestion
 /** When the client of a ticket that lost its place should come back: when a newcomer with its plan would have a turn. */
 export function comeBackAfterUs(platform: Platform, { plan, poolId, ticket }: Admitted): number | undefined {
   const { policies, world, admission } = platform
-  const predictedUs = admission.ownWaitUs(world.clock.now(), ticket.request, poolId, plan)
+  const waitUs = admission.ownWaitUs(world.clock.now(), ticket.request, poolId, plan)
+  // A pool without a ready replica has no end of its wait, and replicas come back all the same.
+  const predictedUs = Number.isFinite(waitUs) ? waitUs : NO_REPLICA_RETRY_US
   return retryAfterUs({ predictedUs, affordableUs: 0, jitter: policies.jitter() })
 }
 

@@ -64,6 +64,7 @@ export class ControlLoop {
     this.#platform.costs.stop(isAnythingLive)
     for (const cancel of this.#cancelTimers) cancel()
     this.#probes.stop()
+    this.#platform.liveness.stop()
   }
 
   /** A round of questions, then a tick when every replica has reported or its time limit has passed. */
@@ -101,12 +102,16 @@ export class ControlLoop {
     policies.poolsById.get(replica.poolId)?.work.report(now, replica, report.fullWorkUs)
     const gauges = gaugesOf(policies.poolsById.get(replica.poolId), replica, report)
     if (gauges !== undefined) turnstile.replicaReported(replica.id, gauges)
-    if (this.#ready.get(replica) === report.isReady) return
-    this.#ready.set(replica, report.isReady)
     const { isReady, because } = report
-    world.journal.record({ kind: 'replica-reported', at: now, replicaId: replica.id, isReady, because })
-    if (!isReady) policies.placer.restarted(replica.id)
+    const isNews = this.#ready.get(replica) !== isReady
+    if (isNews) {
+      this.#ready.set(replica, isReady)
+      world.journal.record({ kind: 'replica-reported', at: now, replicaId: replica.id, isReady, because })
+      if (!isReady) policies.placer.restarted(replica.id)
+    }
+    // Also what is no news: a refused connection may have taken the replica away since (`learning/learn.ts`).
     this.#platform.applyHealth(policies.health.report(now, replica.id, isReady))
+    if (isNews || isReady) this.#platform.liveness.report(replica, report)
   }
 
   /** One pool: what is asked of it, how far behind it is, whether offline work must wait, and how we have judged. */

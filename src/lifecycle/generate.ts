@@ -68,9 +68,10 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
   let ending: Ending = { kind: 'lost', because: 'the backend threw' }
   try {
     const unsent = ticket.check && (await heldFromBackend(platform, attempt))
-    const own = platform.offlineRuns.begin(attempt, relay) ?? cancellation
+    const own = platform.liveness.begin(attempt, platform.offlineRuns.begin(attempt, relay) ?? cancellation)
     const call = { lease, request, plan, sink: relay, cancellation: own, attempt: attempt.nth, ...limit }
     ending = unsent ?? believable(platform, attempt, await backends.of(replica).generate(call))
+    if (ending.kind === 'cancelled' && !cancellation.isCancelled) ending = stalled(attempt, ending)
     // What came after the call-off was dropped: whatever the engine says, this is no whole answer.
     if (attempt.isCalledOff) ending = takenBack(ending)
     // The end of an answer waits for the verdict too, after what the relay holds; one that is called off first is held for good.
@@ -87,6 +88,7 @@ export async function generate(platform: Platform, attempt: Attempt, relay: Rela
     forgetReading?.()
     attempt.isOver = true
     platform.offlineRuns.over(attempt)
+    platform.liveness.over(attempt, ending)
     const atEnd = expect(platform, attempt)
     platform.turnstile.giveBack(lease, measure(platform, attempt, ending))
     platform.costs.over(attempt, ending)
@@ -145,6 +147,13 @@ function believable({ policies }: Platform, { plan, ticket }: Attempt, ending: E
     outputTokens: Math.min(outputTokens, outputTokensMax),
   }
   return { ...ending, usage }
+}
+
+/** The platform ended the attempt because its replica makes no progress; the ticket itself goes on. */
+function stalled({ watch }: Attempt, ending: Ending): Ending {
+  const because = watch?.stalledBecause
+  if (because === undefined) return ending
+  return { kind: 'lost', because, isStalled: true, ...(ending.engineTime && { engineTime: ending.engineTime }) }
 }
 
 const takenBack = ({ engineTime }: Ending): Ending => ({

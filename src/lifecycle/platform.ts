@@ -15,6 +15,7 @@ import { OfflineRuns } from './call-off-offline.ts'
 import { CostMeter } from './cost/cost-meter.ts'
 import { callOffSpot } from './fleet/call-off-spot.ts'
 import { type ChangeReason, type FleetAnswer, type FleetChange, FleetChanges } from './fleet/change-fleet.ts'
+import { Liveness } from './fleet/liveness.ts'
 import { noticeLoss } from './fleet/lost-pool.ts'
 import { auditFirstToken } from './learning/audit-refusals.ts'
 import { learnFirstToken, teachFirstToken } from './learning/learn-first-token.ts'
@@ -59,6 +60,8 @@ export class Platform {
   readonly autoscaling: Autoscaling
   /** Offline attempts that run, and give way to online tickets. */
   readonly offlineRuns: OfflineRuns
+  /** Which replicas make no progress, and what becomes of their attempts. */
+  readonly liveness: Liveness
   readonly #live = new Bag<Ticket>()
   readonly #fleetChanges: FleetChanges
   #isSteppingDown = false
@@ -74,6 +77,7 @@ export class Platform {
     this.admission = new AdmissionMeters(options.policies)
     this.autoscaling = new Autoscaling(this)
     this.offlineRuns = new OfflineRuns(options.world.clock, options.policies, options.turnstile)
+    this.liveness = new Liveness({ ...options, applyHealth: (changes) => this.applyHealth(changes) })
     this.turnstile.whenWaiting = (ticketId, promisedUs) => this.offlineRuns.giveWayTo(ticketId, promisedUs)
     const { policy = 'platform', weights = [] } = options.idle ?? {}
     const isAnythingLive = (): boolean => this.#live.size > 0
@@ -81,6 +85,7 @@ export class Platform {
     this.#fleetChanges = new FleetChanges({
       ...options,
       applyHealth: (changes) => this.applyHealth(changes),
+      forget: (replicaId) => this.liveness.removed(replicaId),
       isNamed: (poolId) => this.#isNamed(poolId),
     })
   }

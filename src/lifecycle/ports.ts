@@ -166,11 +166,18 @@ export interface Backend {
   /** Is the replica ready, and how busy does it say it is? It settles within a bound of its own. */
   probe(replica: Replica): Promise<ReplicaReport>
   /**
+   * Does the engine do any work? A question that takes it one token. False when no answer comes within a bound of its own,
+   * which is 2 s at most. Absent where no such question can be put, or each would cost money.
+   */
+  ask?(replica: Replica, kind: QuestionKind): Promise<boolean>
+  /**
    * What a running call has taken of its engine's time so far, of an engine that knows; undefined when the call is not
    * running. An engine that has this says the same in the ending.
    */
   engineTimeOf?(lease: Lease): EngineTime | undefined
 }
+
+export type QuestionKind = 'chat' | 'completion' | 'embedding'
 
 export interface Call {
   readonly lease: Lease
@@ -193,7 +200,8 @@ export interface DeltaSink {
 }
 
 /**
- * How one call ended. `refused`: the replica took nothing. `lost`: it broke off, perhaps in the middle. A backend that
+ * How one call ended. `refused`: the replica took nothing. `lost`: it broke off, perhaps in the middle; `isUnreachable`:
+ * nothing listens there; `isStalled`: the platform gave it up, because its engine makes no progress. A backend that
  * reports seldom says with `cancelled` how many tokens the client had got since its last delta. A backend that had to
  * guess the tokens of its deltas says with `finished` how many they were in all: some of the usage is not streamed.
  */
@@ -205,8 +213,15 @@ export type Ending = EndingKind & {
 type EndingKind =
   | { readonly kind: 'finished'; readonly usage: Usage | undefined; readonly streamedTokens?: number }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'lost'; readonly because: string }
+  | LostEnding
   | { readonly kind: 'cancelled'; readonly unreportedTokens?: number }
+
+interface LostEnding {
+  readonly kind: 'lost'
+  readonly because: string
+  readonly isUnreachable?: boolean
+  readonly isStalled?: boolean
+}
 
 /** What a replica says of itself. A gauge that the engine does not have is absent, which is unknown and never zero. */
 export interface ReplicaReport {
@@ -220,6 +235,10 @@ export interface ReplicaReport {
    * the share of what it could do. Not its busy time.
    */
   readonly fullWorkUs?: number
+  /** The engine is up and does nothing until somebody wakes it. */
+  readonly isAsleep?: boolean
+  /** Tokens that the engine has worked on since it began, counted with every step: it stands still when the engine does. */
+  readonly workCount?: number
   /** Sequences that the engine preempted since it began. */
   readonly preemptionCount?: number
   /** Tokens that the engine's KV memory holds. */

@@ -72,6 +72,14 @@ export class Relay implements DeltaSink {
   }
 
   write(delta: Delta): Promise<void> | undefined {
+    const watch = this.#ticket.attempt?.watch
+    watch?.moved(delta.tokens)
+    const wait = this.#take(delta)
+    if (wait !== undefined) watch?.held(wait)
+    return wait
+  }
+
+  #take(delta: Delta): Promise<void> | undefined {
     const ticket = this.#ticket
     if (ticket.cancellation.isCancelled || ticket.attempt?.isCalledOff === true) return undefined
     if (ticket.check?.isPending === true) return this.#holdBack(delta, ticket.check)
@@ -149,7 +157,7 @@ export class Relay implements DeltaSink {
     const { attempt } = this.#ticket
     if (attempt !== undefined) this.#watcher.held(attempt, this.#clock.now())
     await check.whenOver()
-    if (this.#ticket.attempt === attempt && this.#ticket.phase === 'running') await this.write(delta)
+    if (this.#ticket.attempt === attempt && this.#ticket.phase === 'running') await this.#take(delta)
   }
 
   #metered(admitted: Admitted, delta: Delta): Delta | undefined {

@@ -23,6 +23,9 @@ import type { Turn } from './turnstile.ts'
  * The one place where a ticket ends: its budget is trued up, its outcome is told to the client and written to the
  * journal, once (law L1). Everything that the ticket held has gone back by the time `settle` returns.
  */
+/** Microseconds: a few questions to the engine from now (`fleet/liveness.ts`). */
+const STALLED_RETRY_US = 5_000_000
+
 export interface Ended {
   readonly outcome: Outcome
   readonly because: string
@@ -107,6 +110,7 @@ export function endedBy(ticket: Ticket, ending: Ending): Ended {
     case 'refused':
       return { outcome: 'failed', because: ending.refusal.because, refusal: ending.refusal, usage: NO_USAGE }
     case 'lost': {
+      if (ending.isStalled === true) return gaveUp(ending.because, seen)
       const because = `The answer broke off: ${ending.because}.`
       const refusal: Refusal = { code: 'replica-lost', because, blame: 'platform', retryAfterUs: 1_000_000 }
       return { outcome: 'failed', because, refusal, usage: seen }
@@ -114,6 +118,13 @@ export function endedBy(ticket: Ticket, ending: Ending): Ended {
     default:
       return unreachable(ending)
   }
+}
+
+/** The engine is there and makes no progress: it is known to be of no use, so its clients are told to come back. */
+function gaveUp(reason: string, usage: Usage): Ended {
+  const because = `The answer broke off: ${reason}.`
+  const refusal: Refusal = { code: 'engine-stalled', because, blame: 'platform', retryAfterUs: STALLED_RETRY_US }
+  return { outcome: 'failed', because, refusal, usage }
 }
 
 /** An offline ticket gave way to an online one, and its pool is no longer there for it: its client may come back. */

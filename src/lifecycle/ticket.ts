@@ -208,6 +208,16 @@ export class Admitted {
 
 type AdmittedFacts = Pick<Admitted, 'at' | 'patience' | 'reservation' | 'plan' | 'offer' | 'predicted'>
 
+/** Whether the replica of an attempt makes progress (`fleet/liveness.ts`). */
+export interface AttemptWatch {
+  /** Why the attempt was ended; undefined while it was not. */
+  readonly stalledBecause: string | undefined
+  /** A part of the answer has come. */
+  moved(tokens: number): void
+  /** Its reader takes nothing more until then. */
+  held(until: Promise<void>): void
+}
+
 /** One turn on one replica. The lease is ours from the grant until `isOver`. */
 export class Attempt {
   readonly admitted: Admitted
@@ -224,6 +234,8 @@ export class Attempt {
   isCalledOff = false
   /** From the turn to the first token, as the replica's load at the turn makes likely; undefined where steps are unknown. */
   firstTokenExpectedUs: number | undefined
+  /** Whether its replica makes progress; undefined where that is not watched. */
+  watch: AttemptWatch | undefined
   /** What it teaches of an engine whose steps are learned. */
   lesson: Lesson | undefined
   /** When the first token came that the relay held for the verdict: then its engine had read the prompt. */

@@ -18,6 +18,9 @@ import type { Admitted, Attempt } from './ticket.ts'
  *   how the attempt ended                  where                       when                    terms
  *   lost (500, connection, silence)        another replica or pool     at once                 the same; one rung lower only
  *                                                                                              if time is short
+ *   nothing listens there                  another replica or pool,    at once, else when a    the same
+ *                                          else the same               replica is ready again
+ *   no progress (`fleet/liveness.ts`)      another replica or pool     at once                 the same
  *   no room (429, 503)                     another replica or pool,    at once;                one rung lower
  *                                          else the same               after the engine's time
  *   denied (401, 403, 404, no quota)       another pool                at once                 the same
@@ -64,8 +67,10 @@ export function tryAgain(platform: Platform, attempt: Attempt, ending: Ending, r
     case 'cancelled':
       return attempt.isCalledOff && comeBack(platform, attempt)
     case 'lost':
+      if (ending.isUnreachable === true && isUntaken(attempt)) ticket.roomWaits++
       if (isSpent(platform, attempt)) return false
       if (moveToShelter(platform, admitted)) return rejoin(platform, attempt, 'the release on trial failed')
+      if (ending.isStalled === true && !hasElsewhere(platform, attempt)) return false
       admitted.plan = planInTime(platform, admitted)
       moveFrom(platform, attempt)
       return rejoin(platform, attempt, 'the attempt before was lost')
@@ -109,8 +114,7 @@ function leavePool(platform: Platform, attempt: Attempt): boolean {
 /** Somewhere else at once, or here after the time that the engine needs; in both cases with less to do. */
 function findRoom(platform: Platform, attempt: Attempt, refusal: Refusal): boolean {
   const { admitted, ticket } = attempt
-  const hasElsewhere = !isLastOfPool(platform, attempt) || otherPoolOf(platform, admitted) !== undefined
-  if (hasElsewhere && !isSpent(platform, attempt)) {
+  if (hasElsewhere(platform, attempt) && !isSpent(platform, attempt)) {
     admitted.plan = stepDown(platform, admitted)
     moveFrom(platform, attempt)
     return rejoin(platform, attempt, 'the replica before had no room')
@@ -161,6 +165,17 @@ function moveFrom(platform: Platform, attempt: Attempt): void {
   const poolId = isLastOfPool(platform, attempt) ? otherPoolOf(platform, admitted) : undefined
   if (poolId !== undefined) admitted.sendTo(poolId)
 }
+
+/** Another replica of the pool, or another pool. */
+const hasElsewhere = (platform: Platform, attempt: Attempt): boolean =>
+  !isLastOfPool(platform, attempt) || otherPoolOf(platform, attempt.admitted) !== undefined
+
+/**
+ * No engine has seen the attempt, so it is none of those that a ticket has. Its replica is not ready any more: its ticket
+ * waits for another one, or for this one's return.
+ */
+const isUntaken = ({ admitted, ticket }: Attempt): boolean =>
+  ticket.roomWaits < ROOM_WAITS_MAX && admitted.offer.mayNotWait !== true
 
 /** Whether the pool has no usable replica that has not failed this ticket: a pool gets two attempts, not three. */
 function isLastOfPool({ policies }: Platform, { admitted, ticket, lease, nth }: Attempt): boolean {

@@ -108,6 +108,9 @@ function strike(fault: Fault, target: SimulatedReplica): void {
     case 'replica-hang':
       target.slowDown(Number.POSITIVE_INFINITY)
       return
+    case 'replica-freeze':
+      target.freeze()
+      return
     case 'replica-slow':
       target.slowDown(fault.factor ?? 4)
       return

@@ -103,6 +103,9 @@ export class SimulatedFleet implements Backends {
 
 const textBetween = (): string => ''
 
+/** Microseconds that a simulated engine takes for a question of one token. */
+const QUESTION_US = 20_000
+
 /** A replica that can crash, hang and slow down, alone or with the replicas of other pools that are the same engine. */
 export class SimulatedReplica implements Backend {
   readonly replica: Replica
@@ -110,6 +113,7 @@ export class SimulatedReplica implements Backend {
   readonly #scripts: Scripts
   #backend: SimulatedBackend
   #traits: Traits = GOOD
+  #isFrozen = false
   readonly #fate: Rng
 
   #fullWorkPrices: FullWorkPrices | undefined
@@ -135,7 +139,7 @@ export class SimulatedReplica implements Backend {
   }
 
   generate(call: Call): Promise<Ending> {
-    if (!this.#engine.isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused' })
+    if (!this.#engine.isUp) return Promise.resolve({ kind: 'lost', because: 'connection refused', isUnreachable: true })
     if (this.#fate.next() < this.#traits.errorRatio) return Promise.resolve(RELEASE_BROKEN)
     return this.#backend.generate(call)
   }
@@ -146,8 +150,15 @@ export class SimulatedReplica implements Backend {
 
   probe(replica: Replica): Promise<ReplicaReport> {
     if (!this.#engine.isUp) return Promise.resolve({ isReady: false, because: 'connection refused' })
-    if (this.#engine.clock.isStopped) return Promise.resolve({ isReady: false, because: 'no answer to the probe' })
+    if (this.#engine.clock.isStopped && !this.#isFrozen)
+      return Promise.resolve({ isReady: false, because: 'no answer to the probe' })
     return this.#backend.probe(replica)
+  }
+
+  /** One token takes about a step, on the engine's own clock: a frozen engine answers when it thaws. */
+  async ask(): Promise<boolean> {
+    await this.#engine.clock.sleep(QUESTION_US)
+    return this.#engine.isUp
   }
 
   /** The replica loses all its sequences and its cache. */
@@ -157,6 +168,7 @@ export class SimulatedReplica implements Backend {
 
   recover(): void {
     this.#engine.isUp = true
+    this.#isFrozen = false
     this.#traits = GOOD
     this.#engine.clock.setPace(1)
   }
@@ -164,6 +176,12 @@ export class SimulatedReplica implements Backend {
   /** Makes the replica slower by this factor; Infinity hangs it. */
   slowDown(factor: number): void {
     this.#engine.clock.setPace(1 / factor)
+  }
+
+  /** The replica stays up, answers its probes and makes no progress. */
+  freeze(): void {
+    this.#isFrozen = true
+    this.#engine.clock.setPace(0)
   }
 
   /** Makes the replica worse in one respect until it recovers. */

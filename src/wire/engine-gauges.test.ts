@@ -52,6 +52,30 @@ describe('gauges', () => {
       { runningCount: 0 },
     ],
     [
+      'vLLM asleep, and how much it has worked',
+      [
+        'vllm:generation_tokens_total{engine="0",model_name="m"} 70.0',
+        'vllm:generation_tokens_created{engine="0",model_name="m"} 1.7e+09',
+        'vllm:iteration_tokens_total_bucket{engine="0",le="8.0",model_name="m"} 5.0',
+        'vllm:iteration_tokens_total_count{engine="0",model_name="m"} 9.0',
+        'vllm:iteration_tokens_total_sum{engine="0",model_name="m"} 1000.0',
+        'vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="awake"} 0.0',
+        'vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="weights_offloaded"} 1.0',
+        'vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="discard_all"} 0.0',
+      ].join('\n'),
+      { workCount: 1_070, isAsleep: true },
+    ],
+    [
+      'vLLM awake',
+      ['awake', 'weights_offloaded', 'discard_all']
+        .map(
+          (state, i) =>
+            `vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="${state}"} ${i === 0 ? 1 : 0}.0`,
+        )
+        .join('\n'),
+      { isAsleep: false },
+    ],
+    [
       'vLLM before v1',
       'vllm:num_requests_running 3\nvllm:gpu_cache_usage_perc 0.5\n',
       { runningCount: 3, kvUsageRatio: 0.5 },

@@ -19,10 +19,17 @@ export interface EngineGauges {
   readonly preemptionCount?: number
   /** Tokens that the engine's KV memory holds, all ranks together. */
   readonly kvTokensMax?: number
+  /** Tokens read and written, counted with every step, since the engine began. */
+  readonly workCount?: number
+  /** It is up, answers `/health` and lets requests wait until somebody wakes it. */
+  readonly isAsleep?: boolean
 }
 
 /** Memory that is told as a number of blocks of some tokens each. */
-type Fact = keyof EngineGauges | 'blockCount' | 'blockTokens'
+type Fact = Exclude<keyof Figures, 'workCount'> | 'blockCount' | 'blockTokens' | Work | 'sleepLevel'
+
+/** Of these the sum is the work: an engine that reads a prompt writes nothing, and one without the second has the first. */
+type Work = 'writtenTokens' | 'steppedTokens'
 
 interface GaugeName {
   readonly fact: Fact
@@ -47,6 +54,13 @@ const NAMES: readonly GaugeName[] = [
   { fact: 'kvTokensMax', name: 'vllm:cache_config_info', product: ['kv_cache_size_tokens'] },
   // The sum over all ranks, on the line of every rank.
   { fact: 'kvTokensMax', name: 'vllm:cache_config_info', product: ['num_gpu_blocks', 'block_size'], isOfAll: true },
+  // SGLang and TGI count tokens when an answer ends, which says nothing of a step.
+  { fact: 'writtenTokens', name: 'vllm:generation_tokens_total' },
+  { fact: 'steppedTokens', name: 'vllm:iteration_tokens_total_sum' },
+  { fact: 'steppedTokens', name: 'llamacpp:n_decode_total' },
+  // One line for each state, of which the one that holds is 1.
+  { fact: 'sleepLevel', name: 'vllm:engine_sleep_state', label: 'sleep_state="weights_offloaded"' },
+  { fact: 'sleepLevel', name: 'vllm:engine_sleep_state', label: 'sleep_state="discard_all"' },
   { fact: 'runningCount', name: 'sglang:num_running_reqs' },
   { fact: 'waitingCount', name: 'sglang:num_queue_reqs' },
   { fact: 'kvUsageRatio', name: 'sglang:token_usage' },
@@ -70,6 +84,8 @@ const NAMES: readonly GaugeName[] = [
   { fact: 'waitingCount', name: 'nv_inference_pending_request_count' },
 ]
 
+type Figures = Partial<Record<Exclude<keyof EngineGauges, 'isAsleep'>, number>>
+
 export function readEngineGauges(page: string): EngineGauges {
   const byFact = new Map<Fact, Map<string, number>>()
   let firstName: Partial<Record<Fact, string>> = {}
@@ -79,8 +95,9 @@ export function readEngineGauges(page: string): EngineGauges {
     if (page.charCodeAt(at) !== 35) firstName = readLine(page.slice(at, end).trimEnd(), byFact, firstName)
     at = end + 1
   }
-  const gauges: { -readonly [K in keyof EngineGauges]: number } = {}
+  const gauges: Figures = {}
   const blocks = { blockCount: 0, blockTokens: 0 }
+  let isAsleep: boolean | undefined
   for (const [fact, ranks] of byFact) {
     const values = [...ranks.values()]
     const value =
@@ -88,17 +105,19 @@ export function readEngineGauges(page: string): EngineGauges {
         ? values.reduce((most, value) => Math.max(most, value))
         : values.reduce((sum, value) => sum + value, 0)
     if (fact === 'blockCount' || fact === 'blockTokens') blocks[fact] = value
+    else if (fact === 'sleepLevel') isAsleep = value > 0
+    else if (fact === 'writtenTokens' || fact === 'steppedTokens') gauges.workCount = (gauges.workCount ?? 0) + value
     else gauges[fact] = value
   }
   if (blocks.blockCount * blocks.blockTokens > 0) gauges.kvTokensMax ??= blocks.blockCount * blocks.blockTokens
-  return believable(gauges)
+  return { ...believable(gauges), ...(isAsleep !== undefined && { isAsleep }) }
 }
 
 /**
  * A number that no engine can mean is none: believed, it would close the replica for as long as it is told. A ratio above 1
  * is a percentage or worse; an engine that has not set its memory up yet says 0, or a block.
  */
-function believable(gauges: { -readonly [K in keyof EngineGauges]: number }): EngineGauges {
+function believable(gauges: Figures): Figures {
   for (const [fact, [least, most]] of BELIEVABLE) {
     const value = gauges[fact]
     if (value !== undefined && !(value >= least && value <= most)) delete gauges[fact]
@@ -107,7 +126,7 @@ function believable(gauges: { -readonly [K in keyof EngineGauges]: number }): En
   return gauges
 }
 
-const BELIEVABLE: ReadonlyArray<readonly [fact: keyof EngineGauges, range: readonly [least: number, most: number]]> = [
+const BELIEVABLE: ReadonlyArray<readonly [fact: keyof Figures, range: readonly [least: number, most: number]]> = [
   ['runningCount', [0, 100_000]],
   ['waitingCount', [0, 1_000_000]],
   // What is a little above is rounding.

@@ -26,7 +26,7 @@ export interface SeenRequest {
 
 export class FakeUpstream {
   readonly seen: SeenRequest[] = []
-  /** Used for every request that `next` has nothing for. */
+  /** Used for every request that `next` has nothing for, and for the gateway's own questions. */
   behaviour: Behaviour = answers()
   readonly #next: Behaviour[] = []
   readonly #sockets = new Set<Socket>()
@@ -101,9 +101,14 @@ export class FakeUpstream {
     const body = JSON.parse(text) as Record<string, unknown>
     this.seen.push({ path: req.url ?? '', headers: req.headers, body, text })
     const refused = await this.guard(req, text)
-    await (refused ?? this.#next.shift() ?? this.behaviour)({ req, res, body, isGone: () => isGone })
+    const next = isQuestion(body) ? undefined : this.#next.shift()
+    await (refused ?? next ?? this.behaviour)({ req, res, body, isGone: () => isGone })
   }
 }
+
+/** A gateway asks an engine that it suspects for one token. */
+export const isQuestion = ({ messages, max_tokens }: Record<string, unknown>): boolean =>
+  max_tokens === 1 && JSON.stringify(messages) === '[{"role":"user","content":"."}]'
 
 export interface Answer {
   readonly words?: readonly string[]

@@ -59,6 +59,8 @@ export interface FleetParts {
   readonly policies: Policies
   readonly turnstile: Turnstile
   readonly applyHealth: (changes: readonly HealthChange[]) => void
+  /** The replica is gone: it is not watched any more. */
+  readonly forget: (replicaId: string) => void
   /** Whether a live ticket still names this pool: it may wait, run, or be tried once more there. */
   readonly isNamed: (poolId: string) => boolean
 }
@@ -264,7 +266,7 @@ export class FleetChanges {
   }
 
   #dropReplica(replicaId: string, reason: ChangeReason): void {
-    const { policies, turnstile, world } = this.#parts
+    const { policies, turnstile, world, forget } = this.#parts
     this.#leavingReplicas.delete(replicaId)
     const replica = policies.fleet.replica(replicaId)
     const known = replica && policies.fleet.poolsById.get(replica.poolId)
@@ -274,6 +276,7 @@ export class FleetChanges {
       known.pool.replicas.filter(({ id }) => id !== replicaId),
     )
     policies.health.remove(replicaId)
+    forget(replicaId)
     policies.placer.removed(replicaId)
     turnstile.removeReplica(replicaId)
     policies.poolsById.get(replica.poolId)?.twins?.forget(replicaId)

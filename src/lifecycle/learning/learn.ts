@@ -125,6 +125,7 @@ function learnSpeed(platform: Platform, attempt: Attempt, ending: Ending): void 
 function tellReplica(platform: Platform, attempt: Attempt, ending: Ending): void {
   const { placer, health, poolsById } = platform.policies
   const { ticket, lease, grantedAt } = attempt
+  const { orgId } = ticket.request.tenant
   const replicaId = lease.replica.id
   const now = platform.world.clock.now()
   const isFailed = ending.kind === 'lost' || (ending.kind === 'refused' && ending.refusal.blame !== 'request')
@@ -132,7 +133,12 @@ function tellReplica(platform: Platform, attempt: Attempt, ending: Ending): void
   const retryAfterUs = ending.kind === 'refused' ? ending.refusal.retryAfterUs : undefined
   if (isFailed) poolsById.get(lease.replica.poolId)?.outlook?.of(replicaId).failed(now, retryAfterUs)
   const saysNothing = ending.kind === 'cancelled' || (ending.kind === 'refused' && !isFailed)
-  if (!saysNothing) platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed }))
+  if (saysNothing) return
+  const isLost = ending.kind === 'lost'
+  // Nothing listens there: that is known now, and not with the next probe.
+  if (isLost && ending.isUnreachable === true) platform.applyHealth(health.report(now, replicaId, false))
+  platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed, isLost, orgId }))
+  if (isLost) platform.liveness.prove(lease.replica)
 }
 
 /** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */

@@ -196,8 +196,8 @@ export function poolDenied(because: string): Refusal {
   return { code: 'replica-denied', because, blame: 'platform', retryAfterUs: undefined }
 }
 
-/** A few health checks from now. */
-const NO_REPLICA_RETRY_US = 5_000_000
+/** Microseconds: a few health checks from now. */
+export const NO_REPLICA_RETRY_US = 5_000_000
 
 /** The queue has no place: whose doing is that, and when will there be one? */
 export function withoutPlace({ code, because }: NoPlace, waitUs: number, jitter: number): Refusal {

@@ -59,7 +59,57 @@ describe('health', () => {
     expect(health.kindOf('r0')).toBe('trial')
   })
 
-  it('never takes the only one, nor more than half', () => {
+  const lose = (health: Health, now: number, orgs: readonly string[]): HealthChange[] =>
+    orgs.flatMap((orgId) => [...health.observe(now, 'r0', { grantedAt: now, isFailed: true, isLost: true, orgId })])
+
+  it('takes the only one after five losses in a row of two orgs, and tries it again every ten seconds', () => {
+    const health = makePool(1)
+    expect(lose(health, AFTER, ['a', 'a', 'b', 'a'])).toEqual([])
+    expect(lose(health, AFTER, ['a'])).toMatchObject([{ kind: 'ejected' }])
+    for (let i = 1; i <= 3; i++) {
+      expect(health.nextWakeupAt()).toBe(AFTER + i * 10 * S)
+      expect(health.onWakeup(AFTER + i * 10 * S)).toMatchObject([{ kind: 'trial', allowance: 1 }])
+      expect(lose(health, AFTER + i * 10 * S, ['a'])).toMatchObject([{ kind: 'ejected' }])
+    }
+  })
+
+  it('takes the only one after five losses of one org where it does not answer us either', () => {
+    const health = makePool(1)
+    expect(lose(health, AFTER, ['a', 'a', 'a', 'a'])).toEqual([])
+    expect(health.isInDoubt('r0')).toBe(false)
+    expect(health.confirm(AFTER, 'r0')).toEqual([])
+    expect(lose(health, AFTER, ['a'])).toEqual([])
+    expect(health.isInDoubt('r0')).toBe(true)
+    expect(health.confirm(AFTER, 'r0')).toMatchObject([{ kind: 'ejected' }])
+  })
+
+  it('does not take the only one for refusals, nor for losses with an answer among them', () => {
+    const health = makePool(1)
+    fail(health, AFTER, 50)
+    lose(health, AFTER, ['a', 'b', 'a', 'b'])
+    health.observe(AFTER, 'r0', { grantedAt: AFTER, isFailed: false })
+    expect(lose(health, AFTER, ['a', 'b', 'a', 'b'])).toEqual([])
+    expect([health.kindOf('r0'), health.isInDoubt('r0')]).toEqual(['steady', false])
+  })
+
+  it('keeps a stalled one away, the only one too, until it makes progress, whatever its probe says', () => {
+    const health = makePool(1)
+    expect(health.stall(AFTER, 'r0', 'no progress')).toMatchObject([{ kind: 'away', isReady: false, allowance: 0 }])
+    expect(health.stall(AFTER, 'r0', 'no progress')).toEqual([])
+    expect(health.report(AFTER + S, 'r0', true)).toEqual([])
+    expect(health.resume(AFTER + 2 * S, 'r0')).toMatchObject([{ kind: 'warming', isReady: true }])
+    expect(health.resume(AFTER + 2 * S, 'r0')).toEqual([])
+    // A stalled one that is restarted meanwhile is ready when its probe says so.
+    health.stall(AFTER, 'r0', 'no progress')
+    expect(health.report(AFTER + 3 * S, 'r0', false)).toMatchObject([{ kind: 'away' }])
+    expect(health.report(AFTER + 4 * S, 'r0', true)).toMatchObject([{ kind: 'warming' }])
+    // A drained one is away when it is taken back.
+    health.drain(AFTER, 'r0')
+    expect(health.stall(AFTER, 'r0', 'no progress')).toEqual([])
+    expect(health.undrain(AFTER, 'r0')).toMatchObject([{ kind: 'away', because: 'no progress' }])
+  })
+
+  it('never takes the only one for failures that are not proven, nor more than half', () => {
     expect(fail(makePool(1), AFTER, 50)).toEqual([])
     const health = makePool(4)
     for (let i = 0; i < 4; i++) fail(health, AFTER, 10, `r${i}`)
@@ -78,7 +128,21 @@ describe('health', () => {
 
   it('keeps its promises whatever happens', () => {
     const event = fc.record({
-      what: fc.constantFrom('fail', 'fail', 'fail', 'succeed', 'ready', 'away', 'drain', 'undrain', 'wake'),
+      what: fc.constantFrom(
+        ...([
+          'fail',
+          'fail',
+          'fail',
+          'succeed',
+          'ready',
+          'away',
+          'drain',
+          'undrain',
+          'wake',
+          'stall',
+          'resume',
+        ] as const),
+      ),
       replica: fc.nat({ max: 4 }),
       pauseUs: fc.nat({ max: 20 * S }),
     })
@@ -98,6 +162,8 @@ describe('health', () => {
           if (what === 'fail' || what === 'succeed')
             take(health.observe(now, id, { grantedAt: now, isFailed: what === 'fail' }))
           if (what === 'ready' || what === 'away') take(health.report(now, id, what === 'ready'))
+          if (what === 'stall') take(health.stall(now, id, 'no progress'))
+          if (what === 'resume') take(health.resume(now, id))
           if (what === 'drain') take(health.drain(now, id))
           if (what === 'undrain') take(health.undrain(now, id))
           health.assertInvariants()

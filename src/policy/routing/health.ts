@@ -14,7 +14,11 @@ import { assert } from '../../base/assert.ts'
  *   draining: nothing more goes there, whatever else is true; what runs, ends.
  *
  * An ejection is a lease: it always ends by itself, and the next attempt finds out. Never more than `ejectedRatioMax`
- * of a pool: when most of it fails the fault is not the replica's, and shutting it would only help the outage.
+ * of a pool: when most of it fails the fault is not the replica's, and shutting it would only help the outage. The only
+ * replica of a pool is ejected where its failures are proven: lost attempts in a row of tenants of two orgs, or a question
+ * of ours that it does not answer either. Its clients are then refused at once, in place of one lost attempt after another.
+ *
+ * A stalled replica (`progress.ts`) is away until it has made progress, however healthy its probe says it is.
  *
  * Deliberately not: what a refusal means (the backend says whether the replica failed), and how slow is too slow (the
  * placer's slowness sends less to a slow one). An attempt that began before the present state says nothing about it.
@@ -33,7 +37,7 @@ export const HEALTH_DEFAULTS = {
   /** A process restarts in about ten seconds; doubled with every failed trial. */
   ejectUs: 10_000_000,
   ejectUsMax: 300_000_000,
-  /** Of a pool's replicas, rounded down: a pool of one never loses it. */
+  /** Of a pool's replicas, rounded down: a pool of one loses it only where its failures are proven. */
   ejectedRatioMax: 0.5,
   /**
    * A new replica compiles kernels and fills caches with its first answers. Four seconds to a full batch: after a
@@ -62,6 +66,10 @@ export interface HealthAttempt {
   readonly grantedAt: number
   /** The replica refused or was lost; a cancelled attempt or a fault of the request's is not told at all. */
   readonly isFailed: boolean
+  /** It was lost, not refused: an engine that refuses is there. */
+  readonly isLost?: boolean
+  /** Whose attempt it was. */
+  readonly orgId?: string
 }
 
 interface State {
@@ -74,6 +82,12 @@ interface State {
   until: number
   isProbedReady: boolean
   isDraining: boolean
+  /** Why it makes no progress; undefined when it does. */
+  stalledBecause: string | undefined
+  lostInRow: number
+  /** Of the attempts lost in a row: the org of the first, and whether another org had one. */
+  lostOrgId: string | undefined
+  isLostByTwo: boolean
   failuresInRow: number
   failed: number
   attempts: number
@@ -107,6 +121,10 @@ export class Health {
       until: Number.POSITIVE_INFINITY,
       isProbedReady: false,
       isDraining: false,
+      stalledBecause: undefined,
+      lostInRow: 0,
+      lostOrgId: undefined,
+      isLostByTwo: false,
       failuresInRow: 0,
       failed: 0,
       attempts: 0,
@@ -138,6 +156,7 @@ export class Health {
     const state = this.#states.get(replicaId)
     if (state === undefined || state.isProbedReady === isReady) return NO_CHANGES
     state.isProbedReady = isReady
+    state.stalledBecause = undefined
     if (state.isDraining) return NO_CHANGES
     if (!isReady) return this.#enter(now, state, 'away', 'its probe says that it is not ready')
     state.failuresInRow = 0
@@ -153,10 +172,41 @@ export class Health {
     if (state === undefined || attempt.grantedAt < state.since) return NO_CHANGES
     if (state.kind === 'trial') return this.#endTrial(now, state, attempt.isFailed)
     if (state.kind !== 'steady' && state.kind !== 'warming') return NO_CHANGES
-    this.#count(now, state, attempt.isFailed)
+    this.#count(now, state, attempt)
     const because = this.#whyEject(state)
-    if (because === undefined || !this.#mayEject(state.poolId)) return NO_CHANGES
-    return this.#eject(now, state, because)
+    if (because === undefined) return NO_CHANGES
+    const isProven = this.isInDoubt(replicaId) && state.isLostByTwo
+    return isProven || this.#mayEject(state.poolId) ? this.#eject(now, state, because) : NO_CHANGES
+  }
+
+  /** Whether it is the only one of its pool and lost as many attempts in a row as would eject another. */
+  isInDoubt(replicaId: string): boolean {
+    const state = this.#states.get(replicaId)
+    if (state === undefined || state.lostInRow < this.#options.failuresInRowMax) return false
+    return this.#isOnly(state) && (state.kind === 'steady' || state.kind === 'warming')
+  }
+
+  /** It is in doubt, and did not answer a question of ours either. */
+  confirm(now: number, replicaId: string): readonly HealthChange[] {
+    const state = this.#states.get(replicaId)
+    if (state === undefined || !this.isInDoubt(replicaId)) return NO_CHANGES
+    return this.#eject(now, state, 'it failed several times in a row, and does not answer our question')
+  }
+
+  /** It has work and makes no progress, or sleeps. */
+  stall(now: number, replicaId: string, because: string): readonly HealthChange[] {
+    const state = this.#states.get(replicaId)
+    if (state === undefined || !state.isProbedReady || state.stalledBecause !== undefined) return NO_CHANGES
+    state.stalledBecause = because
+    return state.isDraining ? NO_CHANGES : this.#enter(now, state, 'away', because)
+  }
+
+  /** A stalled replica has made progress. */
+  resume(now: number, replicaId: string): readonly HealthChange[] {
+    const state = this.#states.get(replicaId)
+    if (state?.stalledBecause === undefined) return NO_CHANGES
+    state.stalledBecause = undefined
+    return state.isDraining ? NO_CHANGES : this.#enter(now, state, 'warming', 'it makes progress again: slow start')
   }
 
   /** The engine denies us (a reason) or answers (undefined). True when that is news: the operator is told once. */
@@ -189,9 +239,9 @@ export class Health {
     const state = this.#states.get(replicaId)
     if (state === undefined || !state.isDraining) return NO_CHANGES
     state.isDraining = false
-    return state.isProbedReady
-      ? this.#enter(now, state, 'warming', 'it is no longer drained: slow start')
-      : this.#enter(now, state, 'away', 'its probe says that it is not ready')
+    if (!state.isProbedReady) return this.#enter(now, state, 'away', 'its probe says that it is not ready')
+    if (state.stalledBecause !== undefined) return this.#enter(now, state, 'away', state.stalledBecause)
+    return this.#enter(now, state, 'warming', 'it is no longer drained: slow start')
   }
 
   nextWakeupAt(): number | undefined {
@@ -210,7 +260,11 @@ export class Health {
     for (const state of this.#states.values()) {
       assert(state.kind !== 'ejected' || Number.isFinite(state.until), 'every ejection is a lease that ends')
       assert(!state.isDraining || state.kind === 'draining', 'what is drained takes nothing')
-      assert(state.isProbedReady || state.kind === 'away' || state.kind === 'draining', 'what is not ready is away')
+      const isStalled = state.stalledBecause !== undefined
+      assert(
+        (state.isProbedReady && !isStalled) || state.kind === 'away' || state.kind === 'draining',
+        'what is not ready, or stalled, is away',
+      )
     }
   }
 
@@ -232,7 +286,9 @@ export class Health {
   #eject(now: number, state: State, because: string): readonly HealthChange[] {
     const { ejectUs, ejectUsMax } = this.#options
     const changes = this.#enter(now, state, 'ejected', because)
-    state.until = now + Math.min(ejectUsMax, ejectUs * 2 ** Math.min(20, state.ejections))
+    // While its only replica is out a pool serves nobody: trials of it stay frequent.
+    const doublings = this.#isOnly(state) ? 0 : Math.min(20, state.ejections)
+    state.until = now + Math.min(ejectUsMax, ejectUs * 2 ** doublings)
     state.ejections++
     return changes
   }
@@ -243,6 +299,7 @@ export class Health {
     state.until = kind === 'warming' ? now + this.#options.warmStepUs : Number.POSITIVE_INFINITY
     state.doublings = 0
     state.failuresInRow = 0
+    forgetLost(state)
     if (kind !== 'steady') {
       state.failed = 0
       state.attempts = 0
@@ -250,7 +307,7 @@ export class Health {
     return [changeOf(state, because, this.#options)]
   }
 
-  #count(now: number, state: State, isFailed: boolean): void {
+  #count(now: number, state: State, { isFailed, isLost = false, orgId }: HealthAttempt): void {
     while (now - state.halvedAt >= this.#options.halveUs && state.attempts > 0.5) {
       state.failed /= 2
       state.attempts /= 2
@@ -260,6 +317,13 @@ export class Health {
     state.attempts++
     if (isFailed) state.failed++
     state.failuresInRow = isFailed ? state.failuresInRow + 1 : 0
+    if (!isLost) {
+      forgetLost(state)
+      return
+    }
+    state.lostInRow++
+    state.lostOrgId ??= orgId
+    if (state.lostOrgId !== orgId) state.isLostByTwo = true
   }
 
   #whyEject(state: State): string | undefined {
@@ -268,6 +332,15 @@ export class Health {
     if (state.attempts >= attemptsMin && state.failed / state.attempts >= failedRatioMax)
       return 'it fails too large a share of its attempts'
     return undefined
+  }
+
+  /** No other replica of its pool is there, proven or not. */
+  #isOnly(state: State): boolean {
+    for (const other of this.#states.values()) {
+      if (other === state || other.poolId !== state.poolId) continue
+      if (other.kind !== 'away' && other.kind !== 'draining') return false
+    }
+    return true
   }
 
   /** Replicas on trial count as ejected: they are not proven yet. */
@@ -281,6 +354,12 @@ export class Health {
     }
     return out + 1 <= Math.floor(total * this.#options.ejectedRatioMax)
   }
+}
+
+function forgetLost(state: State): void {
+  state.lostInRow = 0
+  state.lostOrgId = undefined
+  state.isLostByTwo = false
 }
 
 const NO_CHANGES: readonly HealthChange[] = Object.freeze([])

@@ -174,6 +174,7 @@ export const FaultSchema = Type.Object(
       [
         'replica-crash',
         'replica-hang',
+        'replica-freeze',
         'replica-slow',
         'replica-errors',
         'replica-refusals',
@@ -197,18 +198,17 @@ export const FaultSchema = Type.Object(
         description:
           'The fault, or a planned change: `rolling-restart` drains and restarts one replica after the other; ' +
           '`spot-notice` announces the end of spot replicas, which are gone 30 s later and back after `forS`; ' +
-          '`region-loss` removes a region\u2019s replicas, and its gateway where there are several gateways; ' +
-          '`retrieval-dead` never answers, `store-loss` refuses at once. Where several gateways share a fleet: ' +
-          '`gateway-loss` kills a gateway, `gateway-pause` stops it for a while, `gateway-cut` cuts it off from the ' +
-          'lease store, `gateway-deaf` loses the store\u2019s answers to it; `lease-store-stop` stops the store, ' +
-          '`lease-store-wipe` empties it, `lease-store-clock` sets its clock by `stepS`.',
+          '`region-loss` removes a region\u2019s replicas and its gateway where there are several; `replica-freeze` ' +
+          'answers probes without progress; `retrieval-dead` never answers, `store-loss` refuses at once. Of ' +
+          'gateways that share a fleet: `gateway-loss` kills one, `gateway-pause` stops it for a while, ' +
+          '`gateway-cut` cuts it off from the lease store, `gateway-deaf` loses the store\u2019s answers to it; ' +
+          '`lease-store-stop`, `-wipe`, `-clock` stop it, empty it, set its clock by `stepS`.',
       },
     ),
     target: Type.String({
       description:
         'Id of a replica, or of a pool or release (`MODEL@VERSION`) for all its replicas; a region for region-loss; ' +
-        '`store`, `embedder` or `retrieval` for faults of retrieval; `gateway-1`, `gateway-2` \u2026 or `*` for gateways; ' +
-        '`lease-store` for the lease store.',
+        '`store`, `embedder` or `retrieval`; `gateway-1`, `gateway-2` \u2026 or `*` for gateways; `lease-store`.',
     }),
     atS: seconds('Start of the fault.'),
     forS: seconds('Duration of the fault; for rolling-restart, the time that each replica is down.'),

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { ChurningMap } from '../base/churning-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
+import { BREATHS_PER_TURN, SerialTurns } from '../base/serial-turns.ts'
 import { type IngressLimits, type IngressMeter, IngressMeters } from '../policy/budgets/ingress-allowance.ts'
 import { tokenOf } from './authenticate.ts'
 import { fixedRetryUs, type IngressCode, type ToldRefusal } from './error-table.ts'
@@ -47,12 +48,6 @@ const bytesPerCaller = (bodyBytesMax: number): number =>
  */
 export const HEAVY_BODY_BYTES = 64 * 1_024
 
-/**
- * Rounds of the event loop between two turns. A new connection needs one round to be accepted and one to be read, so a
- * health check waits for one heavy body and not for three.
- */
-const BREATHS_PER_TURN = 3
-
 /** Tokens whose holders are remembered: a few hundred kilobytes. */
 export const HOLDERS_MAX = 10_000
 
@@ -65,10 +60,11 @@ export class Ingress {
   /** Refusals that have not been told, at most one entry for each code. */
   readonly #refused = new Map<IngressCode, number>()
   #bufferedBytes = 0
-  #lastTurn: Promise<void> = Promise.resolve()
+  readonly #turns: SerialTurns
 
   constructor(options: IngressOptions) {
     this.#options = options
+    this.#turns = new SerialTurns(options.breathe, BREATHS_PER_TURN)
     this.#keys = new IngressMeters(options.limits)
     this.#addresses = new IngressMeters(options.limits)
   }
@@ -138,12 +134,7 @@ export class Ingress {
 
   /** Resolves in a later round of the event loop, after the turns of those that asked before. */
   turn(): Promise<void> {
-    this.#lastTurn = this.#lastTurn.then(() => this.#rest())
-    return this.#lastTurn
-  }
-
-  async #rest(): Promise<void> {
-    for (let i = 0; i < BREATHS_PER_TURN; i++) await this.#options.breathe()
+    return this.#turns.next()
   }
 
   #refuse(code: IngressCode, retryAfterUs: number): ToldRefusal<IngressCode> {

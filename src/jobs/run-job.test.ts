@@ -44,6 +44,7 @@ class World {
       owner: 'me',
       isShared: false,
       isKnownModel: () => true,
+      nextTurn: () => Promise.resolve(),
       isLeaving: () => this.isLeaving,
       sender: { send: () => undefined },
       background: { keep: () => Promise.resolve('completed') },

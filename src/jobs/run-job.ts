@@ -16,6 +16,7 @@ import type {
   LineRunner,
   NoticeSender,
 } from '../lifecycle/job-ports.ts'
+import { FileSurveys } from './file-surveys.ts'
 import { finalizeJob } from './finalize-job.ts'
 import { finishBackground } from './finish-background.ts'
 import {
@@ -58,6 +59,8 @@ export interface JobWorld {
   /** Other processes may use the store. */
   readonly isShared: boolean
   readonly isKnownModel: (model: string) => boolean
+  /** Resolves in a later round of the event loop, in which no other heavy work of jobs is done. */
+  readonly nextTurn: () => Promise<void>
   /** The platform takes nothing new any more. */
   readonly isLeaving: () => boolean
   readonly sender: NoticeSender
@@ -79,6 +82,7 @@ export class JobRunner {
   /** Jobs whose last step failed here, and when they are tried again. */
   readonly #resting = new Map<string, Instant>()
   readonly #teller: EndTeller
+  readonly #surveys: FileSurveys
   /** Open jobs as the last look saw them, `JOBS_PER_LOOK` at most. */
   #seen: ReadonlyMap<string, Job> = new Map()
   #answers: LineAnswer[] = []
@@ -93,6 +97,7 @@ export class JobRunner {
   constructor(world: JobWorld) {
     this.#world = world
     this.#teller = new EndTeller(world)
+    this.#surveys = new FileSurveys(world)
   }
 
   /** Looks for jobs: those that were left by the process before, and new ones. */
@@ -204,8 +209,10 @@ export class JobRunner {
     const isDone = job.state === 'in_progress' && job.counts.completed + job.counts.failed >= job.counts.total
     if (isOver || isDone) {
       if (await store.closeJob(job, isDone ? 'completed' : 'expired', Math.floor(nowMs))) this.#isWoken = true
-    } else if (job.state === 'validating') this.#alone(job, 'validating', () => validateJob(this.#world, job))
-    else if (job.state === 'in_progress') await this.#claim(job, jobs)
+    } else if (job.state === 'validating') {
+      const world = { ...this.#world, surveys: this.#surveys }
+      this.#alone(job, 'validating', () => validateJob(world, job))
+    } else if (job.state === 'in_progress') await this.#claim(job, jobs)
     else if (job.state === 'finalizing')
       this.#alone(job, 'finalizing', () => this.#finalize(job, job.ending ?? 'completed'))
     else if (this.#isQuiet(job, nowMs)) this.#alone(job, 'cancelling', () => this.#finalize(job, 'cancelled'))

@@ -12,7 +12,7 @@ function split(
   const splitter = new LineSplitter(lineBytesMax)
   const lines = []
   for (let at = 0; at < bytes.length; at += pieceBytes)
-    lines.push(...splitter.take(bytes.subarray(at, at + pieceBytes)))
+    for (const line of splitter.take(bytes.subarray(at, at + pieceBytes))) if (line !== undefined) lines.push(line)
   const last = splitter.end()
   if (last !== undefined) lines.push(last)
   return lines.map(({ bytes: part, ...place }) => ({ ...place, text: Buffer.from(part).toString() }))
@@ -34,3 +34,13 @@ it('cuts a line that is too long, and keeps its true length', () => {
 })
 
 it('finds nothing in nothing', () => expect(split('\n \r\n\n', 2)).toEqual([]))
+
+it('gives blank lines out, one by one', () => {
+  const splitter = new LineSplitter(1_000)
+  expect([...splitter.take(Buffer.from('\n \r\n\n{}\n'))].map((line) => line?.no)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    0,
+  ])
+})

@@ -1,8 +1,8 @@
 import type { LinePlace } from '../domain/job.ts'
 
 /**
- * Cuts a file that comes in pieces into its lines, and says where each stands. Empty lines are passed over and not
- * counted. Memory is bounded by the longest line: one that is longer comes out cut, with its true length.
+ * Cuts a file that comes in pieces into its lines, and says where each stands. A blank line comes out as
+ * undefined and has no number, so that the reader can bound their count and yield between them. Memory is bounded by the longest line: one that is longer comes out cut, with its true length.
  */
 export interface SplitLine extends LinePlace {
   readonly bytes: Uint8Array
@@ -25,7 +25,7 @@ export class LineSplitter {
     this.#lineBytesMax = lineBytesMax
   }
 
-  *take(piece: Uint8Array): Generator<SplitLine> {
+  *take(piece: Uint8Array): Generator<SplitLine | undefined> {
     let from = 0
     for (;;) {
       const end = piece.indexOf(NEWLINE, from)
@@ -34,12 +34,12 @@ export class LineSplitter {
       const line = this.#endLine()
       this.#lineAt += this.#lineLength + 1
       this.#lineLength = 0
-      if (line !== undefined) yield line
+      yield line
       from = end + 1
     }
   }
 
-  /** The last line, if it has no line's end. */
+  /** The last line, if it has no line's end and is not blank. */
   end(): SplitLine | undefined {
     return this.#endLine()
   }
@@ -55,6 +55,7 @@ export class LineSplitter {
   }
 
   #endLine(): SplitLine | undefined {
+    if (this.#restBytes === 0) return undefined
     const bytes = this.#rest.length === 1 ? (this.#rest[0] as Uint8Array) : joined(this.#rest, this.#restBytes)
     this.#rest = []
     this.#restBytes = 0

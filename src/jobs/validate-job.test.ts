@@ -3,6 +3,7 @@ import { lineTexts, MemoryFileBytes, MemoryJobStore, submittedJob } from '../../
 import { msToUs } from '../base/clock.ts'
 import { VirtualClock } from '../base/virtual-clock.ts'
 import type { Job } from '../domain/job.ts'
+import { FileSurveys } from './file-surveys.ts'
 import { validateJob } from './validate-job.ts'
 
 const OPTIONS = {
@@ -23,8 +24,10 @@ async function validated(
   const files = new MemoryFileBytes()
   const job = submittedJob(files, 'batch_1', lines)
   await store.addJob(job)
-  const world = { clock: new VirtualClock(msToUs(9.5)), store, files, options: { ...OPTIONS, ...over } }
-  await validateJob({ ...world, isKnownModel: (model) => model === 'm' }, job)
+  const nextTurn = (): Promise<void> => Promise.resolve()
+  const world = { clock: new VirtualClock(msToUs(9.5)), store, options: { ...OPTIONS, ...over }, nextTurn }
+  const surveys = new FileSurveys({ ...world, files, isKnownModel: (model) => model === 'm' })
+  await validateJob({ ...world, surveys }, job)
   return { job: (await store.findJob(job))!, store }
 }
 

@@ -1,7 +1,9 @@
+import { breathe } from '../assembly/live-backends.ts'
 import type { LiveStore } from '../assembly/live-store.ts'
 import { ObjectBucket } from '../aws/http-bucket.ts'
 import { type Clock, usToMs } from '../base/clock.ts'
 import { makeIds } from '../base/live-ids.ts'
+import { BREATHS_PER_TURN, SerialTurns } from '../base/serial-turns.ts'
 import type { Config } from '../config/schema.ts'
 import type { Control } from '../control/control.ts'
 import { JobsUnavailable } from '../domain/job.ts'
@@ -88,6 +90,7 @@ export function makeLiveJobs(config: Config, { clock, store, complain, archive, 
         complain,
       })
       const isLeaving = (): boolean => platform.isSteppingDown
+      const turns = new SerialTurns(breathe, BREATHS_PER_TURN)
       runner = new JobRunner({
         clock,
         store: jobStore,
@@ -99,6 +102,7 @@ export function makeLiveJobs(config: Config, { clock, store, complain, archive, 
         background,
         isShared: store.isShared,
         isKnownModel: (model) => models.resolve(model) !== undefined,
+        nextTurn: () => turns.next(),
         isLeaving,
         onFault,
       })

@@ -42,7 +42,7 @@ const OBJECT_END = 0x7d
 const SHORT_STRING_BYTES = 32
 
 /** What is too much about these bytes; undefined when they may be parsed. */
-export function tooComplex(bytes: Buffer, bounds: JsonBounds = JSON_BOUNDS): WireFault | undefined {
+export function tooComplex(bytes: Uint8Array, bounds: JsonBounds = JSON_BOUNDS): WireFault | undefined {
   let depth = 0
   let keys = 0
   let containers = 0
@@ -72,7 +72,7 @@ export function tooComplex(bytes: Buffer, bounds: JsonBounds = JSON_BOUNDS): Wir
 }
 
 /** The position of the closing quote; the end of the bytes when there is none. */
-function endOfString(bytes: Buffer, start: number): number {
+function endOfString(bytes: Uint8Array, start: number): number {
   for (let at = start; at < bytes.length; ) {
     const soon = Math.min(bytes.length, at + SHORT_STRING_BYTES)
     while (at < soon && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
@@ -86,7 +86,7 @@ function endOfString(bytes: Buffer, start: number): number {
 }
 
 /** An odd number of backslashes in front: the quote is part of the string. */
-function isEscaped(bytes: Buffer, at: number, start: number): boolean {
+function isEscaped(bytes: Uint8Array, at: number, start: number): boolean {
   let before = at - 1
   while (before >= start && bytes[before] === BACKSLASH) before--
   return (at - 1 - before) % 2 === 1

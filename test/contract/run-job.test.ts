@@ -122,6 +122,7 @@ function run(
     owner: `owner-${made}`,
     isShared: false,
     isKnownModel: () => true,
+    nextTurn: () => Promise.resolve(),
     isLeaving: () => false,
     sender,
     background: { keep: () => Promise.resolve('completed') },

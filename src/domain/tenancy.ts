@@ -138,6 +138,7 @@ export type AuthorityRule =
   | 'org-has-weight'
   | 'slo-of-org'
   | 'role-within-actor'
+  | 'canManage-with-new-secret'
   | 'hash-is-new'
   | 'two-live-secrets'
   | 'grace-within-week'

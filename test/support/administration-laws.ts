@@ -1,4 +1,4 @@
-import type { KeyRole } from '../../src/domain/actor.ts'
+import type { Actor, KeyRole } from '../../src/domain/actor.ts'
 import { GRACE_MS_MAX, type KeyTerms } from '../../src/domain/key-terms.ts'
 import type { KeyRecord, TreeEdit } from '../../src/domain/tenancy.ts'
 import type { EditResult } from '../../src/policy/authority/apply-edit.ts'
@@ -70,7 +70,7 @@ function refusalFaults({ refusal }: Extract<EditResult, { kind: 'refused' }>): s
 
 function appliedFaults(
   before: TenancyTree,
-  { person, edit }: RandomCall,
+  { person, actor, edit }: RandomCall,
   { tree, facts }: Extract<EditResult, { kind: 'applied' }>,
   nowMs: number,
 ): string[] {
@@ -89,6 +89,8 @@ function appliedFaults(
       return isTrue ? [] : [`the fact about ${fact.level} ${id} is not what happened`]
     }),
     ...namedFaults(before, tree, edit),
+    ...(actor.kind === 'operator' ? [] : reachGrowth(before, tree, actor, nowMs)),
+    ...facts.flatMap((fact) => (fact.level === 'key' ? knownSecretFaults(fact.before, fact.after) : [])),
     ...Array.from(tree.keys.entries(), ([, key]) => keyFaults(tree, key, nowMs)).flat(),
     ...Array.from(tree.tenants.entries(), ([id, tenant]) => {
       const org = tree.orgs.get(tenant.orgId)
@@ -173,29 +175,77 @@ function keyFaults(tree: TenancyTree, key: KeyRecord, nowMs: number): string[] {
  */
 type Power = ReadonlyMap<string, { readonly until: number; readonly from: number }>
 
-function powerOf({ knows, token }: Person, tree: TenancyTree, nowMs: number): Power {
+function powerOf({ knows, token }: Pick<Person, 'knows' | 'token'>, tree: TenancyTree, nowMs: number): Power {
   const power = new Map<string, { until: number; from: number }>()
-  const add = (role: KeyRole, terms: KeyTerms, endsAtMs = Infinity): void => {
-    const until = Math.min(terms.expiresAtMs ?? Infinity, endsAtMs)
-    const from = terms.notBeforeAtMs ?? -Infinity
-    if (until <= nowMs || until <= from) return
-    for (const address of ADDRESSES.filter((one) => allowsAddress(terms, one))) {
-      const name = `${role} from ${address}`
-      const known = power.get(name) ?? { until: -Infinity, from: Infinity }
-      power.set(name, { until: Math.max(known.until, until), from: Math.min(known.from, from) })
-    }
-  }
-  if (token?.kind === 'org-actor') for (const role of ROLES_OF_ADMIN) add(role, token.terms)
+  if (token?.kind === 'org-actor') addPower(power, token, nowMs)
   for (const hash of knows) {
     const key = tree.keys.get(tree.keyIdByHash.get(hash) ?? '')
     const secret = key?.secrets.find((one) => one.hash === hash)
     if (key === undefined || secret === undefined) continue
     const terms = keyTermsInForce(tree, key)
-    if (terms.canManage !== true) continue
-    // An administrator can do what every other role of its org can.
-    for (const role of key.role === 'org-admin' ? ROLES_OF_ADMIN : [key.role]) add(role, terms, secret.endsAtMs)
+    if (terms.canManage === true) addPower(power, { role: key.role, terms }, nowMs, secret.endsAtMs)
   }
   return power
+}
+
+/** An administrator can do what every other role of its org can. */
+function addPower(
+  power: Map<string, { until: number; from: number }>,
+  { role, terms }: { readonly role: KeyRole; readonly terms: KeyTerms },
+  nowMs: number,
+  endsAtMs = Infinity,
+): void {
+  const until = Math.min(terms.expiresAtMs ?? Infinity, endsAtMs)
+  const from = terms.notBeforeAtMs ?? -Infinity
+  if (until <= nowMs || until <= from) return
+  for (const one of role === 'org-admin' ? ROLES_OF_ADMIN : [role]) {
+    for (const address of ADDRESSES.filter((each) => allowsAddress(terms, each))) {
+      const name = `${one} from ${address}`
+      const known = power.get(name) ?? { until: -Infinity, from: Infinity }
+      power.set(name, { until: Math.max(known.until, until), from: Math.min(known.from, from) })
+    }
+  }
+}
+
+/**
+ * Over all keys, whoever knows their secrets: a key that manages after an org's call manages no more than the actor did,
+ * or no more than the key itself did, each as a whole.
+ */
+export function reachGrowth(before: TenancyTree, after: TenancyTree, caller: Actor, nowMs: number): string[] {
+  if (caller.kind === 'operator') return []
+  const hash = caller.credential?.hash
+  const actorPower =
+    hash === undefined
+      ? powerOf({ token: caller, knows: new Set() }, before, nowMs)
+      : powerOf({ knows: new Set([hash]) }, before, nowMs)
+  return Array.from(after.keys.entries()).flatMap(([id, key]) => {
+    const now = keyPower(after, key, nowMs)
+    const was = before.keys.get(id)
+    const had = was === undefined ? new Map() : keyPower(before, was, nowMs)
+    return isPowerWithin(actorPower, now) || isPowerWithin(had, now)
+      ? []
+      : [`the key ${id} manages more than its actor`]
+  })
+}
+
+function keyPower(tree: TenancyTree, key: KeyRecord, nowMs: number): Power {
+  const power = new Map<string, { until: number; from: number }>()
+  const terms = keyTermsInForce(tree, key)
+  if (terms.canManage === true) addPower(power, { role: key.role, terms }, nowMs)
+  return power
+}
+
+const isPowerWithin = (outer: Power, inner: Power): boolean =>
+  [...inner].every(([name, { until, from }]) => {
+    const had = outer.get(name)
+    return had !== undefined && until <= had.until && from >= had.from
+  })
+
+/** A key that begins to manage has no secret from before. */
+function knownSecretFaults(before: KeyRecord | undefined, after: KeyRecord | undefined): string[] {
+  if (before === undefined || before.terms.canManage === true || after?.terms.canManage !== true) return []
+  const known = new Set(before.secrets.map(({ hash }) => hash))
+  return after.secrets.some(({ hash }) => known.has(hash)) ? [`a known secret of ${after.id} begins to manage`] : []
 }
 
 const ROLES_OF_ADMIN: readonly KeyRole[] = ['org-admin', 'billing-reader', 'auditor', 'metrics-reader', 'member']

@@ -222,6 +222,8 @@ function drawEdit(world: World, { orgId: own }: Person, actor: Actor): TreeEdit 
     { kind: 'change-tenant', because, id: tenantId, terms: { expiresAtMs: null, clientRanges: null } },
     { kind: 'change-key', because, id: keyId, terms: { expiresAtMs: null, clientRanges: null } },
     { kind: 'create-key', because, id: fresh('k'), tenantId, hash, role: 'org-admin', terms: greedy },
+    { kind: 'change-key', because, id: keyId, role: 'org-admin' },
+    { kind: 'change-key', because, id: keyId, terms: rng.below(2) === 0 ? { canManage: false } : greedy },
   ]
   return pick(world, edits)
 }

@@ -48,5 +48,6 @@ describe('administration', () => {
     'expiresAtMs-within-actor',
     'clientRanges-within-actor',
     'notBeforeAtMs-within-actor',
+    'canManage-with-new-secret',
   ])('has seen the rule %s refuse', (rule) => expect(refused.get(rule) ?? 0).toBeGreaterThan(0))
 })

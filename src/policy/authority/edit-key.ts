@@ -84,8 +84,21 @@ export function changeKey(context: EditContext, edit: EditOf<'change-key'>): Edi
     // Back to the parent's would be back to true.
     terms: { canManage: false, ...checked.terms },
   }
-  const gain = managingGain(context.actor, before, after)
+  const gain = managingGain(context.actor, before, after) ?? knownSecretRefusal(before, after, context.nowMs)
   return gain === undefined ? planned(org.id, { level: 'key', before, after }) : refusedBy(gain)
+}
+
+/**
+ * A key that does not manage may be rotated by every administrator of its org, also by one that ends tomorrow. So nobody
+ * can say who knows its secrets, and none of them may begin to manage: operators are bound by this, too.
+ */
+function knownSecretRefusal(before: KeyRecord, after: KeyRecord, nowMs: number): AuthorityRefusal | undefined {
+  const begins = before.terms.canManage !== true && after.terms.canManage === true
+  if (!begins || liveSecrets(before, nowMs).length === 0) return undefined
+  const because =
+    `the key ${before.id} would manage with secrets that were given out while it did not. ` +
+    'Revoke its secrets, give it canManage, then rotate it; or create another key'
+  return refusalOf('canManage-with-new-secret', { kind: 'key', id: before.id }, 'terms.canManage', because)
 }
 
 /** The ledger counts models and end users for each tenant, not for each key. */

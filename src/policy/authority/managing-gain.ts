@@ -10,8 +10,13 @@ import { isRoleWithin } from './may-do.ts'
  * An org's administrator may make and change keys that manage. Without a bound, an administrator until tomorrow could
  * make a second key without an end, rotate the secret of a stronger key and so learn it, or lift the end of the tenant
  * that its own key is in. So every managing key that an edit makes, strengthens or gives a secret to is held against the
- * actor's terms: its role, its times, its client addresses. What the key had before the edit it may keep, because
- * somebody with that authority gave it.
+ * actor's authority as a whole: its role, its times, its client addresses. A key that an edit does not strengthen as a
+ * whole may stay as strong as it was, because an actor with that authority made it so. The two are not mixed part by
+ * part: an unbounded key that reads metrics and an administrator until tomorrow do not add up to an unbounded
+ * administrator.
+ *
+ * A key that begins to manage needs a new secret, whoever the actor is (`edit-key.ts`): while it did not manage, every
+ * administrator could rotate it and keep the secret.
  *
  * A key is judged by its own terms, not by those in force: a bound of its tenant may be lifted later by somebody else,
  * and the actor would still know the secret. For the same reason a new managing key stores the actor's bounds as its own
@@ -34,6 +39,8 @@ export interface ManagingKey {
 
 const MANAGING_PARTS = ['notBeforeAtMs', 'expiresAtMs', 'clientRanges'] as const
 
+type ManagingPart = 'role' | (typeof MANAGING_PARTS)[number]
+
 /** `before` is the key as it was; undefined when the edit makes the key, or gives the actor a secret of it. */
 export function managingGain(
   actor: Actor,
@@ -41,17 +48,17 @@ export function managingGain(
   after: ManagingKey,
 ): AuthorityRefusal | undefined {
   if (actor.kind === 'operator' || after.terms.canManage !== true) return undefined
-  const had = before?.terms.canManage === true ? before : undefined
-  const authority = { kind: 'key', id: actor.credential?.keyId ?? actor.name } as const
-  if (!isRoleWithin(actor.role, after.role) && !(had !== undefined && isRoleWithin(had.role, after.role))) {
-    const because = `the role ${after.role} of the key ${after.id} allows more than the actor's own, ${actor.role}`
-    return { rule: 'role-within-actor', authority, param: 'role', because }
-  }
-  const part = MANAGING_PARTS.find(
-    (one) =>
-      !isPartWithin(one, actor.terms, after.terms) && !(had !== undefined && isPartWithin(one, had.terms, after.terms)),
-  )
-  return part === undefined ? undefined : excessOf(actor, part, after)
+  const [part] = partsBeyond(actor, after)
+  if (part === undefined) return undefined
+  const had = before?.terms.canManage === true ? partsBeyond(before, after) : undefined
+  if (had?.length === 0) return undefined
+  return part === 'role' ? roleExcess(actor, after) : excessOf(actor, part, after)
+}
+
+/** The parts in which the one manages more than the other; none when it manages nothing that the other does not. */
+function partsBeyond(outer: Pick<ManagingKey, 'role' | 'terms'>, inner: ManagingKey): readonly ManagingPart[] {
+  const parts = MANAGING_PARTS.filter((part) => !isPartWithin(part, outer.terms, inner.terms))
+  return isRoleWithin(outer.role, inner.role) ? parts : ['role', ...parts]
 }
 
 /** Terms of a new managing key, with the actor's bounds where the key has none of its own. */
@@ -66,10 +73,16 @@ export function boundByActor(actor: Actor, terms: KeyTerms): KeyTerms {
   }
 }
 
+function roleExcess(actor: OrgActor, { id, role }: ManagingKey): AuthorityRefusal {
+  const because = `the role ${role} of the key ${id} allows more than the actor's own, ${actor.role}`
+  return { rule: 'role-within-actor', authority: ownKeyOf(actor), param: 'role', because }
+}
+
 function excessOf(actor: OrgActor, part: (typeof MANAGING_PARTS)[number], { id }: ManagingKey): AuthorityRefusal {
   const because =
     `the key ${id} manages, and its ${part} would go beyond that of the actor's own key. ` +
     'Bound it as the actor is bound, or have an administrator with wider terms do this'
-  const authority = { kind: 'key', id: actor.credential?.keyId ?? actor.name } as const
-  return { rule: `${part}-within-actor`, authority, param: `terms.${part}`, because }
+  return { rule: `${part}-within-actor`, authority: ownKeyOf(actor), param: `terms.${part}`, because }
 }
+
+const ownKeyOf = ({ credential, name }: OrgActor) => ({ kind: 'key', id: credential?.keyId ?? name }) as const

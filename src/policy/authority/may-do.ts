@@ -48,8 +48,9 @@ export function mayDo(actor: Actor, action: AdminAction, target: AdminTarget): R
   return ALLOWED
 }
 
-/** Whether the outer role allows everything that the inner one does. */
+/** Whether the outer role allows everything that the inner one does, wherever that does: a member's end at its tenant. */
 export function isRoleWithin(outer: Role, inner: Role): boolean {
+  if (outer === 'member' && inner !== 'member') return false
   return ACTIONS[inner].every((action) => ACTIONS[outer].includes(action))
 }
 

@@ -9,6 +9,7 @@ import { ConsoleFeed } from '../console/console-feed.ts'
 import type { ConsoleView } from '../console/console-view.ts'
 import { makePageFiles } from '../console/fs-console-files.ts'
 import { type LiveRecording, LiveWhatIf } from '../console/live-what-if.ts'
+import { ViewerPlaces } from '../console/viewer-places.ts'
 import type { Route } from '../gateway/http-server.ts'
 import { type ConsoleTeller, consoleRoutes } from '../gateway/routes/console.ts'
 import { replayTree } from '../sim/scenario/replay-scenario.ts'
@@ -17,8 +18,6 @@ import { type ConsolePeers, makeConsolePeers } from './console-peers.ts'
 import { gatewaysSecret } from './gateways-secret.ts'
 import { liveRoutes, type RouteParts } from './live-routes.ts'
 
-/** Beyond this many nobody else gets a feed: ten viewers cost what one costs, and a hundred are a mistake. */
-const VIEWERS_MAX = 100
 const SECOND_US = secondsToUs(1)
 /** A page that opens waits this long for other gateways; the next second has them. */
 const FIRST_LOOK_US = msToUs(400)
@@ -112,6 +111,7 @@ interface TellerParts {
 /** The feed on real time: told once a second while somebody looks, spelled once for operators and once for each tenant. */
 function makeTeller({ journal, clock, feed, peers }: TellerParts): ConsoleTeller {
   const viewers = new Set<Watching>()
+  const places = new ViewerPlaces()
   let cancel: (() => void) | undefined
   let toldEvent = 0
   const view = (tenantId: string | undefined, sinceEvent: number): ConsoleView => {
@@ -151,8 +151,8 @@ function makeTeller({ journal, clock, feed, peers }: TellerParts): ConsoleTeller
       await withinTime(clock, clock.now() + SECOND_US, askPeers('history'))
       return JSON.stringify(feed.history(clock.now()))
     },
+    takePlace: (viewer) => places.take(viewer),
     watch: (tenantId, send) => {
-      if (viewers.size >= VIEWERS_MAX) return undefined
       const watching = { tenantId, send }
       viewers.add(watching)
       // The newcomer's snapshot may be newer than what the next message would leave out.

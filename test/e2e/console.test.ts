@@ -109,6 +109,26 @@ describe('the console', () => {
     await reader.cancel()
   })
 
+  it('has a place for operators however many feeds a tenant holds open', async () => {
+    const cookie = await cookieOf(ACME_KEY)
+    const leave = new AbortController()
+    const open = (headers: Record<string, string>): Promise<Response> =>
+      fetch(at('/feed'), { headers, signal: leave.signal })
+    const statuses = (await Promise.all(Array.from({ length: 100 }, () => open({ cookie })))).map(
+      ({ status }) => status,
+    )
+    expect(statuses.filter((status) => status === 200)).toHaveLength(10)
+    expect(new Set(statuses)).toEqual(new Set([200, 429]))
+    expect((await open({ cookie: await cookieOf(GLOBEX_KEY) })).status).toBe(200)
+    expect((await open({ cookie: await cookieOf(ADMIN_KEY) })).status).toBe(200)
+    leave.abort()
+    await eventually('the places are free again', async () => {
+      const again = await fetch(at('/feed'), { headers: { cookie } })
+      await again.body?.cancel()
+      return again.status === 200
+    })
+  })
+
   it('compares a scenario only as far as it is asked to, and only for its own pages', async () => {
     const cookie = await cookieOf(ADMIN_KEY)
     expect(

@@ -9,9 +9,11 @@ import { digestOf, digestOfBearer, type KeyDirectory, NO_VALID_KEY } from '../au
 import { sessionCaller } from '../check-call.ts'
 import { collectBody } from '../collect-body.ts'
 import { ConsoleSessions } from '../console-sessions.ts'
+import type { ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import { endsWithServer } from '../http-connections.ts'
 import { type Route, RouteTable } from '../http-server.ts'
+import { addressGroup } from '../ingress.ts'
 import { type WhatIfDesk, whatIfRoutes } from './what-if.ts'
 
 /**
@@ -50,8 +52,17 @@ export interface ConsoleFile {
 export interface ConsoleTeller {
   snapshot(tenantId: string | undefined): Promise<string>
   history(): Promise<string>
-  /** Calls back with every second's message until the returned function is called; undefined: too many look. */
-  watch(tenantId: string | undefined, send: (json: string) => void): (() => void) | undefined
+  /** A place at the feed until the returned function is called; undefined when the viewer's places are taken. */
+  takePlace(viewer: FeedViewer): (() => void) | undefined
+  /** Calls back with every second's message until the returned function is called. */
+  watch(tenantId: string | undefined, send: (json: string) => void): () => void
+}
+
+export interface FeedViewer {
+  /** The key that the viewer came with. */
+  readonly name: string
+  readonly tenantId: string | undefined
+  readonly address: string | undefined
 }
 
 const ROOT = '/console'
@@ -190,21 +201,31 @@ function sendViewer(exchange: Exchange, { name, tenantId }: Viewer, more: readon
   exchange.sendJson(200, JSON.stringify({ name, role, tenant: tenantId ?? null }), [...GUARDS, ...more])
 }
 
-async function sendFeed({ feed, clock }: ConsoleDeps, exchange: Exchange, { tenantId }: Viewer): Promise<void> {
+async function sendFeed(deps: ConsoleDeps, exchange: Exchange, { name, tenantId }: Viewer): Promise<void> {
+  const { feed } = deps
+  // The place is taken first, so that a viewer without one costs no snapshot.
+  const leave = feed.takePlace({ name, tenantId, address: addressGroup(exchange.clientAddress) })
+  if (leave === undefined) return exchange.sendRefusal(NO_PLACE, GUARDS)
+  exchange.res.on('close', leave)
+  try {
+    const first = await feed.snapshot(tenantId)
+    // A viewer who has gone meanwhile would never be let go.
+    if (exchange.res.destroyed) leave()
+    else stream(deps, exchange, tenantId, first)
+  } catch (error) {
+    leave()
+    throw error
+  }
+}
+
+function stream({ feed, clock }: ConsoleDeps, exchange: Exchange, tenantId: string | undefined, first: string): void {
   const { res } = exchange
   const send = (event: string, json: string): void => {
     if (res.writableLength > WAITING_BYTES_MAX) res.destroy()
     else if (!res.destroyed) res.write(`event: ${event}\ndata: ${json}\n\n`)
   }
   let beat = (): void => {}
-  const first = await feed.snapshot(tenantId)
-  // A viewer who has gone meanwhile would never be let go.
-  if (res.destroyed) return
   const stop = feed.watch(tenantId, (json) => send('delta', json))
-  if (stop === undefined) {
-    exchange.sendFault(invalidRequest('Too many look at the console; try again later.', null, 'invalid-value'), GUARDS)
-    return
-  }
   const head = ['content-type', 'text/event-stream', 'cache-control', 'no-store', 'x-accel-buffering', 'no']
   endsWithServer(res)
   res.writeHead(200, [...head, ...GUARDS, 'x-request-id', exchange.id])
@@ -222,6 +243,14 @@ async function sendFeed({ feed, clock }: ConsoleDeps, exchange: Exchange, { tena
     stop()
   })
   if (exchange.req.method === 'HEAD') res.end()
+}
+
+/** Pages are closed at any time: a viewer may try again soon. */
+const NO_PLACE: ToldRefusal = {
+  code: 'concurrency-limit',
+  because: 'as many feeds of the console are open as one key, tenant or address may have',
+  blame: 'tenant',
+  retryAfterUs: secondsToUs(5),
 }
 
 function sendFile(exchange: Exchange, file: ConsoleFile | undefined): void {

@@ -35,14 +35,14 @@ const IngressSchema = section(
   {
     requestsPerMinute: count(defaults.INGRESS_REQUESTS_PER_MINUTE, {
       description:
-        'Requests a minute that are read of one key, or of one address without a valid key; further ones get 429. A sixth of it may come at once.',
+        'Requests a minute that are read of one key, or of one address without a valid key; further ones get 429. A sixth of it may come at once, but no more than 2,000 of an address.',
     }),
     bytesPerMinute: Type.Integer({
       default: defaults.INGRESS_BYTES_PER_MINUTE,
       minimum: 1,
       maximum: 1_000_000_000_000,
       description:
-        'Bytes of bodies a minute that are read of one key, or of one address without a valid key; further bodies get 429. A sixth of it may come at once.',
+        'Bytes of bodies a minute that are read of one key, or of one address without a valid key; further bodies get 429. A sixth of it may come at once. Static documents (`/openapi.json`, pages of the console) count, too.',
     }),
     failedKeysPerMinute: count(defaults.INGRESS_FAILED_KEYS_PER_MINUTE, {
       description:

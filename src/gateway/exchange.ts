@@ -87,6 +87,15 @@ export class Exchange {
     if (this.isOpen) this.#sendBody(body, this.#sendHead(status, contentType, body, headers))
   }
 
+  /** Bytes that are sent as they are: many answers may share them. */
+  sendBytes(contentType: string, bytes: Uint8Array, headers: readonly string[]): void {
+    if (!this.isOpen) return
+    const about = ['content-type', contentType, 'content-length', String(bytes.length)]
+    this.res.writeHead(200, [...about, ...this.idHeaders, ...headers])
+    if (this.req.method !== 'HEAD') this.res.write(bytes)
+    this.res.end()
+  }
+
   /** A whole answer, sent with the others of this turn of the loop; `whenSent` is called when the socket has it. */
   sendAnswer(body: string, headers: readonly string[], whenSent: () => void): void {
     if (!this.isOpen) return

@@ -29,6 +29,15 @@ function codeOf(ingress: Ingress, request: ReturnType<typeof from>, isValid?: bo
   return undefined
 }
 
+it('slows an address without a valid key after 2,000 requests at once, and a key not', () => {
+  const { ingress } = makeIngress({ requestsPerMinute: 120_000 })
+  const readOf = (request: ReturnType<typeof from>): number =>
+    Array.from({ length: 20_000 }, () => codeOf(ingress, request)).filter((code) => code === undefined).length
+  codeOf(ingress, from('10.0.0.1', 'good'), true)
+  expect(readOf(from('10.0.0.1'))).toBe(1_999)
+  expect(readOf(from('10.0.0.1', 'good'))).toBe(20_000)
+})
+
 describe('a key', () => {
   it('has an allowance of its own once it has proved valid', () => {
     const { ingress } = makeIngress()
@@ -67,7 +76,8 @@ describe('a key', () => {
   it('of an issuer is remembered within a bound', () => {
     const { ingress } = makeIngress({ requestsPerMinute: 1_000_000 })
     for (let i = 0; i < HOLDERS_MAX + 10; i++) {
-      const visit = ingress.arrive(from('10.0.0.1', `t${i}`))
+      // An address may send 2,000 at once.
+      const visit = ingress.arrive(from(`10.0.${i >> 8}.1`, `t${i}`))
       if (visit instanceof Visit) visit.noteKey(true, 'corp@ada')
     }
     expect(ingress.view).toMatchObject({ keys: 1, tokens: HOLDERS_MAX })

@@ -3,7 +3,12 @@ import { ChurningMap } from '../base/churning-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { fnv1a32 } from '../base/rng.ts'
 import { BREATHS_PER_TURN, SerialTurns } from '../base/serial-turns.ts'
-import { type IngressLimits, type IngressMeter, IngressMeters } from '../policy/budgets/ingress-allowance.ts'
+import {
+  ADDRESS_BURST_MAX,
+  type IngressLimits,
+  type IngressMeter,
+  IngressMeters,
+} from '../policy/budgets/ingress-allowance.ts'
 import { tokenOf } from './authenticate.ts'
 import { fixedRetryUs, type IngressCode, type ToldRefusal } from './error-table.ts'
 
@@ -66,7 +71,7 @@ export class Ingress {
     this.#options = options
     this.#turns = new SerialTurns(options.breathe, BREATHS_PER_TURN)
     this.#keys = new IngressMeters(options.limits)
-    this.#addresses = new IngressMeters(options.limits)
+    this.#addresses = new IngressMeters(options.limits, { burstMax: ADDRESS_BURST_MAX })
   }
 
   /** Takes one request from the allowance of its caller, before anything of it is looked at but its headers. */

@@ -140,8 +140,8 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   // The gateway starts the story and reads what a budget has left. Admission and the dispatcher are not its business.
   gateway: {
     ours: 'base domain policy/authority/client-address policy/authority/client-range policy/budgets/budgets policy/budgets/ingress-allowance lifecycle/serve-request lifecycle/platform lifecycle/fleet/tell-outlook ports wire',
-    // Ciphers seal the console's sessions.
-    uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#createCipheriv node:crypto#createDecipheriv node:crypto#createHmac node:crypto#hash node:crypto#timingSafeEqual',
+    // Ciphers seal the console's sessions; static documents are compressed once.
+    uses: 'waiting bytes typebox node:buffer#isUtf8 node:crypto#createCipheriv node:crypto#createDecipheriv node:crypto#createHmac node:crypto#hash node:crypto#timingSafeEqual node:zlib#gzipSync',
     'http-':
       'node:crypto#X509Certificate node:events#EventEmitter node:http node:http2 node:net node:stream#Readable node:tls',
   },

@@ -14,6 +14,7 @@ import type { Exchange } from '../exchange.ts'
 import { endsWithServer } from '../http-connections.ts'
 import { type Route, RouteTable } from '../http-server.ts'
 import { addressGroup } from '../ingress.ts'
+import { StaticDocument } from '../static-document.ts'
 import { type WhatIfDesk, whatIfRoutes } from './what-if.ts'
 
 /**
@@ -253,6 +254,9 @@ const NO_PLACE: ToldRefusal = {
   retryAfterUs: secondsToUs(5),
 }
 
+/** By the file as the console has it, which is the same object each time. */
+const documents = new WeakMap<ConsoleFile, StaticDocument>()
+
 function sendFile(exchange: Exchange, file: ConsoleFile | undefined): void {
   if (file === undefined) {
     exchange.sendFault(invalidRequest('The console has no such page.', null, 'unknown-url'), GUARDS)
@@ -262,7 +266,11 @@ function sendFile(exchange: Exchange, file: ConsoleFile | undefined): void {
   if (exchange.req.headers['if-none-match'] === file.etag) {
     exchange.res.writeHead(304, ['x-request-id', exchange.id, ...headers])
     exchange.res.end()
-  } else exchange.send(200, file.type, file.text, headers)
+    return
+  }
+  const document = documents.get(file) ?? new StaticDocument(file.type, file.text)
+  documents.set(file, document)
+  document.send(exchange, headers)
 }
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i

@@ -3,6 +3,7 @@ import { histogramsIn, readExposition } from '../../base/read-exposition.ts'
 import type { KeyCode, ToldRefusal } from '../error-table.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Route } from '../http-server.ts'
+import { StaticDocument } from '../static-document.ts'
 
 /** Whether a process should get work, and why: an operator reads the reason. */
 export interface ToldReadiness {
@@ -23,6 +24,7 @@ export interface OperateDeps {
 const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 export function operateRoutes(deps: OperateDeps): Route[] {
+  const openApi = new StaticDocument('application/json', deps.openApi)
   return [
     // Clients ask for the root to see whether anybody is there.
     {
@@ -32,7 +34,7 @@ export function operateRoutes(deps: OperateDeps): Route[] {
     },
     healthRoute(),
     readyRoute(deps.readiness),
-    { method: 'GET', path: '/openapi.json', handle: (exchange) => exchange.sendJson(200, deps.openApi) },
+    { method: 'GET', path: '/openapi.json', handle: (exchange) => openApi.send(exchange) },
   ]
 }
 

@@ -60,7 +60,7 @@ describe('a meter', () => {
 
 describe('the meters of all callers', () => {
   it('are bounded, and quiet callers make room first', () => {
-    const meters = new IngressMeters<number>(limits, 100)
+    const meters = new IngressMeters<number>(limits, { metersMax: 100 })
     const busy = meters.of(0, 0)
     for (let id = 1; id < 100; id++) meters.of(0, id)
     busy.takeRequest(0)
@@ -73,7 +73,7 @@ describe('the meters of all callers', () => {
   })
 
   it('are bounded when all are busy, too', () => {
-    const meters = new IngressMeters<number>(limits, 10)
+    const meters = new IngressMeters<number>(limits, { metersMax: 10 })
     for (let id = 0; id < 1_000; id++) meters.of(0, id).takeRequest(0)
     expect(meters.size).toBe(10)
   })

@@ -10,7 +10,7 @@ import { BURST_MAX, TokenBucket } from './token-bucket.ts'
  * A caller is a key that has proved valid, or else the address that the request came from; an address has a third
  * allowance, of keys that turn out to be wrong.
  *
- * Each of the three is a token bucket with a burst of ten seconds' worth. Bytes are counted in kibibytes and may run
+ * Each of the three is a token bucket with a burst of ten seconds' worth; an address has `ADDRESS_BURST_MAX` at most. Bytes are counted in kibibytes and may run
  * into debt by one body, so that a body larger than the burst is slow to repeat and not impossible.
  *
  * Callers are strangers, so the number of meters is bounded. When it is reached, a meter that is full again (its caller
@@ -42,6 +42,12 @@ const LOOKS_MAX = 16
 /** The burst of a bucket is this part of a minute's worth. */
 const BURSTS_PER_MINUTE = 6
 
+/**
+ * Requests that an address may send at once without a valid key: a second's worth of the default. Even a refusal costs
+ * 30 to 50 µs, and 20,000 of them at once would stop the event loop for most of a second.
+ */
+export const ADDRESS_BURST_MAX = 2_000
+
 const KIBIBYTE = 1_024
 
 export class IngressMeter {
@@ -50,8 +56,8 @@ export class IngressMeter {
   readonly #failedKeys: TokenBucket
   #announcedBytes = 0
 
-  constructor(now: Instant, limits: IngressLimits) {
-    this.#requests = bucketOf(now, limits.requestsPerMinute)
+  constructor(now: Instant, limits: IngressLimits, burstMax = BURST_MAX) {
+    this.#requests = bucketOf(now, limits.requestsPerMinute, burstMax)
     this.#kibibytes = bucketOf(now, Math.ceil(limits.bytesPerMinute / KIBIBYTE))
     this.#failedKeys = bucketOf(now, limits.failedKeysPerMinute)
   }
@@ -100,8 +106,8 @@ export class IngressMeter {
   }
 }
 
-function bucketOf(now: Instant, perMinute: number): TokenBucket {
-  return new TokenBucket(now, { perMinute, burst: Math.min(BURST_MAX, Math.ceil(perMinute / BURSTS_PER_MINUTE)) })
+function bucketOf(now: Instant, perMinute: number, burstMax = BURST_MAX): TokenBucket {
+  return new TokenBucket(now, { perMinute, burst: Math.min(burstMax, Math.ceil(perMinute / BURSTS_PER_MINUTE)) })
 }
 
 function waitFor(bucket: TokenBucket, now: Instant): number | undefined {
@@ -109,15 +115,23 @@ function waitFor(bucket: TokenBucket, now: Instant): number | undefined {
   return fitsAt <= now ? undefined : fitsAt - now
 }
 
+export interface MetersOptions {
+  readonly metersMax?: number
+  /** Requests at once of one caller, at most. */
+  readonly burstMax?: number
+}
+
 /** The meters of all callers of one kind, by whatever tells the callers apart. */
 export class IngressMeters<Id> {
   readonly #limits: IngressLimits
   readonly #metersMax: number
+  readonly #burstMax: number
   readonly #meters = new Map<Id, IngressMeter>()
 
-  constructor(limits: IngressLimits, metersMax = METERS_MAX) {
+  constructor(limits: IngressLimits, { metersMax = METERS_MAX, burstMax = BURST_MAX }: MetersOptions = {}) {
     this.#limits = limits
     this.#metersMax = metersMax
+    this.#burstMax = burstMax
   }
 
   get size(): number {
@@ -132,7 +146,7 @@ export class IngressMeters<Id> {
     const known = this.#meters.get(id)
     if (known !== undefined) return known
     if (this.#meters.size >= this.#metersMax) this.#makeRoom(now)
-    const meter = new IngressMeter(now, this.#limits)
+    const meter = new IngressMeter(now, this.#limits, this.#burstMax)
     this.#meters.set(id, meter)
     return meter
   }

@@ -250,6 +250,7 @@ describe('lists and files', () => {
     })
     expect(file).toMatchObject({ bytes: text.length, filename: 'as it was.jsonl', purpose: 'batch' })
     expect(file.expires_at! - file.created_at).toBe(7_200)
+    expect((await acme.files.content(file.id)).headers.get('x-content-type-options')).toBe('nosniff')
     expect(await (await acme.files.content(file.id)).text()).toBe(text)
     expect((await acme.files.list({ purpose: 'batch' })).data.map(({ id }) => id)).toContain(file.id)
     expect(await acme.files.delete(file.id)).toMatchObject({ id: file.id, deleted: true })

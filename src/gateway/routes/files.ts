@@ -11,7 +11,7 @@ import {
   pageAskOf,
   tokensOfBytes,
 } from './corpora-answer.ts'
-import { findJobFile, type JobFileDeps, removeJobFile, sendContent, takeUpload } from './job-files.ts'
+import { findJobFile, type JobFileDeps, NO_SNIFFING, removeJobFile, sendContent, takeUpload } from './job-files.ts'
 
 /**
  * /v1/files: texts uploaded before they join a corpus (text, Markdown and JSON Lines, in UTF-8), and files of requests
@@ -39,7 +39,8 @@ export function fileRoutes(deps: FileDeps): Route[] {
         return undefined
       }
       if (word !== 'content') return wireFile(await deps.corpora.getFile(tenantId, id))
-      exchange.send(200, 'text/plain; charset=utf-8', await deps.corpora.fileText(tenantId, id), rateLimits())
+      const text = await deps.corpora.fileText(tenantId, id)
+      exchange.send(200, 'text/plain; charset=utf-8', text, [...NO_SNIFFING, ...rateLimits()])
       return undefined
     }),
     route('DELETE', '/v1/files/*', async ({ tenantId }, id) => {

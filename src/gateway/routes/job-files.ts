@@ -211,6 +211,9 @@ export async function removeJobFile({ store, files }: JobFileDeps, { tenantId, i
 const SENT_BYTES = 262_144
 
 /** Sends the content piece by piece, as fast as its reader takes it. */
+/** What a client uploaded is never run as a page, whatever a browser takes it for. */
+export const NO_SNIFFING: readonly string[] = ['x-content-type-options', 'nosniff']
+
 export async function sendContent(
   { files, clock, patienceUs }: JobFileDeps,
   { res, idHeaders }: Exchange,
@@ -218,7 +221,7 @@ export async function sendContent(
   headers: readonly string[],
 ): Promise<void> {
   const head = ['content-type', 'application/octet-stream', 'content-length', String(file.bytes)]
-  res.writeHead(200, [...head, ...idHeaders, ...headers])
+  res.writeHead(200, [...head, ...NO_SNIFFING, ...idHeaders, ...headers])
   for (let at = 0; at < file.bytes && !res.destroyed; ) {
     const piece = await files.read(file.id, at, Math.min(SENT_BYTES, file.bytes - at))
     if (piece.length === 0) break

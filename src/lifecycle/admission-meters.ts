@@ -54,7 +54,7 @@ export class AdmissionMeters implements AdmissionWorld {
     if (wakingUs !== undefined) return wakingUs + behindUs(now, known, plan)
     const room = this.#policies.dispatcher.roomWait(now, poolId, request, plan.estimate)
     const inTurnUs = known.wait.waitUs(now, this.#waitQuestion(request, poolId, plan, room))
-    return awayUs(now, known) + Math.max(inTurnUs, this.#behindOwnUs(request, poolId, room))
+    return awayUs(now, known) + Math.max(inTurnUs, this.#behindOwnUs(request, poolId, room), room.readingUs)
   }
 
   waitWithReturns(

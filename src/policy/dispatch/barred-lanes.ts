@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.ts'
 import type { PoolLane } from './candidate.ts'
 
 /** Lanes whose head is barred, and until when. At most every lane of the pool. */
@@ -42,5 +43,13 @@ export class BarredLanes {
 
   all(): PoolLane[] {
     return Array.from(this.#untils.keys())
+  }
+
+  assertEnds(lane: PoolLane): void {
+    const until = this.untilOf(lane)
+    assert(until !== undefined && lane.barredHead === lane.head(), 'L6: a bar is on a head')
+    assert(!lane.isCounted, 'L17: a barred lane stands before nobody')
+    const isReading = lane.backlog.readingTime.readingCount > 0
+    assert(until < Number.POSITIVE_INFINITY || isReading, 'L6: a bar ends by itself or with a prompt that is read')
   }
 }

@@ -121,8 +121,10 @@ export class PoolLane extends Lane {
   keptCount = 0
   /** The head that must wait until its tenant has reading time or room again; undefined for a lane that is not barred. */
   barredHead: Waiter | undefined = undefined
-  /** False while the lane's lasting answers must wait: its tickets stand before nobody, and listeners do not count them. */
+  /** False while the lane is barred: its tickets stand before nobody, and listeners do not count them. */
   isCounted = true
+  /** Barred because of its lasting answers, not because of its long prompts. */
+  isRoomless = false
   /** The key's weight by contract; `weight` is what the key weighs here, where several gateways share the pool. */
   keyWeight: number
   readonly #scale: WeightScale

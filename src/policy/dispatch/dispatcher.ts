@@ -331,7 +331,7 @@ export class Dispatcher {
     estimate: Estimate,
   ): RoomWait {
     const pool = this.#fleet.pools.get(poolId)
-    return roomWaitOf(now, pool, { lane: pool?.laneOf(key.id, BANDS.indexOf(band)), estimate })
+    return roomWaitOf(now, pool, { lane: pool?.laneOf(key.id, BANDS.indexOf(band)), band, estimate })
   }
 
   /** What waits in one key's lane. */

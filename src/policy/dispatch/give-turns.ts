@@ -206,7 +206,8 @@ export class TurnGiver {
     }
     const barredUntil = pool.reading.barredUntil(now, head)
     const roomlessUntil = barredUntil === undefined ? pool.lasting.barredUntil(now, head) : undefined
-    this.#book.setCounted(now, head.lane, roomlessUntil === undefined)
+    head.lane.isRoomless = roomlessUntil !== undefined
+    this.#book.setCounted(now, head.lane, barredUntil === undefined && roomlessUntil === undefined)
     if (barredUntil !== undefined || roomlessUntil !== undefined) {
       pool.bar(head.lane, (barredUntil ?? roomlessUntil) as number)
       return true

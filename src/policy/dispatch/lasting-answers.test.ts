@@ -162,12 +162,12 @@ describe('lasting answers', () => {
     const place = { band: 'standard', bid: 0, arrivedAt: 0 } as const
     const seeker = { ...place, tenant: makeTenant('huge'), key: makeKey('huge', 'huge') }
     const perAnswerUs = Math.ceil(LONG.engineUs / 75)
-    expect(pool.dispatcher.roomWait(0, 'pool', seeker, LONG)).toEqual({ perAnswerUs, isBarred: true })
+    expect(pool.dispatcher.roomWait(0, 'pool', seeker, LONG)).toEqual({ perAnswerUs, isBarred: true, readingUs: 0 })
     pool.end(chat)
     pool.wakeAt(4 * S)
     expect(pool.listener.counts.get('huge')).toBe(20)
     // Alone again, and the memory is full: any of the hundred answers gives room back when it ends.
-    const all = { perAnswerUs: Math.ceil(LONG.engineUs / 100), isBarred: false }
+    const all = { perAnswerUs: Math.ceil(LONG.engineUs / 100), isBarred: false, readingUs: 0 }
     expect(pool.dispatcher.roomWait(4 * S, 'pool', seeker, LONG)).toEqual(all)
   })
 
@@ -178,9 +178,9 @@ describe('lasting answers', () => {
     const huge = { band: 'standard', key: makeKey('huge', 'huge') } as const
     const other = { band: 'standard', key: makeKey('a', 'a') } as const
     const perAnswerUs = Math.ceil(LONG.engineUs / 75)
-    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs, isBarred: true })
-    expect(pool.dispatcher.roomWait(0, 'pool', other, SHORT)).toEqual({ perAnswerUs: 0, isBarred: false })
-    expect(pool.dispatcher.roomWait(0, 'gone', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false })
+    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs, isBarred: true, readingUs: 0 })
+    expect(pool.dispatcher.roomWait(0, 'pool', other, SHORT)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
+    expect(pool.dispatcher.roomWait(0, 'gone', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
   })
 
   it('keep nobody out when those that waited behind the bar are gone and most of the running have ended', () => {
@@ -191,7 +191,7 @@ describe('lasting answers', () => {
     for (const ticketId of sent.slice(0, 55)) pool.end(ticketId)
     expect(pool.runningOf('huge')).toHaveLength(20)
     const huge = { band: 'standard', key: makeKey('huge', 'huge') } as const
-    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false })
+    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
   })
 
   it('give room back by their mean, where a few long ones hold most of it', () => {

@@ -188,6 +188,18 @@ describe('long prompts', () => {
     expect(pool.longByReplica().size).toBe(2)
   })
 
+  it('that must wait stand before nobody: their own tenant waits for its reading time, the others for nothing', () => {
+    const pool = new ReadingPool(1)
+    pool.send('calm', SHORT)
+    for (let i = 0; i < 3; i++) pool.send('huge', HUGE)
+    const waitOf = (id: string, tokens: number) =>
+      pool.dispatcher.roomWait(pool.now, 'pool', { key: makeKey(id, id), band: 'standard' }, makeEstimate(tokens, 1))
+    expect(waitOf('calm', SHORT).readingUs).toBe(0)
+    // Half of the time is the tenant's: two prompts of 750 ms stand before this one, and one is being read.
+    expect(waitOf('huge', HUGE).readingUs).toBeGreaterThanOrEqual(3 * 2 * 750 * MS)
+    expect(waitOf('huge', SHORT).readingUs).toBeGreaterThan(0)
+  })
+
   it('of offline work make room too, and offline work makes no tenant active', () => {
     const pool = new ReadingPool(2)
     pool.send('jobs', SHORT, { band: 'offline' })

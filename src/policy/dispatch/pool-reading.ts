@@ -1,6 +1,7 @@
+import type { Estimate } from '../../domain/plan.ts'
 import { type OrgWeights, sharesAmong } from '../fairness/tree-share.ts'
 import { type ActivePromises, activeBeside } from './active-tenants.ts'
-import type { Candidate, TenantBacklog } from './candidate.ts'
+import type { Candidate, PoolLane, TenantBacklog } from './candidate.ts'
 import { isLongFor, LONG_PROMPT_DEFAULTS } from './long-prompts.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 
@@ -36,6 +37,37 @@ export class PoolReading {
     return head.lane.backlog.readingTime.barredUntil(now, this.#earned(now, head), isLastFree)
   }
 
+  /**
+   * Until the tenant has reading time again for a ticket that joined this lane now: the bar of the lane's head, what the
+   * hindering prompts between them cost of the share, and the ticket's own. 0 where nothing of that keeps it.
+   */
+  waitUs(now: number, lane: PoolLane, estimate: Estimate, headUntil: number | undefined): number {
+    const [room] = this.#pool.rooms.values()
+    const reading = room?.reading
+    if (reading === undefined) return 0
+    const isHindering = this.#hinders(now, { estimate, lane })
+    const isHeadBarred = lane.barredHead !== undefined && !lane.isRoomless && headUntil !== undefined
+    if (!isHindering && !isHeadBarred) return 0
+    const earned = Math.max(1e-3, this.#earned(now, { lane }))
+    const readUs = (one: Estimate): number => reading.readUs(one.promptTokens - one.cachedTokens)
+    if (!isHeadBarred) {
+      const isLastFree = this.#hinderingCount + 1 >= this.#pool.readyReplicaCount
+      const until = lane.backlog.readingTime.barredUntil(now, earned, isLastFree)
+      if (until === undefined) return 0
+      return Number.isFinite(until) ? until - now : readUs(estimate) / earned
+    }
+    const head = (lane.barredHead as Candidate).estimate
+    let waitUs = Number.isFinite(headUntil) ? Math.max(0, (headUntil as number) - now) : readUs(head) / earned
+    let lastUs = readUs(head)
+    for (const waiter of lane) {
+      const other = (waiter as Candidate).estimate
+      if (waiter === lane.barredHead || !this.#hinders(now, { estimate: other, lane })) continue
+      waitUs += lastUs / earned
+      lastUs = readUs(other)
+    }
+    return waitUs + (isHindering ? lastUs / earned : lastUs)
+  }
+
   start(now: number, candidate: Candidate, room: ReplicaRoom): void {
     candidate.isLong = isLongFor(room.reading, candidate.estimate)
     if (candidate.isLong) room.engine.longCount++
@@ -56,7 +88,7 @@ export class PoolReading {
   }
 
   /** Whether reading the prompt takes long enough to break what another active tenant is promised. */
-  #hinders(now: number, { estimate, lane }: Candidate): boolean {
+  #hinders(now: number, { estimate, lane }: Pick<Candidate, 'estimate' | 'lane'>): boolean {
     const [room] = this.#pool.rooms.values()
     const reading = room?.reading
     if (reading === undefined || !isLongFor(reading, estimate)) return false
@@ -65,7 +97,7 @@ export class PoolReading {
   }
 
   /** Microseconds of reading that the tenant earns per microsecond: its share of the replicas that are ready. */
-  #earned(now: number, { lane }: Candidate): number {
+  #earned(now: number, { lane }: Pick<Candidate, 'lane'>): number {
     const active = activeBeside(now, lane.backlog, this.#pool.backlogs.values())
     const share = sharesAmong(active, this.#pool.orgWeights)[0] as number
     return share * Math.max(1, this.#pool.readyReplicaCount)

@@ -381,7 +381,7 @@ export class PoolState implements PoolCounts {
       lane.assertInvariants(lanes)
       const isBarred = lane.barredHead !== undefined
       assert(lane.isActive === (lane.readyCount > 0 && !isBarred), 'a lane with a head is in the order')
-      if (isBarred) this.#assertBarEnds(lane)
+      if (isBarred) this.barred.assertEnds(lane)
       assert(lane.isAside === lane.isOwed, 'a lane that is owed a turn is not asked')
       assert(!lane.isOwed || this.sideOf(lane).owed.includes(lane), 'an owed lane is on the list')
       count += lane.count
@@ -389,12 +389,5 @@ export class PoolState implements PoolCounts {
     }
     assert(count === this.queuedCount, 'a pool counts what its lanes hold')
     assert(Math.abs(cost - this.queuedCost) <= 1e-6 * Math.max(1, cost), 'a pool knows the cost of what waits')
-  }
-
-  #assertBarEnds(lane: PoolLane): void {
-    const until = this.barred.untilOf(lane)
-    assert(until !== undefined && lane.barredHead === lane.head(), 'L6: a bar is on a head')
-    const isReading = lane.backlog.readingTime.readingCount > 0
-    assert(until < Number.POSITIVE_INFINITY || isReading, 'L6: a bar ends by itself or with a prompt that is read')
   }
 }

@@ -1,4 +1,5 @@
 import { type Estimate, meanCostOf } from '../../domain/plan.ts'
+import type { Band } from '../../domain/tenant.ts'
 import type { PoolLane } from './candidate.ts'
 import type { PoolState } from './pool-state.ts'
 
@@ -19,9 +20,11 @@ export interface RoomWait {
   readonly perAnswerUs: number
   /** The tenant's own lasting answers keep it out, and what waits in its lane goes first. */
   readonly isBarred: boolean
+  /** Until the tenant may have a prompt like this one read (`pool-reading.ts`). */
+  readonly readingUs: number
 }
 
-const ROOM_NOW: RoomWait = { perAnswerUs: 0, isBarred: false }
+const ROOM_NOW: RoomWait = { perAnswerUs: 0, isBarred: false, readingUs: 0 }
 
 /** Pools with more open replicas than this are taken to have room: some of them has. */
 const OPEN_LOOKS_MAX = 128
@@ -29,21 +32,25 @@ const OPEN_LOOKS_MAX = 128
 export function roomWaitOf(
   now: number,
   pool: PoolState | undefined,
-  { lane, estimate }: { readonly lane: PoolLane | undefined; readonly estimate: Estimate },
+  asked: { readonly lane: PoolLane | undefined; readonly band: Band; readonly estimate: Estimate },
 ): RoomWait {
   if (pool === undefined) return ROOM_NOW
+  const { lane, band, estimate } = asked
+  const readingUs =
+    lane === undefined || band === 'offline' ? 0 : pool.reading.waitUs(now, lane, estimate, pool.barred.untilOf(lane))
   const meanUs = (estimate.engineUs * meanCostOf(estimate)) / Math.max(1, estimate.cost)
   const ownCount = lane?.backlog.lastingCount ?? 0
   if (lane !== undefined && ownCount > 0) {
     // A lane is asked only while something waits in it: of an empty one, `isCounted` says how its last head fared. Were
     // that believed, the lane would stay empty, with its room free, until the tenant's last lasting answer has ended.
-    const hasBarredHead = lane.count > 0 && !lane.isCounted
+    const hasBarredHead = lane.count > 0 && lane.isRoomless
     const isBarred = hasBarredHead || pool.lasting.barredUntil(now, { lane, estimate }) !== undefined
-    if (isBarred) return { perAnswerUs: Math.ceil(meanUs / ownCount), isBarred }
+    if (isBarred) return { perAnswerUs: Math.ceil(meanUs / ownCount), isBarred, readingUs }
   }
   // Where no replica is open it is places that are missing, which come back as steps allow: admission counts work for it.
-  if (pool.open.length === 0 || hasMemoryFor(pool, estimate)) return ROOM_NOW
-  return { perAnswerUs: Math.ceil(meanUs / Math.max(1, pool.heldCount)), isBarred: false }
+  if (pool.open.length === 0 || hasMemoryFor(pool, estimate))
+    return readingUs === 0 ? ROOM_NOW : { ...ROOM_NOW, readingUs }
+  return { perAnswerUs: Math.ceil(meanUs / Math.max(1, pool.heldCount)), isBarred: false, readingUs }
 }
 
 /** Memory alone: what else a limit may say against the answer changes from step to step. */

@@ -356,11 +356,12 @@ const CALM_UNREAD_RATIO = 0.1
 
 function limitSpecOf(
   { limit }: PoolSetup,
-  { steps, itemsMax }: PoolSpeed,
+  { steps, itemsMax, sequencesMax: takenInMax = Number.POSITIVE_INFINITY }: PoolSpeed,
   promise: PromisedPace,
   ceiling: LearnedCeiling | undefined,
 ): LimitSpec {
-  const { concurrencyMax: sequencesMax } = limit
+  // What an engine gets beyond its batch waits inside it, where no bid, no share and no bound of the queue counts.
+  const sequencesMax = Math.min(limit.concurrencyMax, takenInMax)
   if (limit.kind !== 'auto') return { kind: limit.kind, sequencesMax }
   // One batch runs while the next gathers; further tickets wait in the lanes, where the order is fair.
   if (itemsMax !== undefined) return { kind: 'fixed', sequencesMax: Math.min(sequencesMax, 2 * itemsMax) }

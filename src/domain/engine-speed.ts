@@ -31,6 +31,8 @@ export interface PoolSpeed {
   readonly kvTokensMax: number
   /** Step times, for the limit; undefined if the engine's step times are unknown. */
   readonly steps: (StepModel & { readonly tokenBudget: number }) | undefined
+  /** Answers that the engine takes in at once; absent where that is unknown. What it gets beyond would wait inside it. */
+  readonly sequencesMax?: number
   /** Items of one batch, for an engine that answers without streaming. */
   readonly itemsMax?: number
 }

@@ -58,7 +58,13 @@ export function speedOfEngine(options: EngineOptions, outputWeight: number): Poo
   const contextTokens = sequences * (promptTokens + outputTokens / 2)
   const stepMeanUs = steps.meanTokenUs(sequences, contextTokens, (sequences * promptTokens) / outputTokens)
   const drainPerReplicaUs = ((promptTokens / outputTokens + outputWeight) * sequences) / stepMeanUs
-  return { alone: { ...alone, shareUs }, drainPerReplicaUs, kvTokensMax: blockCount * blockTokens, steps }
+  const kvTokensMax = blockCount * blockTokens
+  return { alone: { ...alone, shareUs }, drainPerReplicaUs, kvTokensMax, steps, sequencesMax: takenInAtOnce(options) }
+}
+
+/** Where a batch runs to its end, the next one gathers meanwhile. */
+function takenInAtOnce({ limits: { sequencesMax, staticBatching } }: EngineOptions): number {
+  return staticBatching === undefined ? sequencesMax : 2 * sequencesMax
 }
 
 /** Texts of an ordinary length, for the prior. */

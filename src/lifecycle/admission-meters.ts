@@ -119,14 +119,17 @@ export class AdmissionMeters implements AdmissionWorld {
     return wait?.waitUs(now, this.#waitQuestion(request, poolId, plan, room)) ?? 0
   }
 
+  hasOwnWaiting({ request }: AdmissionQuestion, { poolId }: AdmissionPool): boolean {
+    return (this.#policies.dispatcher.backlogOf(poolId, request.tenant.id)?.queuedCount ?? 0) > 0
+  }
+
   noPlaceFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): NoPlace | undefined {
     const isReady = request.retrieval === undefined
     return this.#policies.dispatcher.noPlaceFor(poolId, request, plan.estimate, isReady)
   }
 
-  termsFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): CalibratedTerms {
-    const { promptTokens } = plan.estimate
-    return this.#policies.calibration.termsFor({ poolId, sloName: request.slo.name, promptTokens })
+  termsFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool): CalibratedTerms {
+    return this.#policies.calibration.termsFor({ poolId, sloName: request.slo.name, tenantId: request.tenant.id })
   }
 
   budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number, plan: Plan): Refusal | undefined {

@@ -1,12 +1,12 @@
 import { type Estimate, meanEngineUsOf } from '../../domain/plan.ts'
 import type { Band } from '../../domain/tenant.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
-import { sharesAmong } from '../fairness/tree-share.ts'
 import { type ActivePromises, activeBeside } from './active-tenants.ts'
 import type { Candidate, PoolLane, TenantBacklog } from './candidate.ts'
 import { HeldRoom } from './held-room.ts'
 import { isLongFor, READING_TIME_DEFAULTS } from './reading-time.ts'
 import type { ReplicaRoom } from './replica-room.ts'
+import type { WeightScale } from './weight-scale.ts'
 
 /**
  * May this head take what somebody who is not waiting will need? And what therefore stands before a newcomer?
@@ -37,6 +37,7 @@ interface ClaimedPool {
   readonly readyReplicaCount: number
   readonly heldCount: number
   readonly orgWeights: OrgWeights
+  readonly scale: WeightScale
   readonly answers: { readonly tokenUs: number }
   readonly barred: { untilOf(lane: PoolLane): number | undefined }
 }
@@ -225,7 +226,7 @@ export class Claims {
     const leftOver = 1 - (READING_TIME_DEFAULTS.spareTimes * asked) / replicas
     if (lane.band === 'offline')
       return Math.max(READING_TIME_DEFAULTS.offlineMin, leftOver * READING_TIME_DEFAULTS.offlineRatio) * replicas
-    const share = sharesAmong(active, this.#pool.orgWeights)[0] as number
+    const share = this.#pool.scale.sharesAmong(active, this.#pool.orgWeights)[0] as number
     const readUs = this.#reading()?.readUs(uncachedOf(estimate)) ?? 0
     const promiseUs = this.#pool.promises.tightestBeside(now, lane.backlog)
     if (this.#isMild(now, { lane, estimate })) return Math.max(share, leftOver) * replicas

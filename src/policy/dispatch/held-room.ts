@@ -1,11 +1,11 @@
 import { type Estimate, meanEngineUsOf } from '../../domain/plan.ts'
 import type { OrgWeights } from '../fairness/tree-share.ts'
-import { sharesAmong } from '../fairness/tree-share.ts'
 import { isLongAnswer, kvTokensOf } from '../limits/booked-room.ts'
 import { type ActivePromises, activeBeside } from './active-tenants.ts'
 import type { Candidate, TenantBacklog } from './candidate.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import { HELD_ROOM_DEFAULTS } from './tenant-room.ts'
+import type { WeightScale } from './weight-scale.ts'
 
 /**
  * Who holds how much of a pool's room, and what may be taken of the rest?
@@ -41,6 +41,7 @@ interface RoomyPool {
   readonly backlogs: ReadonlyMap<string, TenantBacklog>
   readonly promises: ActivePromises
   readonly orgWeights: OrgWeights
+  readonly scale: WeightScale
   readonly answers: { readonly tokenUs: number }
 }
 
@@ -73,7 +74,7 @@ export class HeldRoom {
     if (lastsUs <= Math.max(SHORTEST_LONG_US, promiseUs * HELD_ROOM_DEFAULTS.promiseTimes)) return undefined
     const ratio = this.#heldBy(now, own, estimate)
     const active = activeBeside(now, own, this.#pool.backlogs.values())
-    const [ownShare = 1, ...shares] = sharesAmong(active, this.#pool.orgWeights)
+    const [ownShare = 1, ...shares] = this.#pool.scale.sharesAmong(active, this.#pool.orgWeights)
     if (own.room.heldRatio + ratio <= ownShare + ROUNDING) return undefined
     let owedRatio = 0
     for (const [i, share] of shares.entries()) {

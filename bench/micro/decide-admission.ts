@@ -143,16 +143,12 @@ class BenchWorld implements AdmissionWorld {
     return wait.waitWithoutOwnUs(now, this.#question(plan))
   }
 
-  hasOwnWaiting(): boolean {
-    return true
-  }
-
   noPlaceFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): NoPlace | undefined {
     return dispatcher.noPlaceFor(poolId, request, plan.estimate, true)
   }
 
-  termsFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool): CalibratedTerms {
-    return calibration.termsFor({ poolId, sloName: request.slo.name, tenantId: request.tenant.id })
+  termsFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): CalibratedTerms {
+    return calibration.termsFor({ poolId, sloName: request.slo.name, promptTokens: plan.estimate.promptTokens })
   }
 
   budgetRefusal(now: number, _asked: AdmissionQuestion, tokens: number): Refusal | undefined {

@@ -25,10 +25,8 @@ export interface Estimate {
   readonly outputTokens: number
   /** Cautious prediction (P90): KV room is reserved for it. */
   readonly outputTokensHigh: number
-  /** Most tokens that the answer may hold room for; absent where answers of its kind are known. */
+  /** Most tokens that the answer is planned to have; absent where enough answers of its kind are known. */
   readonly outputTokensUnproven?: number
-  /** Most tokens that the answer can have: its bound, or as many as few answers have. */
-  readonly outputTokensMost?: number
   /** Weighted tokens: the unit that fairness counts in. */
   readonly cost: number
   /** Mean of `cost`, where it is known to differ: what a queue of such tickets really takes. */

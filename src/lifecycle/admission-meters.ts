@@ -14,7 +14,7 @@ import type {
 } from '../policy/admission/admission-world.ts'
 import type { WaitQuestion } from '../policy/admission/predicted-wait.ts'
 import type { SlotQuestion } from '../policy/admission/return-slots.ts'
-import type { StandingBefore } from '../policy/dispatch/claims.ts'
+import type { RoomWait } from '../policy/dispatch/room-wait.ts'
 import type { PlanningFacts } from '../policy/planning/make-plan.ts'
 import type { PeerOutlook } from '../policy/routing/peer-outlook.ts'
 import type { ObservedSpeed } from '../policy/twin/observed-speed.ts'
@@ -52,7 +52,7 @@ export class AdmissionMeters implements AdmissionWorld {
     const known = this.#known(poolId)
     const wakingUs = this.#wakingUs(now, known)
     if (wakingUs !== undefined) return wakingUs + behindUs(now, known, plan)
-    const room = this.#policies.dispatcher.before(now, poolId, request, plan.estimate)
+    const room = this.#policies.dispatcher.roomWait(now, poolId, request, plan.estimate)
     const inTurnUs = known.wait.waitUs(now, this.#waitQuestion(request, poolId, plan, room))
     return awayUs(now, known) + Math.max(inTurnUs, this.#behindOwnUs(request, poolId, room), room.readingUs)
   }
@@ -67,7 +67,7 @@ export class AdmissionMeters implements AdmissionWorld {
     const { returnSlots } = this.#policies
     if (returnSlots.count === 0) return undefined
     const known = this.#known(poolId)
-    const room = this.#policies.dispatcher.before(now, poolId, request, plan.estimate)
+    const room = this.#policies.dispatcher.roomWait(now, poolId, request, plan.estimate)
     const question = this.#waitQuestion(request, poolId, plan, room)
     const isOnSlot = slot !== undefined && question.cost <= slot.cost * SLOT_COST_RATIO_MAX
     if (isOnSlot || question.hasRoom || question.replicaCount === 0) return undefined
@@ -91,7 +91,7 @@ export class AdmissionMeters implements AdmissionWorld {
   /** How long a newcomer would wait behind everybody who has a slot, at the share that slots may have. */
   waitBehindSlotsUs(now: Instant, request: Request, poolId: string, plan: Plan): number {
     const known = this.#known(poolId)
-    const room = this.#policies.dispatcher.before(now, poolId, request, plan.estimate)
+    const room = this.#policies.dispatcher.roomWait(now, poolId, request, plan.estimate)
     const question = this.#waitQuestion(request, poolId, plan, room)
     const cost = question.cost + known.wait.ofTenant(question.share)
     const expected = this.#policies.returnSlots.claimed(now, poolId, { ...question, cost })
@@ -102,7 +102,7 @@ export class AdmissionMeters implements AdmissionWorld {
     const known = this.#known(poolId)
     const wakingUs = this.#wakingUs(now, known)
     if (wakingUs !== undefined) return wakingUs
-    const room = this.#policies.dispatcher.before(now, poolId, request, plan.estimate)
+    const room = this.#policies.dispatcher.roomWait(now, poolId, request, plan.estimate)
     return awayUs(now, known) + known.wait.waitWithoutOwnUs(now, this.#waitQuestion(request, poolId, plan, room))
   }
 
@@ -115,12 +115,8 @@ export class AdmissionMeters implements AdmissionWorld {
   /** Microseconds in this gateway's own queue; 0 for a pool that is gone. */
   ownWaitUs(now: Instant, request: Request, poolId: string, plan: Plan): number {
     const wait = this.#policies.poolsById.get(poolId)?.wait
-    const room = this.#policies.dispatcher.before(now, poolId, request, plan.estimate)
+    const room = this.#policies.dispatcher.roomWait(now, poolId, request, plan.estimate)
     return wait?.waitUs(now, this.#waitQuestion(request, poolId, plan, room)) ?? 0
-  }
-
-  hasOwnWaiting({ request }: AdmissionQuestion, { poolId }: AdmissionPool): boolean {
-    return (this.#policies.dispatcher.backlogOf(poolId, request.tenant.id)?.queuedCount ?? 0) > 0
   }
 
   noPlaceFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): NoPlace | undefined {
@@ -128,8 +124,9 @@ export class AdmissionMeters implements AdmissionWorld {
     return this.#policies.dispatcher.noPlaceFor(poolId, request, plan.estimate, isReady)
   }
 
-  termsFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool): CalibratedTerms {
-    return this.#policies.calibration.termsFor({ poolId, sloName: request.slo.name, tenantId: request.tenant.id })
+  termsFor({ request }: AdmissionQuestion, { poolId }: AdmissionPool, plan: Plan): CalibratedTerms {
+    const { promptTokens } = plan.estimate
+    return this.#policies.calibration.termsFor({ poolId, sloName: request.slo.name, promptTokens })
   }
 
   budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number, plan: Plan): Refusal | undefined {
@@ -158,11 +155,11 @@ export class AdmissionMeters implements AdmissionWorld {
     const { dispatcher } = this.#policies
     const { pool, speed, speedAlone, kvTokensMax, twins } = known
     const outlook = known.outlook?.at(now)
-    const load = dispatcher.likelyLoadAt(now, pool.id)
+    const load = dispatcher.likelyLoadAt(pool.id)
     const speedNow = load === undefined ? speed : speed.under(load)
     const deniedBecause = whyPoolDenies(this.#policies, now, request, known)
     const wakingUs = this.#wakingUs(now, known)
-    const { perAnswerUs } = dispatcher.before(now, pool.id, request, plan.estimate)
+    const { perAnswerUs } = dispatcher.roomWait(now, pool.id, request, plan.estimate)
     return {
       poolId: pool.id,
       ...(perAnswerUs > 0 && { releaseUs: perAnswerUs }),
@@ -180,7 +177,7 @@ export class AdmissionMeters implements AdmissionWorld {
   }
 
   /** Of a tenant whose own lasting answers keep it out: one of them must end for each that waits, and for this one. */
-  #behindOwnUs({ key, band }: Request, poolId: string, { isBarred, perAnswerUs }: StandingBefore): number {
+  #behindOwnUs({ key, band }: Request, poolId: string, { isBarred, perAnswerUs }: RoomWait): number {
     if (!isBarred) return 0
     return perAnswerUs * (1 + (this.#policies.dispatcher.laneOf(poolId, key.id, band)?.count ?? 0))
   }
@@ -191,7 +188,7 @@ export class AdmissionMeters implements AdmissionWorld {
     return returnSlots.count > 0 && returnSlots.isBelieved(returnLaneOf(request))
   }
 
-  #waitQuestion(request: Request, poolId: string, plan: Plan, room: StandingBefore): WaitQuestion {
+  #waitQuestion(request: Request, poolId: string, plan: Plan, room: RoomWait): WaitQuestion {
     const { dispatcher, standings } = this.#policies
     const { band, key } = request
     const facts = dispatcher.poolFacts(poolId)

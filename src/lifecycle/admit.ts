@@ -66,8 +66,6 @@ export function admit(platform: Platform, ticket: Ticket, isLast = false): Admis
   const carriedOut = policies.mode === 'observe' ? wavedThrough(platform, now, asked, verdict) : verdict
   endSlot(policies, request, carriedOut, slot)
   if (carriedOut.kind === 'admitted') return enter(platform, ticket, now, carriedOut, slot)
-  const { nearest } = carriedOut
-  if (nearest !== undefined) policies.dispatcher.claim(now, nearest.pool.poolId, request, nearest.plan.estimate)
   const refusal = withSlot(platform, now, request, carriedOut)
   const isBroken = slot !== undefined && refusal.code === 'predicted-late'
   return { kind: 'rejected', refusal: isBroken ? { ...refusal, isSlotBroken: true } : refusal }

@@ -42,7 +42,7 @@ const SLOTS = 64
 const POOL_COST_PER_US = 0.08
 /** A predicted cost is a median; what comes is lopsided, and a fifth more on average. */
 const TRUE_COST_RATIO = 1.2
-const CELL: CalibrationCell = { poolId: 'p', sloName: 's', tenantId: 't' }
+const CELL: CalibrationCell = { poolId: 'p', sloName: 's', promptTokens: 1_000 }
 
 export function runAdmissionLoop(shape: LoopShape): LoopResult {
   return new AdmissionLoop(shape).run()
@@ -105,8 +105,7 @@ class AdmissionLoop {
     this.#offered++
     if (tenant > 0) this.#lightOffered++
     const waitUs = this.#predict(now, ticket)
-    const cell = { ...CELL, tenantId: share.tenant.id }
-    const terms = isCalibrated ? this.#calibration.termsFor(cell).ttft : { biasRatio: 1, marginRatio: 0.1 }
+    const terms = isCalibrated ? this.#calibration.termsFor(CELL).ttft : { biasRatio: 1, marginRatio: 0.1 }
     if (waitUs * terms.biasRatio > patienceUs * (1 - terms.marginRatio)) {
       if (tenant > 0) this.#lightRefused++
       const heldUs = (cost * SLOTS) / POOL_COST_PER_US
@@ -117,8 +116,8 @@ class AdmissionLoop {
     const predicted = { waitUs, ttftUs: Math.max(1, waitUs), finishUs: Math.max(1, waitUs) }
     const patience = { ttftUs: patienceUs, finishUs: Number.POSITIVE_INFINITY }
     const learn = (at: number, ttftUs: number): void => {
-      this.#calibration.begun(at, { ...cell, predicted, patience, ttftUs })
-      this.#calibration.ended(at, { ...cell, predicted, patience, actual: { ttftUs, finishUs: ttftUs } })
+      this.#calibration.begun(at, { ...CELL, predicted, patience, ttftUs })
+      this.#calibration.ended(at, { ...CELL, predicted, patience, actual: { ttftUs, finishUs: ttftUs } })
     }
     let grantedAt = now
     this.#wait.join(now, ticket)

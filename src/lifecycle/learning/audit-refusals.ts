@@ -36,7 +36,7 @@ export function auditRefusal(platform: Audited, { request, id }: Ticket, nearest
     aloneUs: speedAlone.prefillUs(Math.max(0, promptTokens - cachedTokens), cachedTokens),
     decodeUs: Math.max(0, outputPerChoice - 1) * speedAlone.tokenUs(promptTokens + Math.round(outputPerChoice / 2)),
     ...roomOf(platform, request, known.pool.id, plan.estimate),
-    delayUs: readUs(known, policies.dispatcher.likelyLoadAt(now, known.pool.id), plan.estimate) / readyReplicaCount,
+    delayUs: readUs(known, policies.dispatcher.likelyLoadAt(known.pool.id), plan.estimate) / readyReplicaCount,
     firstTokenBy: now + patience.ttftUs,
     finishBy: now + patience.finishUs,
   })
@@ -51,7 +51,7 @@ function roomOf(
   estimate: Estimate,
 ): Pick<AuditedRefusal, 'roomUs' | 'hasRoom'> {
   const seeker = { key: request.key, band: request.band }
-  const look = (): number => dispatcher.before(clock.now(), poolId, seeker, estimate).perAnswerUs
+  const look = (): number => dispatcher.roomWait(clock.now(), poolId, seeker, estimate).perAnswerUs
   const roomUs = look()
   return roomUs === 0 ? {} : { roomUs, hasRoom: () => look() === 0 }
 }
@@ -95,7 +95,7 @@ function lookForRoom({ policies, world }: Audited, known: PoolPolicies): void {
   const { id } = known.pool
   const facts = dispatcher.poolFacts(id)
   if (facts === undefined || facts.queuedCount > 0 || facts.openReplicaCount === 0) return
-  const load = dispatcher.likelyLoadAt(world.clock.now(), id)
+  const load = dispatcher.likelyLoadAt(id)
   if (load === undefined) return
   known.audit.sawRoom(world.clock.now(), load.prefillTokens === 0, ({ promptTokens }) =>
     prefillUnder(known, load, promptTokens),

@@ -8,8 +8,8 @@ function makeAttempt(isTelling: boolean, tokensPerChoice: number): Attempt {
   const predicted = { ttftUs: 50_000, finishUs: 500_000 }
   const patience = { ttftUs: 1_000_000, finishUs: 9_000_000 }
   const admitted = { at: 0, predicted, patience, poolId: 'p' }
-  const ticket = { request: { slo: { name: 'people' }, tenant: { id: 'a' } } }
-  return { ticket, admitted, isTelling, tokensPerChoice } as unknown as Attempt
+  const ticket = { request: { slo: { name: 'people' } } }
+  return { ticket, admitted, plan: { estimate: { promptTokens: 9 } }, isTelling, tokensPerChoice } as unknown as Attempt
 }
 
 describe('when a first token came', () => {

@@ -4,14 +4,14 @@ import type { Attempt } from '../ticket.ts'
 
 /** Calibration hears when the first token came, against when it was promised; `learn.ts` tells it the ending. */
 export function learnFirstToken(calibration: Calibration, attempt: Attempt, firstTokenAt: Instant): void {
-  const { ticket, admitted } = attempt
+  const { ticket, plan, admitted } = attempt
   const { predicted, patience, poolId } = admitted
   // Several tokens in one piece came later than the first of them, and say nothing of first tokens.
   if (predicted === undefined || (!attempt.isTelling && attempt.tokensPerChoice > 1)) return
   calibration.begun(firstTokenAt, {
     poolId,
     sloName: ticket.request.slo.name,
-    tenantId: ticket.request.tenant.id,
+    promptTokens: plan.estimate.promptTokens,
     predicted,
     patience,
     ttftUs: firstTokenAt - admitted.at,

@@ -19,7 +19,7 @@ const TIGHT: Partial<Request> = {
 
 function calibrationOf(world: VirtualWorld) {
   const { calibration } = world.platform.policies
-  const cell = { poolId: world.platform.pools[0]!.id, sloName: ACME.slo.name, tenantId: ACME.id }
+  const cell = { poolId: world.platform.pools[0]!.id, sloName: ACME.slo.name, promptTokens: 20 }
   return { seen: () => calibration.view(), terms: () => calibration.termsFor(cell) }
 }
 

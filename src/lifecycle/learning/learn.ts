@@ -206,8 +206,7 @@ function calibrate(platform: Platform, admitted: Admitted, settled: Settled): vo
     finishUs: isShed ? Number.POSITIVE_INFINITY : settled.at - admitted.at,
   }
   if (actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs) lengths.count('late', promptTokens)
-  const tenantId = request.tenant.id
-  calibration.ended(settled.at, { poolId, sloName: request.slo.name, tenantId, predicted, patience, actual })
+  calibration.ended(settled.at, { poolId, sloName: request.slo.name, promptTokens, predicted, patience, actual })
 }
 
 /** Whether the answer would have gone on: it did not complete, or a cap of ours, not the client's own, ended it. */

@@ -32,11 +32,9 @@ export interface AdmissionWorld {
   waitWithReturns(now: Instant, asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): BehindReturns | undefined
   /** The same, if the tenant had nothing else waiting. */
   waitWithoutOwnUs(now: Instant, asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): number
-  /** Whether anything of the tenant waits at the pool: only then can it stand before the tenant's next request. */
-  hasOwnWaiting(asked: AdmissionQuestion, pool: AdmissionPool): boolean
   /** Why the lane or the shared queue would not take the plan; undefined when there is a place. */
   noPlaceFor(asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): NoPlace | undefined
-  /** How far predictions for this tenant at this pool can be trusted. */
+  /** How far predictions for this pool and SLO class can be trusted. */
   termsFor(asked: AdmissionQuestion, pool: AdmissionPool, plan: Plan): CalibratedTerms
   /** Why a budget would not pay this many tokens of this plan, or its price; undefined when all would. */
   budgetRefusal(now: Instant, asked: AdmissionQuestion, tokens: number, plan: Plan): Refusal | undefined

@@ -74,7 +74,6 @@ const MODELS = new Map([
 interface PoolSaid extends AdmissionPool {
   readonly waitUs: number
   readonly waitWithoutOwnUs: number
-  readonly hasOwnWaiting: boolean
   readonly waitWithReturns?: BehindReturns
   readonly noPlace: NoPlace | undefined
   readonly terms: CalibratedTerms
@@ -92,7 +91,6 @@ function poolOf(name: string, over: Partial<PoolSaid> = {}): PoolSaid {
     speedAlone: speed,
     waitUs: 0,
     waitWithoutOwnUs: 0,
-    hasOwnWaiting: true,
     noPlace: undefined,
     terms: { ttft: { biasRatio: 1, marginRatio: 0.1 }, finish: { biasRatio: 1, marginRatio: 0.1 } },
     ...over,
@@ -150,7 +148,6 @@ function decide(request: Request, world: World = {}): Verdict {
     waitUs: (_now, _asked, pool) => said(pool).waitUs,
     waitWithReturns: (_now, _asked, pool) => said(pool).waitWithReturns,
     waitWithoutOwnUs: (_now, _asked, pool) => said(pool).waitWithoutOwnUs,
-    hasOwnWaiting: (_asked, pool) => said(pool).hasOwnWaiting,
     noPlaceFor: (_asked, pool, { estimate }) =>
       estimate.engineUs > (world.laneUsLeft ?? Number.POSITIVE_INFINITY) ? WORK_FULL : said(pool).noPlace,
     termsFor: (_asked, pool) => said(pool).terms,
@@ -236,7 +233,6 @@ describe('admission', () => {
 
   it.each([
     ['its own queue', waits(5_000 * MS, 0), {}, 'own-queue', /tenant's own requests.* stand before it for 5000 ms/],
-    ['its share', { ...waits(5_000 * MS, 0), hasOwnWaiting: false }, {}, 'own-share', /more than its share/],
     ['the queue of others', waits(5_000 * MS, 4_000 * MS), {}, 'others-queue', /requests of others .* for 4000 ms/],
     [
       'the engine’s first token',

@@ -5,7 +5,7 @@ import { LengthReport } from './length-report.ts'
 
 const MS = 1_000
 const PATIENCE = { ttftUs: 1_000 * MS, finishUs: 10_000 * MS }
-const CELL: CalibrationCell = { poolId: 'p', sloName: 'fast', tenantId: 't' }
+const CELL: CalibrationCell = { poolId: 'p', sloName: 'fast', promptTokens: 500 }
 
 interface World {
   /** actual = predicted × bias × (noise around 1). */
@@ -89,21 +89,14 @@ describe('calibration', () => {
     expect(calibration.termsFor(CELL).ttft.marginRatio).toBeLessThan(0.4)
   })
 
-  it('lets a tenant that is not known start from what many others have seen, and one of the others move nobody', () => {
-    const unknown = { biasRatio: 1, marginRatio: 0.15 }
+  it('lets a size with few samples learn from its class', () => {
     const calibration = new Calibration()
-    run(calibration, { bias: 1.5, noise: skewed, lostRatio: 0.1 }, 5_000)
-    expect(calibration.termsFor(CELL).ttft.marginRatio).toBe(0.6)
-    expect(calibration.termsFor({ ...CELL, tenantId: 'calm' }).ttft).toEqual(unknown)
-    const predicted = { waitUs: 0, ttftUs: 400 * MS, finishUs: 400 * MS }
-    for (let i = 0; i < 60; i++)
-      calibration.begun(0, { ...CELL, tenantId: `small-${i}`, predicted, patience: PATIENCE, ttftUs: 480 * MS })
-    expect(calibration.termsFor({ ...CELL, tenantId: 'calm' }).ttft.biasRatio).toBeCloseTo(1.2, 1)
-    expect(calibration.termsFor({ ...CELL, tenantId: 'calm' }).ttft.marginRatio).toBeLessThan(0.6)
-    expect(calibration.termsFor({ ...CELL, tenantId: 'calm', sloName: 'slow' }).ttft).toEqual(unknown)
+    run(calibration, { bias: 1.5, noise: () => 1 }, 2_000)
+    expect(calibration.termsFor({ ...CELL, promptTokens: 20_000 }).ttft.biasRatio).toBeCloseTo(1.5, 1)
+    expect(calibration.termsFor({ ...CELL, sloName: 'slow' }).ttft.biasRatio).toBe(1)
   })
 
-  it('publishes coverage and false admits', () => {
+  it('publishes coverage and false admits, over all and by cell', () => {
     const calibration = new Calibration()
     const seen = run(calibration, { bias: 1.2, noise: skewed }, 5_000)
     expect(calibration.view()).toEqual({
@@ -111,28 +104,16 @@ describe('calibration', () => {
       falseAdmits: seen.late,
       coverage: 1 - seen.late / seen.admitted,
     })
+    expect(calibration.cells().map((cell) => cell.name)).toEqual(['p/fast/1024', 'p/fast'])
   })
 
-  it('keeps a bounded number of classes, and of tenants the last ones seen', () => {
-    const calibration = new Calibration({ classesMax: 8, tenantsMax: 2 })
+  it('keeps a bounded number of cells', () => {
+    const calibration = new Calibration({ cellsMax: 8 })
     const predicted = { waitUs: 0, ttftUs: 1, finishUs: 1 }
     for (let i = 0; i < 100; i++) {
       calibration.ended(0, { ...CELL, poolId: `p${i}`, predicted, patience: PATIENCE, actual: predicted })
     }
-    expect(calibration.classCount).toBe(8)
-    const slow = {
-      ...CELL,
-      predicted: { waitUs: 0, ttftUs: 400 * MS, finishUs: 1 },
-      patience: PATIENCE,
-      ttftUs: 600 * MS,
-    }
-    const biasOf = (tenantId: string): number => calibration.termsFor({ ...CELL, tenantId }).ttft.biasRatio
-    for (let i = 0; i < 30; i++) calibration.begun(0, slow)
-    expect(biasOf('t')).toBeCloseTo(1.5, 1)
-    for (const tenantId of ['u', 't', 'v']) calibration.begun(0, { ...slow, tenantId })
-    expect(biasOf('t')).toBeCloseTo(1.5, 1)
-    for (const tenantId of ['u', 'v']) calibration.begun(0, { ...slow, tenantId })
-    expect(biasOf('t')).toBe(1)
+    expect(calibration.cells().length).toBe(8)
   })
 })
 

@@ -6,7 +6,7 @@ import type { Calibrated, Patience, Prediction } from './feasibility.ts'
 /**
  * How far can our predictions be trusted?
  *
- * For every admitted ticket we keep actual ÷ predicted, per pool × SLO class × tenant, for the first token and for the
+ * For every admitted ticket we keep actual ÷ predicted, per pool × SLO class × size, for the first token and for the
  * finish. The median is the bias (predictions are multiplied by it); what lies between the median and the quantile of
  * the target coverage is scatter, and becomes the margin: with spread s = q97 ÷ q50, a margin of 1 − 1/s makes 97 of
  * 100 in time. This is split conformal prediction: no assumption about the shape of the error.
@@ -20,20 +20,12 @@ import type { Calibrated, Patience, Prediction } from './feasibility.ts'
  * decides: a quiet night does not wear it off. Bias and margin together never rise so far that no tight tickets are
  * admitted, so it always goes on learning.
  *
- * Blame is personal. A tenant far above its share has a long queue of its own, and the scatter of its waits is its own
- * doing: while tenants of a class shared one cell, such a tenant drove the margin to its ceiling, and calm tenants that
- * were predicted at 411 of 1,000 ms were refused. So each tenant has a cell, and who has too few tight samples of its own
- * starts from a cell of the whole class. Into that one a tenant gives four samples, and a sixteenth of what all others have
- * given: a margin is a 97th percentile, so no single tenant moves the others' start, and two hundred that each know little
- * know enough together.
- *
  * Expired and evicted tickets count as infinitely late (they are what censoring would hide); cancelled ones are not
- * observed, and first tokens that waited for a few long answers to end teach nothing (`lumpy-wait.ts`). Decisions go over
- * all sizes: they share a queue, and were each size to have terms of its own, the one with the luckiest would
- * take all of it. Fewer than 24 tight samples of the class, too: bias 1 and the floor.
+ * observed, and first tokens that waited for a few long answers to end teach nothing (`lumpy-wait.ts`). Decisions go by
+ * class, over all sizes: they share a queue, and were each size to have terms of its own, the one with the luckiest would
+ * take all of it. Sizes are kept for the report. Fewer than 24 tight samples: bias 1 and the floor.
  *
- * Memory: pools × classes × tenants × 2 promises, 0.5 kB each; of a class `tenantsMax` tenants at most, the least recently
- * observed are forgotten. It does not touch decisions already made.
+ * Memory: pools × classes × 5 sizes × 2 promises, 0.5 kB each, with a bound. It does not touch decisions already made.
  *
  * Example: actual ÷ predicted has median 1.2 and q97 1.8. Bias 1.2, spread 1.5, margin 33 %. Patience 500 ms: admitted
  * up to a prediction of 500 · 0.67 ÷ 1.2 = 278 ms, which takes 500 ms in the 97th case of a hundred.
@@ -66,13 +58,8 @@ export const CALIBRATION_DEFAULTS = {
   biasMin: 1,
   /** A bias beyond this is a broken model; admission goes on with the bound and the coverage tells. */
   biasMax: 2,
-  /** Tight samples that a tenant gives to its class at once, and its part of what the others have given. */
-  sharedSamples: 4,
-  sharedRatio: 1 / 16,
-  /** Classes kept at most (pool × SLO): more than any sane configuration has. */
-  classesMax: 1_024,
-  /** Tenants of a class with a cell of their own: about 2 MB; who was not observed for longest starts anew. */
-  tenantsMax: 2_048,
+  /** Cells kept at most (pool × class × size): more than any sane configuration has. */
+  cellsMax: 1_024,
 }
 
 export type CalibrationOptions = typeof CALIBRATION_DEFAULTS
@@ -81,10 +68,13 @@ export type CalibrationOptions = typeof CALIBRATION_DEFAULTS
 const RATIO_UNIT = 1_000
 const RATIO_MAX = 2 ** 16 - 1
 
+/** Upper bounds of the size buckets, in prompt tokens: a factor of four apart, five in all. */
+const SIZE_BOUNDS: readonly number[] = [256, 1_024, 4_096, 16_384]
+
 export interface CalibrationCell {
   readonly poolId: string
   readonly sloName: string
-  readonly tenantId: string
+  readonly promptTokens: number
 }
 
 interface Promised extends CalibrationCell {
@@ -110,14 +100,18 @@ export interface CoverageView {
   readonly coverage: number | undefined
 }
 
+export interface CellView extends CoverageView {
+  readonly name: string
+  readonly ttft: Calibrated
+  readonly finish: Calibrated
+}
+
 export class Calibration {
   readonly #options: CalibrationOptions
-  /** By pool and class. */
-  readonly #classes = new Map<string, SloClass>()
+  readonly #cells = new Map<string, Cell>()
+  readonly #names = new CellNames()
   #observed = 0
   #late = 0
-  /** The class that was asked for last: a name that was just put together must be read whole before a map can find it. */
-  #last: SloClass | undefined
 
   constructor(options: Partial<CalibrationOptions> = {}) {
     this.#options = { ...CALIBRATION_DEFAULTS, ...options }
@@ -126,16 +120,11 @@ export class Calibration {
     assert(marginFloor <= marginMax, 'the floor of the margin is below its ceiling')
   }
 
-  get classCount(): number {
-    return this.#classes.size
-  }
-
   termsFor(cell: CalibrationCell): { readonly ttft: Calibrated; readonly finish: Calibrated } {
-    const known = this.#knownClass(cell)
-    const own = known?.tenants.get(cell.tenantId)
+    const parent = this.#cells.get(this.#names.ofClass(cell))
     return {
-      ttft: own?.ttft.terms() ?? known?.everybody.ttft.terms() ?? this.#unknown(),
-      finish: own?.finish.terms() ?? known?.everybody.finish.terms() ?? this.#unknown(),
+      ttft: parent?.ttft.terms() ?? this.#unknown(),
+      finish: parent?.finish.terms() ?? this.#unknown(),
     }
   }
 
@@ -143,8 +132,11 @@ export class Calibration {
   begun(now: Instant, seen: BegunTicket): void {
     const { predicted, patience, ttftUs } = seen
     if (predicted.isLumpy === true) return
+    const terms = this.termsFor(seen)
     const promise = { predictedUs: predicted.ttftUs, patienceUs: patience.ttftUs, actualUs: ttftUs }
-    this.#observe(now, seen, 'ttft', promise)
+    for (const name of [this.#names.ofSize(seen), this.#names.ofClass(seen)]) {
+      this.#cellOf(now, name, seen.poolId).ttft.observe(promise, terms.ttft)
+    }
   }
 
   /** It is over, or will never begin. */
@@ -152,104 +144,68 @@ export class Calibration {
     const { predicted, patience, actual } = seen
     const hasBegun = actual.ttftUs < Number.POSITIVE_INFINITY
     if (!hasBegun) this.begun(now, { ...seen, ttftUs: actual.ttftUs })
+    const isLate = actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs
     this.#observed++
-    if (actual.ttftUs > patience.ttftUs || actual.finishUs > patience.finishUs) this.#late++
+    if (isLate) this.#late++
+    const terms = this.termsFor(seen)
     const promise = { predictedUs: predicted.finishUs, patienceUs: patience.finishUs, actualUs: actual.finishUs }
-    this.#observe(now, seen, 'finish', promise)
+    for (const name of [this.#names.ofSize(seen), this.#names.ofClass(seen)]) {
+      const cell = this.#cellOf(now, name, seen.poolId)
+      cell.observed++
+      if (isLate) cell.late++
+      cell.finish.observe(promise, terms.finish)
+    }
   }
 
   view(): CoverageView {
-    const late = this.#late
-    return {
-      observed: this.#observed,
-      falseAdmits: late,
-      coverage: this.#observed === 0 ? undefined : 1 - late / this.#observed,
-    }
+    return coverageOf(this.#observed, this.#late)
+  }
+
+  cells(): readonly CellView[] {
+    return [...this.#cells].map(([name, cell]) => ({
+      name,
+      ...coverageOf(cell.observed, cell.late),
+      ttft: cell.ttft.terms() ?? this.#unknown(),
+      finish: cell.finish.terms() ?? this.#unknown(),
+    }))
   }
 
   /** The pool is gone: what was learned of it says nothing about another. */
   forgetPool(poolId: string): void {
-    this.#last = undefined
-    for (const [name, known] of this.#classes) if (known.poolId === poolId) this.#classes.delete(name)
+    for (const [name, cell] of this.#cells) if (cell.poolId === poolId) this.#cells.delete(name)
   }
 
   #unknown(): Calibrated {
     return { biasRatio: 1, marginRatio: this.#options.marginFloor }
   }
 
-  #observe(now: Instant, seen: CalibrationCell, which: 'ttft' | 'finish', promise: SeenPromise): void {
-    const terms = this.termsFor(seen)[which]
-    const known = this.#knownClass(seen) ?? this.#makeClass(now, seen)
-    this.#fade(now, known.everybody)
-    const own = this.#tenantOf(now, known, seen.tenantId)
-    own[which].observe(promise, terms)
-    const everybody = known.everybody[which]
-    if (own[which].mayTeach(everybody)) own[which].teach(everybody, promise, terms)
-  }
-
-  #knownClass({ poolId, sloName }: CalibrationCell): SloClass | undefined {
-    if (this.#last?.poolId === poolId && this.#last.sloName === sloName) return this.#last
-    const known = this.#classes.get(`${poolId}/${sloName}`)
-    if (known !== undefined) this.#last = known
-    return known
-  }
-
-  #makeClass(now: Instant, { poolId, sloName }: CalibrationCell): SloClass {
-    const made = { poolId, sloName, everybody: this.#makeCell(now), tenants: new Map<string, Cell>() }
-    makeRoom(this.#classes, this.#options.classesMax)
-    this.#classes.set(`${poolId}/${sloName}`, made)
-    this.#last = made
-    return made
-  }
-
-  /** The last one observed is the last one of the map. */
-  #tenantOf(now: Instant, { tenants }: SloClass, tenantId: string): Cell {
-    const known = tenants.get(tenantId)
-    if (known === undefined) makeRoom(tenants, this.#options.tenantsMax)
-    else {
-      tenants.delete(tenantId)
-      this.#fade(now, known)
+  #cellOf(now: Instant, name: string, poolId: string): Cell {
+    let cell = this.#cells.get(name)
+    if (cell !== undefined && now - cell.fadedAt >= this.#options.fadeEveryUs) {
+      cell.fadedAt = now
+      cell.ttft.fade()
+      cell.finish.fade()
     }
-    const cell = known ?? this.#makeCell(now)
-    tenants.set(tenantId, cell)
+    if (cell === undefined) {
+      if (this.#cells.size >= this.#options.cellsMax) {
+        const oldest = this.#cells.keys().next().value
+        if (oldest !== undefined) this.#cells.delete(oldest)
+      }
+      const ttft = new Trust(this.#options)
+      cell = { poolId, ttft, finish: new Trust(this.#options), observed: 0, late: 0, fadedAt: now }
+      this.#cells.set(name, cell)
+    }
     return cell
   }
-
-  #makeCell(now: Instant): Cell {
-    return { ttft: new Trust(this.#options), finish: new Trust(this.#options), fadedAt: now }
-  }
-
-  #fade(now: Instant, cell: Cell): void {
-    if (now - cell.fadedAt < this.#options.fadeEveryUs) return
-    cell.fadedAt = now
-    cell.ttft.fade()
-    cell.finish.fade()
-  }
-}
-
-function makeRoom(map: Map<string, unknown>, sizeMax: number): void {
-  const [oldest] = map.size >= sizeMax ? map.keys() : []
-  if (oldest !== undefined) map.delete(oldest)
-}
-
-interface SloClass {
-  readonly poolId: string
-  readonly sloName: string
-  /** The start of those who know too little of themselves. */
-  readonly everybody: Cell
-  readonly tenants: Map<string, Cell>
 }
 
 interface Cell {
+  readonly poolId: string
   readonly ttft: Trust
   readonly finish: Trust
+  observed: number
+  late: number
   fadedAt: Instant
-}
-
-interface SeenPromise {
-  readonly predictedUs: number
-  readonly patienceUs: number
-  readonly actualUs: number
 }
 
 /** What is known about one promise in one cell. */
@@ -258,8 +214,6 @@ class Trust {
   readonly #ratios: QuantileSketch
   #level: number
   #terms: Calibrated | undefined
-  /** Tight samples that the tenant has given to its class, or that the class was given; old ones fade as samples do. */
-  #given = 0
 
   constructor(options: CalibrationOptions) {
     this.#options = options
@@ -280,30 +234,19 @@ class Trust {
 
   fade(): void {
     this.#ratios.fade()
-    this.#given /= 2
     this.#terms = undefined
   }
 
-  /** Whether the class may learn from one more sample of the tenant whose trust this is. */
-  mayTeach(everybody: Trust): boolean {
-    const { sharedSamples, sharedRatio } = this.#options
-    return this.#given < sharedSamples + sharedRatio * Math.max(0, everybody.#given - this.#given)
-  }
-
-  teach(everybody: Trust, seen: SeenPromise, terms: Calibrated): void {
-    everybody.observe(seen, terms)
-    if (!this.#isTight(seen)) return
-    this.#given++
-    everybody.#given++
-  }
-
-  observe(seen: SeenPromise, terms: Calibrated): void {
+  observe(
+    seen: { readonly predictedUs: number; readonly patienceUs: number; readonly actualUs: number },
+    terms: Calibrated,
+  ): void {
     const { predictedUs, patienceUs, actualUs } = seen
-    const { coverageTarget, levelStep, levelMin, levelMax } = this.#options
+    const { tightRatio, coverageTarget, levelStep, levelMin, levelMax } = this.#options
     if (!Number.isFinite(patienceUs) || !Number.isFinite(predictedUs)) return
     const isLate = actualUs > patienceUs
     const wouldBeAdmitted = predictedUs * terms.biasRatio <= patienceUs * (1 - terms.marginRatio)
-    const isTight = this.#isTight(seen)
+    const isTight = predictedUs >= tightRatio * patienceUs
     if (isLate ? wouldBeAdmitted : isTight) {
       const step = levelStep * (isLate ? coverageTarget : coverageTarget - 1)
       this.#level = Math.min(levelMax, Math.max(levelMin, this.#level + step))
@@ -313,9 +256,38 @@ class Trust {
     }
     this.#terms = undefined
   }
+}
 
-  #isTight({ predictedUs, patienceUs }: SeenPromise): boolean {
-    if (!Number.isFinite(patienceUs) || !Number.isFinite(predictedUs)) return false
-    return predictedUs >= this.#options.tightRatio * patienceUs
+function coverageOf(observed: number, late: number): CoverageView {
+  return { observed, falseAdmits: late, coverage: observed === 0 ? undefined : 1 - late / observed }
+}
+
+/**
+ * What cells are called. Names are asked for five times with every request, mostly of the same pool and class as the
+ * last: those are kept, because a text that was just put together must be read whole before a map can look it up.
+ */
+class CellNames {
+  #poolId = ''
+  #sloName = ''
+  #class = '/'
+  readonly #sizes: Array<string | undefined> = []
+
+  ofClass({ poolId, sloName }: CalibrationCell): string {
+    if (poolId !== this.#poolId || sloName !== this.#sloName) {
+      this.#poolId = poolId
+      this.#sloName = sloName
+      this.#class = `${poolId}/${sloName}`
+      this.#sizes.length = 0
+    }
+    return this.#class
+  }
+
+  ofSize(cell: CalibrationCell): string {
+    const className = this.ofClass(cell)
+    let size = 0
+    while (size < SIZE_BOUNDS.length && cell.promptTokens > (SIZE_BOUNDS[size] as number)) size++
+    const name = this.#sizes[size] ?? `${className}/${SIZE_BOUNDS[size] ?? 'longer'}`
+    this.#sizes[size] = name
+    return name
   }
 }

@@ -27,16 +27,12 @@ export function predictedLate(now: Instant, asked: AdmissionQuestion, world: Adm
   const blame = alone.lateUs <= 0 ? 'tenant' : 'platform'
   const parts = partsOf(late, withoutOwnUs)
   // Without its own queue the request would be in time: whatever else takes long, this is what the tenant can change.
-  const largest = blame === 'tenant' ? 'own-queue' : largestOf(parts)
-  const words = WHAT_IS_SLOW[largest](inMs(parts[largest]), plan)
-  // What the tenant has had beyond its share delays it although nothing of it waits: that is not a queue of its own.
-  const isOwed = largest === 'own-queue' && !world.hasOwnWaiting(asked, pool)
-  const slowest = isOwed ? 'own-share' : largest
+  const slowest = blame === 'tenant' ? 'own-queue' : largestOf(parts)
   return {
     code: 'predicted-late',
     because:
       `predicted to miss its ${lateness.promise} of ${wholeMs(promisedUs)} ms by ${inMs(lateness.lateUs)}, margin ` +
-      `included: ${isOwed ? beyondShare(inMs(parts[largest])) : words}, of ${inMs(lateness.predictedUs)} in all`,
+      `included: ${WHAT_IS_SLOW[slowest](inMs(parts[slowest]), plan)}, of ${inMs(lateness.predictedUs)} in all`,
     blame,
     retryAfterUs: retryAfterUs({ predictedUs: lateness.lateUs, affordableUs: 0, jitter: asked.jitter }),
     detail: {
@@ -111,9 +107,6 @@ function largestOf(parts: LateParts): keyof LateParts {
   for (const name of Object.keys(parts) as Array<keyof LateParts>) if (parts[name] > parts[largest]) largest = name
   return largest
 }
-
-const beyondShare = (time: string): string =>
-  `the tenant's earlier requests have had more than its share, and requests of others go before it for ${time}`
 
 /** Each part in words that say where to look. */
 const WHAT_IS_SLOW: Readonly<Record<keyof LateParts, (time: string, plan: Plan) => string>> = {

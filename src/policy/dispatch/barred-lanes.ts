@@ -41,13 +41,6 @@ export class BarredLanes {
     return Array.from(this.#untils).flatMap(([lane, until]) => (until <= now ? [lane] : []))
   }
 
-  /** Those that were barred first. */
-  first(countMax: number): PoolLane[] {
-    const lanes: PoolLane[] = []
-    for (const lane of this.#untils.keys()) if (lanes.push(lane) === countMax) break
-    return lanes
-  }
-
   all(): PoolLane[] {
     return Array.from(this.#untils.keys())
   }

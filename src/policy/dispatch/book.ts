@@ -16,9 +16,6 @@ import type { PoolState } from './pool-state.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import { SharedBuffer } from './shared-buffer.ts'
 
-/** Lanes that are asked again when a turn ends: what one gives back is room for few. */
-const BARS_ENDED = 8
-
 /**
  * Who waits, and who holds what? The dispatcher's books: every count, sum and charge is changed here and nowhere else,
  * so that a ticket is in exactly one place (a lane, a lease, or gone) and every total agrees with it. A listener hears
@@ -73,10 +70,7 @@ export class Book {
     // A ticket that never expires needs no place among the expiries.
     if (candidate.expiresAt < Number.POSITIVE_INFINITY) this.#byExpiry.push(candidate, candidate.expiresAt)
     this.#moveQueued(pool, candidate.lane, 1, candidate.estimate)
-    if (candidate.lane.band !== 'offline') {
-      candidate.lane.backlog.countForeground(now, 1)
-      pool.claims.claim(now, candidate.lane.tenantId, candidate.estimate)
-    }
+    if (candidate.lane.band !== 'offline') candidate.lane.backlog.countForeground(now, 1)
     this.#tellJoined(now, candidate)
   }
 
@@ -130,7 +124,8 @@ export class Book {
     candidate.room = room
     room.hold(estimate, lane.band)
     this.growing.start(pool, candidate)
-    pool.claims.hold(now, candidate, room)
+    pool.reading.start(now, candidate, room)
+    pool.lasting.start(now, candidate)
     this.#moveHeld(pool, lane, 1, estimate.cost)
     pool.grantedCount++
     const lease: Lease = { id: ++this.#leaseId, ticketId: candidate.ticketId, replica: room.replica }
@@ -155,13 +150,13 @@ export class Book {
     if (candidate.hasBegun || candidate.room === undefined) return
     candidate.hasBegun = true
     candidate.room.begin(candidate.estimate)
-    if (pool.claims.read(now, candidate, candidate.room)) pool.endBars(pool.barred.all())
+    if (pool.reading.end(now, candidate, candidate.room)) pool.endBars(pool.barred.all())
   }
 
   /** Output so far: tokens beyond the charge are charged, and KV room is held for tokens beyond what is booked. */
-  progress(now: number, pool: PoolState, candidate: Candidate, outputTokens: number): void {
+  progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
     this.charges.progress(pool, candidate, outputTokens)
-    this.growing.progress(now, pool, candidate, outputTokens)
+    this.growing.progress(pool, candidate, outputTokens)
   }
 
   /** The lease was called off: it is on its way back. */
@@ -193,8 +188,7 @@ export class Book {
     room.drop(estimate, lane.band, candidate.grownKvTokens)
     room.engine.offlineTurns.delete(leaseId)
     if (candidate.isYielding) room.engine.yieldingCount--
-    pool.claims.release(now, candidate, measured.outputTokens)
-    if (pool.barred.count > 0) pool.endBars(pool.barred.first(BARS_ENDED))
+    if (pool.lasting.end(candidate)) pool.endBars(pool.barred.all())
     return room
   }
 

@@ -3,11 +3,10 @@ import { type SharePath, sharePathOf } from '../../domain/share-path.ts'
 import type { Key, Tenant } from '../../domain/tenant.ts'
 import { Lane, type LaneName, Waiter, type WaiterPlace } from '../fairness/lane.ts'
 import type { QueuedPart } from './backlog-listener.ts'
+import { ReadingTime } from './long-prompts.ts'
 import type { Offer } from './offer.ts'
 import type { PromiseGroup } from './promise-group.ts'
-import { ReadingTime } from './reading-time.ts'
 import type { ReplicaRoom } from './replica-room.ts'
-import { TenantRoom } from './tenant-room.ts'
 import type { WeightScale } from './weight-scale.ts'
 
 /** What one tenant has waiting and running at one pool. Amounts in predicted cost. */
@@ -37,7 +36,9 @@ export class TenantBacklog implements BacklogView {
   /** Tenants with the same promise; undefined until the tenant has one. */
   group: PromiseGroup | undefined
   readonly readingTime = new ReadingTime()
-  readonly room = new TenantRoom()
+  /** Lasting answers that run, and their part of the pool's room (`lasting-answers.ts`). */
+  lastingCount = 0
+  lastingRatio = 0
 
   constructor(tenantId: string, orgId: string, weight: number) {
     this.tenantId = tenantId
@@ -122,7 +123,7 @@ export class PoolLane extends Lane {
   barredHead: Waiter | undefined = undefined
   /** False while the lane is barred: its tickets stand before nobody, and listeners do not count them. */
   isCounted = true
-  /** Barred because of the room that its tenant holds, not because of its long prompts. */
+  /** Barred because of its lasting answers, not because of its long prompts. */
   isRoomless = false
   /** The key's weight by contract; `weight` is what the key weighs here, where several gateways share the pool. */
   keyWeight: number
@@ -179,10 +180,8 @@ export class Candidate extends Waiter {
   isLong = false
   /** The time in which the ticket's prompt is read counts against its tenant's reading time. */
   isHindering = false
-  /** Part of the pool's room that the ticket holds; 0 while it has no turn, and for offline work. */
-  heldRatio = 0
-  /** The answer has written far more than its cautious prediction. */
-  hasOutgrown = false
+  /** Part of the pool's room that the ticket's lasting answer holds; 0 for an answer that is not lasting. */
+  lastingRatio = 0
   /** What fairness has been charged so far for this turn. */
   chargedCost = 0
   /** Output tokens that the charge covers. */

@@ -13,7 +13,6 @@ import { Book } from './book.ts'
 import { evictTail, NOTHING_MAY_WAIT, neverFits, offerRefusal, overBounds, whoYields } from './bounds.ts'
 import { type CallOff, callOffFor, type WasteOf } from './call-off.ts'
 import { type BacklogView, Candidate, PoolLane } from './candidate.ts'
-import { ROOM_NOW, type StandingBefore } from './claims.ts'
 import { DISPATCHER_DEFAULTS, type DispatcherOptions } from './dispatch-options.ts'
 import { type DispatcherView, viewOf } from './dispatcher-view.ts'
 import { EffectBuffer } from './effect-buffer.ts'
@@ -25,6 +24,7 @@ import { LeastLoaded, type Placer } from './placer.ts'
 import { figuresOf } from './pool-figures.ts'
 import type { PoolCounts, PoolState } from './pool-state.ts'
 import type { ReplicaFacts } from './replica-room.ts'
+import { type RoomWait, roomWaitOf } from './room-wait.ts'
 
 /**
  * Now: who goes, and where?
@@ -45,7 +45,7 @@ import type { ReplicaFacts } from './replica-room.ts'
  *
  * Laws: L2 every lease is granted once and returned once, and none is granted beyond limit, allowance or KV room;
  * L3 lanes and the whole queue within bounds; L6 no ready head waits while a room that is kept for nobody fits it
- * (as far as `lookAheadMax` heads that did not fit), but for heads that are barred (`claims.ts`); L7 by the order chosen. `assertInvariants` checks them.
+ * (as far as `lookAheadMax` heads that did not fit), but for heads that are barred (`long-prompts.ts`); L7 by the order chosen. `assertInvariants` checks them.
  *
  * Worked example: two slots. a offers three tickets, b one, all of cost 100: a₁ and a₂ go at once; when a₁ comes back,
  * b's is granted (a owes two quanta, b none), then a₃.
@@ -159,9 +159,9 @@ export class Dispatcher {
   }
 
   /** Output so far: tokens beyond the prediction are charged as they come. */
-  progress(now: number, leaseId: number, outputTokens: number): readonly Effect[] {
+  progress(_now: number, leaseId: number, outputTokens: number): readonly Effect[] {
     const candidate = this.#book.held(leaseId)
-    if (candidate !== undefined) this.#book.progress(now, this.#poolOf(candidate.lane), candidate, outputTokens)
+    if (candidate !== undefined) this.#book.progress(this.#poolOf(candidate.lane), candidate, outputTokens)
     return NO_EFFECTS
   }
 
@@ -307,9 +307,9 @@ export class Dispatcher {
   }
 
   /** What is in flight at the replica that the pool's next ticket probably gets; undefined when none is ready. */
-  likelyLoadAt(now: number, poolId: string): Load | undefined {
+  likelyLoadAt(poolId: string): Load | undefined {
     const pool = this.#fleet.pools.get(poolId)
-    return pool && likelyLoadOf(now, pool)
+    return pool && likelyLoadOf(pool)
   }
 
   hasIdleReplica(poolId: string, estimate: Estimate): boolean {
@@ -323,15 +323,15 @@ export class Dispatcher {
     return pool === undefined || lane === undefined ? NO_DEBT : pool.sideOf(lane).fairness.debtOf(lane)
   }
 
-  /** A request was refused: more of its kind are to be expected all the same. */
-  claim(now: number, poolId: string, { tenant, band }: Pick<PlaceSeeker, 'tenant' | 'band'>, estimate: Estimate): void {
-    if (band !== 'offline') this.#fleet.pools.get(poolId)?.claims.claim(now, tenant.id, estimate)
-  }
-
-  /** What stands before a ticket that comes now because others, or its tenant, hold the room (`claims.ts`). */
-  before(now: number, poolId: string, { key, band }: Pick<Offer, 'key' | 'band'>, estimate: Estimate): StandingBefore {
+  /** When a ticket that comes now would find room that others hold (`room-wait.ts`). */
+  roomWait(
+    now: number,
+    poolId: string,
+    { key, band }: Pick<PlaceSeeker, 'key' | 'band'>,
+    estimate: Estimate,
+  ): RoomWait {
     const pool = this.#fleet.pools.get(poolId)
-    return pool?.claims.before(now, { lane: pool.laneOf(key.id, BANDS.indexOf(band)), band, estimate }) ?? ROOM_NOW
+    return roomWaitOf(now, pool, { lane: pool?.laneOf(key.id, BANDS.indexOf(band)), band, estimate })
   }
 
   /** What waits in one key's lane. */

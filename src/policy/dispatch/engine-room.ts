@@ -47,8 +47,8 @@ export class EngineRoom {
   yieldingCount = 0
   /** KV tokens that offline turns hold. */
   offlineKvTokens = 0
-  /** The prompt longer than a step that is being read: at most one at a time. */
-  long: LongPrompt | undefined = undefined
+  /** Prompts longer than a step that are being read: at most one. */
+  longCount = 0
   /** The room that keeps the engine free for a lane of its pool: closed to every other pool. */
   keptBy: RoomOfEngine | undefined = undefined
   /** Several pools name the engine. Asked at every change, so it is kept beside the list. */
@@ -110,18 +110,12 @@ export class EngineRoom {
     assert(this.offlineKvTokens >= 0, 'offline turns give back what they held')
     const yielding = [...this.offlineTurns.values()].filter(({ isYielding }) => isYielding)
     assert(this.yieldingCount === yielding.length, 'a room waits for the turns that were called off, and no others')
+    assert(this.longCount === 0 || this.longCount === 1, 'at most one long prompt is being read at a replica')
     assert(this.keptBy === undefined || this.keptBy.isKept, 'an engine is kept by a room that says so')
     if (!this.isCommon) return
     const held = this.#members.reduce((sum, { room }) => sum + room.own.held, 0)
     assert(held === this.ledger.held, 'L2: an engine holds what the rooms of its pools hold')
   }
-}
-
-/** When it began to be read, and how long that takes alone. */
-interface LongPrompt {
-  readonly tokens: number
-  readonly since: number
-  readonly takesUs: number
 }
 
 interface Member {

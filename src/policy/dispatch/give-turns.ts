@@ -197,18 +197,19 @@ export class TurnGiver {
 
   /**
    * True when the head is not to be asked again: granted, expired, evicted because nothing is big enough any more, or
-   * barred with its lane because its tenant, which has more than its share, would leave too little to others.
+   * barred with its lane because its tenant's long prompts or lasting answers leave too little to others.
    */
   #tryTurn(now: number, pool: PoolState, head: Candidate): boolean {
     if (head.expiresAt <= now) {
       this.expire(pool, head)
       return true
     }
-    const bar = pool.claims.barOn(now, head)
-    this.#book.setCounted(now, head.lane, bar === undefined)
-    head.lane.isRoomless = bar?.isRoomless === true
-    if (bar !== undefined) {
-      pool.bar(head.lane, bar.until)
+    const barredUntil = pool.reading.barredUntil(now, head)
+    const roomlessUntil = barredUntil === undefined ? pool.lasting.barredUntil(now, head) : undefined
+    head.lane.isRoomless = roomlessUntil !== undefined
+    this.#book.setCounted(now, head.lane, barredUntil === undefined && roomlessUntil === undefined)
+    if (barredUntil !== undefined || roomlessUntil !== undefined) {
+      pool.bar(head.lane, (barredUntil ?? roomlessUntil) as number)
       return true
     }
     const room = this.#place(now, pool, head)
@@ -254,7 +255,9 @@ export class TurnGiver {
 
   #mayGo(now: number, pool: PoolState, candidate: Candidate): boolean {
     if (!this.#fitsOpen(pool, candidate)) return false
-    return pool.claims.barOn(now, candidate) === undefined
+    return (
+      pool.reading.barredUntil(now, candidate) === undefined && pool.lasting.barredUntil(now, candidate) === undefined
+    )
   }
 
   #place(now: number, pool: PoolState, head: Candidate): ReplicaRoom | undefined {

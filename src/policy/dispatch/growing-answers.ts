@@ -1,5 +1,6 @@
 import { type HeapItem, IndexedHeap } from '../../base/indexed-heap.ts'
-import { bookedOutputOf } from '../limits/booked-room.ts'
+import type { Estimate } from '../../domain/plan.ts'
+import { bookedOutputOf, isLongAnswer } from '../limits/booked-room.ts'
 import type { Candidate } from './candidate.ts'
 import type { PoolState } from './pool-state.ts'
 
@@ -35,6 +36,7 @@ export class GrowingAnswers {
 
   /** The ticket has its turn, and its room. */
   start(pool: PoolState, candidate: Candidate): void {
+    if (!mayOutgrow(candidate.estimate)) return
     const growing: GrowingAnswer = { heapIndex: -1, sequence: candidate.sequence, candidate, pool }
     candidate.growing = growing
     this.#heap.push(growing, dueAt(pool, candidate))
@@ -46,15 +48,14 @@ export class GrowingAnswers {
   }
 
   /** The answer has this many tokens, as told or by the pool's pace: room is held for those beyond what is booked. */
-  progress(now: number, pool: PoolState, candidate: Candidate, outputTokens: number): void {
+  progress(pool: PoolState, candidate: Candidate, outputTokens: number): void {
     const { room, estimate, grownKvTokens } = candidate
     const booked = bookedOutputOf(estimate) + grownKvTokens
     if (outputTokens <= booked || room === undefined) return
-    const tokens = Math.max(outputTokens - booked, booked * GROWTH_RATIO)
+    const tokens = Math.max(outputTokens - booked, mayOutgrow(estimate) ? booked * GROWTH_RATIO : 0)
     const grown = Math.ceil(tokens / this.#blockTokens) * this.#blockTokens
     room.grow(estimate, grownKvTokens, grown)
     candidate.grownKvTokens += grown
-    pool.claims.grow(now, candidate, outputTokens)
     pool.refreshOpen(room)
   }
 
@@ -65,7 +66,7 @@ export class GrowingAnswers {
       if (at === undefined || at > now) return
       const growing = this.#heap.peek() as GrowingAnswer
       const { pool, candidate } = growing
-      this.progress(now, pool, candidate, 1 + Math.floor((now - candidate.decodesAt) / tokenUsOf(pool, candidate)))
+      this.progress(pool, candidate, 1 + Math.floor((now - candidate.decodesAt) / tokenUsOf(pool, candidate)))
       // The pace may have changed since it was found due.
       this.#heap.update(growing, Math.max(now + 1, dueAt(pool, candidate)))
     }
@@ -78,6 +79,10 @@ export class GrowingAnswers {
     candidate.growing = undefined
   }
 }
+
+/** Long answers, and those of tenants whose answers are not known: the prior is short, and nobody may keep to it. */
+const mayOutgrow = (estimate: Estimate): boolean =>
+  estimate.outputTokensUnproven !== undefined || isLongAnswer(estimate)
 
 const dueAt = (pool: PoolState, candidate: Candidate): number =>
   candidate.decodesAt + (bookedOutputOf(candidate.estimate) + candidate.grownKvTokens) * tokenUsOf(pool, candidate)

@@ -2,19 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { likelyLoadOf } from './likely-load.ts'
 import type { PoolState } from './pool-state.ts'
 
-const roomOf = (prefillTokens: number, isReady = true, unreadTokens = prefillTokens) => ({
-  isReady,
-  ledger: { prefillTokens },
-  reading: { stepTokens: 2_000 },
-  unreadTokens: () => unreadTokens,
-})
+const roomOf = (prefillTokens: number, isReady = true) => ({ isReady, ledger: { prefillTokens } })
 
 function likely(open: readonly number[], rooms: ReadonlyArray<ReturnType<typeof roomOf>> = []): number | undefined {
   const pool = {
     open: open.map((prefillTokens) => roomOf(prefillTokens)),
     rooms: new Map(rooms.map((room, i) => [String(i), room])),
   }
-  return likelyLoadOf(0, pool as unknown as Pick<PoolState, 'open' | 'rooms'>)?.prefillTokens
+  return likelyLoadOf(pool as unknown as Pick<PoolState, 'open' | 'rooms'>)?.prefillTokens
 }
 
 describe('the load where the next ticket would probably go', () => {
@@ -35,11 +30,6 @@ describe('the load where the next ticket would probably go', () => {
         [9, 8, 7, 6, 5, 4, 3, 2, 1].map((tokens) => roomOf(tokens)),
       ),
     ).toBe(2)
-  })
-
-  it('counts of a long prompt what is left to read, and of a closed replica what is left when it opens', () => {
-    expect(likely([], [roomOf(1_900, true, 700)])).toBe(700)
-    expect(likely([], [roomOf(30_000, true, 12_000)])).toBe(2_000)
   })
 
   it('is unknown where no replica is ready', () => {

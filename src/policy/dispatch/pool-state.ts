@@ -10,10 +10,11 @@ import type { OrgWeights } from '../fairness/tree-share.ts'
 import { ActivePromises } from './active-tenants.ts'
 import { BarredLanes } from './barred-lanes.ts'
 import { type Candidate, PoolLane, TenantBacklog } from './candidate.ts'
-import { Claims } from './claims.ts'
 import { KeptRooms } from './kept-rooms.ts'
+import { LastingAnswers } from './lasting-answers.ts'
 import { list } from './listed-rooms.ts'
 import { PoolAnswers } from './pool-answers.ts'
+import { PoolReading } from './pool-reading.ts'
 import type { PoolTurns } from './pool-turns.ts'
 import type { ReplicaRoom } from './replica-room.ts'
 import { type RunningTurns, runningTurnsOf } from './running-turns.ts'
@@ -67,7 +68,8 @@ export class PoolState implements PoolCounts {
   readonly promises = new ActivePromises()
   readonly kept = new KeptRooms((room) => (room.isKept ? this.refreshOpen(room) : this.grown(room)))
   readonly barred = new BarredLanes()
-  readonly claims = new Claims(this)
+  readonly reading = new PoolReading(this)
+  readonly lasting = new LastingAnswers(this)
   readonly answers = new PoolAnswers()
   queuedCount = 0
   queuedCost = 0
@@ -293,7 +295,7 @@ export class PoolState implements PoolCounts {
     lane.isOwed = false
   }
 
-  // ── heads that must leave room to others (`claims.ts`) ──
+  // ── long prompts and lasting answers (`long-prompts.ts`, `lasting-answers.ts`) ──
 
   /** The lane leaves the order, and is owed nothing, until the bar ends. */
   bar(lane: PoolLane, until: number): void {

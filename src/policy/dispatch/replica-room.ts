@@ -9,7 +9,7 @@ import type { Limit, OfflineTerms } from '../limits/limit.ts'
 import { PartLoad, TotalLoad } from '../limits/part-load.ts'
 import { HeldTurns, relieved } from '../limits/relieved-load.ts'
 import { EngineRoom } from './engine-room.ts'
-import { isLongFor, type Reading } from './reading-time.ts'
+import { isLongFor, type Reading } from './long-prompts.ts'
 
 /**
  * How much room is left at one replica? Four things must agree: the replica is ready, this gateway's allowance is not
@@ -119,7 +119,7 @@ export class ReplicaRoom {
 
   fits(estimate: Estimate, band: Band): boolean {
     if (!this.isReady || this.#isUsedUp()) return false
-    if (this.engine.long !== undefined && isLongFor(this.reading, estimate)) return false
+    if (this.engine.longCount > 0 && isLongFor(this.reading, estimate)) return false
     // What is being called off makes room for somebody else.
     if (band === 'offline' && this.engine.yieldingCount > 0) return false
     const offline = band === 'offline' ? this.#offline : undefined
@@ -147,7 +147,7 @@ export class ReplicaRoom {
     const ownOff = own === ledger ? off : NO_TURNS
     const held = ledger.held - off.count
     if (!this.isReady || held >= this.#healthAllowance || own.held - ownOff.count >= this.allowance) return false
-    if (this.engine.long !== undefined && isLongFor(this.reading, estimate)) return false
+    if (this.engine.longCount > 0 && isLongFor(this.reading, estimate)) return false
     const isLast = this.#isShared ? held === 0 : ledger.sequences === off.count
     if (isLast) return this.fitsAlone(estimate)
     if (!this.#isShared)
@@ -177,15 +177,6 @@ export class ReplicaRoom {
   grow(estimate: Estimate, before: number, kvTokens: number): void {
     this.ledger.grow(estimate, before, kvTokens)
     if (this.own !== this.ledger) this.own.grow(estimate, before, kvTokens)
-  }
-
-  /** Prompt tokens that wait to be read, without what can have been read of a long prompt by now. */
-  unreadTokens(now: number): number {
-    const { prefillTokens } = this.ledger
-    const { long } = this.engine
-    if (long === undefined) return prefillTokens
-    const readRatio = Math.min(1, (now - long.since) / Math.max(1, long.takesUs))
-    return Math.max(0, prefillTokens - Math.floor(readRatio * long.tokens))
   }
 
   /** What other gateways have in flight here of this pool. */

@@ -1,6 +1,6 @@
 import { NO_FACTORS, type WeightFactors } from '../../domain/pool-share.ts'
 import type { SharePath, WeightChange } from '../../domain/share-path.ts'
-import { type OrgWeights, sharesAmong, type TreePlace } from '../fairness/tree-share.ts'
+import type { OrgWeights, TreePlace } from '../fairness/tree-share.ts'
 
 /**
  * How much does a node of the fairness tree weigh at this gateway, in one pool?
@@ -14,10 +14,6 @@ interface KnownWeights {
   readonly orgWeights: OrgWeights
   readonly backlogs: ReadonlyMap<string, TreePlace>
   readonly keyWeightOf: (keyId: string) => number | undefined
-}
-
-interface ScaledTenant extends TreePlace {
-  readonly tenantId: string
 }
 
 export class WeightScale {
@@ -65,14 +61,6 @@ export class WeightScale {
     if (change.kind === 'tenant') return { ...change, weight: change.weight * this.tenant(change.tenantId) }
     if (change.kind === 'key') return { ...change, weight: change.weight * this.key(change.keyId) }
     return change.weight === undefined ? change : { ...change, weight: change.weight * this.org(change.orgId) }
-  }
-
-  /** Each tenant's share of this gateway's part of the pool, in the order given. */
-  sharesAmong(active: readonly ScaledTenant[], orgWeights: OrgWeights): number[] {
-    if (this.isOne) return sharesAmong(active, orgWeights)
-    const places = active.map(({ tenantId, orgId, weight }) => ({ orgId, weight: weight * this.tenant(tenantId) }))
-    const scaled = new Map(Array.from(orgWeights, ([orgId, weight]) => [orgId, weight * this.org(orgId)] as const))
-    return sharesAmong(places, scaled)
   }
 
   pathOf(share: SharePath): SharePath {

@@ -67,7 +67,6 @@ describe('make plan', () => {
       cachedTokens: 600,
       outputTokens: 120,
       outputTokensHigh: 400,
-      outputTokensMost: 1_000,
       cost: 300 + 4 * 120,
       meanCost: 300 + 4 * 150,
       engineUs: 300 * 20 + 119 * 12_000,
@@ -79,7 +78,7 @@ describe('make plan', () => {
     const withoutBound = ({ outputTokensDefault: _default, ...rest }: Model): Model => rest
     const stranger = (output: number): PlanningFacts => ({
       ...unbounded,
-      predictOutput: () => ({ tokens: 120, tokensHigh: output, tokensMean: 150, source: 'prior', isUnproven: true }),
+      predictOutput: () => ({ tokens: 120, tokensHigh: output, tokensMean: 150, source: 'prior' }),
     })
     const retrieval = { corpus: 'c', query: 'q', passagesMax: 8 }
     const CAPPED = { ...FULL, outputTokensMax: 256 }
@@ -104,11 +103,10 @@ describe('make plan', () => {
       expect([plan.sentTokensMax, plan.outputTokensMax]).toEqual([sent, most])
     })
 
-    it('counts an answer with all that it can have while nobody knows what such answers are like', () => {
+    it('plans an answer without a bound by what such answers had, and by more where nobody knows', () => {
       expect(planOf(makePlan(request(), FULL, unbounded)).estimate).not.toHaveProperty('outputTokensUnproven')
-      expect(planOf(makePlan(request(), FULL, stranger(300))).estimate.outputTokensUnproven).toBe(3_196)
-      const bounded = planOf(makePlan(request({ outputTokensMax: 700 }), FULL, stranger(300)))
-      expect(bounded.estimate.outputTokensUnproven).toBe(700)
+      expect(planOf(makePlan(request(), FULL, stranger(300))).estimate.outputTokensUnproven).toBe(1_024)
+      expect(planOf(makePlan(request(), FULL, stranger(2_000))).estimate.outputTokensUnproven).toBe(2_000)
     })
 
     it('keeps room for passages beside what is planned, not beside the whole window', () => {

@@ -60,9 +60,6 @@ const DOUBTFUL_ROOM_TOKENS = 256
 /** Tokens that an answer without a bound is planned with until its kind is known: what Spillway used to send as its bound. */
 const UNBOUNDED_TOKENS = 1_024
 
-/** Tokens that an answer without a bound may have, for all that is known of its kind: few answers have more. */
-const UNKNOWN_TOKENS = 16_384
-
 export type Planned =
   | { readonly kind: 'planned'; readonly plan: Plan }
   | {
@@ -143,8 +140,7 @@ function planGeneration(
           promptTokensMin: Math.min(ownTokens, leastTokens({ rawTokens, correctedTokens })),
         }),
         outputTokensHigh: output.tokensHigh * choiceCount,
-        outputTokensMost: unprovenOf(bounds) * choiceCount,
-        ...(output.isUnproven === true && { outputTokensUnproven: unprovenOf(bounds) * choiceCount }),
+        ...(output.source !== 'habit' && { outputTokensUnproven: plannedTokens * choiceCount }),
         meanCost: weightedTokens(meanWork, facts.outputWeight),
         ...(shareUs === undefined ? {} : { shareUs }),
         cost: weightedTokens(work, facts.outputWeight),
@@ -184,11 +180,6 @@ function boundsOf(
   )
   // Engines answer a bound of 0 with one token, or with the prompt alone: there is always something to plan for.
   return { outputTokensMax: Math.max(1, sentTokensMax), sentTokensMax }
-}
-
-/** Tokens that an answer may hold room for until its kind is known. */
-function unprovenOf({ outputTokensMax, sentTokensMax }: Bounds): number {
-  return sentTokensMax === undefined ? Math.min(outputTokensMax, UNKNOWN_TOKENS) : outputTokensMax
 }
 
 /** Tokens that room is kept for, for each choice: the bound that is sent; else what such answers are known to have. */

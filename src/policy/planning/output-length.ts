@@ -39,9 +39,6 @@ export const OUTPUT_LENGTH_DEFAULTS = {
 
 export type OutputLengthOptions = typeof OUTPUT_LENGTH_DEFAULTS
 
-/** Answers of a habit after which its next ones are no longer taken for as long as they may be (`held-room.ts`). */
-const PROVEN_SAMPLES = 4
-
 /** Longer answers than this count as this long: 256k tokens, beyond every context window in use. */
 const OUTPUT_TOKENS_MAX = 2 ** 18 - 1
 
@@ -59,8 +56,6 @@ export interface OutputPrediction {
   /** What it is on the average: answers are long-tailed, and above the median lies more than below. */
   readonly tokensMean: number
   readonly source: 'habit' | 'tenant' | 'everybody' | 'prior'
-  /** Too few answers of the habit have ended to say how long the next may be. */
-  readonly isUnproven?: boolean
 }
 
 /** A sketch with its place: of a tenant's habit, or of all that the tenant does. */
@@ -93,17 +88,13 @@ export class OutputLengths {
   predict(habit: OutputHabit, capTokens: number): OutputPrediction {
     const kept = this.#byTenant.get(habit.tenantId)
     const own = kept && keptOf(kept, habitNumber(habit))?.sketch
-    const isUnproven = own === undefined || own.sampleCount < PROVEN_SAMPLES
     if (this.#knows(own)) return quantilesOf(own, { source: 'habit', ratio: 0.5, ratioHigh: 0.9, capTokens })
     const tenant = kept && keptOf(kept, ALL_HABITS)?.sketch
-    if (this.#knows(tenant))
-      return { ...quantilesOf(tenant, { source: 'tenant', ratio: 0.5, ratioHigh: 0.9, capTokens }), isUnproven }
+    if (this.#knows(tenant)) return quantilesOf(tenant, { source: 'tenant', ratio: 0.5, ratioHigh: 0.9, capTokens })
     if (this.#knows(this.#everybody)) {
-      const how = { source: 'everybody', ratio: 0.7, ratioHigh: 0.95, capTokens } as const
-      return { ...quantilesOf(this.#everybody, how), isUnproven }
+      return quantilesOf(this.#everybody, { source: 'everybody', ratio: 0.7, ratioHigh: 0.95, capTokens })
     }
     return {
-      isUnproven,
       tokens: Math.min(capTokens, this.#options.priorTokens),
       tokensHigh: Math.min(capTokens, this.#options.priorTokensHigh),
       tokensMean: Math.min(capTokens, this.#options.priorTokens),

@@ -101,106 +101,97 @@ const times = (count: number, send: () => void): void => {
   for (let i = 0; i < count; i++) send()
 }
 
-/** Twenty chats that have just come, which the tenant is therefore expected to send again. */
-const chat = (pool: RoomyPool, tenantId: string): string[] =>
-  Array.from({ length: 20 }, () => pool.send(tenantId, SHORT))
-
-describe('held room', () => {
-  it('is all of it while the tenant is alone', () => {
+describe('lasting answers', () => {
+  it('fill the pool while their tenant is alone', () => {
     const pool = new RoomyPool()
     times(120, () => pool.send('huge', LONG))
     expect(pool.runningOf('huge')).toHaveLength(100)
   })
 
-  it('leaves what the others are expected to need, and no more', () => {
+  it('leave half of the shares of other active tenants free', () => {
     const pool = new RoomyPool()
-    for (const ticketId of [...chat(pool, 'a'), ...chat(pool, 'b')]) pool.end(ticketId)
+    pool.send('a', SHORT)
+    pool.send('b', SHORT)
     times(120, () => pool.send('huge', LONG))
-    const held = pool.runningOf('huge').length
-    expect(held).toBeGreaterThan(60)
-    expect(held).toBeLessThan(98)
-    chat(pool, 'a')
-    chat(pool, 'b')
-    expect([pool.runningOf('a'), pool.runningOf('b')].map((running) => running.length)).toEqual([20, 20])
+    expect(pool.runningOf('huge')).toHaveLength(66)
+    times(200, () => pool.send('a', SHORT))
+    expect(pool.runningOf('a')).toHaveLength(201)
   })
 
-  it('is bounded by sequences where memory is unknown', () => {
+  it('are bounded by sequences where memory is unknown', () => {
     const pool = new RoomyPool(Number.POSITIVE_INFINITY)
-    for (const ticketId of chat(pool, 'a')) pool.end(ticketId)
-    times(600, () => pool.send('huge', LONG))
-    const held = pool.runningOf('huge').length
-    expect(held).toBeGreaterThan(256)
-    expect(held).toBeLessThan(505)
+    pool.send('a', SHORT)
+    times(500, () => pool.send('huge', LONG))
+    expect(pool.runningOf('huge')).toHaveLength(384)
   })
 
-  it('may be taken again when a turn ends, and wholly when the others have gone', () => {
+  it('go on when one of them ends, and when the others have gone', () => {
     const pool = new RoomyPool()
-    for (const ticketId of chat(pool, 'a')) pool.end(ticketId)
-    times(200, () => pool.send('huge', LONG))
-    const held = pool.runningOf('huge').length
-    expect(held).toBeLessThan(98)
+    const chat = pool.send('a', SHORT)
+    times(120, () => pool.send('huge', LONG))
+    expect(pool.runningOf('huge')).toHaveLength(75)
     pool.end(pool.runningOf('huge')[0] as string)
-    expect(pool.runningOf('huge').length).toBeGreaterThanOrEqual(held)
+    expect(pool.runningOf('huge')).toHaveLength(75)
+    pool.end(chat)
     pool.wakeAt(4 * S)
     expect(pool.runningOf('huge')).toHaveLength(100)
   })
 
-  it('of a tenant within its share is never held back', () => {
+  it('of a tenant within its share are never held back', () => {
     const pool = new RoomyPool()
-    for (const tenantId of ['a', 'b']) for (const ticketId of chat(pool, tenantId)) pool.end(ticketId)
+    pool.send('a', SHORT)
+    pool.send('b', SHORT)
+    times(120, () => pool.send('huge', LONG))
     times(30, () => pool.send('b', LONG))
-    expect(pool.runningOf('b')).toHaveLength(30)
+    expect(pool.runningOf('b')).toHaveLength(31)
   })
 
-  it('counts what answers may become while those of their tenant are not known', () => {
+  it('count what they may become while the answers of their tenant are not known', () => {
     const pool = new RoomyPool()
-    for (const ticketId of chat(pool, 'a')) pool.end(ticketId)
-    const unknown = makeEstimate(0, 256, { outputTokensHigh: 1_024, outputTokensUnproven: 16_000 })
+    pool.send('a', SHORT)
+    const unknown = makeEstimate(0, 256, { outputTokensHigh: 1_024, outputTokensUnproven: 8_000 })
     times(120, () => pool.send('huge', unknown))
-    expect(pool.runningOf('huge').length).toBeLessThan(50)
+    expect(pool.runningOf('huge')).toHaveLength(75)
   })
 
-  it('counts answers that go far beyond their prediction with what they may become', () => {
-    const short = makeEstimate(0, 100, { outputTokensHigh: 100, outputTokensMost: 16_000 })
-    const longBeside = (tokens: number): number => {
-      const pool = new RoomyPool()
-      for (const ticketId of chat(pool, 'a')) pool.end(ticketId)
-      const sent = Array.from({ length: 40 }, () => pool.send('huge', short))
-      for (const ticketId of sent) pool.dispatcher.progress(0, pool.running.get(ticketId) as number, tokens)
-      times(100, () => pool.send('huge', LONG))
-      return pool.runningOf('huge').length - sent.length
-    }
-    expect(longBeside(150)).toBeGreaterThan(70)
-    // Eight times as long as they are now: forty times 8,000 tokens, two fifths of the room.
-    expect(longBeside(1_000)).toBeLessThan(50)
-  })
-
-  it('that is barred is not counted among what others wait for, and is counted again when it may be taken', () => {
+  it('that must wait are not counted among what others wait for, and are counted again when they may go', () => {
     const pool = new RoomyPool()
-    for (const ticketId of chat(pool, 'a')) pool.end(ticketId)
-    times(200, () => pool.send('huge', LONG))
+    const chat = pool.send('a', SHORT)
+    times(120, () => pool.send('huge', LONG))
     expect(pool.listener.counts.get('huge')).toBe(0)
-    const huge = { band: 'standard', key: makeKey('huge', 'huge') } as const
-    const other = { band: 'standard', key: makeKey('a', 'a') } as const
-    expect(pool.dispatcher.before(0, 'pool', huge, LONG).isBarred).toBe(true)
-    expect(pool.dispatcher.before(0, 'pool', other, SHORT)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
-    expect(pool.dispatcher.before(0, 'gone', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
+    const place = { band: 'standard', bid: 0, arrivedAt: 0 } as const
+    const seeker = { ...place, tenant: makeTenant('huge'), key: makeKey('huge', 'huge') }
+    const perAnswerUs = Math.ceil(LONG.engineUs / 75)
+    expect(pool.dispatcher.roomWait(0, 'pool', seeker, LONG)).toEqual({ perAnswerUs, isBarred: true, readingUs: 0 })
+    pool.end(chat)
     pool.wakeAt(4 * S)
-    expect(pool.listener.counts.get('huge')).toBe(100)
+    expect(pool.listener.counts.get('huge')).toBe(20)
     // Alone again, and the memory is full: any of the hundred answers gives room back when it ends.
     const all = { perAnswerUs: Math.ceil(LONG.engineUs / 100), isBarred: false, readingUs: 0 }
-    expect(pool.dispatcher.before(4 * S, 'pool', huge, LONG)).toEqual(all)
+    expect(pool.dispatcher.roomWait(4 * S, 'pool', seeker, LONG)).toEqual(all)
   })
 
-  it('keeps nobody out when those that waited behind the bar are gone and most of the running have ended', () => {
+  it('keep the next one out although nothing waits in its lane yet', () => {
     const pool = new RoomyPool()
-    for (const ticketId of chat(pool, 'a')) pool.end(ticketId)
-    const sent = Array.from({ length: 110 }, () => pool.send('huge', LONG))
-    for (const ticketId of sent) if (!pool.running.has(ticketId)) pool.dispatcher.withdraw(0, ticketId)
-    for (const ticketId of pool.runningOf('huge').slice(20)) pool.end(ticketId)
+    pool.send('a', SHORT)
+    times(75, () => pool.send('huge', LONG))
+    const huge = { band: 'standard', key: makeKey('huge', 'huge') } as const
+    const other = { band: 'standard', key: makeKey('a', 'a') } as const
+    const perAnswerUs = Math.ceil(LONG.engineUs / 75)
+    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs, isBarred: true, readingUs: 0 })
+    expect(pool.dispatcher.roomWait(0, 'pool', other, SHORT)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
+    expect(pool.dispatcher.roomWait(0, 'gone', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
+  })
+
+  it('keep nobody out when those that waited behind the bar are gone and most of the running have ended', () => {
+    const pool = new RoomyPool()
+    pool.send('a', SHORT)
+    const sent = Array.from({ length: 80 }, () => pool.send('huge', LONG))
+    for (const ticketId of sent.slice(75)) pool.dispatcher.withdraw(0, ticketId)
+    for (const ticketId of sent.slice(0, 55)) pool.end(ticketId)
     expect(pool.runningOf('huge')).toHaveLength(20)
     const huge = { band: 'standard', key: makeKey('huge', 'huge') } as const
-    expect(pool.dispatcher.before(0, 'pool', huge, LONG).perAnswerUs).toBe(0)
+    expect(pool.dispatcher.roomWait(0, 'pool', huge, LONG)).toEqual({ perAnswerUs: 0, isBarred: false, readingUs: 0 })
   })
 
   it('give room back by their mean, where a few long ones hold most of it', () => {
@@ -208,11 +199,11 @@ describe('held room', () => {
     times(100, () => pool.send('huge', LONG))
     const seeker = { band: 'standard', key: makeKey('huge', 'huge') } as const
     const spread = { ...LONG, meanCost: 2 * LONG.cost }
-    expect(pool.dispatcher.before(0, 'pool', seeker, spread).perAnswerUs).toBe((2 * LONG.engineUs) / 100)
+    expect(pool.dispatcher.roomWait(0, 'pool', seeker, spread).perAnswerUs).toBe((2 * LONG.engineUs) / 100)
     // The replicas are open, but for a shorter answer: that one finds room when one ends, too.
     expect(pool.dispatcher.poolFacts('pool')?.openReplicaCount).toBe(2)
     pool.end(pool.runningOf('huge')[0] as string)
-    expect(pool.dispatcher.before(0, 'pool', seeker, LONG).perAnswerUs).toBe(0)
+    expect(pool.dispatcher.roomWait(0, 'pool', seeker, LONG).perAnswerUs).toBe(0)
   })
 
   it('all end, and every count returns to zero, whoever sends what', () => {

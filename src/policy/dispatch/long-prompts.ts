@@ -16,8 +16,7 @@ import { prefillTokensOf } from '../limits/ledger.ts'
  *
  * The share is the tenant's among the active (`fairness/tree-share.ts`): those with a ticket of an interactive or standard band that waits or
  * runs, or that came within the time of its own promise. The tenant earns share × ready replicas microseconds of reading
- * per microsecond, saves nothing, and spends one for each prompt that is being read. For prompts of up to `mildRatio` of
- * that promise it earns what the others leave over, too. A tenant is *barred*, and its lane
+ * per microsecond, saves nothing, and spends one for each prompt that is being read. A tenant is *barred*, and its lane
  * leaves the order,
  *
  *   - while as many of its prompts are being read as its share has replicas, rounded up;
@@ -37,27 +36,9 @@ import { prefillTokensOf } from '../limits/ledger.ts'
  * microsecond, rounded up to one replica: one such prompt after the other at one replica at a time, and the other replica
  * is there for everybody. One replica: a third; a prompt leaves a debt of 600 ms, paid 1,800 ms later.
  */
-export const READING_TIME_DEFAULTS = {
-  /**
-   * Of the tightest promise of an active tenant: a seventh. With a quarter, prompts just below it were read back to back, and
-   * calm tenants lost 6 to 8 % of their answers.
-   */
-  promiseRatio: 0.15,
-  /** Of that promise, up to which a prompt may be read in the time that others leave over: longer ones get their share. */
-  mildRatio: 0.25,
-  /**
-   * Of its share, what a tenant gets where there is one replica for prompts that take more than that part of what another is
-   * promised: each of them breaks the promise of whoever comes in its first moments.
-   */
-  breakingFrom: 0.7,
-  breakingRatio: 0.2,
-  /** Microseconds over which it is forgotten how much reading a tenant asks for. */
-  memoryUs: 4_000_000,
-  /** Times what the others ask for that is left to them: prompts come unevenly. */
-  spareTimes: 3,
-  /** What offline prompts may have of the time that online ones leave over, and at least: one long prompt a minute. */
-  offlineRatio: 0.25,
-  offlineMin: 0.02,
+export const LONG_PROMPT_DEFAULTS = {
+  /** Of the tightest promise of an active tenant: a quarter, since its own prompt and its queue need the rest. */
+  promiseRatio: 0.25,
 } as const
 
 /** How a replica reads prompts. */
@@ -75,19 +56,6 @@ export class ReadingTime {
   /** Microseconds, 0 or less: what was read beyond the share. */
   #creditUs = 0
   #asOf = 0
-  /** Microseconds of reading that the tenant asks for per microsecond, when it last did. */
-  #asked = 0
-  #askedAt = 0
-
-  ask(now: number, readUs: number): void {
-    this.#asked = this.asked(now) + readUs / READING_TIME_DEFAULTS.memoryUs
-    this.#askedAt = now
-  }
-
-  asked(now: number): number {
-    const { memoryUs } = READING_TIME_DEFAULTS
-    return (this.#asked * memoryUs) / (memoryUs + Math.max(0, now - this.#askedAt))
-  }
 
   start(now: number, earned: number): void {
     this.debtUs(now, earned)

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { makeEstimate, makeKey, makeTenant } from '../../../test/support/demand.ts'
 import { FixedLimit } from '../limits/fixed.ts'
 import { Dispatcher } from './dispatcher.ts'
+import { ReadingTime } from './long-prompts.ts'
 import type { Effect } from './offer.ts'
-import { ReadingTime } from './reading-time.ts'
 
 const MS = 1_000
 /** A step of 2,000 tokens takes 50 ms: 30,000 tokens take 750 ms, more than a quarter of the promise of 2 s. */
@@ -193,7 +193,7 @@ describe('long prompts', () => {
     pool.send('calm', SHORT)
     for (let i = 0; i < 3; i++) pool.send('huge', HUGE)
     const waitOf = (id: string, tokens: number) =>
-      pool.dispatcher.before(pool.now, 'pool', { key: makeKey(id, id), band: 'standard' }, makeEstimate(tokens, 1))
+      pool.dispatcher.roomWait(pool.now, 'pool', { key: makeKey(id, id), band: 'standard' }, makeEstimate(tokens, 1))
     expect(waitOf('calm', SHORT).readingUs).toBe(0)
     // Half of the time is the tenant's: two prompts of 750 ms stand before this one, and one is being read.
     expect(waitOf('huge', HUGE).readingUs).toBeGreaterThanOrEqual(3 * 2 * 750 * MS)

@@ -24,7 +24,10 @@ async function run({ seeds, progress }: ExperimentOptions): Promise<Findings> {
     ['no admission either, first come, first served', 'fifo'],
   ] as const) {
     progress(label)
-    const over = await playAll({ scenario: 'viral-spike-20x', set: { ...COMPARISONS[name], variants: {}, expect: [] } }, seeds)
+    const over = await playAll(
+      { scenario: 'viral-spike-20x', set: { ...COMPARISONS[name], variants: {}, expect: [] } },
+      seeds,
+    )
     rows.push([
       label,
       over(({ parts }) => parts['spike']?.goodput.requestsPerS),

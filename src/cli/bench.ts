@@ -31,7 +31,11 @@ export const benchCommand: Command = {
       meaning: 'tenant=SECRET for one tenant, SECRET alone for all others; may be repeated',
       multiple: true,
     },
-    model: { type: 'string', value: 'NAME', meaning: 'ask for this model, whatever the scenario calls it (default: the only model of the server)' },
+    model: {
+      type: 'string',
+      value: 'NAME',
+      meaning: 'ask for this model, whatever the scenario calls it (default: the only model of the server)',
+    },
     duration: { type: 'string', value: 'SECONDS', meaning: 'stop sending after this time (default: as the scenario)' },
     requests: { type: 'string', value: 'N', meaning: 'stop sending after this many requests (default 1,000,000)' },
     trace: { type: 'string', value: 'FILE', meaning: 'play a recorded workload instead of the scenario\u2019s own' },

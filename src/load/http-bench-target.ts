@@ -55,7 +55,10 @@ export interface TargetNeeds {
  * Checks that the server answers, the keys work and the models are known; one clear line for each problem. Returns the
  * server's name of each model of the scenario. A server with one model needs no `--model`: it serves every request.
  */
-export async function checkTarget(url: string, { keys, models, model }: TargetNeeds): Promise<(name: string) => string> {
+export async function checkTarget(
+  url: string,
+  { keys, models, model }: TargetNeeds,
+): Promise<(name: string) => string> {
   const target = new LoadTarget({ url, connectionsMax: 4, silenceMsMax: 5_000 })
   const problems: string[] = []
   let only: string | undefined

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashKey } from '../../src/config/key-hash.ts'
+import { eventually } from '../support/eventually.ts'
 import { FakeUpstream } from '../support/fake-upstream.ts'
 import {
   ACME_KEY,

@@ -123,7 +123,7 @@ function learnSpeed(platform: Platform, attempt: Attempt, ending: Ending): void 
 
 /** Routing learns how slow the replica is, and whether it fails; faults of the request or its client do not count. */
 function tellReplica(platform: Platform, attempt: Attempt, ending: Ending): void {
-  const { placer, health, poolsById } = platform.policies
+  const { placer, health, poolsById, rollouts } = platform.policies
   const { ticket, lease, grantedAt } = attempt
   const { orgId } = ticket.request.tenant
   const replicaId = lease.replica.id
@@ -137,8 +137,10 @@ function tellReplica(platform: Platform, attempt: Attempt, ending: Ending): void
   const isLost = ending.kind === 'lost'
   // Nothing listens there: that is known now, and not with the next probe.
   if (isLost && ending.isUnreachable === true) platform.applyHealth(health.report(now, replicaId, false))
-  platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed, isLost, orgId }))
-  if (isLost) platform.liveness.prove(lease.replica)
+  // A canary's failures are evidence for the judge of its rollout: taken away as the only replica, it would gather none.
+  const isJudged = rollouts.get(lease.replica.model)?.judged === lease.replica.releaseId
+  platform.applyHealth(health.observe(now, replicaId, { grantedAt, isFailed, isLost: isLost && !isJudged, orgId }))
+  if (isLost && !isJudged) platform.liveness.prove(lease.replica)
 }
 
 /** A ticket is over: its budgets are trued up, and its length and its prompt's size are remembered. */

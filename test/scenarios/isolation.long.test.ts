@@ -54,8 +54,8 @@ const KNOWN_GAPS: Readonly<Record<string, { readonly short: readonly Criterion[]
   'answers-8k-fast': { short: ['calm good', 'first token'], because: 'room that is held over time is in no account' },
   'long-among-short': { short: ['calm good'], because: 'room that is held over time is in no account' },
   'answers-2k-fast': { short: ['calm good'], because: 'room that is held over time is in no account' },
-  'prompts-16k': { short: ['calm good'], because: 'long prompts are read back to back' },
-  'offline-30k': { short: ['calm good', 'offender'], because: 'offline prompts are read in the way of chats' },
+  'prompts-16k': { short: ['calm good', 'good work'], because: 'long prompts are read back to back' },
+  'offline-30k': { short: ['calm good'], because: 'offline prompts are read in the way of chats' },
   'leavers-30k': { short: ['calm good'], because: 'prompts that clients left are still booked' },
   'p100-a500-declared-late-standard-r2-bursts-key': {
     short: ['calm good'],
@@ -95,13 +95,12 @@ const KNOWN_GAPS: Readonly<Record<string, { readonly short: readonly Criterion[]
     short: ['calm good', 'offender'],
     because: 'offline prompts are read in the way of chats',
   },
-  'p30k-a50-lying-stays-standard-r1-x2-keys': { short: ['calm good'], because: 'long prompts are read back to back' },
-  'p30k-a500-lying-stays-interactive-r8-x2-org': {
-    short: ['offender'],
-    because: 'prompts of 30,000 tokens are predicted late where they would not be',
+  'p30k-a50-lying-stays-standard-r1-x2-keys': {
+    short: ['calm good', 'good work'],
+    because: 'long prompts are read back to back',
   },
   'p30k-mixed5-lying-late-interactive-r2-x10-org': {
-    short: ['calm good', 'offender'],
+    short: ['calm good'],
     because: 'long prompts are read back to back',
   },
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import { dataDir } from '@electric-sql/pglite-prepopulatedfs'
@@ -18,8 +17,7 @@ const KEPT = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'sp
 
 // biome-ignore lint/style/noDefaultExport: vitest calls a global setup's default export
 export default async function prepare(): Promise<void> {
-  const pglite = fileURLToPath(import.meta.resolve('@electric-sql/pglite'))
-  const version = readFileSync(join(pglite, '..', '..', 'package.json'), 'utf8')
+  const version = readFileSync(join(KEPT, '..', '..', '@electric-sql', 'pglite', 'package.json'), 'utf8')
   const key = createHash('sha256').update(version).update(JSON.stringify(MIGRATIONS)).digest('hex').slice(0, 16)
   const folder = join(KEPT, key)
   process.env[READY_DATABASE] = folder
